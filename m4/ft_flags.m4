@@ -1,0 +1,69 @@
+dnl ft_flags.m4 - compiler warnings, sanitizers, and the flags of the per-instruction-set kernels.
+dnl SPDX-License-Identifier: Apache-2.0
+
+dnl FT_ADD_FLAG(VARIABLE, FLAG): append FLAG where the compiler takes it without a word.
+AC_DEFUN([FT_ADD_FLAG], [
+  ft_save_CFLAGS=$CFLAGS
+  CFLAGS="$CFLAGS -Werror $2"
+  AC_MSG_CHECKING([whether $CC accepts $2])
+  AC_COMPILE_IFELSE([AC_LANG_PROGRAM()],
+    [AC_MSG_RESULT([yes]); $1="$$1 $2"], [AC_MSG_RESULT([no])])
+  CFLAGS=$ft_save_CFLAGS
+])
+
+dnl -ffp-contract=off is arithmetic, not taste: codes must not depend on where the compiler fuses.
+AC_DEFUN([FT_WARNINGS], [
+  AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [treat warnings as errors])])
+  FT_CFLAGS=
+  m4_foreach_w([flag], [-std=gnu11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+      -Wconversion -Wdouble-promotion -Wvla -Wformat=2 -Wcast-qual -Wundef
+      -fvisibility=hidden -ffp-contract=off -fno-math-errno],
+    [FT_ADD_FLAG([FT_CFLAGS], flag)])
+  AS_IF([test "$enable_werror" = yes], [FT_CFLAGS="$FT_CFLAGS -Werror"])
+  AC_SUBST([FT_CFLAGS])
+])
+
+AC_DEFUN([FT_SANITIZE], [
+  AC_ARG_ENABLE([sanitize], [AS_HELP_STRING([--enable-sanitize@<:@=LIST@:>@],
+    [build with sanitizers @<:@address,undefined@:>@])], [], [enable_sanitize=no])
+  AS_CASE([$enable_sanitize],
+    [no], [FT_SAN_FLAGS=; ft_sanitizers=none],
+    [yes], [ft_sanitizers=address,undefined],
+    [ft_sanitizers=$enable_sanitize])
+  AS_IF([test "$ft_sanitizers" != none],
+    [FT_SAN_FLAGS="-fsanitize=$ft_sanitizers -fno-sanitize-recover=all -fno-omit-frame-pointer"])
+  AC_SUBST([FT_SAN_FLAGS])
+  AC_ARG_ENABLE([fuzz], [AS_HELP_STRING([--enable-fuzz],
+    [link the fuzz targets with libFuzzer (clang)])], [], [enable_fuzz=no])
+  AM_CONDITIONAL([WITH_FUZZ], [test "$enable_fuzz" = yes])
+])
+
+dnl The kernels for one instruction set are files compiled with its flags and chosen at run time.
+AC_DEFUN([FT_SIMD], [
+  FT_AVX2_FLAGS=; FT_AVX512_FLAGS=; FT_AVXVNNI_FLAGS=
+  AS_CASE([$host_cpu], [x86_64], [
+    FT_ADD_FLAG([FT_AVX2_FLAGS], [-mavx2 -mfma -mf16c])
+    FT_ADD_FLAG([FT_AVXVNNI_FLAGS], [-mavx2 -mfma -mf16c -mavxvnni])
+    FT_ADD_FLAG([FT_AVX512_FLAGS],
+      [-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi -mavx512vnni -mfma -mf16c -mprefer-vector-width=512])
+  ])
+  ft_simd=portable
+  AS_IF([test -n "$FT_AVX2_FLAGS"], [
+    AC_DEFINE([HAVE_AVX2], [1], [Define to 1 to build the AVX2 kernels.])
+    ft_simd="$ft_simd, AVX2"
+  ])
+  AS_IF([test -n "$FT_AVXVNNI_FLAGS"], [
+    AC_DEFINE([HAVE_AVXVNNI], [1], [Define to 1 to build the AVX-VNNI kernels.])
+    ft_simd="$ft_simd, AVX-VNNI"
+  ])
+  AS_IF([test -n "$FT_AVX512_FLAGS"], [
+    AC_DEFINE([HAVE_AVX512], [1], [Define to 1 to build the AVX-512 VNNI kernels.])
+    ft_simd="$ft_simd, AVX-512 VNNI"
+  ])
+  AC_SUBST([FT_AVX2_FLAGS])
+  AC_SUBST([FT_AVXVNNI_FLAGS])
+  AC_SUBST([FT_AVX512_FLAGS])
+  AM_CONDITIONAL([WITH_AVX2], [test -n "$FT_AVX2_FLAGS"])
+  AM_CONDITIONAL([WITH_AVXVNNI], [test -n "$FT_AVXVNNI_FLAGS"])
+  AM_CONDITIONAL([WITH_AVX512], [test -n "$FT_AVX512_FLAGS"])
+])

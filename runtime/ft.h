@@ -1,0 +1,219 @@
+/*
+ * ft.h - the whole public interface of libftruntime: open an artifact, run it, read the results.
+ *
+ *     ft_model *model;
+ *     ft_session *session;
+ *     ft_error err;
+ *     if (ft_model_open(&model, "model.int8.ft", NULL, &err) != FT_OK ||
+ *         ft_session_open(&session, model, NULL, &err) != FT_OK)
+ *         ...err.text says what, where, expected and found...
+ *     ft_session_set(session, "input_ids", &ids, &err);
+ *     ft_session_run(session, &err);
+ *     ft_session_get(session, "logits", &logits, &err);
+ *
+ * Rules for every call.  The object comes first, then inputs, then outputs, then the error.
+ * Pointers are non-NULL unless said otherwise; `err` may always be NULL.  Strings are UTF-8, sizes
+ * are bytes.  Option structures are all-zero by default, and zero always means the default, so
+ * &(ft_session_options){ .threads = 4 } is the whole idiom; NULL options mean all defaults.
+ * The library never logs, exits or aborts on bad input, and keeps no global state: a model may be
+ * used by many threads at once, a session by one at a time.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_H
+#define FT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined __GNUC__
+#define FT_API __attribute__((visibility("default")))
+#define FT_MUST_USE __attribute__((warn_unused_result))
+#else
+#define FT_API
+#define FT_MUST_USE
+#endif
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+typedef enum ft_status {
+    FT_OK = 0,
+    FT_ENOMEM,       /* no memory */
+    FT_EIO,          /* the operating system refused to read or write */
+    FT_EFORMAT,      /* a file is not what it should be */
+    FT_ESHAPE,       /* a shape differs from the expected one */
+    FT_EUNSUPPORTED, /* valid, but not something this build or device can do */
+    FT_EARG,         /* the caller's mistake */
+    FT_EDEVICE,      /* a device failed or is absent */
+    FT_ELIMIT,       /* a limit was exceeded */
+} ft_status;
+
+typedef struct ft_error {
+    ft_status code;
+    char text[1020]; /* one line, no full stop, always terminated */
+} ft_error;
+
+/* "FT_EFORMAT" and so on; "unknown" for other numbers. */
+FT_API const char *ft_status_name(ft_status status);
+
+/* "0.1.0". */
+FT_API const char *ft_version(void);
+
+/* ---- Tensors ------------------------------------------------------------------------------ */
+
+typedef enum ft_dtype {
+    FT_F32,
+    FT_F16,
+    FT_BF16,
+    FT_F64,
+    FT_I8,
+    FT_I16,
+    FT_I32,
+    FT_I64,
+    FT_U8,
+    FT_BOOL,
+} ft_dtype;
+
+/* How the elements of a matrix lie in memory; kernels/layout.h has the formulas. */
+typedef enum ft_layout { FT_ROW, FT_COL32, FT_COL4_4R2_8C, FT_COL32_2R_4R4 } ft_layout;
+
+enum { FT_MAX_DIMS = 8 };
+
+typedef struct ft_tensor {
+    ft_dtype dtype;
+    ft_layout layout;
+    int ndim;
+    int64_t dim[FT_MAX_DIMS];
+    void *data; /* owned by whoever made the tensor */
+} ft_tensor;
+
+/* "F32", "BF16", ...; NULL for a value that is no dtype. */
+FT_API const char *ft_dtype_name(ft_dtype dtype);
+
+/* Bytes of one element; 0 for a value that is no dtype. */
+FT_API size_t ft_dtype_size(ft_dtype dtype);
+
+/* Elements and bytes of a tensor; both 0 when a dimension is negative or the product overflows. */
+FT_API size_t ft_tensor_count(const ft_tensor *tensor);
+FT_API size_t ft_tensor_bytes(const ft_tensor *tensor);
+
+/* ---- Devices ------------------------------------------------------------------------------ */
+
+typedef struct ft_device_info {
+    char name[32];    /* what options take: "cpu", "cuda:0" */
+    char detail[128]; /* processor or GPU model and the instruction set in use, or why it is absent */
+    bool usable;
+} ft_device_info;
+
+/*
+ * List devices: the CPU first, then GPUs.  Writes at most `capacity` entries and returns how many
+ * there are.  A machine without GPU gets one unusable "cuda" entry that says why.
+ */
+FT_API size_t ft_devices(ft_device_info *out, size_t capacity);
+
+/* ---- Models ------------------------------------------------------------------------------- */
+
+typedef struct ft_model ft_model;
+
+/* How much of a file is checked before it is used.  Its structure always is. */
+typedef enum ft_verify { FT_VERIFY_STRUCTURE, FT_VERIFY_CRC, FT_VERIFY_SHA256 } ft_verify;
+
+typedef struct ft_model_options {
+    const char *device; /* "cpu" (default) or "cuda:N" */
+    ft_verify verify;
+    bool no_fuse; /* run every operation of the graph alone; slow, for tests */
+    bool fake;    /* run an int8 artifact with codes held in float, multiplied by the float library */
+} ft_model_options;
+
+typedef struct ft_model_info {
+    const char *family;    /* "bert" */
+    const char *precision; /* "float" or "int8" */
+    int32_t layers, hidden, heads, vocabulary, max_positions, labels; /* labels: 0 = no classifier */
+    bool embedding;           /* has the output "embedding" */
+    size_t weight_bytes;      /* of all tensors in the file */
+} ft_model_info;
+
+/*
+ * Map an artifact, check it, and plan its execution.  On failure *out is NULL.
+ * Weights are used in place on the CPU; the file must stay unchanged while the model is open.
+ */
+FT_API FT_MUST_USE ft_status ft_model_open(ft_model **out, const char *path,
+                                           const ft_model_options *options, ft_error *err);
+FT_API void ft_model_close(ft_model *model); /* takes NULL; close all sessions first */
+
+/* Strings live as long as the model. */
+FT_API ft_model_info ft_model_get_info(const ft_model *model);
+
+/* Name of class `index` from the checkpoint's id2label, or NULL. */
+FT_API const char *ft_model_label(const ft_model *model, int32_t index);
+
+/* Write the plan, one operation a line, for people. */
+FT_API FT_MUST_USE ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err);
+
+/* ---- Sessions ----------------------------------------------------------------------------- */
+
+typedef struct ft_session ft_session;
+
+typedef struct ft_session_options {
+    int threads;              /* default: the processors this process may use */
+    int64_t max_tokens;       /* of one run, padding not counted; default 4096 */
+    int64_t max_sequences;    /* of one run; default 512 */
+    const char *const *keep;  /* values to keep for ft_session_get, NULL-terminated; may be NULL */
+} ft_session_options;
+
+/* All memory of a session is allocated here; running allocates nothing. */
+FT_API FT_MUST_USE ft_status ft_session_open(ft_session **out, const ft_model *model,
+                                             const ft_session_options *options, ft_error *err);
+FT_API void ft_session_close(ft_session *session); /* takes NULL */
+
+/*
+ * Set an input by copy: "input_ids" [N, S] I32 or I64, and optionally "attention_mask" and
+ * "token_type_ids" of the same shape (1 = token).  Setting "input_ids" forgets the other two.
+ * Masked positions are dropped, not computed.
+ */
+FT_API FT_MUST_USE ft_status ft_session_set(ft_session *session, const char *name,
+                                            const ft_tensor *tensor, ft_error *err);
+
+FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
+
+/*
+ * Read an output of the last run: "logits" [N, C], "embedding" [N, H], "last_hidden_state"
+ * [N, S, H] (zeros at masked positions), or a value named in options.keep ([tokens, columns],
+ * tokens packed without padding).  Always F32, real values: codes are multiplied by their scale.
+ * With out->data NULL only dtype and shape are filled in; otherwise data must hold that many bytes.
+ */
+FT_API FT_MUST_USE ft_status ft_session_get(const ft_session *session, const char *name,
+                                            ft_tensor *out, ft_error *err);
+
+/* ---- Tokenizers --------------------------------------------------------------------------- */
+
+typedef struct ft_tokenizer ft_tokenizer;
+
+/* From a model's own tokenizer.json, or from a file. */
+FT_API FT_MUST_USE ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model,
+                                                     ft_error *err);
+FT_API FT_MUST_USE ft_status ft_tokenizer_open(ft_tokenizer **out, const char *path, ft_error *err);
+FT_API void ft_tokenizer_close(ft_tokenizer *tokenizer); /* takes NULL */
+
+/*
+ * Encode text with the special tokens around it.  Writes at most `capacity` ids; *count is the
+ * number that there are, so a second call with more room is enough.  A maximum length is the
+ * caller's business.  Invalid UTF-8 is FT_EFORMAT.  May be used by many threads at once.
+ */
+FT_API FT_MUST_USE ft_status ft_tokenizer_encode(const ft_tokenizer *tokenizer, const char *text,
+                                                 size_t bytes, int32_t *ids, size_t capacity,
+                                                 size_t *count, ft_error *err);
+
+/* The id of the token that closes a sequence ("[SEP]"), or -1: for those who must cut one. */
+FT_API int32_t ft_tokenizer_end_id(const ft_tokenizer *tokenizer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

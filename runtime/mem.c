@@ -1,0 +1,37 @@
+/*
+ * mem.c - allocation helpers.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *ft_alloc(size_t bytes)
+{
+    size_t rounded;
+    if (!ft_add(bytes, 63, &rounded))
+        return NULL;
+    rounded = rounded / 64 * 64;
+    void *memory = aligned_alloc(64, rounded == 0 ? 64 : rounded);
+    if (memory != NULL)
+        memset(memory, 0, rounded);
+    return memory;
+}
+
+void *ft_array(size_t count, size_t size)
+{
+    return calloc(count == 0 ? 1 : count, size);
+}
+
+char *ft_strdup(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = malloc(bytes);
+    if (copy != NULL)
+        memcpy(copy, text, bytes);
+    return copy;
+}

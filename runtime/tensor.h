@@ -1,0 +1,22 @@
+/*
+ * tensor.h - what dtypes and layouts are called and how large things are.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TENSOR_H
+#define FT_RUNTIME_TENSOR_H
+
+#include "runtime/ft.h"
+
+/* "row", "col32", "col4_4r2_8c", "col32_2r_4r4". */
+const char *ft_layout_name(ft_layout layout);
+
+/* Inverses of ft_dtype_name and ft_layout_name; false for an unknown name. */
+bool ft_dtype_parse(const char *name, ft_dtype *out);
+bool ft_layout_parse(const char *name, ft_layout *out);
+
+/* "[768, 3072]", written into `text`, which is returned. */
+enum { FT_SHAPE_TEXT = 192 };
+char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim);
+
+#endif

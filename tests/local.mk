@@ -6,8 +6,11 @@ tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
+	tests/count.t \
 	tests/vocabulary.t
 
+tests_count_t_SOURCES = tests/count-t.c
+tests_count_t_LDADD = $(test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 

@@ -19,14 +19,18 @@
 #define FT_HOST_DEVICE static inline
 #endif
 
-/* COL4_4R2_8C pads rows to 8 and columns to 32; COL32 columns to 32; COL32_2R_4R4 rows to 32 too. */
+/* COL4_4R2_8C pads rows to 8 and columns to 32; COL32 columns to 32; COL32_2R_4R4 rows to 32 too.
+ */
 FT_HOST_DEVICE size_t ft_layout_rows(ft_layout layout, size_t rows)
 {
     switch (layout) {
-    case FT_COL4_4R2_8C: return (rows + 7) / 8 * 8;
-    case FT_COL32_2R_4R4: return (rows + 31) / 32 * 32;
+    case FT_COL4_4R2_8C:
+        return (rows + 7) / 8 * 8;
+    case FT_COL32_2R_4R4:
+        return (rows + 31) / 32 * 32;
     case FT_ROW:
-    case FT_COL32: break;
+    case FT_COL32:
+        break;
     }
     return rows;
 }
@@ -56,9 +60,12 @@ FT_HOST_DEVICE size_t ft_offset_col4(size_t row, size_t col, size_t padded_rows)
 FT_HOST_DEVICE size_t ft_offset(ft_layout layout, size_t row, size_t col, size_t rows, size_t cols)
 {
     switch (layout) {
-    case FT_ROW: break;
-    case FT_COL32: return (col >> 5) * 32 * rows + row * 32 + (col & 31);
-    case FT_COL4_4R2_8C: return ft_offset_col4(row, col, ft_layout_rows(layout, rows));
+    case FT_ROW:
+        break;
+    case FT_COL32:
+        return (col >> 5) * 32 * rows + row * 32 + (col & 31);
+    case FT_COL4_4R2_8C:
+        return ft_offset_col4(row, col, ft_layout_rows(layout, rows));
     case FT_COL32_2R_4R4: {
         size_t r = row & 31;
         return (col >> 5) * 32 * ft_layout_rows(layout, rows) + (row >> 5) * 1024 +

@@ -1,0 +1,223 @@
+/*
+ * check.c - the rule of each operation: shapes, dtypes, scales.
+ *
+ * Every operation of every plan passes here before a backend sees it, so kernels need not check,
+ * and a mistake in a family, a lowering or an artifact becomes a sentence instead of a crash.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/op.h"
+
+#include "runtime/error.h"
+
+typedef struct checker {
+    const ft_plan *plan;
+    const ft_op *op;
+    const char *what;
+    ft_error *err;
+} checker;
+
+static const ft_value *value_at(const checker *c, int index)
+{
+    return index < 0 ? NULL : &c->plan->value[index];
+}
+
+static const ft_weight *weight_at(const checker *c, int slot)
+{
+    int index = c->op->weight[slot];
+    return index < 0 ? NULL : &c->plan->weight[index];
+}
+
+/* The value that names the operation in messages. */
+static const char *name_of(const checker *c)
+{
+    int index = c->op->out >= 0 ? c->op->out : c->op->codes >= 0 ? c->op->codes : c->op->in[0];
+    return index >= 0 ? c->plan->value[index].name : "?";
+}
+
+static ft_status refuse(const checker *c, const char *why)
+{
+    return ft_fail(c->err, FT_ESHAPE, "%s: %s %s: %s", c->what, ft_op_name(c->op->kind), name_of(c),
+                   why);
+}
+
+static bool is_real(const ft_value *value)
+{
+    return value != NULL && value->dtype == FT_F32 && value->scale <= 0.0f && !value->inner;
+}
+
+static bool is_codes(const ft_value *value)
+{
+    return value != NULL && (value->dtype == FT_I8 || value->dtype == FT_F32) &&
+           value->scale > 0.0f && !value->inner;
+}
+
+static bool is_index(const ft_value *value)
+{
+    return value != NULL && value->dtype == FT_I32 && value->cols == 1;
+}
+
+static bool same_shape(const ft_value *a, const ft_value *b)
+{
+    return a->rows == b->rows && a->cols == b->cols;
+}
+
+static bool is_vector(const ft_weight *weight, int32_t cols)
+{
+    return weight != NULL && weight->rows == 1 && weight->cols == (size_t) cols &&
+           weight->dtype == FT_F32 && weight->layout == FT_ROW;
+}
+
+static bool is_float_matrix(const ft_weight *weight)
+{
+    return weight != NULL && weight->layout == FT_ROW &&
+           (weight->dtype == FT_F32 || weight->dtype == FT_F16 || weight->dtype == FT_BF16);
+}
+
+/* The results: floats, codes or both, of the shape of `like`. */
+static ft_status check_results(const checker *c, ft_rows rows, int32_t cols)
+{
+    const ft_value *out = value_at(c, c->op->out), *codes = value_at(c, c->op->codes);
+    if (out == NULL && codes == NULL)
+        return refuse(c, "has no result");
+    if (out != NULL && (!is_real(out) || out->rows != rows || out->cols != cols))
+        return refuse(c, "the float result has another shape or dtype");
+    if (codes != NULL && (!is_codes(codes) || codes->rows != rows || codes->cols != cols))
+        return refuse(c, "the codes have another shape or dtype, or no scale");
+    return FT_OK;
+}
+
+static ft_status check_embed(const checker *c)
+{
+    const ft_weight *word = weight_at(c, 0), *position = weight_at(c, 1), *type = weight_at(c, 2);
+    if (!is_index(value_at(c, c->op->in[0])) || !is_index(value_at(c, c->op->in[1])))
+        return refuse(c, "ids and positions must be int32, one a token");
+    if (!is_float_matrix(word) || !is_float_matrix(position) || word->cols != position->cols)
+        return refuse(c, "the tables differ in width");
+    if (c->op->in[2] >= 0 && (!is_index(value_at(c, c->op->in[2])) || !is_float_matrix(type) ||
+                              type->cols != word->cols))
+        return refuse(c, "the type table differs in width");
+    return check_results(c, FT_TOKENS, (int32_t) word->cols);
+}
+
+static ft_status check_norm(const checker *c)
+{
+    const ft_value *x = value_at(c, c->op->in[0]), *residual = value_at(c, c->op->in[1]);
+    if (!is_real(x))
+        return refuse(c, "reads something that is not float");
+    if (residual != NULL &&
+        (!same_shape(x, residual) || !(is_real(residual) || is_codes(residual))))
+        return refuse(c, "the residual has another shape");
+    if (!is_vector(weight_at(c, 0), x->cols) || !is_vector(weight_at(c, 1), x->cols))
+        return refuse(c, "weight and bias must be float vectors as wide as the input");
+    return check_results(c, x->rows, x->cols);
+}
+
+static ft_status check_linear(const checker *c)
+{
+    const ft_value *x = value_at(c, c->op->in[0]);
+    const ft_weight *w = weight_at(c, 0), *bias = weight_at(c, 1);
+    if (w == NULL || x == NULL || w->cols != (size_t) x->cols)
+        return refuse(c, "the weight is not as deep as the input is wide");
+    if (bias != NULL && !is_vector(bias, (int32_t) w->rows))
+        return refuse(c, "the bias must be a float vector, one value an output");
+    bool plain = w->scale == NULL && is_float_matrix(w) && is_real(x);
+    bool fake = w->scale != NULL && w->dtype == FT_F32 && is_codes(x) && x->dtype == FT_F32;
+    bool int8 = w->scale != NULL && w->dtype == FT_I8 && w->layout == FT_COL4_4R2_8C &&
+                is_codes(x) && x->dtype == FT_I8;
+    if (!plain && !fake && !int8)
+        return refuse(c, "input and weight are not both float or both codes");
+    if (c->op->out >= 0 && c->op->codes >= 0)
+        return refuse(c, "cannot write floats and codes at once");
+    return check_results(c, x->rows, (int32_t) w->rows);
+}
+
+static ft_status check_attention(const checker *c)
+{
+    const ft_value *q = value_at(c, c->op->in[0]), *probs = value_at(c, c->op->inner);
+    if (q == NULL || probs == NULL || q->rows != FT_TOKENS)
+        return refuse(c, "lacks queries or probabilities");
+    for (int i = 0; i < 3; i++) {
+        const ft_value *x = value_at(c, c->op->in[i]);
+        if (x == NULL || !same_shape(x, q) || x->dtype != q->dtype || is_real(x) != is_real(q))
+            return refuse(c, "queries, keys and values differ in shape or dtype");
+    }
+    if (!is_real(q) && !(is_codes(q) && probs->scale > 0.0f))
+        return refuse(c, "codes need a scale for the probabilities too");
+    if (c->op->attr.heads < 1 || q->cols % c->op->attr.heads != 0)
+        return refuse(c, "the heads do not divide the width");
+    if (c->op->out >= 0 && c->op->codes >= 0)
+        return refuse(c, "cannot write floats and codes at once");
+    return check_results(c, FT_TOKENS, q->cols);
+}
+
+static ft_status check_float_map(const checker *c)
+{
+    const ft_value *x = value_at(c, c->op->in[0]);
+    if (!is_real(x))
+        return refuse(c, "reads something that is not float");
+    return check_results(c, x->rows, x->cols);
+}
+
+static ft_status check_add(const checker *c)
+{
+    const ft_value *residual = value_at(c, c->op->in[1]);
+    FT_TRY(check_float_map(c));
+    if (residual == NULL || !same_shape(value_at(c, c->op->in[0]), residual) ||
+        !(is_real(residual) || is_codes(residual)))
+        return refuse(c, "the residual has another shape");
+    return FT_OK;
+}
+
+static ft_status check_dequantize(const checker *c)
+{
+    const ft_value *x = value_at(c, c->op->in[0]);
+    if (!is_codes(x))
+        return refuse(c, "reads something that has no scale");
+    return check_results(c, x->rows, x->cols);
+}
+
+static ft_status check_observe(const checker *c)
+{
+    return is_real(value_at(c, c->op->in[0])) ? FT_OK : refuse(c, "observes what is not float");
+}
+
+static ft_status check_pool(const checker *c)
+{
+    const ft_value *x = value_at(c, c->op->in[0]);
+    if (!is_real(x) || x->rows != FT_TOKENS)
+        return refuse(c, "reads something that is not float or not per token");
+    return check_results(c, FT_SEQUENCES, x->cols);
+}
+
+ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
+{
+    checker c = { plan, op, what, err };
+    switch (op->kind) {
+    case FT_OP_EMBED:
+        return check_embed(&c);
+    case FT_OP_NORM:
+        return check_norm(&c);
+    case FT_OP_LINEAR:
+        return check_linear(&c);
+    case FT_OP_ACTIVATE:
+    case FT_OP_QUANTIZE:
+    case FT_OP_NORMALIZE:
+        return check_float_map(&c);
+    case FT_OP_ADD:
+        return check_add(&c);
+    case FT_OP_ATTENTION:
+        return check_attention(&c);
+    case FT_OP_DEQUANTIZE:
+        return check_dequantize(&c);
+    case FT_OP_OBSERVE:
+        return check_observe(&c);
+    case FT_OP_POOL:
+        return check_pool(&c);
+    case FT_OP_KINDS:
+        break;
+    }
+    return refuse(&c, "is no operation");
+}

@@ -1,0 +1,197 @@
+/*
+ * backend.c - the CPU backend: memory, and a loop over the plan.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/isa.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <assert.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ft_device {
+    int unused; /* the CPU has no state of its own */
+};
+
+struct ft_exec {
+    const ft_plan *plan;
+    char *arena;
+    void *scratch;
+    size_t scratch_bytes;
+    int threads;
+};
+
+static void (*const kernels[])(const ft_args *) = {
+#define X(NAME, name) [FT_OP_##NAME] = ft_cpu_##name,
+#include "kernels/ops.def"
+#undef X
+};
+
+static bool describe(int index, ft_device_info *out)
+{
+    ft_isa isa;
+    ft_error err;
+    snprintf(out->name, sizeof out->name, "cpu");
+    out->usable = ft_cpu_isa(&isa, &err) == FT_OK;
+    snprintf(out->detail, sizeof out->detail, "%.120s", out->usable ? ft_isa_name(isa) : err.text);
+    return index == 0 && out->usable;
+}
+
+static ft_status open_cpu(ft_device **out, int index, ft_error *err)
+{
+    ft_isa isa;
+    if (index != 0)
+        return ft_fail(err, FT_EDEVICE, "device cpu:%d: there is one cpu device", index);
+    FT_TRY(ft_cpu_isa(&isa, err));
+    *out = ft_array(1, sizeof **out);
+    return *out != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for a device");
+}
+
+static void close_cpu(ft_device *device)
+{
+    free(device);
+}
+
+/* Weights are used where they lie. */
+static ft_status upload(ft_device *device, ft_weight *weight, ft_error *err)
+{
+    (void) device, (void) weight, (void) err;
+    return FT_OK;
+}
+
+static size_t scratch_of(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+{
+    switch (op->kind) {
+    case FT_OP_LINEAR:
+        return ft_cpu_linear_scratch(plan, op, limits);
+    case FT_OP_ATTENTION:
+        return ft_cpu_attention_scratch(plan, op, limits);
+    case FT_OP_NORM:
+        return ft_cpu_norm_scratch(plan, op, limits);
+    default:
+        return 0;
+    }
+}
+
+static void release(ft_exec *exec)
+{
+    free(exec->arena);
+    free(exec->scratch);
+    free(exec);
+}
+
+static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
+                         const ft_limits *limits, ft_error *err)
+{
+    (void) device;
+    size_t most = 0;
+    for (int i = 0; i < plan->nop; i++) {
+        size_t bytes = scratch_of(plan, &plan->op[i], limits);
+        most = bytes > most ? bytes : most;
+    }
+    ft_exec *exec = ft_array(1, sizeof *exec);
+    if (exec == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
+    exec->plan = plan;
+    exec->threads = limits->threads;
+    exec->arena = ft_alloc(plan->arena);
+    exec->scratch = ft_alloc(most);
+    exec->scratch_bytes = most;
+    if (exec->arena == NULL || exec->scratch == NULL) {
+        release(exec);
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens: %zu bytes and %zu of scratch",
+                       limits->tokens, plan->arena, most);
+    }
+    *out = exec;
+    return FT_OK;
+}
+
+static size_t bytes_of_rows(const ft_value *value, size_t rows)
+{
+    return rows * (size_t) value->cols * ft_dtype_size(value->dtype);
+}
+
+static ft_status write_value(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err)
+{
+    (void) err;
+    const ft_value *v = &exec->plan->value[value];
+    memcpy(exec->arena + v->offset, data, bytes_of_rows(v, rows));
+    return FT_OK;
+}
+
+static ft_status read_value(const ft_exec *exec, int value, void *data, size_t rows, ft_error *err)
+{
+    (void) err;
+    const ft_value *v = &exec->plan->value[value];
+    memcpy(data, exec->arena + v->offset, bytes_of_rows(v, rows));
+    return FT_OK;
+}
+
+static ft_view view_of(const ft_exec *exec, int value, const ft_batch *batch)
+{
+    if (value < 0)
+        return (ft_view){ 0 };
+    const ft_value *v = &exec->plan->value[value];
+    return (ft_view){
+        .data = v->inner ? NULL : exec->arena + v->offset,
+        .rows = v->rows == FT_TOKENS ? batch->tokens : batch->sequences,
+        .cols = (size_t) v->cols,
+        .dtype = v->dtype,
+        .scale = v->scale,
+    };
+}
+
+static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,
+                   ft_counts *const *counts)
+{
+    ft_args args = {
+        .op = op,
+        .out = view_of(exec, op->out, batch),
+        .codes = view_of(exec, op->codes, batch),
+        .inner = view_of(exec, op->inner, batch),
+        .batch = batch,
+        .scratch = exec->scratch,
+        .scratch_bytes = exec->scratch_bytes,
+        .threads = exec->threads,
+    };
+    for (int i = 0; i < FT_MAX_IN; i++)
+        args.in[i] = view_of(exec, op->in[i], batch);
+    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
+        args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
+    int observed = op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
+    if (counts != NULL && observed >= 0)
+        args.counts = counts[observed];
+    kernels[op->kind](&args);
+}
+
+static ft_status run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err)
+{
+    (void) err;
+    assert(counts == NULL || exec->threads == 1);
+    /* The float library asks OpenMP how many threads it may use; inside our own, one. */
+    int before = omp_get_max_threads();
+    omp_set_num_threads(exec->threads);
+    for (int i = 0; i < exec->plan->nop; i++)
+        run_op(exec, &exec->plan->op[i], batch, counts);
+    omp_set_num_threads(before);
+    return FT_OK;
+}
+
+const ft_backend ft_backend_cpu = {
+    .name = "cpu",
+    .describe = describe,
+    .open = open_cpu,
+    .close = close_cpu,
+    .upload = upload,
+    .prepare = prepare,
+    .release = release,
+    .write = write_value,
+    .read = read_value,
+    .run = run,
+};

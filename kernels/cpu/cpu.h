@@ -1,0 +1,49 @@
+/*
+ * cpu.h - inside the CPU backend: prototypes of its operations, and work for its threads.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CPU_CPU_H
+#define FT_KERNELS_CPU_CPU_H
+
+#include "kernels/backend.h"
+#include "kernels/op.h"
+
+/* Every operation: void ft_cpu_norm(const ft_args *). */
+#define X(NAME, name) void ft_cpu_##name(const ft_args *args);
+#include "kernels/ops.def"
+#undef X
+
+/* Scratch bytes that an operation needs for a run within `limits`; 0 for those not listed. */
+size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_norm_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+
+/* The two forms of a linear and of attention; the operations choose by dtype. */
+void ft_cpu_linear_f32(const ft_args *args);
+void ft_cpu_linear_i8(const ft_args *args);
+void ft_cpu_attention_f32(const ft_args *args);
+void ft_cpu_attention_i8(const ft_args *args);
+size_t ft_cpu_linear_f32_scratch(const ft_weight *weight, const ft_limits *limits, size_t rows);
+size_t ft_cpu_attention_f32_scratch(const ft_limits *limits);
+size_t ft_cpu_attention_i8_scratch(size_t dim, const ft_limits *limits);
+
+/* Scratch of one thread: an equal, 64-byte aligned part. */
+static inline void *ft_thread_scratch(const ft_args *args, int thread)
+{
+    size_t part = args->scratch_bytes / (size_t) args->threads / 64 * 64;
+    return (char *) args->scratch + part * (size_t) thread;
+}
+
+/* The address of row `row` of a value. */
+static inline float *ft_row_f32(const ft_view *view, size_t row)
+{
+    return (float *) view->data + row * view->cols;
+}
+
+static inline int8_t *ft_row_i8(const ft_view *view, size_t row)
+{
+    return (int8_t *) view->data + row * view->cols;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * rows.c - picks the row functions of the instruction set in use.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/rows.h"
+
+#include "kernels/cpu/isa.h"
+
+extern const ft_rows_isa ft_rows_generic, ft_rows_avx2, ft_rows_avx512;
+
+const ft_rows_isa *ft_cpu_rows(void)
+{
+    ft_isa isa;
+    if (ft_cpu_isa(&isa, NULL) != FT_OK)
+        return &ft_rows_generic;
+    switch (isa) {
+#ifdef HAVE_AVX512
+    case FT_ISA_AVX512VNNI:
+        return &ft_rows_avx512;
+#endif
+#ifdef HAVE_AVX2
+    case FT_ISA_AVXVNNI:
+    case FT_ISA_AVX2:
+        return &ft_rows_avx2;
+#endif
+    default:
+        return &ft_rows_generic;
+    }
+}

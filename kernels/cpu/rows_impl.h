@@ -1,0 +1,214 @@
+/*
+ * rows_impl.h - the body of rows_*.c: plain loops, which each of them compiles for its own set.
+ *
+ * Loops over elements are written for the vectorizer; sums keep 16 partial sums (lane i adds
+ * elements i, i + 16, ...) that are added as a fixed tree.  So a row's result does not depend on
+ * the instruction set, and fused and unfused plans agree to the bit.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cpu/rows.h"
+#include "kernels/half.h"
+#include "kernels/quant.h"
+
+#include <math.h>
+#include <string.h>
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+enum { LANES = 16 };
+
+/* Sixteen floats that the compiler may keep in one register, four or two. */
+typedef float lanes __attribute__((vector_size(64)));
+
+static inline lanes load_lanes(const float *x)
+{
+    lanes v;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+/* The first n < 16 elements, zeros behind them. */
+static inline lanes load_tail(const float *x, size_t n)
+{
+    float padded[LANES] = { 0 };
+    for (size_t i = 0; i < n; i++)
+        padded[i] = x[i];
+    return load_lanes(padded);
+}
+
+static inline float sum_lanes(lanes v)
+{
+    float part[LANES];
+    memcpy(part, &v, sizeof part);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            part[i] += part[i + half];
+    return part[0];
+}
+
+static float row_sum(const float *x, size_t n)
+{
+    lanes sum = { 0 };
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        sum += load_lanes(x + i);
+    if (i < n)
+        sum += load_tail(x + i, n - i);
+    return sum_lanes(sum);
+}
+
+static float row_square_sum(const float *x, size_t n)
+{
+    lanes sum = { 0 };
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes v = load_lanes(x + i);
+        sum += v * v;
+    }
+    if (i < n) {
+        lanes v = load_tail(x + i, n - i);
+        sum += v * v;
+    }
+    return sum_lanes(sum);
+}
+
+static void row_norm(float *out, const float *x, const float *weight, const float *bias, float eps,
+                     size_t n)
+{
+    float mean = row_sum(x, n) / (float) n;
+    for (size_t i = 0; i < n; i++)
+        out[i] = x[i] - mean;
+    float variance = row_square_sum(out, n) / (float) n;
+    float factor = 1.0f / sqrtf(variance + eps);
+    for (size_t i = 0; i < n; i++)
+        out[i] = out[i] * factor * weight[i] + bias[i];
+}
+
+/* Largest of x; exact in any order. */
+static float row_max(const float *x, size_t n)
+{
+    float max = x[0];
+    for (size_t i = 1; i < n; i++)
+        max = x[i] > max ? x[i] : max;
+    return max;
+}
+
+static void row_softmax(float *x, float scale, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] *= scale;
+    float max = row_max(x, n);
+    for (size_t i = 0; i < n; i++)
+        x[i] = ft_exp(x[i] - max);
+    float factor = 1.0f / row_sum(x, n);
+    for (size_t i = 0; i < n; i++)
+        x[i] *= factor;
+}
+
+static void row_from_f16(float *restrict out, const uint16_t *restrict in, size_t n)
+{
+    size_t i = 0;
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8) {
+        __m128i half;
+        memcpy(&half, in + i, sizeof half);
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(half));
+    }
+#endif
+    for (; i < n; i++)
+        out[i] = ft_float_from_f16(in[i]);
+}
+
+static void row_to_float(float *out, const void *in, ft_dtype dtype, size_t n)
+{
+    if (dtype == FT_F16)
+        row_from_f16(out, in, n);
+    else if (dtype == FT_BF16)
+        for (size_t i = 0; i < n; i++)
+            out[i] = ft_float_from_bf16(((const uint16_t *) in)[i]);
+    else
+        memcpy(out, in, n * sizeof *out);
+}
+
+static void row_quantize_i8(int8_t *restrict codes, const float *restrict x, float inverse_scale,
+                            size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        codes[i] = ft_quantize(x[i], inverse_scale);
+}
+
+static void row_quantize_f32(float *codes, const float *x, float inverse_scale, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        codes[i] = ft_quantize_to_float(x[i], inverse_scale);
+}
+
+static void row_dequantize_i8(float *restrict out, const int8_t *restrict codes, float scale,
+                              size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float) codes[i] * scale;
+}
+
+static void row_dequantize_f32(float *out, const float *codes, float scale, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = codes[i] * scale;
+}
+
+static void row_add(float *out, const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = a[i] + b[i];
+}
+
+/* The branch is outside the loop, so that each loop vectorizes. */
+static void row_activate(float *out, const float *x, ft_activation activation, size_t n)
+{
+    switch (activation) {
+    case FT_ACT_NONE:
+        memmove(out, x, n * sizeof *out);
+        return;
+#define LOOP(NAME)                                                                                 \
+    case NAME:                                                                                     \
+        for (size_t i = 0; i < n; i++)                                                             \
+            out[i] = ft_activate(NAME, x[i]);                                                      \
+        return
+        LOOP(FT_ACT_GELU);
+        LOOP(FT_ACT_GELU_TANH);
+        LOOP(FT_ACT_RELU);
+        LOOP(FT_ACT_TANH);
+        LOOP(FT_ACT_SILU);
+#undef LOOP
+    }
+}
+
+static void row_scale_sums(float *restrict out, const int32_t *restrict sums, float scale,
+                           const float *restrict row_scale, const float *restrict bias, size_t n)
+{
+    if (bias == NULL)
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float) sums[i] * (scale * row_scale[i]);
+    else
+        for (size_t i = 0; i < n; i++)
+            out[i] = ft_dequantize(sums[i], scale * row_scale[i], bias[i]);
+}
+
+/* clang-format off */
+#define FT_ROWS_TABLE                                                                              \
+    {                                                                                              \
+        .to_float = row_to_float,                                                                  \
+        .quantize_i8 = row_quantize_i8,                                                            \
+        .quantize_f32 = row_quantize_f32,                                                          \
+        .dequantize_i8 = row_dequantize_i8,                                                        \
+        .dequantize_f32 = row_dequantize_f32,                                                      \
+        .add = row_add,                                                                            \
+        .activate = row_activate,                                                                  \
+        .norm = row_norm,                                                                          \
+        .softmax = row_softmax,                                                                    \
+        .square_sum = row_square_sum,                                                              \
+        .scale_sums = row_scale_sums,                                                              \
+    }
+/* clang-format on */

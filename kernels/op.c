@@ -1,0 +1,42 @@
+/*
+ * op.c - names of operations and activations.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/op.h"
+
+#include "runtime/mem.h"
+
+#include <string.h>
+
+const char *ft_op_name(ft_op_kind kind)
+{
+    static const char *const names[] = {
+#define X(NAME, name) [FT_OP_##NAME] = #name,
+#include "kernels/ops.def"
+#undef X
+    };
+    return (unsigned) kind < FT_OP_KINDS ? names[kind] : "unknown";
+}
+
+static const char *const activations[] = {
+    [FT_ACT_NONE] = "none", [FT_ACT_GELU] = "gelu", [FT_ACT_GELU_TANH] = "gelu_tanh",
+    [FT_ACT_RELU] = "relu", [FT_ACT_TANH] = "tanh", [FT_ACT_SILU] = "silu",
+};
+
+const char *ft_activation_name(ft_activation activation)
+{
+    return (size_t) activation < FT_COUNT(activations) ? activations[activation] : "unknown";
+}
+
+bool ft_activation_parse(const char *name, ft_activation *out)
+{
+    for (size_t i = 0; i < FT_COUNT(activations); i++)
+        if (strcmp(activations[i], name) == 0) {
+            *out = (ft_activation) i;
+            return true;
+        }
+    return false;
+}

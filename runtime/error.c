@@ -19,15 +19,24 @@ const char *ft_version(void)
 const char *ft_status_name(ft_status status)
 {
     switch (status) {
-    case FT_OK: return "FT_OK";
-    case FT_ENOMEM: return "FT_ENOMEM";
-    case FT_EIO: return "FT_EIO";
-    case FT_EFORMAT: return "FT_EFORMAT";
-    case FT_ESHAPE: return "FT_ESHAPE";
-    case FT_EUNSUPPORTED: return "FT_EUNSUPPORTED";
-    case FT_EARG: return "FT_EARG";
-    case FT_EDEVICE: return "FT_EDEVICE";
-    case FT_ELIMIT: return "FT_ELIMIT";
+    case FT_OK:
+        return "FT_OK";
+    case FT_ENOMEM:
+        return "FT_ENOMEM";
+    case FT_EIO:
+        return "FT_EIO";
+    case FT_EFORMAT:
+        return "FT_EFORMAT";
+    case FT_ESHAPE:
+        return "FT_ESHAPE";
+    case FT_EUNSUPPORTED:
+        return "FT_EUNSUPPORTED";
+    case FT_EARG:
+        return "FT_EARG";
+    case FT_EDEVICE:
+        return "FT_EDEVICE";
+    case FT_ELIMIT:
+        return "FT_ELIMIT";
     }
     return "unknown";
 }

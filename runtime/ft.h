@@ -107,7 +107,8 @@ FT_API size_t ft_tensor_bytes(const ft_tensor *tensor);
 
 typedef struct ft_device_info {
     char name[32];    /* what options take: "cpu", "cuda:0" */
-    char detail[128]; /* processor or GPU model and the instruction set in use, or why it is absent */
+    char detail[128]; /* processor or GPU model and the instruction set in use, or why it is absent
+                       */
     bool usable;
 } ft_device_info;
 
@@ -128,15 +129,16 @@ typedef struct ft_model_options {
     const char *device; /* "cpu" (default) or "cuda:N" */
     ft_verify verify;
     bool no_fuse; /* run every operation of the graph alone; slow, for tests */
-    bool fake;    /* run an int8 artifact with codes held in float, multiplied by the float library */
+    bool fake; /* run an int8 artifact with codes held in float, multiplied by the float library */
 } ft_model_options;
 
 typedef struct ft_model_info {
     const char *family;    /* "bert" */
     const char *precision; /* "float" or "int8" */
-    int32_t layers, hidden, heads, vocabulary, max_positions, labels; /* labels: 0 = no classifier */
-    bool embedding;           /* has the output "embedding" */
-    size_t weight_bytes;      /* of all tensors in the file */
+    int32_t layers, hidden, heads, vocabulary, max_positions,
+        labels;          /* labels: 0 = no classifier */
+    bool embedding;      /* has the output "embedding" */
+    size_t weight_bytes; /* of all tensors in the file */
 } ft_model_info;
 
 /*
@@ -161,10 +163,10 @@ FT_API FT_MUST_USE ft_status ft_model_write_plan(const ft_model *model, FILE *fi
 typedef struct ft_session ft_session;
 
 typedef struct ft_session_options {
-    int threads;              /* default: the processors this process may use */
-    int64_t max_tokens;       /* of one run, padding not counted; default 4096 */
-    int64_t max_sequences;    /* of one run; default 512 */
-    const char *const *keep;  /* values to keep for ft_session_get, NULL-terminated; may be NULL */
+    int threads;             /* default: the processors this process may use */
+    int64_t max_tokens;      /* of one run, padding not counted; default 4096 */
+    int64_t max_sequences;   /* of one run; default 512 */
+    const char *const *keep; /* values to keep for ft_session_get, NULL-terminated; may be NULL */
 } ft_session_options;
 
 /* All memory of a session is allocated here; running allocates nothing. */

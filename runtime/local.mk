@@ -5,8 +5,13 @@
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
 	runtime/error.c runtime/error.h \
+	runtime/families/bert.c runtime/families/families.h \
+	runtime/family.c runtime/family.h \
 	runtime/ft.h \
+	runtime/graph.c runtime/graph.h \
+	runtime/lower.c runtime/lower.h \
 	runtime/mem.c runtime/mem.h \
+	runtime/plan.c runtime/plan.h \
 	runtime/tensor.c runtime/tensor.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
 

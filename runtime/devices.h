@@ -1,0 +1,18 @@
+/*
+ * devices.h - which backends this build has, and what "cuda:1" means.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_DEVICES_H
+#define FT_RUNTIME_DEVICES_H
+
+#include "kernels/backend.h"
+
+/*
+ * Open "cpu", "cuda" or "cuda:N"; NULL means "cpu".
+ * FT_EARG for another word; FT_EDEVICE, with the reason, for a device that is not there.
+ */
+FT_MUST_USE ft_status ft_device_open(const ft_backend **backend, ft_device **device,
+                                     const char *name, ft_error *err);
+
+#endif

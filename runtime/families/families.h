@@ -1,0 +1,13 @@
+/*
+ * families.h - the registry's entries: one line a family.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_FAMILIES_FAMILIES_H
+#define FT_RUNTIME_FAMILIES_FAMILIES_H
+
+#include "runtime/family.h"
+
+extern const ft_family ft_family_bert;
+
+#endif

@@ -1,0 +1,141 @@
+/*
+ * family.h - what the toolchain must know of a model family: its configuration, the names and
+ * shapes of its weights, and its graph.
+ *
+ * Names and shapes are data: the converter, the artifact's reader and error messages use the same
+ * tables.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_FAMILY_H
+#define FT_RUNTIME_FAMILY_H
+
+#include "runtime/graph.h"
+
+#include <jansson.h>
+
+typedef enum ft_head {
+    FT_HEAD_NONE,
+    FT_HEAD_POOLED, /* classifier on the pooler's output (BERT) */
+    FT_HEAD_DENSE,  /* dense + tanh + projection on the first token (RoBERTa) */
+    FT_HEAD_RELU,   /* dense + relu + projection on the first token (DistilBERT) */
+} ft_head;
+
+typedef enum ft_embedding {
+    FT_EMBEDDING_NONE,
+    FT_EMBEDDING_FIRST, /* the first token's row */
+    FT_EMBEDDING_MEAN,  /* mean over the sequence's rows */
+} ft_embedding;
+
+/* A configuration in our own terms; the manifest stores exactly this. */
+typedef struct ft_config {
+    int32_t layers, hidden, heads, ffn, vocabulary, positions;
+    int32_t types;           /* rows of the token type table; 0 = none */
+    int32_t labels;          /* outputs of the classifier; 0 = none */
+    int32_t position_offset; /* first position of a sequence (RoBERTa: padding id + 1) */
+    int32_t padding_id;      /* RoBERTa numbers positions over tokens that differ from it; -1 */
+    float eps;
+    ft_activation activation;
+    bool pooler;
+    ft_head head;
+    ft_embedding embedding; /* what the output "embedding" is */
+    bool normalize;         /* scale the embedding to unit length */
+} ft_config;
+
+/* How a weight is used, which decides how it may be stored. */
+typedef enum ft_role {
+    FT_ROLE_LINEAR, /* a matrix that int8 recipes quantize */
+    FT_ROLE_DENSE,  /* a matrix that stays float (heads) */
+    FT_ROLE_TABLE,  /* rows are looked up */
+    FT_ROLE_VECTOR, /* always stored as F32 */
+} ft_role;
+
+/* "linear", "dense", "table", "vector"; parse is false for other words. */
+const char *ft_role_name(ft_role role);
+bool ft_role_parse(const char *name, ft_role *out);
+
+/* Checkpoints of one family may spell their configuration and their tensors in several ways. */
+enum { FT_MAX_DIALECTS = 3 };
+
+/*
+ * One line of a family's table of weights.  '*' in names runs over layers.  Shapes are written
+ * with one letter a dimension ("F,H"), see ft_config_symbol().  A rule with bias stands for
+ * NAME.weight and the vector NAME.bias, one element a row.  `when` names a symbol that must not be
+ * 0, or is 0.  source[d] is the name in checkpoints of dialect d; one that starts with '~' carries
+ * the model's prefix, if the checkpoint uses it; NULL: that dialect never has it.
+ */
+typedef struct ft_weight_rule {
+    const char *name, *shape;
+    ft_role role;
+    bool bias;
+    char when;
+    const char *source[FT_MAX_DIALECTS];
+} ft_weight_rule;
+
+/* A weight rule expanded for one layer. */
+typedef struct ft_weight_spec {
+    char name[FT_NAME];
+    char source[128]; /* with its '~'; empty when no dialect was asked for */
+    ft_role role;
+    int ndim;
+    int64_t dim[2];
+} ft_weight_spec;
+
+/* What a key of config.json means. */
+typedef enum ft_key {
+    FT_KEY_COUNT, /* a whole number, stored in the int32 field */
+    FT_KEY_EPS,        /* a positive number, stored in the float field */
+    FT_KEY_ACTIVATION, /* a name, stored in the activation field */
+    FT_KEY_MUST_BE,    /* changes the result: only null and the value `must` are supported */
+    FT_KEY_ANY,        /* does not change the result of inference */
+} ft_key;
+
+typedef struct ft_config_rule {
+    const char *key;
+    ft_key kind;
+    size_t field;     /* offsetof(ft_config, ...) */
+    const char *must; /* MUST_BE: JSON text; others: JSON text of the default, NULL = required */
+} ft_config_rule;
+
+typedef struct ft_dialect {
+    const char *model_type;           /* config.json's "model_type" */
+    const char *prefix;               /* "bert." */
+    ft_head head;                     /* what a ...ForSequenceClassification has */
+    const char *const *architectures; /* the supported ones, NULL-terminated */
+    const ft_config_rule *rule;
+    size_t nrule;
+} ft_dialect;
+
+typedef struct ft_family {
+    const char *name;
+    const ft_dialect *dialect;
+    size_t ndialect;
+    const ft_weight_rule *weight;
+    size_t nweight;
+    void (*build)(ft_graph *graph, const ft_config *config);
+} ft_family;
+
+/* The family of that name; NULL when unknown. */
+const ft_family *ft_family_find(const char *name);
+
+/* The family whose dialect *dialect has this model_type; NULL when unknown. */
+const ft_family *ft_family_of(const char *model_type, int *dialect);
+
+/* The size that a letter stands for: L H A F V P T C, and K (1 with pooler), D (1 with dense head).
+ */
+int64_t ft_config_symbol(const ft_config *config, char symbol);
+
+/*
+ * All weights of a model, in the order in which it uses them, with their names in checkpoints of
+ * `dialect` (-1: none).  Free *out with free().
+ */
+FT_MUST_USE ft_status ft_family_weights(const ft_family *family, int dialect,
+                                        const ft_config *config, ft_weight_spec **out,
+                                        size_t *count, ft_error *err);
+
+/* Between manifest and configuration; `what` names the file in errors.  Bounds are checked. */
+json_t *ft_config_to_json(const ft_config *config);
+FT_MUST_USE ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what,
+                                          ft_error *err);
+
+#endif

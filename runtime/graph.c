@@ -1,0 +1,238 @@
+/*
+ * graph.c - the builder calls: each appends one operation and its result.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/graph.h"
+
+#include "runtime/error.h"
+#include "runtime/plan.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+void ft_graph_init(ft_graph *graph, const ft_weight *weights, const bool *quantizable, int count)
+{
+    memset(graph, 0, sizeof *graph);
+    graph->plan.weight = weights;
+    graph->plan.nweight = count;
+    graph->quantizable = quantizable;
+}
+
+void ft_graph_fini(ft_graph *graph)
+{
+    ft_plan_fini(&graph->plan);
+}
+
+ft_status ft_graph_finish(const ft_graph *graph, ft_error *err)
+{
+    if (graph->status != FT_OK && err != NULL)
+        *err = graph->err;
+    return graph->status;
+}
+
+static int refuse(ft_graph *graph, ft_status status, const char *name, const char *why)
+{
+    if (graph->status == FT_OK)
+        graph->status = ft_fail(&graph->err, status, "%s%s: %s", graph->scope, name, why);
+    return -1;
+}
+
+void ft_scope(ft_graph *graph, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int used = vsnprintf(graph->scope, sizeof graph->scope - 1, format, args);
+    va_end(args);
+    if (used > 0 && (size_t) used < sizeof graph->scope - 1)
+        strcat(graph->scope, ".");
+}
+
+static bool scoped(const ft_graph *graph, const char *name, const char *suffix, char out[FT_NAME])
+{
+    int used = snprintf(out, FT_NAME, "%s%s%s", graph->scope, name, suffix);
+    return used > 0 && used < FT_NAME;
+}
+
+/* A new value with as many rows as `like`. */
+static int result(ft_graph *graph, const char *name, const char *suffix, ft_rows rows, int32_t cols)
+{
+    ft_value value = { .rows = rows, .cols = cols, .dtype = FT_F32 };
+    if (!scoped(graph, name, suffix, value.name))
+        return refuse(graph, FT_ELIMIT, name, "the name is too long");
+    int index = ft_plan_add_value(&graph->plan, &value);
+    return index >= 0 ? index : refuse(graph, FT_ENOMEM, name, "no memory for another value");
+}
+
+static int append(ft_graph *graph, const char *name, const ft_op *op)
+{
+    if (ft_plan_add_op(&graph->plan, op) < 0)
+        return refuse(graph, FT_ENOMEM, name, "no memory for another operation");
+    return op->out;
+}
+
+static int16_t weight(ft_graph *graph, const char *name, const char *suffix)
+{
+    char full[FT_NAME];
+    int index = scoped(graph, name, suffix, full) ? ft_plan_find_weight(&graph->plan, full) : -1;
+    if (index < 0)
+        refuse(graph, FT_EFORMAT, name, "the model has no such weight");
+    return (int16_t) index;
+}
+
+static const ft_value *value_at(const ft_graph *graph, int index)
+{
+    return &graph->plan.value[index];
+}
+
+static const ft_weight *weight_at(const ft_graph *graph, int index)
+{
+    return &graph->plan.weight[index];
+}
+
+void ft_point(ft_graph *graph, int x)
+{
+    if (graph->status == FT_OK)
+        graph->plan.value[x].point = true;
+}
+
+int ft_input(ft_graph *graph, const char *name)
+{
+    if (graph->status != FT_OK)
+        return -1;
+    int index = result(graph, name, "", FT_TOKENS, 1);
+    if (index >= 0)
+        graph->plan.value[index].dtype = FT_I32;
+    return index;
+}
+
+int ft_embed(ft_graph *graph, const char *name, int ids, int positions, int types)
+{
+    ft_op op = ft_op_make(FT_OP_EMBED);
+    if (graph->status == FT_OK) {
+        op.weight[0] = weight(graph, name, ".word");
+        op.weight[1] = weight(graph, name, ".position");
+        if (types >= 0)
+            op.weight[2] = weight(graph, name, ".type");
+    }
+    if (graph->status != FT_OK)
+        return -1;
+    op.in[0] = (int16_t) ids;
+    op.in[1] = (int16_t) positions;
+    op.in[2] = (int16_t) types;
+    int32_t cols = (int32_t) weight_at(graph, op.weight[0])->cols;
+    op.out = (int16_t) result(graph, name, "", FT_TOKENS, cols);
+    return append(graph, name, &op);
+}
+
+int ft_norm(ft_graph *graph, const char *name, int x, float eps)
+{
+    ft_op op = ft_op_make(FT_OP_NORM);
+    if (graph->status == FT_OK) {
+        op.weight[0] = weight(graph, name, ".weight");
+        op.weight[1] = weight(graph, name, ".bias");
+    }
+    if (graph->status != FT_OK)
+        return -1;
+    op.in[0] = (int16_t) x;
+    op.attr.eps = eps;
+    op.out = (int16_t) result(graph, name, "", value_at(graph, x)->rows, value_at(graph, x)->cols);
+    return append(graph, name, &op);
+}
+
+int ft_linear(ft_graph *graph, const char *name, int x)
+{
+    ft_op op = ft_op_make(FT_OP_LINEAR);
+    if (graph->status == FT_OK) {
+        op.weight[0] = weight(graph, name, ".weight");
+        op.weight[1] = weight(graph, name, ".bias");
+    }
+    if (graph->status != FT_OK)
+        return -1;
+    if (graph->quantizable[op.weight[0]])
+        ft_point(graph, x);
+    op.in[0] = (int16_t) x;
+    int32_t cols = (int32_t) weight_at(graph, op.weight[0])->rows;
+    op.out = (int16_t) result(graph, name, "", value_at(graph, x)->rows, cols);
+    return append(graph, name, &op);
+}
+
+/* An operation from `x` (and `other`, or -1) to a value of the same shape. */
+static int same_shape(ft_graph *graph, ft_op *op, const char *name, int x, int other)
+{
+    if (graph->status != FT_OK)
+        return -1;
+    op->in[0] = (int16_t) x;
+    op->in[1] = (int16_t) other;
+    op->out = (int16_t) result(graph, name, "", value_at(graph, x)->rows, value_at(graph, x)->cols);
+    return append(graph, name, op);
+}
+
+int ft_apply(ft_graph *graph, const char *name, int x, ft_activation activation)
+{
+    ft_op op = ft_op_make(FT_OP_ACTIVATE);
+    op.attr.activation = activation;
+    return same_shape(graph, &op, name, x, -1);
+}
+
+int ft_add_residual(ft_graph *graph, const char *name, int x, int residual)
+{
+    ft_op op = ft_op_make(FT_OP_ADD);
+    return same_shape(graph, &op, name, x, residual);
+}
+
+int ft_normalize(ft_graph *graph, const char *name, int x)
+{
+    ft_op op = ft_op_make(FT_OP_NORMALIZE);
+    return same_shape(graph, &op, name, x, -1);
+}
+
+int ft_attention(ft_graph *graph, const char *name, int q, int k, int v, int heads)
+{
+    if (graph->status != FT_OK)
+        return -1;
+    ft_op op = ft_op_make(FT_OP_ATTENTION);
+    int in[FT_MAX_IN] = { q, k, v };
+    for (int i = 0; i < FT_MAX_IN; i++) {
+        op.in[i] = (int16_t) in[i];
+        ft_point(graph, in[i]);
+    }
+    int32_t cols = value_at(graph, q)->cols;
+    op.attr.heads = heads;
+    op.attr.softmax_scale = 1.0f / sqrtf((float) (cols / heads));
+    op.inner = (int16_t) result(graph, name, ".probs", FT_TOKENS, 1);
+    op.out = (int16_t) result(graph, name, ".context", FT_TOKENS, cols);
+    if (graph->status != FT_OK)
+        return -1;
+    graph->plan.value[op.inner].point = true;
+    graph->plan.value[op.inner].inner = true;
+    return append(graph, name, &op);
+}
+
+int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling)
+{
+    if (graph->status != FT_OK)
+        return -1;
+    ft_op op = ft_op_make(FT_OP_POOL);
+    op.in[0] = (int16_t) x;
+    op.attr.pooling = pooling;
+    op.out = (int16_t) result(graph, name, "", FT_SEQUENCES, value_at(graph, x)->cols);
+    return append(graph, name, &op);
+}
+
+void ft_output_as(ft_graph *graph, const char *name, int x)
+{
+    if (graph->status != FT_OK)
+        return;
+    ft_plan *plan = &graph->plan;
+    if (plan->noutput == FT_MAX_OUTPUTS) {
+        refuse(graph, FT_ELIMIT, name, "too many outputs");
+        return;
+    }
+    ft_output *output = &plan->output[plan->noutput++];
+    snprintf(output->name, sizeof output->name, "%s", name);
+    output->value = x;
+}

@@ -1,0 +1,65 @@
+/*
+ * graph.h - the calls with which a family writes down its model.
+ *
+ * A graph is a plan that has not been lowered: plain float operations, nothing fused.  Names are
+ * prefixed with the scope, weights are found by name.  Errors are sticky: the first one is kept,
+ * later calls do nothing, and ft_graph_finish() reports it; so build functions read like the paper.
+ *
+ * Points are marked here: the inputs of linears whose weight may be int8, and queries, keys, values
+ * and probabilities of attention.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_GRAPH_H
+#define FT_RUNTIME_GRAPH_H
+
+#include "kernels/op.h"
+
+typedef struct ft_graph {
+    ft_plan plan;
+    char scope[FT_NAME / 2]; /* "layer.3." or empty */
+    const bool *quantizable; /* [nweight]: may become int8 */
+    ft_status status;
+    ft_error err;
+} ft_graph;
+
+/* Start a graph over `weights` (borrowed); quantizable[i] says that weight i may become int8. */
+void ft_graph_init(ft_graph *graph, const ft_weight *weights, const bool *quantizable, int count);
+void ft_graph_fini(ft_graph *graph);
+
+/* The first error of any call, or FT_OK. */
+FT_MUST_USE ft_status ft_graph_finish(const ft_graph *graph, ft_error *err);
+
+/* Prefix of the names that follow: "layer.%d", or "" for none. */
+void ft_scope(ft_graph *graph, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* An int32 per token, set by the session: "input_ids", "positions", "token_type_ids". */
+int ft_input(ft_graph *graph, const char *name);
+
+/* NAME.word[ids] + NAME.position[positions] (+ NAME.type[types] unless types is -1). */
+int ft_embed(ft_graph *graph, const char *name, int ids, int positions, int types);
+
+/* Layer norm with NAME.weight and NAME.bias. */
+int ft_norm(ft_graph *graph, const char *name, int x, float eps);
+
+/* x . NAME.weight^T + NAME.bias. */
+int ft_linear(ft_graph *graph, const char *name, int x);
+
+int ft_apply(ft_graph *graph, const char *name, int x, ft_activation activation);
+
+/* `residual` is the operand that int8 residual streams read as codes. */
+int ft_add_residual(ft_graph *graph, const char *name, int x, int residual);
+
+/* Bidirectional attention inside each sequence; its probabilities are the point NAME.probs. */
+int ft_attention(ft_graph *graph, const char *name, int q, int k, int v, int heads);
+
+int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling);
+int ft_normalize(ft_graph *graph, const char *name, int x);
+
+/* Let calibration observe x although no quantized operation reads it. */
+void ft_point(ft_graph *graph, int x);
+
+/* Name a result for the caller. */
+void ft_output_as(ft_graph *graph, const char *name, int x);
+
+#endif

@@ -1,0 +1,283 @@
+/*
+ * lower.c - from a family's graph to the plan for one purpose.
+ *
+ * Four passes over a list of operations, each simple, each optional:
+ *
+ *   fuse      linear + activation, add + norm.  A fusion never swallows a point.
+ *   quantize  after each point an operation that makes codes; integer consumers read those.
+ *   fold      quantize moves into the operation that produced the float.
+ *   observe   (instead of the last two) after each point an operation that counts it.
+ *
+ * A point keeps its name on the codes: calibration observed exactly what int8 stores.  The float
+ * twin that a residual stream may still need is called NAME.float.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/lower.h"
+
+#include "runtime/error.h"
+#include "runtime/plan.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- Helpers ------------------------------------------------------------------------------ */
+
+static bool is_output(const ft_plan *plan, int value)
+{
+    for (int i = 0; i < plan->noutput; i++)
+        if (plan->output[i].value == value)
+            return true;
+    return false;
+}
+
+/* The result of an operation that only the next one sees may be fused away. */
+static bool is_private(const ft_plan *plan, int value)
+{
+    return value >= 0 && !plan->value[value].point && ft_plan_uses(plan, value) == 1 &&
+           !is_output(plan, value);
+}
+
+/* The operation that makes `value`, if it is of this kind; else NULL. */
+static ft_op *producer_of_kind(ft_plan *plan, int value, ft_op_kind kind)
+{
+    int index = value < 0 ? -1 : ft_plan_producer(plan, value);
+    return index >= 0 && plan->op[index].kind == kind ? &plan->op[index] : NULL;
+}
+
+static void remove_op(ft_plan *plan, int index)
+{
+    plan->nop--;
+    memmove(&plan->op[index], &plan->op[index + 1],
+            (size_t) (plan->nop - index) * sizeof plan->op[0]);
+}
+
+static bool insert_op(ft_plan *plan, int index, const ft_op *op)
+{
+    if (ft_plan_add_op(plan, op) < 0)
+        return false;
+    memmove(&plan->op[index + 1], &plan->op[index],
+            (size_t) (plan->nop - 1 - index) * sizeof plan->op[0]);
+    plan->op[index] = *op;
+    return true;
+}
+
+/* ---- Fuse --------------------------------------------------------------------------------- */
+
+/* act(linear(x)): the linear applies the activation where it makes the value. */
+static bool fuse_activation(ft_plan *plan, int index)
+{
+    const ft_op *activate = &plan->op[index];
+    ft_op *linear = producer_of_kind(plan, activate->in[0], FT_OP_LINEAR);
+    if (activate->kind != FT_OP_ACTIVATE || linear == NULL ||
+        linear->attr.activation != FT_ACT_NONE || !is_private(plan, activate->in[0]))
+        return false;
+    linear->attr.activation = activate->attr.activation;
+    linear->out = activate->out;
+    return true;
+}
+
+/* norm(x + residual): the norm adds while it reads. */
+static bool fuse_residual(ft_plan *plan, int index)
+{
+    ft_op *norm = &plan->op[index];
+    int sum = norm->in[0];
+    if (norm->kind != FT_OP_NORM || norm->in[1] >= 0 || !is_private(plan, sum))
+        return false;
+    ft_op *add = producer_of_kind(plan, sum, FT_OP_ADD);
+    if (add == NULL)
+        return false;
+    norm->in[0] = add->in[0];
+    norm->in[1] = add->in[1];
+    remove_op(plan, (int) (add - plan->op));
+    return true;
+}
+
+static void fuse(ft_plan *plan)
+{
+    for (int i = plan->nop - 1; i >= 0; i--)
+        if (fuse_activation(plan, i))
+            remove_op(plan, i);
+    for (int i = plan->nop - 1; i >= 0; i--)
+        fuse_residual(plan, i);
+}
+
+/* ---- Quantize ----------------------------------------------------------------------------- */
+
+/* Whether operand `slot` of `op` is read as codes once its value has them. */
+static bool reads_codes(const ft_plan *plan, const ft_op *op, int slot, bool int8_residual)
+{
+    switch (op->kind) {
+    case FT_OP_LINEAR:
+        return plan->weight[op->weight[0]].scale != NULL;
+    case FT_OP_ATTENTION:
+        return true;
+    case FT_OP_ADD:
+    case FT_OP_NORM:
+        return slot == 1 && int8_residual;
+    default:
+        return false;
+    }
+}
+
+static bool has_code_readers(const ft_plan *plan, int value, bool int8_residual)
+{
+    for (int i = 0; i < plan->nop; i++)
+        for (int j = 0; j < FT_MAX_IN; j++)
+            if (plan->op[i].in[j] == value && reads_codes(plan, &plan->op[i], j, int8_residual))
+                return true;
+    return false;
+}
+
+/* Let every consumer that can read `codes` do so. */
+static void redirect_code_readers(ft_plan *plan, int value, int codes, bool int8_residual)
+{
+    for (int i = 0; i < plan->nop; i++)
+        for (int j = 0; j < FT_MAX_IN; j++)
+            if (plan->op[i].in[j] == value && reads_codes(plan, &plan->op[i], j, int8_residual))
+                plan->op[i].in[j] = (int16_t) codes;
+}
+
+static void redirect_all_readers(ft_plan *plan, int value, int other)
+{
+    for (int i = 0; i < plan->nop; i++)
+        for (int j = 0; j < FT_MAX_IN; j++)
+            if (plan->op[i].in[j] == value)
+                plan->op[i].in[j] = (int16_t) other;
+    for (int i = 0; i < plan->noutput; i++)
+        if (plan->output[i].value == value)
+            plan->output[i].value = other;
+}
+
+/* Split a point into its float and its codes; the codes take the name. */
+static int split_point(ft_plan *plan, int value, float scale, ft_dtype dtype)
+{
+    ft_value codes = plan->value[value];
+    codes.dtype = dtype;
+    codes.scale = scale;
+    size_t length = strlen(codes.name);
+    if (length + sizeof ".float" > FT_NAME)
+        return -1;
+    memcpy(plan->value[value].name + length, ".float", sizeof ".float");
+    plan->value[value].point = false;
+    return ft_plan_add_value(plan, &codes);
+}
+
+/* In an int8 residual stream whoever needs floats gets them back from the codes. */
+static bool dequantize_for_the_rest(ft_plan *plan, int value, int codes, int quantize)
+{
+    if (ft_plan_uses(plan, value) == 1)
+        return true;
+    ft_value real = plan->value[value];
+    size_t length = strlen(real.name);
+    if (length + sizeof ".back" > FT_NAME)
+        return false;
+    memcpy(real.name + length, ".back", sizeof ".back");
+    int back = ft_plan_add_value(plan, &real);
+    if (back < 0)
+        return false;
+    redirect_all_readers(plan, value, back);
+    plan->op[quantize].in[0] = (int16_t) value;
+    ft_op op = ft_op_make(FT_OP_DEQUANTIZE);
+    op.in[0] = (int16_t) codes;
+    op.out = (int16_t) back;
+    return insert_op(plan, quantize + 1, &op);
+}
+
+static bool quantize_point(ft_plan *plan, int value, const ft_lowering *how)
+{
+    if (!how->int8_residual && !has_code_readers(plan, value, false))
+        return true;
+    int codes =
+        split_point(plan, value, how->scale[value], how->mode == FT_MODE_INT8 ? FT_I8 : FT_F32);
+    if (codes < 0)
+        return false;
+    redirect_code_readers(plan, value, codes, how->int8_residual);
+    int at = ft_plan_producer(plan, value) + 1;
+    ft_op op = ft_op_make(FT_OP_QUANTIZE);
+    op.in[0] = (int16_t) value;
+    op.codes = (int16_t) codes;
+    return insert_op(plan, at, &op) &&
+           (!how->int8_residual || dequantize_for_the_rest(plan, value, codes, at));
+}
+
+static bool quantize(ft_plan *plan, const ft_lowering *how)
+{
+    bool fine = true;
+    for (int i = plan->nvalue - 1; i >= 0 && fine; i--) {
+        if (plan->value[i].inner)
+            plan->value[i].scale = how->scale[i];
+        else if (plan->value[i].point)
+            fine = quantize_point(plan, i, how);
+    }
+    return fine;
+}
+
+/* ---- Fold --------------------------------------------------------------------------------- */
+
+/* The producer of a float can write its codes; a norm writes both when the float is needed. */
+static bool fold_quantize(ft_plan *plan, int index)
+{
+    const ft_op *quantize_op = &plan->op[index];
+    if (quantize_op->kind != FT_OP_QUANTIZE)
+        return false;
+    int value = quantize_op->in[0];
+    bool only_reader = ft_plan_uses(plan, value) == 1;
+    ft_op *producer = producer_of_kind(plan, value, FT_OP_NORM);
+    if (producer == NULL && only_reader)
+        producer = producer_of_kind(plan, value, FT_OP_LINEAR);
+    if (producer == NULL && only_reader)
+        producer = producer_of_kind(plan, value, FT_OP_ATTENTION);
+    if (producer == NULL || producer->codes >= 0)
+        return false;
+    producer->codes = quantize_op->codes;
+    if (only_reader)
+        producer->out = -1;
+    return true;
+}
+
+static void fold(ft_plan *plan)
+{
+    for (int i = plan->nop - 1; i >= 0; i--)
+        if (fold_quantize(plan, i))
+            remove_op(plan, i);
+}
+
+/* ---- Observe ------------------------------------------------------------------------------ */
+
+static bool observe(ft_plan *plan)
+{
+    bool fine = true;
+    for (int i = 0; i < plan->nvalue && fine; i++) {
+        if (!plan->value[i].point || plan->value[i].inner)
+            continue;
+        ft_op op = ft_op_make(FT_OP_OBSERVE);
+        op.in[0] = (int16_t) i;
+        fine = insert_op(plan, ft_plan_producer(plan, i) + 1, &op);
+    }
+    return fine;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, ft_error *err)
+{
+    assert(how->scale != NULL || how->mode == FT_MODE_FLOAT || how->mode == FT_MODE_OBSERVE);
+    FT_TRY(ft_plan_copy(out, graph, err));
+    bool fine = true;
+    if (how->fuse)
+        fuse(out);
+    if (how->mode == FT_MODE_OBSERVE)
+        fine = observe(out);
+    if (how->mode == FT_MODE_FAKE || how->mode == FT_MODE_INT8) {
+        fine = quantize(out, how);
+        if (how->fuse)
+            fold(out);
+    }
+    if (fine)
+        return FT_OK;
+    ft_plan_fini(out);
+    return ft_fail(err, FT_ENOMEM, "no memory to lower a graph of %d operations", graph->nop);
+}

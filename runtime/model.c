@@ -1,0 +1,312 @@
+/*
+ * model.c - from an artifact to a plan: bind the weights, build the graph, lower it, check it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/model.h"
+
+#include "runtime/devices.h"
+#include "runtime/error.h"
+#include "runtime/fake.h"
+#include "runtime/mem.h"
+#include "runtime/plan.h"
+#include "runtime/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Weights ------------------------------------------------------------------------------ */
+
+static ft_status check_shape(const ft_model *model, const ft_artifact_tensor *tensor,
+                             const ft_weight_spec *spec, ft_error *err)
+{
+    if (tensor->ndim == spec->ndim &&
+        memcmp(tensor->dim, spec->dim, (size_t) spec->ndim * sizeof spec->dim[0]) == 0)
+        return FT_OK;
+    char found[FT_SHAPE_TEXT], expected[FT_SHAPE_TEXT];
+    return ft_fail(err, FT_ESHAPE, "%s: %s: shape %s, expected %s", model->path, spec->name,
+                   ft_shape_text(found, tensor->ndim, tensor->dim),
+                   ft_shape_text(expected, spec->ndim, spec->dim));
+}
+
+/* Vectors are F32; matrices are floats, or codes where the role allows it in an int8 artifact. */
+static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *tensor,
+                               const ft_weight_spec *spec, ft_error *err)
+{
+    bool is_int8 = ft_artifact_get_head(model->artifact)->state == FT_STATE_INT8;
+    bool fine = tensor->layout == FT_ROW;
+    if (spec->role == FT_ROLE_VECTOR)
+        fine = fine && tensor->dtype == FT_F32;
+    else if (spec->role == FT_ROLE_LINEAR && is_int8)
+        fine = tensor->dtype == FT_I8 && tensor->layout == FT_COL4_4R2_8C && tensor->scale != NULL;
+    else
+        fine = fine &&
+               (tensor->dtype == FT_F32 || tensor->dtype == FT_F16 || tensor->dtype == FT_BF16);
+    if (!fine)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: stored as %s %s, which no %s weight is",
+                       model->path, spec->name, ft_dtype_name(tensor->dtype),
+                       ft_layout_name(tensor->layout), ft_role_name(spec->role));
+    if (strcmp(tensor->role, ft_role_name(spec->role)) != 0)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: role %s, expected %s", model->path, spec->name,
+                       tensor->role, ft_role_name(spec->role));
+    return FT_OK;
+}
+
+static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *spec, ft_error *err)
+{
+    const ft_artifact_tensor *tensor = ft_artifact_find(model->artifact, spec->name);
+    if (tensor == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: missing", model->path, spec->name);
+    FT_TRY(check_shape(model, tensor, spec, err));
+    FT_TRY(check_storage(model, tensor, spec, err));
+    ft_weight *weight = &model->weight[index];
+    memcpy(weight->name, spec->name, sizeof weight->name);
+    weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
+    weight->cols = (size_t) spec->dim[spec->ndim - 1];
+    weight->dtype = tensor->dtype;
+    weight->layout = tensor->layout;
+    weight->scale = tensor->scale;
+    weight->data = tensor->data;
+    model->quantizable[index] = spec->role == FT_ROLE_LINEAR;
+    if (model->purpose.mode != FT_MODE_FAKE || spec->role != FT_ROLE_LINEAR)
+        return FT_OK;
+    return ft_fake_weight(weight, &model->faked[index], err);
+}
+
+static ft_status bind_weights(ft_model *model, ft_error *err)
+{
+    ft_weight_spec *spec;
+    size_t count;
+    FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &count, err));
+    model->weight = ft_array(count, sizeof *model->weight);
+    model->quantizable = ft_array(count, sizeof *model->quantizable);
+    model->faked = ft_array(count, sizeof *model->faked);
+    ft_status status = FT_OK;
+    if (model->weight == NULL || model->quantizable == NULL || model->faked == NULL)
+        status = ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, count);
+    else
+        model->nweight = (int) count;
+    if (status == FT_OK && ft_artifact_count(model->artifact) != count)
+        status = ft_fail(err, FT_EFORMAT, "%s: %zu tensors, expected %zu", model->path,
+                         ft_artifact_count(model->artifact), count);
+    for (size_t i = 0; i < count && status == FT_OK; i++)
+        status = bind_weight(model, (int) i, &spec[i], err);
+    free(spec);
+    return status;
+}
+
+/* ---- Scales ------------------------------------------------------------------------------- */
+
+/* The scale of every point of the graph; every amax must belong to a point. */
+static ft_status find_scales(const ft_model *model, const ft_amax *amax, float *scale,
+                             ft_error *err)
+{
+    size_t points = 0;
+    for (int i = 0; i < model->graph.nvalue; i++) {
+        const ft_value *value = &model->graph.value[i];
+        if (!value->point)
+            continue;
+        const ft_amax_entry *entry = ft_amax_find(amax, value->name);
+        if (entry == NULL)
+            return ft_fail(err, FT_EFORMAT, "%s: %s: no amax for this point", model->path,
+                           value->name);
+        scale[i] = entry->amax / 127.0f;
+        points++;
+    }
+    for (size_t i = 0; i < amax->count && amax->count != points; i++) {
+        int value = ft_plan_find(&model->graph, amax->entry[i].name);
+        if (value < 0 || !model->graph.value[value].point)
+            return ft_fail(err, FT_EFORMAT, "%s: %s: has an amax, but is no point of the model",
+                           model->path, amax->entry[i].name);
+    }
+    return FT_OK;
+}
+
+/* ---- Plan --------------------------------------------------------------------------------- */
+
+static ft_status build_graph(ft_model *model, ft_error *err)
+{
+    ft_graph graph;
+    ft_graph_init(&graph, model->weight, model->quantizable, model->nweight);
+    model->family->build(&graph, &model->config);
+    ft_status status = ft_graph_finish(&graph, err);
+    model->graph = graph.plan;
+    return status;
+}
+
+static ft_status make_plan(ft_model *model, ft_error *err)
+{
+    float *scale = ft_array((size_t) model->graph.nvalue, sizeof *scale);
+    if (scale == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for scales", model->path);
+    ft_status status = FT_OK;
+    if (model->purpose.amax != NULL)
+        status = find_scales(model, model->purpose.amax, scale, err);
+    if (status == FT_OK)
+        status = ft_lower(&model->plan, &model->graph,
+                          &(ft_lowering){ .mode = model->purpose.mode,
+                                          .fuse = model->fuse,
+                                          .int8_residual = model->purpose.int8_residual,
+                                          .scale = scale },
+                          err);
+    for (int i = 0; i < model->plan.nop && status == FT_OK; i++)
+        status = ft_op_check(&model->plan, &model->plan.op[i], model->path, err);
+    free(scale);
+    return status;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+/* "residual" of the recipe: whether residual streams are codes. */
+static ft_status read_recipe(const ft_model *model, ft_purpose *purpose, ft_error *err)
+{
+    const json_t *recipe = ft_artifact_get_head(model->artifact)->recipe;
+    const char *residual = json_string_value(json_object_get(recipe, "residual"));
+    if (residual == NULL || (strcmp(residual, "float") != 0 && strcmp(residual, "int8") != 0))
+        return ft_fail(err, FT_EFORMAT, "%s: recipe: residual is neither float nor int8",
+                       model->path);
+    purpose->int8_residual = strcmp(residual, "int8") == 0;
+    purpose->amax = ft_artifact_amax(model->artifact);
+    return FT_OK;
+}
+
+static ft_status choose_purpose(ft_model *model, const ft_model_options *options,
+                                const ft_purpose *purpose, ft_error *err)
+{
+    bool is_int8 = ft_artifact_get_head(model->artifact)->state == FT_STATE_INT8;
+    if (purpose != NULL && is_int8)
+        return ft_fail(err, FT_EARG, "%s: is an int8 artifact, expected a float one", model->path);
+    if (purpose != NULL) {
+        model->purpose = *purpose;
+        return FT_OK;
+    }
+    if (options->fake && !is_int8)
+        return ft_fail(err, FT_EARG, "%s: is a float artifact: there are no codes to fake",
+                       model->path);
+    model->purpose.mode = !is_int8 ? FT_MODE_FLOAT : options->fake ? FT_MODE_FAKE : FT_MODE_INT8;
+    return is_int8 ? read_recipe(model, &model->purpose, err) : FT_OK;
+}
+
+static ft_status read_head(ft_model *model, ft_error *err)
+{
+    const ft_artifact_head *head = ft_artifact_get_head(model->artifact);
+    model->family = ft_family_find(head->family);
+    if (model->family == NULL)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: family %s is unknown to this version",
+                       model->path, head->family);
+    return ft_config_from_json(&model->config, head->config, model->path, err);
+}
+
+/* id2label of the checkpoint, for people; a model without it has numbers. */
+static void read_labels(ft_model *model)
+{
+    const ft_artifact_file *file = ft_artifact_find_file(model->artifact, "config.json");
+    if (file == NULL)
+        return;
+    json_t *json = json_loadb(file->data, file->bytes, JSON_REJECT_DUPLICATES, NULL);
+    model->labels = json_incref(json_object_get(json, "id2label"));
+    json_decref(json);
+}
+
+static ft_status upload(ft_model *model, const char *device, ft_error *err)
+{
+    FT_TRY(ft_device_open(&model->backend, &model->device, device, err));
+    for (int i = 0; i < model->nweight; i++)
+        FT_TRY(model->backend->upload(model->device, &model->weight[i], err));
+    return FT_OK;
+}
+
+static ft_status fill(ft_model *model, const ft_model_options *options, const ft_purpose *purpose,
+                      ft_error *err)
+{
+    FT_TRY(ft_artifact_open(&model->artifact, model->path, options->verify, err));
+    FT_TRY(read_head(model, err));
+    FT_TRY(choose_purpose(model, options, purpose, err));
+    FT_TRY(bind_weights(model, err));
+    FT_TRY(build_graph(model, err));
+    FT_TRY(make_plan(model, err));
+    read_labels(model);
+    return upload(model, options->device, err);
+}
+
+ft_status ft_model_open_for(ft_model **out, const char *path, const ft_model_options *options,
+                            const ft_purpose *purpose, ft_error *err)
+{
+    static const ft_model_options defaults;
+    *out = NULL;
+    ft_model *model = ft_array(1, sizeof *model);
+    if (model == NULL || (model->path = ft_strdup(path)) == NULL) {
+        free(model);
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
+    }
+    if (options == NULL)
+        options = &defaults;
+    model->fuse = !options->no_fuse;
+    ft_status status = fill(model, options, purpose, err);
+    if (status != FT_OK) {
+        ft_model_close(model);
+        return status;
+    }
+    *out = model;
+    return FT_OK;
+}
+
+ft_status ft_model_open(ft_model **out, const char *path, const ft_model_options *options,
+                        ft_error *err)
+{
+    return ft_model_open_for(out, path, options, NULL, err);
+}
+
+void ft_model_close(ft_model *model)
+{
+    if (model == NULL)
+        return;
+    if (model->device != NULL)
+        model->backend->close(model->device);
+    ft_plan_fini(&model->plan);
+    ft_plan_fini(&model->graph);
+    for (int i = 0; i < model->nweight; i++)
+        free(model->faked[i]);
+    free(model->faked);
+    free(model->quantizable);
+    free(model->weight);
+    json_decref(model->labels);
+    ft_artifact_close(model->artifact);
+    free(model->path);
+    free(model);
+}
+
+/* ---- Questions ---------------------------------------------------------------------------- */
+
+ft_model_info ft_model_get_info(const ft_model *model)
+{
+    const ft_config *c = &model->config;
+    ft_model_info info = {
+        .family = model->family->name,
+        .precision = ft_state_name(ft_artifact_get_head(model->artifact)->state),
+        .layers = c->layers,
+        .hidden = c->hidden,
+        .heads = c->heads,
+        .vocabulary = c->vocabulary,
+        .max_positions = c->positions - c->position_offset,
+        .labels = c->labels,
+        .embedding = c->embedding != FT_EMBEDDING_NONE,
+    };
+    for (size_t i = 0; i < ft_artifact_count(model->artifact); i++)
+        info.weight_bytes += ft_artifact_at(model->artifact, i)->bytes;
+    return info;
+}
+
+const char *ft_model_label(const ft_model *model, int32_t index)
+{
+    char key[16];
+    snprintf(key, sizeof key, "%d", index);
+    return json_string_value(json_object_get(model->labels, key));
+}
+
+ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err)
+{
+    return ft_plan_write(&model->plan, file, err);
+}

@@ -1,0 +1,45 @@
+/*
+ * model.h - an open artifact, its graph and its plan: what the tools see of a model.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_MODEL_H
+#define FT_RUNTIME_MODEL_H
+
+#include "kernels/backend.h"
+#include "runtime/amax.h"
+#include "runtime/artifact.h"
+#include "runtime/family.h"
+#include "runtime/lower.h"
+
+/* What a float artifact is opened for; ft_model_open() chooses by the artifact's state. */
+typedef struct ft_purpose {
+    ft_mode mode;
+    bool int8_residual;
+    const ft_amax *amax; /* FAKE from a float artifact: the amax of every point */
+} ft_purpose;
+
+struct ft_model {
+    char *path; /* owned, as everything here */
+    ft_artifact *artifact;
+    const ft_family *family;
+    ft_config config;
+    ft_purpose purpose;
+    bool fuse;
+    ft_weight *weight;
+    bool *quantizable; /* [nweight] */
+    void **faked;      /* [nweight]: codes and scales made for FAKE mode, or NULL */
+    int nweight;
+    ft_plan graph; /* as the family wrote it */
+    ft_plan plan;  /* lowered; sessions lay out copies */
+    const ft_backend *backend;
+    ft_device *device;
+    json_t *labels; /* names of classes by number, or NULL */
+};
+
+/* ft_model_open() for a purpose of the caller's; `purpose` NULL lets the artifact decide. */
+FT_MUST_USE ft_status ft_model_open_for(ft_model **out, const char *path,
+                                        const ft_model_options *options, const ft_purpose *purpose,
+                                        ft_error *err);
+
+#endif

@@ -1,0 +1,270 @@
+/*
+ * plan.c - plans as data.
+ *
+ * Small arrays and linear searches: a plan has a few hundred operations and is made once.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/plan.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ft_op ft_op_make(ft_op_kind kind)
+{
+    ft_op op = { .kind = kind, .out = -1, .codes = -1, .inner = -1 };
+    for (int i = 0; i < FT_MAX_IN; i++)
+        op.in[i] = -1;
+    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
+        op.weight[i] = -1;
+    return op;
+}
+
+/* Room for one more element: arrays double at powers of two. */
+static void *grown(void *array, int count, size_t size)
+{
+    if (count != 0 && (count < 16 || (count & (count - 1)) != 0))
+        return array;
+    size_t capacity = count == 0 ? 16 : 2 * (size_t) count;
+    return realloc(array, capacity * size);
+}
+
+int ft_plan_add_value(ft_plan *plan, const ft_value *value)
+{
+    if (plan->nvalue == INT16_MAX)
+        return -1;
+    ft_value *array = grown(plan->value, plan->nvalue, sizeof *array);
+    if (array == NULL)
+        return -1;
+    plan->value = array;
+    array[plan->nvalue] = *value;
+    return plan->nvalue++;
+}
+
+int ft_plan_add_op(ft_plan *plan, const ft_op *op)
+{
+    if (plan->nop == INT16_MAX)
+        return -1;
+    ft_op *array = grown(plan->op, plan->nop, sizeof *array);
+    if (array == NULL)
+        return -1;
+    plan->op = array;
+    array[plan->nop] = *op;
+    return plan->nop++;
+}
+
+ft_status ft_plan_copy(ft_plan *out, const ft_plan *plan, ft_error *err)
+{
+    *out = *plan;
+    out->value = NULL;
+    out->op = NULL;
+    out->nvalue = out->nop = 0;
+    bool fits = true;
+    for (int i = 0; i < plan->nvalue; i++)
+        fits = fits && ft_plan_add_value(out, &plan->value[i]) >= 0;
+    for (int i = 0; i < plan->nop; i++)
+        fits = fits && ft_plan_add_op(out, &plan->op[i]) >= 0;
+    if (fits)
+        return FT_OK;
+    ft_plan_fini(out);
+    return ft_fail(err, FT_ENOMEM, "no memory for a plan of %d operations", plan->nop);
+}
+
+void ft_plan_fini(ft_plan *plan)
+{
+    free(plan->value);
+    free(plan->op);
+    memset(plan, 0, sizeof *plan);
+}
+
+int ft_plan_find(const ft_plan *plan, const char *name)
+{
+    for (int i = 0; i < plan->nvalue; i++)
+        if (strcmp(plan->value[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int ft_plan_find_weight(const ft_plan *plan, const char *name)
+{
+    for (int i = 0; i < plan->nweight; i++)
+        if (strcmp(plan->weight[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int ft_plan_producer(const ft_plan *plan, int value)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].out == value || plan->op[i].codes == value)
+            return i;
+    return -1;
+}
+
+int ft_plan_uses(const ft_plan *plan, int value)
+{
+    int uses = 0;
+    for (int i = 0; i < plan->nop; i++)
+        for (int j = 0; j < FT_MAX_IN; j++)
+            uses += plan->op[i].in[j] == value;
+    for (int i = 0; i < plan->noutput; i++)
+        uses += plan->output[i].value == value;
+    return uses;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+static ft_lifetime lifetime(const ft_plan *plan, int value)
+{
+    ft_lifetime life = { plan->nop, -1 };
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        bool touched = op->out == value || op->codes == value;
+        for (int j = 0; j < FT_MAX_IN; j++)
+            touched = touched || op->in[j] == value;
+        if (touched && i < life.first)
+            life.first = i;
+        if (touched && i > life.last)
+            life.last = i;
+    }
+    if (ft_plan_producer(plan, value) < 0 && life.last >= 0)
+        life.first = 0;
+    bool kept = plan->value[value].keep;
+    for (int i = 0; i < plan->noutput; i++)
+        kept = kept || plan->output[i].value == value;
+    if (kept)
+        life.last = plan->nop;
+    return life;
+}
+
+static bool value_bytes(const ft_value *value, size_t tokens, size_t sequences, size_t *bytes)
+{
+    size_t rows = value->rows == FT_TOKENS ? tokens : sequences;
+    if (!ft_mul(rows, (size_t) value->cols, bytes) ||
+        !ft_mul(*bytes, ft_dtype_size(value->dtype), bytes) || *bytes > SIZE_MAX / 4)
+        return false;
+    *bytes = ft_round_up(*bytes, 64);
+    return true;
+}
+
+typedef struct placed {
+    ft_lifetime life;
+    size_t begin, end;
+} placed;
+
+/* The lowest offset at which `bytes` bytes collide with nothing that lives at the same time. */
+static size_t lowest_gap(const placed *others, int count, ft_lifetime life, size_t bytes)
+{
+    size_t offset = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < count; i++) {
+            const placed *p = &others[i];
+            bool together = p->life.first <= life.last && life.first <= p->life.last;
+            if (together && offset < p->end && p->begin < offset + bytes) {
+                offset = p->end;
+                moved = true;
+            }
+        }
+    }
+    return offset;
+}
+
+ft_status ft_plan_layout(ft_plan *plan, size_t tokens, size_t sequences, ft_error *err)
+{
+    placed *done = ft_array((size_t) plan->nvalue, sizeof *done);
+    if (done == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to lay out a plan");
+    ft_status status = FT_OK;
+    plan->arena = 0;
+    for (int i = 0; i < plan->nvalue && status == FT_OK; i++) {
+        ft_value *value = &plan->value[i];
+        ft_lifetime life = lifetime(plan, i);
+        size_t bytes;
+        if (value->inner || life.last < 0)
+            bytes = 0;
+        else if (!value_bytes(value, tokens, sequences, &bytes))
+            status =
+                ft_fail(err, FT_ELIMIT, "%s: %zu rows of %d are more than memory can hold",
+                        value->name, value->rows == FT_TOKENS ? tokens : sequences, value->cols);
+        else {
+            size_t offset = lowest_gap(done, i, life, bytes);
+            done[i] = (placed){ life, offset, offset + bytes };
+            value->offset = offset;
+            if (plan->arena < offset + bytes)
+                plan->arena = offset + bytes;
+        }
+    }
+    free(done);
+    return status;
+}
+
+/* ---- Text --------------------------------------------------------------------------------- */
+
+static void write_result(const ft_plan *plan, int index, FILE *file)
+{
+    const ft_value *value = &plan->value[index];
+    fprintf(file, "%s  %s x %d  %s%s", value->name, value->rows == FT_TOKENS ? "T" : "S",
+            value->cols, value->scale > 0.0f && value->dtype == FT_F32 ? "codes in " : "",
+            ft_dtype_name(value->dtype));
+    if (value->scale > 0.0f)
+        fprintf(file, " amax %.6g", (double) value->scale * 127.0);
+}
+
+static void write_operands(const ft_plan *plan, const ft_op *op, FILE *file)
+{
+    const char *between = "  <- ";
+    for (int i = 0; i < FT_MAX_IN; i++)
+        if (op->in[i] >= 0) {
+            fprintf(file, "%s%s", between, plan->value[op->in[i]].name);
+            between = ", ";
+        }
+    between = " . ";
+    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
+        if (op->weight[i] >= 0) {
+            const ft_weight *weight = &plan->weight[op->weight[i]];
+            fprintf(file, "%s%s [%s%s%s]", between, weight->name, ft_dtype_name(weight->dtype),
+                    weight->layout == FT_ROW ? "" : " ",
+                    weight->layout == FT_ROW ? "" : "col4_4r2_8c");
+            between = ", ";
+        }
+}
+
+static void write_fused(const ft_plan *plan, const ft_op *op, FILE *file)
+{
+    if (op->attr.activation != FT_ACT_NONE)
+        fprintf(file, "  + %s", ft_activation_name(op->attr.activation));
+    if (op->kind == FT_OP_POOL)
+        fprintf(file, "  %s", op->attr.pooling == FT_POOL_FIRST ? "first" : "mean");
+    if (op->inner >= 0 && plan->value[op->inner].scale > 0.0f)
+        fprintf(file, "  + quantize %s amax %.6g", plan->value[op->inner].name,
+                (double) plan->value[op->inner].scale * 127.0);
+    if (op->codes >= 0 && op->kind != FT_OP_QUANTIZE)
+        fprintf(file, "  + quantize");
+}
+
+ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err)
+{
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        fprintf(file, "%4d  %-10s  ", i, ft_op_name(op->kind));
+        if (op->out >= 0)
+            write_result(plan, op->out, file);
+        if (op->out >= 0 && op->codes >= 0)
+            fprintf(file, "  and  ");
+        if (op->codes >= 0)
+            write_result(plan, op->codes, file);
+        write_operands(plan, op, file);
+        write_fused(plan, op, file);
+        fputc('\n', file);
+    }
+    for (int i = 0; i < plan->noutput; i++)
+        fprintf(file, "      output      %s = %s\n", plan->output[i].name,
+                plan->value[plan->output[i].value].name);
+    return ferror(file) ? ft_fail_errno(err, "cannot write the plan") : FT_OK;
+}

@@ -1,0 +1,378 @@
+/*
+ * session.c - one user's memory and inputs: pack rows, run the plan, hand out results.
+ *
+ * Inputs come as padded matrices [N, S]; only the positions that the mask keeps become rows of the
+ * run.  Everything that could go wrong in a kernel because of an input is refused here.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/session.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/plan.h"
+#include "runtime/tensor.h"
+
+#include <inttypes.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const input_names[FT_INPUTS] = {
+    [FT_INPUT_IDS] = "input_ids",
+    [FT_INPUT_MASK] = "attention_mask",
+    [FT_INPUT_TYPES] = "token_type_ids",
+};
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+static ft_status keep_values(ft_session *session, const char *const *names, ft_error *err)
+{
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
+        int value = ft_plan_find(&session->plan, names[i]);
+        if (value < 0 || session->plan.value[value].inner)
+            return ft_fail(err, FT_EARG, "%s: no value \"%s\" in the plan", session->model->path,
+                           names[i]);
+        session->plan.value[value].keep = true;
+    }
+    return FT_OK;
+}
+
+static ft_status allocate(ft_session *session, ft_error *err)
+{
+    size_t tokens = session->limits.tokens, sequences = session->limits.sequences;
+    session->start = ft_array(sequences + 1, sizeof *session->start);
+    session->place = ft_array(tokens, sizeof *session->place);
+    session->column = ft_array(tokens, sizeof *session->column);
+    if (session->start == NULL || session->place == NULL || session->column == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a session of %zu tokens", tokens);
+    FT_TRY(ft_plan_layout(&session->plan, tokens, sequences, err));
+    return session->model->backend->prepare(&session->exec, session->model->device, &session->plan,
+                                            &session->limits, err);
+}
+
+static ft_status set_limits(ft_session *session, const ft_session_options *options, ft_error *err)
+{
+    if (options->threads < 0 || options->max_tokens < 0 || options->max_sequences < 0)
+        return ft_fail(err, FT_EARG, "threads, tokens and sequences cannot be negative");
+    if (options->max_tokens > INT32_MAX || options->max_sequences > INT32_MAX)
+        return ft_fail(err, FT_ELIMIT, "a run has at most %d tokens and sequences", INT32_MAX);
+    session->limits = (ft_limits){
+        .tokens = options->max_tokens > 0 ? (size_t) options->max_tokens : 4096,
+        .sequences = options->max_sequences > 0 ? (size_t) options->max_sequences : 512,
+        .threads = options->threads > 0 ? options->threads : omp_get_num_procs(),
+    };
+    /* Counters have one owner: calibration runs a session for each thread instead. */
+    if (session->model->purpose.mode == FT_MODE_OBSERVE)
+        session->limits.threads = 1;
+    return FT_OK;
+}
+
+ft_status ft_session_open(ft_session **out, const ft_model *model,
+                          const ft_session_options *options, ft_error *err)
+{
+    static const ft_session_options defaults;
+    *out = NULL;
+    ft_session *session = ft_array(1, sizeof *session);
+    if (session == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a session");
+    session->model = model;
+    if (options == NULL)
+        options = &defaults;
+    ft_status status = set_limits(session, options, err);
+    if (status == FT_OK)
+        status = ft_plan_copy(&session->plan, &model->plan, err);
+    if (status == FT_OK)
+        status = keep_values(session, options->keep, err);
+    if (status == FT_OK)
+        status = allocate(session, err);
+    if (status != FT_OK) {
+        ft_session_close(session);
+        return status;
+    }
+    *out = session;
+    return FT_OK;
+}
+
+void ft_session_close(ft_session *session)
+{
+    if (session == NULL)
+        return;
+    if (session->exec != NULL)
+        session->model->backend->release(session->exec);
+    ft_plan_fini(&session->plan);
+    for (int i = 0; i < FT_INPUTS; i++)
+        free(session->input[i]);
+    free(session->start);
+    free(session->place);
+    free(session->column);
+    free(session);
+}
+
+/* ---- Inputs ------------------------------------------------------------------------------- */
+
+/* Read element i of an I32 or I64 tensor; numbers that int32 cannot hold become -1. */
+static int32_t whole_number(const ft_tensor *tensor, size_t i)
+{
+    int64_t value;
+    if (tensor->dtype == FT_I32) {
+        int32_t narrow;
+        memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
+        return narrow;
+    }
+    memcpy(&value, (const char *) tensor->data + i * sizeof value, sizeof value);
+    return value >= 0 && value <= INT32_MAX ? (int32_t) value : -1;
+}
+
+static ft_status check_input(const ft_session *session, int input, const ft_tensor *tensor,
+                             ft_error *err)
+{
+    const char *name = input_names[input];
+    char shape[FT_SHAPE_TEXT];
+    ft_shape_text(shape, tensor->ndim, tensor->dim);
+    int32_t positions = session->model->config.positions - session->model->config.position_offset;
+    if (tensor->dtype != FT_I32 && tensor->dtype != FT_I64)
+        return ft_fail(err, FT_EARG, "%s: dtype %s, expected I32 or I64", name,
+                       ft_dtype_name(tensor->dtype));
+    if (tensor->ndim != 2 || ft_tensor_count(tensor) == 0)
+        return ft_fail(err, FT_ESHAPE, "%s: shape %s, expected [sequences, positions]", name,
+                       shape);
+    if (input != FT_INPUT_IDS &&
+        ((size_t) tensor->dim[0] != session->rows || (size_t) tensor->dim[1] != session->cols))
+        return ft_fail(err, FT_ESHAPE, "%s: shape %s, expected that of input_ids [%zu, %zu]", name,
+                       shape, session->rows, session->cols);
+    if ((size_t) tensor->dim[0] > session->limits.sequences)
+        return ft_fail(err, FT_ELIMIT, "%s: %" PRId64 " sequences, but the session allows %zu",
+                       name, tensor->dim[0], session->limits.sequences);
+    if (tensor->dim[1] > positions)
+        return ft_fail(err, FT_ELIMIT,
+                       "%s: sequences of %" PRId64 " positions, but the model has %d", name,
+                       tensor->dim[1], positions);
+    return FT_OK;
+}
+
+static int find_input(const ft_session *session, const char *name)
+{
+    for (int i = 0; i < FT_INPUTS; i++)
+        if (strcmp(input_names[i], name) == 0 &&
+            (i != FT_INPUT_TYPES || session->model->config.types > 0))
+            return i;
+    return -1;
+}
+
+ft_status ft_session_set(ft_session *session, const char *name, const ft_tensor *tensor,
+                         ft_error *err)
+{
+    int input = find_input(session, name);
+    if (input < 0)
+        return ft_fail(err, FT_EARG, "%s: the model has no such input", name);
+    if (input != FT_INPUT_IDS && session->input[FT_INPUT_IDS] == NULL)
+        return ft_fail(err, FT_EARG, "%s: set input_ids first", name);
+    FT_TRY(check_input(session, input, tensor, err));
+    size_t count = ft_tensor_count(tensor);
+    int32_t *copy = ft_array(count, sizeof *copy);
+    if (copy == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", name, count);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = whole_number(tensor, i);
+    for (int i = 0; i < FT_INPUTS; i++)
+        if (i == input || input == FT_INPUT_IDS) {
+            free(session->input[i]);
+            session->input[i] = NULL;
+        }
+    session->input[input] = copy;
+    session->rows = (size_t) tensor->dim[0];
+    session->cols = (size_t) tensor->dim[1];
+    session->ran = false;
+    return FT_OK;
+}
+
+/* ---- Packing ------------------------------------------------------------------------------ */
+
+static bool is_token(const ft_session *session, size_t place)
+{
+    const int32_t *mask = session->input[FT_INPUT_MASK];
+    return mask == NULL || mask[place] != 0;
+}
+
+/* The rows of sequence `row`: where each came from. */
+static ft_status pack_sequence(ft_session *session, size_t row, size_t *tokens, ft_error *err)
+{
+    size_t before = *tokens;
+    session->start[row] = (int32_t) before;
+    for (size_t col = 0; col < session->cols; col++) {
+        size_t place = row * session->cols + col;
+        if (!is_token(session, place))
+            continue;
+        if (*tokens == session->limits.tokens)
+            return ft_fail(err, FT_ELIMIT,
+                           "input_ids: more than the %zu tokens that the session allows",
+                           session->limits.tokens);
+        session->place[(*tokens)++] = place;
+    }
+    if (*tokens == before)
+        return ft_fail(err, FT_EARG, "attention_mask: sequence %zu has no token", row);
+    if (session->place[before] != row * session->cols && session->reads_first)
+        return ft_fail(err, FT_EARG,
+                       "attention_mask: sequence %zu masks its first token, which the model reads",
+                       row);
+    if (session->batch.longest < *tokens - before)
+        session->batch.longest = *tokens - before;
+    return FT_OK;
+}
+
+static ft_status pack(ft_session *session, ft_error *err)
+{
+    size_t tokens = 0;
+    session->batch = (ft_batch){ .sequences = session->rows, .start = session->start };
+    session->reads_first = false;
+    for (int i = 0; i < session->plan.nop; i++)
+        session->reads_first =
+            session->reads_first || (session->plan.op[i].kind == FT_OP_POOL &&
+                                     session->plan.op[i].attr.pooling == FT_POOL_FIRST);
+    for (size_t row = 0; row < session->rows; row++)
+        FT_TRY(pack_sequence(session, row, &tokens, err));
+    session->start[session->rows] = (int32_t) tokens;
+    session->batch.tokens = tokens;
+    return FT_OK;
+}
+
+/* Write one int32 a token, after checking that each lies below `bound`. */
+static ft_status write_column(ft_session *session, const char *name, const int32_t *source,
+                              int32_t bound, ft_error *err)
+{
+    int value = ft_plan_find(&session->plan, name);
+    if (value < 0)
+        return FT_OK;
+    for (size_t i = 0; i < session->batch.tokens; i++) {
+        size_t place = session->place[i];
+        int32_t number = source == NULL ? 0 : source[place];
+        if (number < 0 || number >= bound)
+            return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %d is outside 0 to %d", name,
+                           place / session->cols, place % session->cols, number, bound - 1);
+        session->column[i] = number;
+    }
+    return session->model->backend->write(session->exec, value, session->column,
+                                          session->batch.tokens, err);
+}
+
+/*
+ * BERT numbers positions by column; RoBERTa counts the tokens that are not padding and gives
+ * padding tokens the padding id itself.
+ */
+static ft_status write_positions(ft_session *session, ft_error *err)
+{
+    const ft_config *config = &session->model->config;
+    const int32_t *ids = session->input[FT_INPUT_IDS];
+    int value = ft_plan_find(&session->plan, "positions");
+    size_t row = 0;
+    int32_t counted = 0;
+    for (size_t i = 0; i < session->batch.tokens; i++) {
+        size_t place = session->place[i];
+        if (place / session->cols != row) {
+            row = place / session->cols;
+            counted = 0;
+        }
+        bool padding = ids[place] == config->padding_id;
+        if (config->position_offset == 0)
+            session->column[i] = (int32_t) (place % session->cols);
+        else if (padding)
+            session->column[i] = config->padding_id;
+        else
+            session->column[i] = config->position_offset + counted++;
+    }
+    return session->model->backend->write(session->exec, value, session->column,
+                                          session->batch.tokens, err);
+}
+
+ft_status ft_session_run_counting(ft_session *session, ft_counts *const *counts, ft_error *err)
+{
+    const ft_config *config = &session->model->config;
+    session->ran = false;
+    if (session->input[FT_INPUT_IDS] == NULL)
+        return ft_fail(err, FT_EARG, "input_ids is not set");
+    FT_TRY(pack(session, err));
+    FT_TRY(
+        write_column(session, "input_ids", session->input[FT_INPUT_IDS], config->vocabulary, err));
+    FT_TRY(write_column(session, "token_type_ids", session->input[FT_INPUT_TYPES], config->types,
+                        err));
+    FT_TRY(write_positions(session, err));
+    FT_TRY(session->model->backend->run(session->exec, &session->batch, counts, err));
+    session->ran = true;
+    return FT_OK;
+}
+
+ft_status ft_session_run(ft_session *session, ft_error *err)
+{
+    return ft_session_run_counting(session, NULL, err);
+}
+
+/* ---- Outputs ------------------------------------------------------------------------------ */
+
+/* The value that holds output or kept value `name`, or -1. */
+static int find_result(const ft_session *session, const char *name)
+{
+    for (int i = 0; i < session->plan.noutput; i++)
+        if (strcmp(session->plan.output[i].name, name) == 0)
+            return session->plan.output[i].value;
+    int value = ft_plan_find(&session->plan, name);
+    return value >= 0 && session->plan.value[value].keep ? value : -1;
+}
+
+static bool is_padded_output(const char *name)
+{
+    return strcmp(name, "last_hidden_state") == 0;
+}
+
+/* Read a value as real numbers; its stored elements may be narrower, so expand from the back. */
+static ft_status read_real(const ft_session *session, int value, float *out, size_t rows,
+                           ft_error *err)
+{
+    const ft_value *v = &session->plan.value[value];
+    size_t count = rows * (size_t) v->cols;
+    FT_TRY(session->model->backend->read(session->exec, value, out, rows, err));
+    for (size_t i = count; i-- > 0 && v->scale > 0.0f;)
+        out[i] = v->scale * (v->dtype == FT_I8 ? (float) ((const int8_t *) out)[i] : out[i]);
+    return FT_OK;
+}
+
+/* Move packed rows to their places in [N, S, cols], last first; the rest becomes zeros. */
+static void unpack(const ft_session *session, float *out, size_t cols)
+{
+    size_t place = session->rows * session->cols;
+    for (size_t i = session->batch.tokens; i-- > 0;) {
+        for (place--; place > session->place[i]; place--)
+            memset(out + place * cols, 0, cols * sizeof *out);
+        memmove(out + place * cols, out + i * cols, cols * sizeof *out);
+    }
+    memset(out, 0, place * cols * sizeof *out);
+}
+
+ft_status ft_session_get(const ft_session *session, const char *name, ft_tensor *out, ft_error *err)
+{
+    int value = find_result(session, name);
+    if (value < 0)
+        return ft_fail(err, FT_EARG, "%s: neither an output of the model nor a kept value", name);
+    if (!session->ran)
+        return ft_fail(err, FT_EARG, "%s: nothing has been run", name);
+    const ft_value *v = &session->plan.value[value];
+    size_t rows = v->rows == FT_TOKENS ? session->batch.tokens : session->rows;
+    void *data = out->data;
+    *out =
+        (ft_tensor){ .dtype = FT_F32, .ndim = 2, .dim = { (int64_t) rows, v->cols }, .data = data };
+    bool padded = is_padded_output(name);
+    if (padded) {
+        out->ndim = 3;
+        out->dim[0] = (int64_t) session->rows;
+        out->dim[1] = (int64_t) session->cols;
+        out->dim[2] = v->cols;
+    }
+    if (data == NULL)
+        return FT_OK;
+    FT_TRY(read_real(session, value, data, rows, err));
+    if (padded)
+        unpack(session, data, (size_t) v->cols);
+    return FT_OK;
+}

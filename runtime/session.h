@@ -1,0 +1,34 @@
+/*
+ * session.h - what calibration and the tests see of a session.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_SESSION_H
+#define FT_RUNTIME_SESSION_H
+
+#include "runtime/model.h"
+
+enum { FT_INPUT_IDS, FT_INPUT_MASK, FT_INPUT_TYPES, FT_INPUTS };
+
+struct ft_session {
+    const ft_model *model;
+    ft_plan plan; /* the model's, laid out for the limits */
+    ft_limits limits;
+    ft_exec *exec;
+
+    int32_t *input[FT_INPUTS]; /* [rows, cols], as given; NULL: not set */
+    size_t rows, cols;
+
+    ft_batch batch;
+    int32_t *start;   /* [sequences + 1] */
+    size_t *place;    /* [tokens] where a packed row came from: row * cols + column */
+    int32_t *column;  /* [tokens] staging for one input */
+    bool reads_first; /* the plan reads each sequence's first row */
+    bool ran;
+};
+
+/* ft_session_run() that hands the observe operations one set of counters per value. */
+FT_MUST_USE ft_status ft_session_run_counting(ft_session *session, ft_counts *const *counts,
+                                              ft_error *err);
+
+#endif

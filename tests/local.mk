@@ -6,7 +6,11 @@ tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
+	tests/gemm.t \
 	tests/vocabulary.t
+
+tests_gemm_t_SOURCES = tests/gemm-t.c
+tests_gemm_t_LDADD = $(test_libs)
 
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)

@@ -7,10 +7,14 @@ test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
 	tests/count.t \
+	tests/gemm.t \
 	tests/vocabulary.t
 
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
+tests_gemm_t_SOURCES = tests/gemm-t.c
+tests_gemm_t_LDADD = $(test_libs)
+
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 

@@ -51,3 +51,35 @@ kernels_libcpu_la_LIBADD += kernels/libavx512.la
 endif
 
 kernels_libs = kernels/libcpu.la
+
+if WITH_CUDA
+noinst_LTLIBRARIES += kernels/libcuda.la
+kernels_libcuda_la_SOURCES = $(cuda_sources)
+kernels_libcuda_la_LIBADD = $(CUDA_LIBS) -lstdc++
+kernels_libs += kernels/libcuda.la
+else
+EXTRA_DIST += $(cuda_sources)
+endif
+cuda_sources = \
+	kernels/cuda/backend.cu \
+	kernels/cuda/common.cuh \
+	kernels/cuda/cuda.h \
+	kernels/cuda/quantize.cu \
+	kernels/cuda/relayout.cu
+
+# libtool drives nvcc through a wrapper that hands host flags to the host compiler.
+SUFFIXES += .cu
+EXTRA_DIST += build-aux/nvcc-cc
+AM_V_NVCC = $(am__v_NVCC_@AM_V@)
+am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
+am__v_NVCC_0 = @echo "  NVCC    " $@;
+am__v_NVCC_1 =
+.cu.lo:
+	$(AM_V_NVCC)$(MKDIR_P) $(@D)/$(DEPDIR) && \
+	$(LIBTOOL) $(AM_V_lt) --tag=CC --mode=compile \
+	  $(SHELL) $(top_srcdir)/build-aux/nvcc-cc $(NVCC) $(DEFS) $(DEFAULT_INCLUDES) \
+	  -I$(top_srcdir) $(CPPFLAGS) $(FT_NVCCFLAGS) $(NVCCFLAGS) \
+	  -MT $@ -MMD -MF $(@D)/$(DEPDIR)/$(*F).cu.d -c -o $@ $<
+-include kernels/cuda/$(DEPDIR)/*.cu.d
+mostlyclean-local:
+	-rm -rf kernels/cuda/$(DEPDIR)

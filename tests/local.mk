@@ -7,9 +7,12 @@ test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
 	tests/count.t \
+	tests/cuda.t \
 	tests/gemm.t \
 	tests/vocabulary.t
 
+tests_cuda_t_SOURCES = tests/cuda-t.c
+tests_cuda_t_LDADD = $(test_libs)
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
 tests_gemm_t_SOURCES = tests/gemm-t.c

@@ -154,12 +154,12 @@ static void test_limits(void)
     has(err.text, "x: 2305843009213693951 rows of 2147483647", "and named");
     ft_plan_fini(&plan);
 
-    /* Each of the values fits, all together do not. */
+    /* Each of them alone would have an offset and an end. */
     plan = chain(8, 1);
     for (int i = 0; i < plan.nvalue; i++)
         plan.value[i].keep = true;
     is_int(ft_plan_layout(&plan, SIZE_MAX / 17, 1, &err), FT_ELIMIT,
-           "values that are too large together are refused");
+           "values whose ends no size_t can hold are refused");
     has(err.text, "rows of 1 are more than memory can hold", "with a reason");
     ft_plan_fini(&plan);
 }

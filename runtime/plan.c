@@ -132,21 +132,24 @@ static ft_lifetime lifetime(const ft_plan *plan, int value)
         if (touched && i > life.last)
             life.last = i;
     }
-    if (ft_plan_producer(plan, value) < 0 && life.last >= 0)
-        life.first = 0;
     bool kept = plan->value[value].keep;
     for (int i = 0; i < plan->noutput; i++)
         kept = kept || plan->output[i].value == value;
     if (kept)
         life.last = plan->nop;
+    if (ft_plan_producer(plan, value) < 0 && life.last >= 0)
+        life.first = 0;
     return life;
 }
+
+/* More than any machine has, and so little that the sizes of all values of a plan add up. */
+#define MOST_BYTES ((SIZE_MAX >> 16) - 63)
 
 static bool value_bytes(const ft_value *value, size_t tokens, size_t sequences, size_t *bytes)
 {
     size_t rows = value->rows == FT_TOKENS ? tokens : sequences;
     if (!ft_mul(rows, (size_t) value->cols, bytes) ||
-        !ft_mul(*bytes, ft_dtype_size(value->dtype), bytes) || *bytes > SIZE_MAX / 4)
+        !ft_mul(*bytes, ft_dtype_size(value->dtype), bytes) || *bytes > MOST_BYTES)
         return false;
     *bytes = ft_round_up(*bytes, 64);
     return true;

@@ -5,10 +5,19 @@ check_LIBRARIES += tests/tap/libtap.a
 tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
+check_LIBRARIES += tests/lib/liblib.a
+tests_lib_liblib_a_SOURCES = \
+	tests/lib/oracle.c tests/lib/oracle.h \
+	tests/lib/random.c tests/lib/random.h \
+	tests/lib/text.c tests/lib/text.h
+# Before the harness, which it uses.
+lib_libs = tests/lib/liblib.a $(test_libs)
+
 c_tests = \
 	tests/count.t \
 	tests/cuda.t \
 	tests/gemm.t \
+	tests/plan.t \
 	tests/vocabulary.t
 
 tests_cuda_t_SOURCES = tests/cuda-t.c
@@ -18,6 +27,8 @@ tests_count_t_LDADD = $(test_libs)
 tests_gemm_t_SOURCES = tests/gemm-t.c
 tests_gemm_t_LDADD = $(test_libs)
 
+tests_plan_t_SOURCES = tests/plan-t.c
+tests_plan_t_LDADD = $(lib_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 

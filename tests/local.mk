@@ -4,13 +4,17 @@
 check_LIBRARIES += tests/tap/libtap.a
 tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
+calibrate_test_libs = tests/tap/libtap.a calibrate/libcalibrate.la
 
 c_tests = \
 	tests/count.t \
+	tests/method.t \
 	tests/vocabulary.t
 
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
+tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golden/amax-inputs.h
+tests_method_t_LDADD = $(calibrate_test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 
@@ -18,7 +22,7 @@ sh_tests =
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests)
+EXTRA_DIST += $(sh_tests) tests/golden/amax-modelopt.tsv tests/golden/make-amax.py
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

@@ -4,6 +4,7 @@
 check_LIBRARIES += tests/tap/libtap.a
 tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
+calibrate_test_libs = tests/tap/libtap.a calibrate/libcalibrate.la
 
 check_LIBRARIES += tests/lib/liblib.a
 tests_lib_liblib_a_SOURCES = \
@@ -18,6 +19,7 @@ c_tests = \
 	tests/cuda.t \
 	tests/gemm.t \
 	tests/plan.t \
+	tests/method.t \
 	tests/vocabulary.t
 
 tests_cuda_t_SOURCES = tests/cuda-t.c
@@ -29,6 +31,8 @@ tests_gemm_t_LDADD = $(test_libs)
 
 tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
+tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golden/amax-inputs.h
+tests_method_t_LDADD = $(calibrate_test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 
@@ -36,7 +40,7 @@ sh_tests =
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests)
+EXTRA_DIST += $(sh_tests) tests/golden/amax-modelopt.tsv tests/golden/make-amax.py
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

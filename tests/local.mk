@@ -8,11 +8,14 @@ calibrate_test_libs = tests/tap/libtap.a calibrate/libcalibrate.la
 
 c_tests = \
 	tests/count.t \
+	tests/counters.t \
 	tests/method.t \
 	tests/vocabulary.t
 
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
+tests_counters_t_SOURCES = tests/counters-t.c
+tests_counters_t_LDADD = $(calibrate_test_libs)
 tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golden/amax-inputs.h
 tests_method_t_LDADD = $(calibrate_test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c

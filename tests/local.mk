@@ -19,6 +19,7 @@ c_tests = \
 	tests/cuda.t \
 	tests/gemm.t \
 	tests/plan.t \
+	tests/counters.t \
 	tests/method.t \
 	tests/vocabulary.t
 
@@ -31,6 +32,8 @@ tests_gemm_t_LDADD = $(test_libs)
 
 tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
+tests_counters_t_SOURCES = tests/counters-t.c
+tests_counters_t_LDADD = $(calibrate_test_libs)
 tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golden/amax-inputs.h
 tests_method_t_LDADD = $(calibrate_test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c

@@ -14,10 +14,13 @@ tests_lib_liblib_a_SOURCES = \
 lib_libs = tests/lib/liblib.a $(test_libs)
 
 c_tests = \
+	tests/check.t \
 	tests/count.t \
 	tests/plan.t \
 	tests/vocabulary.t
 
+tests_check_t_SOURCES = tests/check-t.c
+tests_check_t_LDADD = $(test_libs)
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
 tests_plan_t_SOURCES = tests/plan-t.c

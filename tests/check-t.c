@@ -214,7 +214,7 @@ static const a_case cases[] = {
     { OP, { FAKE }, 0, CODES_4, 0, { W_FAKE }, 0, "codes in float to int8",
       "the codes have another shape or dtype, or no scale" },
     { OP, { DEEP_Q }, X4, 0, 0, { W_DEEP }, 0, "more codes than int32 can sum",
-      "sums of more than 65536 codes may not fit int32" },
+      "the weight is deeper than the 65536 codes that int32 adds safely" },
     { OP, { X }, Y, 0, 0, { W }, 0, "a wide result",
       "the float result has another shape or dtype" },
     { OP, { X }, 0, 0, 0, { W }, 0, "no result", "has no result" },

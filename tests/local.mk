@@ -15,6 +15,7 @@ tests_lib_liblib_a_SOURCES = \
 lib_libs = tests/lib/liblib.a $(test_libs)
 
 c_tests = \
+	tests/check.t \
 	tests/count.t \
 	tests/cuda.t \
 	tests/gemm.t \
@@ -25,6 +26,8 @@ c_tests = \
 
 tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
+tests_check_t_SOURCES = tests/check-t.c
+tests_check_t_LDADD = $(test_libs)
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
 tests_gemm_t_SOURCES = tests/gemm-t.c

@@ -10,7 +10,8 @@ c_tests = \
 	tests/count.t \
 	tests/counters.t \
 	tests/method.t \
-	tests/vocabulary.t
+	tests/vocabulary.t \
+	tests/weights.t
 
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
@@ -20,6 +21,8 @@ tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golde
 tests_method_t_LDADD = $(calibrate_test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
+tests_weights_t_SOURCES = tests/weights-t.c
+tests_weights_t_LDADD = $(calibrate_test_libs)
 
 sh_tests =
 

@@ -8,5 +8,6 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/entropy.c \
 	calibrate/histogram.c calibrate/histogram.h \
 	calibrate/method.c calibrate/method.h calibrate/methods.def \
-	calibrate/mse.c
+	calibrate/mse.c \
+	calibrate/weights.c calibrate/weights.h
 calibrate_libcalibrate_la_LIBADD = runtime/libcore.la

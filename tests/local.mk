@@ -22,7 +22,8 @@ c_tests = \
 	tests/plan.t \
 	tests/counters.t \
 	tests/method.t \
-	tests/vocabulary.t
+	tests/vocabulary.t \
+	tests/weights.t
 
 tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
@@ -41,6 +42,8 @@ tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golde
 tests_method_t_LDADD = $(calibrate_test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
+tests_weights_t_SOURCES = tests/weights-t.c
+tests_weights_t_LDADD = $(calibrate_test_libs)
 
 sh_tests =
 

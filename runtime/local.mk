@@ -7,6 +7,8 @@ runtime_libcore_la_SOURCES = \
 	runtime/error.c runtime/error.h \
 	runtime/ft.h \
 	runtime/mem.c runtime/mem.h \
+	runtime/output.c runtime/output.h \
+	runtime/sha256.c runtime/sha256.h \
 	runtime/tensor.c runtime/tensor.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
 

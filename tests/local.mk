@@ -3,11 +3,17 @@
 
 check_LIBRARIES += tests/tap/libtap.a
 tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
+check_LIBRARIES += tests/lib/libsample.a
+tests_lib_libsample_a_SOURCES = \
+	tests/lib/folder.c tests/lib/folder.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
+	tests/output.t \
 	tests/vocabulary.t
 
+tests_output_t_SOURCES = tests/output-t.c
+tests_output_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 

@@ -10,12 +10,15 @@ test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
 	tests/output.t \
-	tests/vocabulary.t
+	tests/vocabulary.t \
+	tests/zip.t
 
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
+tests_zip_t_SOURCES = tests/zip-t.c
+tests_zip_t_LDADD = tests/lib/libsample.a $(test_libs)
 
 sh_tests =
 

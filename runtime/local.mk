@@ -4,6 +4,8 @@
 # Everything, not installed: the tools and the tests link this and may use internals.
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
+	runtime/amax.c runtime/amax.h \
+	runtime/amax_list.c \
 	runtime/error.c runtime/error.h \
 	runtime/ft.h \
 	runtime/mem.c runtime/mem.h \

@@ -9,10 +9,13 @@ tests_lib_libsample_a_SOURCES = \
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
+	tests/amax.t \
 	tests/output.t \
 	tests/vocabulary.t \
 	tests/zip.t
 
+tests_amax_t_SOURCES = tests/amax-t.c
+tests_amax_t_LDADD = $(test_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c

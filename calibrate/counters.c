@@ -48,8 +48,8 @@ static ft_status check_names(const char *const *names, size_t count, const char 
 }
 
 ft_status ft_counter_set_new(ft_counter_set **out, const uint8_t model[FT_FINGERPRINT],
-                             const uint8_t data[FT_FINGERPRINT], const char *const *names,
-                             size_t count, const char *who, ft_error *err)
+                             const char *const *names, size_t count, const char *who,
+                             ft_error *err)
 {
     *out = NULL;
     FT_TRY(check_names(names, count, who, err));
@@ -57,7 +57,6 @@ ft_status ft_counter_set_new(ft_counter_set **out, const uint8_t model[FT_FINGER
     if (set == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for a set of counters", who);
     memcpy(set->model, model, FT_FINGERPRINT);
-    memcpy(set->data, data, FT_FINGERPRINT);
     set->point = ft_array(count, sizeof *set->point);
     for (; set->point != NULL && set->count < count; set->count++) {
         ft_counters *point = &set->point[set->count];
@@ -96,11 +95,32 @@ ft_counters *ft_counter_set_find(const ft_counter_set *set, const char *name)
     return NULL;
 }
 
+static int compare_data(const ft_sample_range *a, const ft_sample_range *b)
+{
+    return memcmp(a->data, b->data, FT_FINGERPRINT);
+}
+
+static bool overlap(const ft_sample_range *a, const ft_sample_range *b)
+{
+    return compare_data(a, b) == 0 && a->first < b->last && b->first < a->last;
+}
+
+static bool touch(const ft_sample_range *a, const ft_sample_range *b)
+{
+    return compare_data(a, b) == 0 && b->first == a->last;
+}
+
+static bool comes_before(const ft_sample_range *a, const ft_sample_range *b)
+{
+    int order = compare_data(a, b);
+    return order < 0 || (order == 0 && a->first < b->first);
+}
+
 static ft_status already_counted(const ft_counter_set *set, ft_sample_range range, const char *who,
                                  ft_error *err)
 {
     for (size_t i = 0; i < set->range_count; i++)
-        if (range.first < set->range[i].last && set->range[i].first < range.last)
+        if (overlap(&range, &set->range[i]))
             return ft_fail(err, FT_EARG,
                            "%s: samples %" PRIu64 " to %" PRIu64 " overlap samples %" PRIu64
                            " to %" PRIu64 ", which are counted already",
@@ -114,7 +134,7 @@ static void coalesce(ft_counter_set *set)
 {
     size_t kept = 0;
     for (size_t i = 1; i < set->range_count; i++) {
-        if (set->range[i].first == set->range[kept].last)
+        if (touch(&set->range[kept], &set->range[i]))
             set->range[kept].last = set->range[i].last;
         else
             set->range[++kept] = set->range[i];
@@ -138,7 +158,7 @@ ft_status ft_counter_set_cover(ft_counter_set *set, ft_sample_range range, const
     set->range = grown;
 
     size_t place = set->range_count++;
-    for (; place > 0 && grown[place - 1].first > range.first; place--)
+    for (; place > 0 && comes_before(&range, &grown[place - 1]); place--)
         grown[place] = grown[place - 1];
     grown[place] = range;
     coalesce(set);
@@ -153,14 +173,12 @@ uint64_t ft_counter_set_samples(const ft_counter_set *set)
     return samples;
 }
 
-/* Sets add up only if they count the same points of the same model on parts of the same data. */
+/* Sets add up only if they count the same points of the same model on different samples. */
 static ft_status check_mergeable(const ft_counter_set *set, const ft_counter_set *from,
                                  const char *who, ft_error *err)
 {
     if (memcmp(set->model, from->model, FT_FINGERPRINT) != 0)
         return ft_fail(err, FT_EARG, "%s: counted on another model", who);
-    if (memcmp(set->data, from->data, FT_FINGERPRINT) != 0)
-        return ft_fail(err, FT_EARG, "%s: counted on other sample data", who);
     for (size_t i = 0; i < set->count && i < from->count; i++)
         if (strcmp(set->point[i].name, from->point[i].name) != 0)
             return ft_fail(err, FT_EARG, "%s: calibration point %zu is %s, expected %s", who, i + 1,

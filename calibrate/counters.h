@@ -25,16 +25,16 @@ typedef struct ft_counters {
     ft_counts counts;
 } ft_counters;
 
-/* Samples first .. last-1 of the data. */
+/* Samples first .. last-1 of some data: shards may be parts of one file or files of their own. */
 typedef struct ft_sample_range {
+    uint8_t data[FT_FINGERPRINT]; /* of the whole sample data */
     uint64_t first, last;
 } ft_sample_range;
 
 typedef struct ft_counter_set {
     uint8_t model[FT_FINGERPRINT]; /* of the float artifact's tensors */
-    uint8_t data[FT_FINGERPRINT];  /* of the whole sample data */
     size_t range_count;
-    ft_sample_range *range; /* ascending; two ranges neither overlap nor touch */
+    ft_sample_range *range; /* by data, then ascending; no two overlap or touch */
     size_t count;
     ft_counters *point; /* [count] in the order of the plan */
 } ft_counter_set;
@@ -44,8 +44,8 @@ typedef struct ft_counter_set {
  * for too many points or too long a name, FT_EARG for an empty or a repeated one.
  */
 ft_status ft_counter_set_new(ft_counter_set **out, const uint8_t model[FT_FINGERPRINT],
-                             const uint8_t data[FT_FINGERPRINT], const char *const *names,
-                             size_t count, const char *who, ft_error *err);
+                             const char *const *names, size_t count, const char *who,
+                             ft_error *err);
 void ft_counter_set_free(ft_counter_set *set); /* takes NULL */
 
 /* The point of that name, or NULL. */
@@ -63,7 +63,7 @@ uint64_t ft_counter_set_samples(const ft_counter_set *set);
 
 /*
  * Add the counters of `from`, which `who` names in errors.  FT_EARG, and `set` as it was, when it
- * is of another model, other data, other points, or samples that `set` has already counted.
+ * is of another model, other points, or samples that `set` has already counted.
  */
 ft_status ft_counter_set_merge(ft_counter_set *set, ft_counter_set *from, const char *who,
                                ft_error *err);

@@ -24,7 +24,8 @@ static const char magic[8] = {'F', 'T', 'C', 'O', 'U', 'N', 'T', 'S'};
 
 enum {
     FORMAT_VERSION = 1,
-    HEADER_BYTES = 8 + 3 * 4 + 2 * FT_FINGERPRINT,
+    HEADER_BYTES = 8 + 3 * 4 + FT_FINGERPRINT,
+    RANGE_BYTES = FT_FINGERPRINT + 2 * 8,
     POINT_BYTES = 3 * 4 + 3 * 8
 };
 
@@ -87,8 +88,8 @@ static void put_set(writer *w, const ft_counter_set *set)
     put32(w, set->count);
     put32(w, set->range_count);
     put(w, set->model, FT_FINGERPRINT);
-    put(w, set->data, FT_FINGERPRINT);
     for (size_t i = 0; i < set->range_count; i++) {
+        put(w, set->range[i].data, FT_FINGERPRINT);
         put64(w, set->range[i].first);
         put64(w, set->range[i].last);
     }
@@ -201,12 +202,16 @@ static ft_status check_digest(reader *r)
 static ft_status read_ranges(const reader *r, ft_counter_set *set, const unsigned char *bytes,
                              size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        ft_sample_range range = {ft_le64(bytes + 16 * i), ft_le64(bytes + 16 * i + 8)};
-        if (i > 0 && range.first <= set->range[i - 1].last)
+    for (size_t i = 0; i < count; i++, bytes += RANGE_BYTES) {
+        ft_sample_range range = {.first = ft_le64(bytes + FT_FINGERPRINT),
+                                 .last = ft_le64(bytes + FT_FINGERPRINT + 8)};
+        memcpy(range.data, bytes, FT_FINGERPRINT);
+        size_t before = set->range_count;
+        FT_TRY(ft_counter_set_cover(set, range, r->who, r->err));
+        const ft_sample_range *last = &set->range[set->range_count - 1];
+        if (set->range_count != before + 1 || memcmp(last, &range, sizeof range) != 0)
             return ft_fail(r->err, FT_EFORMAT, "%s: range %zu of samples is out of order", r->who,
                            i + 1);
-        FT_TRY(ft_counter_set_cover(set, range, r->who, r->err));
     }
     return FT_OK;
 }
@@ -308,8 +313,7 @@ static ft_status read_names(reader r, ft_counter_set **out, const unsigned char 
         rc = ft_fail(r.err, FT_EFORMAT, "%s: %zu bytes after the last point", r.who,
                      (size_t) (r.end - r.at));
     if (rc == FT_OK)
-        rc = ft_counter_set_new(out, header + 20, header + 20 + FT_FINGERPRINT,
-                                (const char *const *) names, count, r.who, r.err);
+        rc = ft_counter_set_new(out, header + 20, (const char *const *) names, count, r.who, r.err);
     for (size_t i = 0; i < read; i++)
         free(names[i]);
     free(names);
@@ -321,7 +325,7 @@ static ft_status read_set(reader *r, ft_counter_set **out)
     FT_TRY(check_digest(r));
     const unsigned char *header = take(r, 1, HEADER_BYTES);
     size_t range_count = ft_le32(header + 16);
-    const unsigned char *ranges = take(r, range_count, 16);
+    const unsigned char *ranges = take(r, range_count, RANGE_BYTES);
     if (ranges == NULL)
         return FT_EFORMAT;
     FT_TRY(read_names(*r, out, header));

@@ -5,8 +5,9 @@
  *
  *   8  "FTCOUNTS"                 u32 version = 1
  *   u32 points                    u32 ranges
- *   32 fingerprint of the model   32 fingerprint of the data
- *   ranges x { u64 first, u64 last }   ascending, neither overlapping nor touching
+ *   32 fingerprint of the model
+ *   ranges x { 32 fingerprint of the data, u64 first, u64 last }
+ *                                 by data, then ascending, neither overlapping nor touching
  *   points x {
  *       u32 bytes of the name     u32 keys counted          u32 values in the tail
  *       u64 zeros                 u64 NaN                   u64 infinities

@@ -87,7 +87,7 @@ static int percentile_bin(const ft_histogram *h, double fraction, double *reache
 /* amax is the bin's lower edge, as in the reference. */
 static void choose_one_percentile(ft_amax_choice *out, const ft_histogram *h, double percentile)
 {
-    snprintf(out->method, sizeof out->method, "percentile %.6g", percentile);
+    snprintf(out->method, sizeof out->method, "percentile-%.6g", percentile);
     out->index = percentile_bin(h, percentile / 100.0, &out->objective);
     out->amax = h->edge[out->index];
     out->second = nan("");

@@ -48,7 +48,7 @@ typedef enum ft_amax_status {
 const char *ft_amax_status_name(ft_amax_status status);
 
 typedef struct ft_amax_choice {
-    char method[24]; /* how amax was found in the end: "percentile 99.99", "mse", "zero" */
+    char method[24]; /* how amax was found in the end: "percentile-99.99", "mse", "zero" */
     ft_amax_status status;
     float amax;       /* > 0 */
     int index;        /* of the bin (mse), of the edge (percentile, entropy), FT_BINS (max) */

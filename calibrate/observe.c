@@ -41,10 +41,9 @@ static bool fingerprint_data(const ft_dataset *data, ft_sha256 *hash, uint8_t ou
     return ft_sha256_finish(hash, out);
 }
 
-ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, const ft_dataset *data,
-                         ft_error *err)
+ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *err)
 {
-    uint8_t model_print[FT_FINGERPRINT], data_print[FT_FINGERPRINT];
+    uint8_t fingerprint[FT_FINGERPRINT];
     const ft_plan *graph = &model->graph;
     const char **names = ft_array((size_t) graph->nvalue, sizeof *names);
     ft_sha256 *hash = ft_sha256_new();
@@ -54,15 +53,26 @@ ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, const ft_d
         if (graph->value[i].point)
             names[count++] = graph->value[i].name;
     ft_status status;
-    if (names == NULL || hash == NULL || !fingerprint_model(model, hash, model_print) ||
-        !fingerprint_data(data, hash, data_print))
+    if (names == NULL || hash == NULL || !fingerprint_model(model, hash, fingerprint))
         status = ft_fail(err, FT_ENOMEM, "%s: no memory to begin calibration", model->path);
     else
-        status =
-            ft_counter_set_new(out, model_print, data_print, names, count, model->path, err);
+        status = ft_counter_set_new(out, fingerprint, names, count, model->path, err);
     ft_sha256_free(hash);
     free(names);
     return status;
+}
+
+/* The samples, as the set remembers that it has seen them. */
+static ft_status cover(ft_counter_set *set, const ft_dataset *data, uint64_t first, uint64_t last,
+                       ft_error *err)
+{
+    ft_sample_range range = { .first = first, .last = last };
+    ft_sha256 *hash = ft_sha256_new();
+    bool fine = hash != NULL && fingerprint_data(data, hash, range.data);
+    ft_sha256_free(hash);
+    if (!fine)
+        return ft_fail(err, FT_ENOMEM, "no memory for the fingerprint of the samples");
+    return ft_counter_set_cover(set, range, "sample data", err);
 }
 
 /* ---- Workers ------------------------------------------------------------------------------ */
@@ -72,7 +82,7 @@ typedef struct shift {
     const ft_model *model;
     const ft_dataset *data;
     ft_counter_set *set;
-    ft_sample_range range;
+    uint64_t first, last;
     ft_progress progress;
     void *user;
 
@@ -86,7 +96,7 @@ typedef struct shift {
 static bool take(shift *s, uint64_t *sample)
 {
     pthread_mutex_lock(&s->lock);
-    bool more = s->status == FT_OK && s->next < s->range.last;
+    bool more = s->status == FT_OK && s->next < s->last;
     if (more)
         *sample = s->next++;
     pthread_mutex_unlock(&s->lock);
@@ -98,7 +108,7 @@ static void report(shift *s)
     pthread_mutex_lock(&s->lock);
     s->done++;
     if (s->progress != NULL)
-        s->progress(s->user, s->done, s->range.last - s->range.first);
+        s->progress(s->user, s->done, s->last - s->first);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -189,12 +199,13 @@ static void *work(void *argument)
 }
 
 ft_status ft_observe(ft_counter_set *set, const ft_model *model, const ft_dataset *data,
-                     ft_sample_range range, int threads, ft_progress progress, void *user,
+                     uint64_t first, uint64_t last, int threads, ft_progress progress, void *user,
                      ft_error *err)
 {
-    FT_TRY(ft_counter_set_cover(set, range, model->path, err));
-    shift s = { .model = model, .data = data, .set = set, .range = range, .next = range.first,
-                .progress = progress, .user = user, .lock = PTHREAD_MUTEX_INITIALIZER };
+    FT_TRY(cover(set, data, first, last, err));
+    shift s = { .model = model, .data = data, .set = set, .first = first, .last = last,
+                .next = first, .progress = progress, .user = user,
+                .lock = PTHREAD_MUTEX_INITIALIZER };
     pthread_t *worker = ft_array((size_t) threads, sizeof *worker);
     int started = 0;
     if (worker == NULL)

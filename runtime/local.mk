@@ -4,25 +4,27 @@
 # Everything, not installed: the tools and the tests link this and may use internals.
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
-	runtime/devices.c runtime/devices.h \
 	runtime/amax.c runtime/amax.h \
 	runtime/amax_list.c \
 	runtime/artifact.h runtime/artifact_private.h \
 	runtime/artifact_read.c \
 	runtime/artifact_verify.c \
 	runtime/artifact_write.c \
+	runtime/dataset.c runtime/dataset.h \
+	runtime/devices.c runtime/devices.h \
 	runtime/error.c runtime/error.h \
+	runtime/fake.c runtime/fake.h \
 	runtime/families/bert.c runtime/families/families.h \
 	runtime/family.c runtime/family.h \
 	runtime/ft.h \
 	runtime/graph.c runtime/graph.h \
 	runtime/lower.c runtime/lower.h \
-	runtime/mem.c runtime/mem.h \
-	runtime/plan.c runtime/plan.h \
-	runtime/tensor.c runtime/tensor.h
 	runtime/manifest.c runtime/manifest.h \
 	runtime/mem.c runtime/mem.h \
+	runtime/model.c runtime/model.h \
 	runtime/output.c runtime/output.h \
+	runtime/plan.c runtime/plan.h \
+	runtime/session.c runtime/session.h \
 	runtime/sha256.c runtime/sha256.h \
 	runtime/tensor.c runtime/tensor.h \
 	runtime/zipdir.c runtime/zipdir.h \
@@ -40,7 +42,9 @@ pkgconfig_DATA = runtime/ft-runtime.pc
 
 # Tools: each links the common command line, ft-convert and ft-calibrate too.
 noinst_LTLIBRARIES += runtime/libtools.la
-runtime_libtools_la_SOURCES = runtime/tools/options.c runtime/tools/options.h
+runtime_libtools_la_SOURCES = \
+	runtime/tools/options.c runtime/tools/options.h \
+	runtime/tools/progress.c runtime/tools/progress.h
 runtime_libtools_la_LIBADD = runtime/libcore.la
 
 bin_PROGRAMS += ft-inspect

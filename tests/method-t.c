@@ -341,10 +341,10 @@ static void test_percentiles(void)
     value[2] = -0.5f;
     ft_histogram h = histogram_of(value, N);
     ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){.percentile = 99.0});
-    ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile 99.99") == 0 && c.amax == 0.5f,
+    ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile-99.99") == 0 && c.amax == 0.5f,
        "a percentile in the first bin is raised to the next that is not, which is named");
     ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
-    ok(c.status == FT_AMAX_TOO_FEW_SAMPLES && strcmp(c.method, "percentile 99.99") == 0,
+    ok(c.status == FT_AMAX_TOO_FEW_SAMPLES && strcmp(c.method, "percentile-99.99") == 0,
        "the default is 99.99; 20000 values are too few for it");
     ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){.percentile = 99.95});
     is_int(c.status, FT_AMAX_RAISED, "99.95 is raised too");
@@ -353,7 +353,7 @@ static void test_percentiles(void)
     value[1] = value[2] = 0.0f;
     h = histogram_of(value, N);
     ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
-    ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile 99.999") == 0 &&
+    ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile-99.999") == 0 &&
            c.index == FT_BINS - 1,
        "one value among zeros: 99.999 reaches its bin");
     ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){.percentile = 99.9995});

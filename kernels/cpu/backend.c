@@ -10,6 +10,7 @@
 #include "runtime/mem.h"
 
 #include <assert.h>
+#include <cblas.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,13 +34,27 @@ static void (*const kernels[])(const ft_args *) = {
 #undef X
 };
 
+/*
+ * One call of the float library is one thread's work here.  Its OpenMP build sees that it is called
+ * from a parallel region; its pthread build would start threads of its own for each of ours.
+ */
+static void keep_float_library_to_one_thread(void)
+{
+    if (openblas_get_parallel() == OPENBLAS_THREAD)
+        openblas_set_num_threads(1);
+}
+
 static bool describe(int index, ft_device_info *out)
 {
     ft_isa isa;
     ft_error err;
     snprintf(out->name, sizeof out->name, "cpu");
     out->usable = ft_cpu_isa(&isa, &err) == FT_OK;
-    snprintf(out->detail, sizeof out->detail, "%.120s", out->usable ? ft_isa_name(isa) : err.text);
+    if (out->usable)
+        snprintf(out->detail, sizeof out->detail, "%s; float by OpenBLAS for %s", ft_isa_name(isa),
+                 openblas_get_corename());
+    else
+        snprintf(out->detail, sizeof out->detail, "%.120s", err.text);
     return index == 0 && out->usable;
 }
 
@@ -53,6 +68,7 @@ static ft_status open_cpu(ft_device **out, int index, ft_error *err)
     if (*out == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a device");
     (*out)->isa = isa;
+    keep_float_library_to_one_thread();
     return FT_OK;
 }
 

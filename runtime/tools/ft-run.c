@@ -112,22 +112,20 @@ static void take_option(request *r, int option, const char *value)
     }
 }
 
-static request parse(int argc, char **argv)
+static void parse(request *r, int argc, char **argv)
 {
-    request r = { 0 };
     const char *value;
     for (int option; (option = ft_options_next(&tool, argc, argv, &value)) != -1;)
-        take_option(&r, option, value);
-    r.operand = argv + optind;
-    r.noperand = (size_t) (argc - optind);
-    if (r.input == NULL)
+        take_option(r, option, value);
+    r->operand = argv + optind;
+    r->noperand = (size_t) (argc - optind);
+    if (r->input == NULL)
         ft_tool_usage(&tool, "no artifact given: use -i FILE");
-    if ((r.data != NULL) + (r.text != NULL) + (r.noperand > 0) != 1)
+    if ((r->data != NULL) + (r->text != NULL) + (r->noperand > 0) != 1)
         ft_tool_usage(&tool, "give either -d FILE, --text FILE or texts");
-    if (r.output != NULL && !r.force && access(r.output, F_OK) == 0)
-        ft_tool_usage(&tool, "%s exists; -f replaces it", r.output);
-    r.session.keep = r.keep;
-    return r;
+    if (r->output != NULL && !r->force && access(r->output, F_OK) == 0)
+        ft_tool_usage(&tool, "%s exists; -f replaces it", r->output);
+    r->session.keep = r->keep;
 }
 
 /* ---- Running ------------------------------------------------------------------------------ */
@@ -367,7 +365,8 @@ static void print_json(const job *j)
 
 int main(int argc, char **argv)
 {
-    request r = parse(argc, argv);
+    request r = { 0 };
+    parse(&r, argc, argv);
     job j = { .request = &r };
     ft_error err;
     int status = run(&j, &err) == FT_OK ? 0 : ft_tool_fail(&tool, err.text);

@@ -7,6 +7,9 @@ runtime_libcore_la_SOURCES = \
 	runtime/error.c runtime/error.h \
 	runtime/ft.h \
 	runtime/mem.c runtime/mem.h \
+	runtime/safetensors.c runtime/safetensors.h \
+	runtime/safetensors_header.c runtime/safetensors_header.h \
+	runtime/safetensors_scan.c runtime/safetensors_scan.h \
 	runtime/tensor.c runtime/tensor.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
 

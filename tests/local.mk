@@ -6,7 +6,11 @@ tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
+	tests/safetensors.t \
 	tests/vocabulary.t
+
+tests_safetensors_t_SOURCES = tests/safetensors-t.c
+tests_safetensors_t_LDADD = $(test_libs)
 
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
@@ -15,7 +19,7 @@ sh_tests =
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests)
+EXTRA_DIST += $(sh_tests) tests/data
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

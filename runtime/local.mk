@@ -10,6 +10,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/safetensors.c runtime/safetensors.h \
 	runtime/safetensors_header.c runtime/safetensors_header.h \
 	runtime/safetensors_scan.c runtime/safetensors_scan.h \
+	runtime/safetensors_write.c \
 	runtime/tensor.c runtime/tensor.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
 

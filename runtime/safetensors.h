@@ -1,5 +1,5 @@
 /*
- * safetensors.h - read files of named tensors.
+ * safetensors.h - read and write files of named tensors.
  *
  * A file is 8 bytes of length (little-endian), that much JSON, and the data of all tensors:
  *
@@ -16,7 +16,7 @@
 
 #include "runtime/ft.h"
 
-/* The longest header that is read: 100 MB, like other readers of the format. */
+/* The longest header that is read or written: 100 MB, like other readers of the format. */
 enum { FT_SAFETENSORS_MAX_HEADER = 100 * 1000 * 1000 };
 
 typedef struct ft_named_tensor {
@@ -63,5 +63,18 @@ const ft_tensor *ft_safetensors_find(const ft_safetensors *st, const char *name)
  * are not of this file's map are ignored.
  */
 void ft_safetensors_release(const ft_safetensors *st, const void *data, size_t bytes);
+
+/*
+ * Write a file under a temporary name in the same folder, flush it to the disk and rename it, so
+ * that at no moment a half file stands at `path`; on failure nothing is left behind.
+ *
+ * Tensors are FT_ROW, with unique names.  They are ordered by element size, largest first, then as
+ * given, after a header padded to a multiple of 8 bytes: every tensor is aligned to its elements.
+ *
+ * FT_EIO: the system refused, or `path` exists and `force` is false, or it is not a regular file.
+ * FT_EARG: a tensor that no file can hold.  FT_ELIMIT: header above FT_SAFETENSORS_MAX_HEADER.
+ */
+FT_MUST_USE ft_status ft_safetensors_write(const char *path, const ft_named_tensor *tensors,
+                                           size_t count, bool force, ft_error *err);
 
 #endif

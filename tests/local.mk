@@ -7,10 +7,14 @@ test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
 	tests/safetensors.t \
+	tests/safetensors_write.t \
 	tests/vocabulary.t
 
 tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
+
+tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
+tests_safetensors_write_t_LDADD = $(test_libs)
 
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)

@@ -44,6 +44,20 @@ tests_counters_t_SOURCES = tests/counters-t.c
 tests_counters_t_LDADD = $(calibrate_test_libs)
 tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golden/amax-inputs.h
 tests_method_t_LDADD = $(calibrate_test_libs)
+	tests/checkpoint.t \
+	tests/safetensors.t \
+	tests/safetensors_write.t \
+	tests/vocabulary.t
+
+tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
+tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
+
+tests_safetensors_t_SOURCES = tests/safetensors-t.c
+tests_safetensors_t_LDADD = $(test_libs)
+
+tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
+tests_safetensors_write_t_LDADD = $(test_libs)
+
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 tests_weights_t_SOURCES = tests/weights-t.c
@@ -84,6 +98,7 @@ tests_make_sample_LDADD = tests/lib/libsample.a $(test_libs)
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += $(sh_tests) tests/golden/amax-modelopt.tsv tests/golden/make-amax.py
+EXTRA_DIST += $(sh_tests) tests/data
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

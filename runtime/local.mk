@@ -6,8 +6,13 @@ noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
 	runtime/amax.c runtime/amax.h \
 	runtime/amax_list.c \
+	runtime/artifact.h runtime/artifact_private.h \
+	runtime/artifact_read.c \
+	runtime/artifact_verify.c \
+	runtime/artifact_write.c \
 	runtime/error.c runtime/error.h \
 	runtime/ft.h \
+	runtime/manifest.c runtime/manifest.h \
 	runtime/mem.c runtime/mem.h \
 	runtime/output.c runtime/output.h \
 	runtime/sha256.c runtime/sha256.h \

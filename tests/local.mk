@@ -5,17 +5,30 @@ check_LIBRARIES += tests/tap/libtap.a
 tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 check_LIBRARIES += tests/lib/libsample.a
 tests_lib_libsample_a_SOURCES = \
-	tests/lib/folder.c tests/lib/folder.h
+	tests/lib/folder.c tests/lib/folder.h \
+	tests/lib/sample.c tests/lib/sample.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
 	tests/amax.t \
+	tests/artifact.t \
+	tests/crash.t \
+	tests/damage.t \
+	tests/manifest.t \
 	tests/output.t \
 	tests/vocabulary.t \
 	tests/zip.t
 
 tests_amax_t_SOURCES = tests/amax-t.c
 tests_amax_t_LDADD = $(test_libs)
+tests_artifact_t_SOURCES = tests/artifact-t.c
+tests_artifact_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_crash_t_SOURCES = tests/crash-t.c
+tests_crash_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_damage_t_SOURCES = tests/damage-t.c
+tests_damage_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_manifest_t_SOURCES = tests/manifest-t.c
+tests_manifest_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c

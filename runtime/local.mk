@@ -29,3 +29,17 @@ libftruntime_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 0:0:0
 include_HEADERS = runtime/ft.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runtime/ft-runtime.pc
+
+# Tools: each links the common command line, ft-convert and ft-calibrate too.
+noinst_LTLIBRARIES += runtime/libtools.la
+runtime_libtools_la_SOURCES = runtime/tools/options.c runtime/tools/options.h
+runtime_libtools_la_LIBADD = runtime/libcore.la
+
+bin_PROGRAMS += ft-inspect
+ft_inspect_SOURCES = \
+	runtime/tools/ft-inspect.c \
+	runtime/tools/inspect.h \
+	runtime/tools/inspect_amax.c \
+	runtime/tools/inspect_diff.c
+ft_inspect_LDADD = runtime/libtools.la
+dist_man_MANS += runtime/ft-artifact.5 runtime/tools/ft-inspect.1

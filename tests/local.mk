@@ -36,7 +36,12 @@ tests_vocabulary_t_LDADD = $(test_libs)
 tests_zip_t_SOURCES = tests/zip-t.c
 tests_zip_t_LDADD = tests/lib/libsample.a $(test_libs)
 
-sh_tests =
+sh_tests = \
+	tests/artifact.sh
+
+check_PROGRAMS += tests/make-sample
+tests_make_sample_SOURCES = tests/make-sample.c
+tests_make_sample_LDADD = tests/lib/libsample.a $(test_libs)
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)

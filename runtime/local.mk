@@ -50,6 +50,7 @@ noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
 	runtime/tools/options.c runtime/tools/options.h \
 	runtime/tools/progress.c runtime/tools/progress.h
+runtime_libtools_la_SOURCES = runtime/tools/options.c runtime/tools/options.h
 runtime_libtools_la_LIBADD = runtime/libcore.la
 
 bin_PROGRAMS += ft-inspect

@@ -95,6 +95,18 @@ check_PROGRAMS += tests/make-sample
 tests_make_sample_SOURCES = tests/make-sample.c
 tests_make_sample_LDADD = tests/lib/libsample.a $(test_libs)
 
+# A fuzz target for each parser.  Without libFuzzer it is linked with replay.c, which feeds it files.
+EXTRA_PROGRAMS += tests/fuzz/artifact
+EXTRA_DIST += tests/fuzz/corpus/artifact
+tests_fuzz_artifact_SOURCES = tests/fuzz/artifact.c
+tests_fuzz_artifact_LDADD = runtime/libcore.la
+if WITH_FUZZ
+tests_fuzz_artifact_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+else
+tests_fuzz_artifact_SOURCES += tests/fuzz/replay.c
+check_PROGRAMS += tests/fuzz/artifact
+endif
+
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += $(sh_tests) tests/golden/amax-modelopt.tsv tests/golden/make-amax.py

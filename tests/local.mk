@@ -30,6 +30,17 @@ AM_TESTS_ENVIRONMENT = \
 	FT_MODELS="$${FT_MODELS:-$(abs_top_srcdir)/../shared/models}"; \
 	export FT_BUILDDIR FT_SRCDIR FT_MODELS;
 
+# Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check`.
+EXTRA_PROGRAMS += tests/bench/gemm
+CLEANFILES += tests/bench/gemm
+tests_bench_gemm_SOURCES = tests/bench/gemm.c
+tests_bench_gemm_LDADD = runtime/libcore.la
+if WITH_DNNL
+tests_bench_gemm_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
+tests_bench_gemm_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL
+tests_bench_gemm_LDADD += -ldnnl
+endif
+
 .PHONY: prove
 prove: all $(check_LIBRARIES) $(check_PROGRAMS)
 	$(AM_TESTS_ENVIRONMENT) prove --exec '' $(c_tests)

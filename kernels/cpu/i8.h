@@ -18,7 +18,7 @@
 enum {
     FT_I8_PANEL = 64,       /* weight rows of a panel of a matrix product */
     FT_I8_TILE = 6,         /* activation rows that multiply() takes at once */
-    FT_I8_WALK = 8,         /* activation rows that walk() takes at once */
+    FT_I8_WALK = 16,        /* activation rows that walk() takes at once */
     FT_I8_UNIT = 16,        /* packed rows come in multiples of this */
     FT_I8_BLOCK = 32,       /* packed k comes in multiples of this */
     FT_I8_WEIGHT_BYTES = 2, /* at most, of one packed element */
@@ -72,8 +72,9 @@ typedef struct ft_i8_kernels {
     void (*multiply)(const ft_i8_tile *tile, const void *panel, size_t panel_rows);
 
     /*
-     * out += x . w^T for few rows of x, reading COL4_4R2_8C weights once in memory order; `rows` <=
-     * FT_I8_WALK, quads a multiple of 8, out begins with row_starts.  NULL where it brings nothing.
+     * out = x . w^T for few rows of x, reading COL4_4R2_8C weights once, in memory order; quads is
+     * a multiple of 8, out holds sums until the end, as for multiply().  NULL where it brings
+     * nothing.
      */
     void (*walk)(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
                  size_t weight_rows);

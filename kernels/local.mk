@@ -7,10 +7,12 @@ kernels_libcpu_la_SOURCES = \
 	kernels/half.h \
 	kernels/layout.h \
 	kernels/quant.h \
+	kernels/cpu/attention_i8.c kernels/cpu/attention_i8.h \
 	kernels/cpu/gemm_i8.c kernels/cpu/gemm_i8.h \
 	kernels/cpu/i8.h \
 	kernels/cpu/i8_finish.h \
 	kernels/cpu/i8_generic.c \
+	kernels/cpu/i8_softmax.h \
 	kernels/cpu/isa.c kernels/cpu/isa.h \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_math.h

@@ -6,8 +6,12 @@ tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
+	tests/attention_i8.t \
 	tests/gemm.t \
 	tests/vocabulary.t
+
+tests_attention_i8_t_SOURCES = tests/attention_i8-t.c
+tests_attention_i8_t_LDADD = $(test_libs)
 
 tests_gemm_t_SOURCES = tests/gemm-t.c
 tests_gemm_t_LDADD = $(test_libs)

@@ -42,14 +42,6 @@ typedef struct part {
     size_t row, rows, col, cols;
 } part;
 
-/* Thread `index` of `count` gets the units first .. first + *share of `units`. */
-static size_t share_of(size_t units, size_t index, size_t count, size_t *share)
-{
-    size_t first = units * index / count;
-    *share = units * (index + 1) / count - first;
-    return first;
-}
-
 /*
  * Split the columns; split the rows too where that would leave a thread less than a panel.
  * Column borders lie between units of 16, so that only the last panel is ragged.
@@ -65,8 +57,8 @@ static part part_of_thread(const ft_gemm_i8 *g, size_t thread, size_t threads)
     if (thread >= row_parts * col_parts)
         return (part){0};
     part p;
-    p.row = share_of(g->m, thread / col_parts, row_parts, &p.rows);
-    p.col = share_of(units, thread % col_parts, col_parts, &p.cols) * FT_I8_UNIT;
+    p.row = ft_i8_share(g->m, thread / col_parts, row_parts, &p.rows);
+    p.col = ft_i8_share(units, thread % col_parts, col_parts, &p.cols) * FT_I8_UNIT;
     p.cols = ft_min_size(p.cols * FT_I8_UNIT, g->n > p.col ? g->n - p.col : 0);
     return p;
 }
@@ -79,19 +71,10 @@ typedef struct product {
     size_t x_stride, padded_n;
 } product;
 
-/*
- * The bytes from row to row of a copy: an odd number of cache lines, for rows a power of two apart
- * would all contend for the same few places of the first cache.
- */
-static size_t spread_stride(size_t bytes)
-{
-    return ft_round_up(bytes, 64) | 64;
-}
-
 /* Where k is no whole number of quads, the threads share a copy of x that is. */
 static size_t x_copy_bytes(size_t m, size_t k)
 {
-    return m * spread_stride(k);
+    return m * ft_i8_stride(k);
 }
 
 static size_t start_bytes(size_t m)
@@ -103,8 +86,8 @@ static size_t start_bytes(size_t m)
 static size_t thread_bytes(size_t m, size_t n, size_t k)
 {
     size_t rows = ft_min_size(m, FT_I8_WALK);
-    size_t panel = start_bytes(m) + FT_I8_PANEL * ft_round_up(k, FT_I8_BLOCK) * FT_I8_WEIGHT_BYTES;
-    size_t walk = rows * (spread_stride(k) + spread_stride(ft_round_up(n, FT_I8_PANEL) * 4));
+    size_t panel = start_bytes(m) + ft_i8_panel_bytes(FT_I8_PANEL, k);
+    size_t walk = rows * (ft_i8_stride(k) + ft_i8_stride(ft_round_up(n, FT_I8_PANEL) * 4));
     return panel > walk ? panel : walk;
 }
 
@@ -142,7 +125,7 @@ static ft_i8_ahead tile_ahead(const product *job, size_t col, size_t cols, size_
                               size_t tiles)
 {
     ft_i8_ahead ahead = {.step = job->padded_n * FT_I8_BLOCK};
-    size_t first = share_of(ft_round_up(cols, 8) * FT_I8_BLOCK / 64, index, tiles, &ahead.lines);
+    size_t first = ft_i8_share(ft_round_up(cols, 8) * FT_I8_BLOCK / 64, index, tiles, &ahead.lines);
     ahead.at = job->g->w + col * FT_I8_BLOCK + first * 64;
     return ahead;
 }
@@ -161,7 +144,7 @@ static void multiply_part(const product *job, part p, char *scratch)
         job->kernels->pack_col4(panel, g->w, job->padded_n, g->k, p.col + col, cols);
         for (size_t index = 0; index < tiles; index++) {
             _Alignas(64) int32_t sums[FT_I8_TILE * FT_I8_PANEL];
-            size_t rows, first = share_of(p.rows, index, tiles, &rows);
+            size_t rows, first = ft_i8_share(p.rows, index, tiles, &rows);
             ft_i8_tile tile = {
                 .x = job->x + (p.row + first) * job->x_stride,
                 .x_stride = job->x_stride,
@@ -196,12 +179,12 @@ static void walk_part(const product *job, part p, char *scratch)
     int32_t start[FT_I8_WALK];
     ft_i8_tile tile = {
         .x = (int8_t *) scratch,
-        .x_stride = spread_stride(g->k),
+        .x_stride = ft_i8_stride(g->k),
         .rows = p.rows,
         .quads = ft_round_up(g->k, FT_I8_BLOCK) / 4,
         .start = start,
-        .out = (int32_t *) (scratch + p.rows * spread_stride(g->k)),
-        .out_stride = spread_stride(ft_round_up(p.cols, FT_I8_PANEL) * 4) / 4,
+        .out = (int32_t *) (scratch + p.rows * ft_i8_stride(g->k)),
+        .out_stride = ft_i8_stride(ft_round_up(p.cols, FT_I8_PANEL) * 4) / 4,
     };
     copy_padded((int8_t *) scratch, tile.x_stride, g, p.row, p.rows);
     job->kernels->row_starts(start, tile.x, tile.x_stride, tile.rows, tile.quads);
@@ -240,7 +223,7 @@ void ft_gemm_i8_run(const ft_gemm_i8 *g)
     int8_t *copy = g->scratch;
     if (copies) {
         job.x = copy;
-        job.x_stride = spread_stride(g->k);
+        job.x_stride = ft_i8_stride(g->k);
     }
     char *scratch = (char *) g->scratch + x_copy_bytes(g->m, g->k);
     size_t threads = (size_t) g->threads;
@@ -250,7 +233,7 @@ void ft_gemm_i8_run(const ft_gemm_i8 *g)
         if (copies) {
 #pragma omp for schedule(static)
             for (size_t thread = 0; thread < threads; thread++) {
-                size_t rows, first = share_of(g->m, thread, threads, &rows);
+                size_t rows, first = ft_i8_share(g->m, thread, threads, &rows);
                 copy_padded(copy + first * job.x_stride, job.x_stride, g, first, rows);
             }
         }

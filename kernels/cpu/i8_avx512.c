@@ -14,7 +14,7 @@
 #include <config.h>
 
 #include "kernels/cpu/i8_finish.h"
-#include "runtime/mem.h"
+#include "kernels/cpu/i8_softmax.h"
 
 enum { GROUP = 64, VECTOR = 64 /* bytes */ };
 
@@ -359,12 +359,12 @@ static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_
 }
 
 const ft_i8_kernels ft_i8_avx512 = {
-    .weight_bytes = 1,
     .pack_col4 = pack_col4,
     .pack_rows = pack_rows,
     .pack_cols = pack_cols,
     .row_starts = row_starts,
     .multiply = multiply,
     .walk = walk,
+    .softmax = softmax,
     .finish = finish,
 };

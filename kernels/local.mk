@@ -19,6 +19,18 @@ kernels_libcpu_la_SOURCES = \
 kernels_libcpu_la_LIBADD =
 
 # One library for each instruction set, compiled with its flags and chosen at run time.
+if WITH_AVX2
+noinst_LTLIBRARIES += kernels/libavx2.la
+kernels_libavx2_la_SOURCES = kernels/cpu/i8_avx2.c kernels/cpu/i8_ymm.h
+kernels_libavx2_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX2_FLAGS)
+kernels_libcpu_la_LIBADD += kernels/libavx2.la
+endif
+if WITH_AVXVNNI
+noinst_LTLIBRARIES += kernels/libavxvnni.la
+kernels_libavxvnni_la_SOURCES = kernels/cpu/i8_avxvnni.c kernels/cpu/i8_ymm.h
+kernels_libavxvnni_la_CFLAGS = $(AM_CFLAGS) $(FT_AVXVNNI_FLAGS)
+kernels_libcpu_la_LIBADD += kernels/libavxvnni.la
+endif
 if WITH_AVX512
 noinst_LTLIBRARIES += kernels/libavx512.la
 kernels_libavx512_la_SOURCES = kernels/cpu/i8_avx512.c

@@ -20,21 +20,20 @@
 
 const ft_i8_kernels *ft_i8_kernels_of(ft_isa isa)
 {
-    switch (isa) {
-    case FT_ISA_GENERIC:
-        break;
-    case FT_ISA_AVX2:
-        break;
-    case FT_ISA_AVXVNNI:
-        break;
-    case FT_ISA_AVX512VNNI:
-#if defined HAVE_AVX512
-        return &ft_i8_avx512;
-#else
-        break;
+    static const ft_i8_kernels *const kernels[FT_ISA_COUNT] = {
+        [FT_ISA_GENERIC] = &ft_i8_generic,
+#if defined HAVE_AVX2
+        [FT_ISA_AVX2] = &ft_i8_avx2,
 #endif
-    }
-    return &ft_i8_generic;
+#if defined HAVE_AVXVNNI
+        [FT_ISA_AVXVNNI] = &ft_i8_avxvnni,
+#endif
+#if defined HAVE_AVX512
+        [FT_ISA_AVX512VNNI] = &ft_i8_avx512,
+#endif
+    };
+    assert(ft_isa_usable(isa));
+    return kernels[isa];
 }
 
 /* The rectangle of one thread. */
@@ -218,7 +217,7 @@ void ft_gemm_i8_run(const ft_gemm_i8 *g)
         .x_stride = g->x_stride,
         .padded_n = ft_layout_rows(FT_COL4_4R2_8C, g->n),
     };
-    bool walks = g->m <= FT_I8_WALK && job.kernels->walk != NULL;
+    bool walks = g->m <= job.kernels->walk_rows;
     bool copies = g->k % 4 != 0 && !walks;
     int8_t *copy = g->scratch;
     if (copies) {

@@ -55,6 +55,9 @@ typedef struct ft_i8_tile {
 } ft_i8_tile;
 
 typedef struct ft_i8_kernels {
+    size_t walk_rows; /* rows of x up to which walk() is faster; at most FT_I8_WALK, 0 without
+                         walk() */
+
     /* Rows first .. first + rows of a COL4_4R2_8C matrix [n, k] with n padded to `padded_n`; first
      * is a multiple of 8 and rows are at most FT_I8_PANEL. */
     void (*pack_col4)(void *panel, const int8_t *w, size_t padded_n, size_t k, size_t first,
@@ -72,8 +75,7 @@ typedef struct ft_i8_kernels {
 
     /*
      * out = x . w^T for few rows of x, reading COL4_4R2_8C weights once, in memory order; quads is
-     * a multiple of 8, out holds sums until the end, as for multiply().  NULL where it brings
-     * nothing.
+     * a multiple of 8, out holds sums until the end, as for multiply().
      */
     void (*walk)(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
                  size_t weight_rows);

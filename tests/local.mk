@@ -22,6 +22,7 @@ c_tests = \
 	tests/check.t \
 	tests/count.t \
 	tests/cuda.t \
+	tests/attention_i8.t \
 	tests/gemm.t \
 	tests/plan.t \
 	tests/counters.t \
@@ -35,6 +36,9 @@ tests_check_t_SOURCES = tests/check-t.c
 tests_check_t_LDADD = $(test_libs)
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
+tests_attention_i8_t_SOURCES = tests/attention_i8-t.c
+tests_attention_i8_t_LDADD = $(test_libs)
+
 tests_gemm_t_SOURCES = tests/gemm-t.c
 tests_gemm_t_LDADD = $(test_libs)
 
@@ -120,6 +124,17 @@ AM_TESTS_ENVIRONMENT = \
 	FT_BUILDDIR='$(abs_top_builddir)' FT_SRCDIR='$(abs_top_srcdir)' \
 	FT_MODELS="$${FT_MODELS:-$(abs_top_srcdir)/../shared/models}"; \
 	export FT_BUILDDIR FT_SRCDIR FT_MODELS;
+
+# Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check`.
+EXTRA_PROGRAMS += tests/bench/gemm
+CLEANFILES += tests/bench/gemm
+tests_bench_gemm_SOURCES = tests/bench/gemm.c
+tests_bench_gemm_LDADD = runtime/libcore.la
+if WITH_DNNL
+tests_bench_gemm_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
+tests_bench_gemm_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL
+tests_bench_gemm_LDADD += -ldnnl
+endif
 
 .PHONY: prove
 prove: all $(check_LIBRARIES) $(check_PROGRAMS)

@@ -20,35 +20,26 @@
 
 const ft_i8_kernels *ft_i8_kernels_of(ft_isa isa)
 {
-    switch (isa) {
-    case FT_ISA_GENERIC:
-        break;
-    case FT_ISA_AVX2:
-        break;
-    case FT_ISA_AVXVNNI:
-        break;
-    case FT_ISA_AVX512VNNI:
-#if defined HAVE_AVX512
-        return &ft_i8_avx512;
-#else
-        break;
+    static const ft_i8_kernels *const kernels[FT_ISA_COUNT] = {
+        [FT_ISA_GENERIC] = &ft_i8_generic,
+#if defined HAVE_AVX2
+        [FT_ISA_AVX2] = &ft_i8_avx2,
 #endif
-    }
-    return &ft_i8_generic;
+#if defined HAVE_AVXVNNI
+        [FT_ISA_AVXVNNI] = &ft_i8_avxvnni,
+#endif
+#if defined HAVE_AVX512
+        [FT_ISA_AVX512VNNI] = &ft_i8_avx512,
+#endif
+    };
+    assert(ft_isa_usable(isa));
+    return kernels[isa];
 }
 
 /* The rectangle of one thread. */
 typedef struct part {
     size_t row, rows, col, cols;
 } part;
-
-/* Thread `index` of `count` gets the units first .. first + *share of `units`. */
-static size_t share_of(size_t units, size_t index, size_t count, size_t *share)
-{
-    size_t first = units * index / count;
-    *share = units * (index + 1) / count - first;
-    return first;
-}
 
 /*
  * Split the columns; split the rows too where that would leave a thread less than a panel.
@@ -65,8 +56,8 @@ static part part_of_thread(const ft_gemm_i8 *g, size_t thread, size_t threads)
     if (thread >= row_parts * col_parts)
         return (part){0};
     part p;
-    p.row = share_of(g->m, thread / col_parts, row_parts, &p.rows);
-    p.col = share_of(units, thread % col_parts, col_parts, &p.cols) * FT_I8_UNIT;
+    p.row = ft_i8_share(g->m, thread / col_parts, row_parts, &p.rows);
+    p.col = ft_i8_share(units, thread % col_parts, col_parts, &p.cols) * FT_I8_UNIT;
     p.cols = ft_min_size(p.cols * FT_I8_UNIT, g->n > p.col ? g->n - p.col : 0);
     return p;
 }
@@ -75,14 +66,14 @@ static part part_of_thread(const ft_gemm_i8 *g, size_t thread, size_t threads)
 typedef struct product {
     const ft_gemm_i8 *g;
     const ft_i8_kernels *kernels;
-    const int8_t *x; /* with zeros from k to the end of the last quad, or block when walking */
-    size_t x_stride, quads, padded_n;
-    bool walks;
+    const int8_t *x; /* with zeros from k to the end of the last quad */
+    size_t x_stride, padded_n;
 } product;
 
+/* Where k is no whole number of quads, the threads share a copy of x that is. */
 static size_t x_copy_bytes(size_t m, size_t k)
 {
-    return ft_round_up(m * ft_round_up(k, FT_I8_BLOCK), 64);
+    return m * ft_i8_stride(k);
 }
 
 static size_t start_bytes(size_t m)
@@ -90,12 +81,13 @@ static size_t start_bytes(size_t m)
     return ft_round_up(m * sizeof(int32_t), 64);
 }
 
-/* A thread's scratch: the starts of its rows, then a panel, or the sums of a walk. */
+/* A thread's scratch: the starts of its rows and a panel, or a walk's copy of x and its sums. */
 static size_t thread_bytes(size_t m, size_t n, size_t k)
 {
-    size_t panel = FT_I8_PANEL * ft_round_up(k, FT_I8_BLOCK) * FT_I8_WEIGHT_BYTES;
-    size_t walk = ft_min_size(m, FT_I8_WALK) * ft_round_up(n, FT_I8_PANEL) * sizeof(int32_t);
-    return start_bytes(m) + (panel > walk ? panel : walk);
+    size_t rows = ft_min_size(m, FT_I8_WALK);
+    size_t panel = start_bytes(m) + ft_i8_panel_bytes(FT_I8_PANEL, k);
+    size_t walk = rows * (ft_i8_stride(k) + ft_i8_stride(ft_round_up(n, FT_I8_PANEL) * 4));
+    return panel > walk ? panel : walk;
 }
 
 size_t ft_gemm_i8_scratch(size_t m, size_t n, size_t k, int threads)
@@ -132,7 +124,7 @@ static ft_i8_ahead tile_ahead(const product *job, size_t col, size_t cols, size_
                               size_t tiles)
 {
     ft_i8_ahead ahead = {.step = job->padded_n * FT_I8_BLOCK};
-    size_t first = share_of(ft_round_up(cols, 8) * FT_I8_BLOCK / 64, index, tiles, &ahead.lines);
+    size_t first = ft_i8_share(ft_round_up(cols, 8) * FT_I8_BLOCK / 64, index, tiles, &ahead.lines);
     ahead.at = job->g->w + col * FT_I8_BLOCK + first * 64;
     return ahead;
 }
@@ -151,12 +143,12 @@ static void multiply_part(const product *job, part p, char *scratch)
         job->kernels->pack_col4(panel, g->w, job->padded_n, g->k, p.col + col, cols);
         for (size_t index = 0; index < tiles; index++) {
             _Alignas(64) int32_t sums[FT_I8_TILE * FT_I8_PANEL];
-            size_t rows, first = share_of(p.rows, index, tiles, &rows);
+            size_t rows, first = ft_i8_share(p.rows, index, tiles, &rows);
             ft_i8_tile tile = {
                 .x = job->x + (p.row + first) * job->x_stride,
                 .x_stride = job->x_stride,
                 .rows = rows,
-                .quads = job->quads,
+                .quads = (g->k + 3) / 4,
                 .start = start + first,
                 .out = sums,
                 .out_stride = FT_I8_PANEL,
@@ -170,76 +162,82 @@ static void multiply_part(const product *job, part p, char *scratch)
     }
 }
 
+static void copy_padded(int8_t *to, size_t to_stride, const ft_gemm_i8 *g, size_t first,
+                        size_t rows)
+{
+    for (size_t row = 0; row < rows; row++, to += to_stride) {
+        memcpy(to, g->x + (first + row) * g->x_stride, g->k);
+        memset(to + g->k, 0, to_stride - g->k);
+    }
+}
+
 /* Few rows: all columns of a thread at once. */
 static void walk_part(const product *job, part p, char *scratch)
 {
     const ft_gemm_i8 *g = job->g;
-    int32_t start[FT_I8_WALK], *sums = (int32_t *) scratch;
+    int32_t start[FT_I8_WALK];
     ft_i8_tile tile = {
-        .x = job->x + p.row * job->x_stride,
-        .x_stride = job->x_stride,
+        .x = (int8_t *) scratch,
+        .x_stride = ft_i8_stride(g->k),
         .rows = p.rows,
-        .quads = job->quads,
+        .quads = ft_round_up(g->k, FT_I8_BLOCK) / 4,
         .start = start,
-        .out = sums,
-        .out_stride = ft_round_up(p.cols, FT_I8_PANEL),
+        .out = (int32_t *) (scratch + p.rows * ft_i8_stride(g->k)),
+        .out_stride = ft_i8_stride(ft_round_up(p.cols, FT_I8_PANEL) * 4) / 4,
     };
+    copy_padded((int8_t *) scratch, tile.x_stride, g, p.row, p.rows);
     job->kernels->row_starts(start, tile.x, tile.x_stride, tile.rows, tile.quads);
-    for (size_t row = 0; row < p.rows; row++)
-        for (size_t col = 0; col < tile.out_stride; col++)
-            sums[row * tile.out_stride + col] = start[row];
     job->kernels->walk(&tile, g->w, job->padded_n, p.col, p.cols);
     for (size_t col = 0; col < p.cols; col += FT_I8_PANEL) {
         ft_i8_finish f = panel_finish(g, p.col + col, ft_min_size(p.cols - col, FT_I8_PANEL));
-        job->kernels->finish(&f, sums + col, tile.out_stride, p.row, p.rows);
+        job->kernels->finish(&f, tile.out + col, tile.out_stride, p.row, p.rows);
     }
 }
 
-/* Thread `thread` of `threads` copies its rows of x, padded with zeros. */
-static void pad_rows(const ft_gemm_i8 *g, int8_t *copy, size_t stride, size_t thread,
-                     size_t threads)
+static void run_part(const product *job, size_t thread, bool walks, char *scratch)
 {
-    size_t rows, first = share_of(g->m, thread, threads, &rows);
-    for (size_t row = first; row < first + rows; row++) {
-        memcpy(copy + row * stride, g->x + row * g->x_stride, g->k);
-        memset(copy + row * stride + g->k, 0, stride - g->k);
-    }
+    const ft_gemm_i8 *g = job->g;
+    part p = part_of_thread(g, thread, (size_t) g->threads);
+    scratch += thread * thread_bytes(g->m, g->n, g->k);
+    if (p.rows == 0 || p.cols == 0)
+        return;
+    if (walks)
+        walk_part(job, p, scratch);
+    else
+        multiply_part(job, p, scratch);
 }
 
 void ft_gemm_i8_run(const ft_gemm_i8 *g)
 {
     assert(g->scratch_bytes >= ft_gemm_i8_scratch(g->m, g->n, g->k, g->threads));
-    const ft_i8_kernels *kernels = ft_i8_kernels_of(g->isa);
-    bool walks = g->m <= FT_I8_WALK && kernels->walk != NULL;
-    size_t needed_k = ft_round_up(g->k, walks ? FT_I8_BLOCK : 4);
-    bool copies = needed_k != g->k;
-    int8_t *copy = g->scratch;
     product job = {
         .g = g,
-        .kernels = kernels,
-        .x = copies ? copy : g->x,
-        .x_stride = copies ? ft_round_up(g->k, FT_I8_BLOCK) : g->x_stride,
-        .quads = needed_k / 4,
+        .kernels = ft_i8_kernels_of(g->isa),
+        .x = g->x,
+        .x_stride = g->x_stride,
         .padded_n = ft_layout_rows(FT_COL4_4R2_8C, g->n),
-        .walks = walks,
     };
+    bool walks = g->m <= job.kernels->walk_rows;
+    bool copies = g->k % 4 != 0 && !walks;
+    int8_t *copy = g->scratch;
+    if (copies) {
+        job.x = copy;
+        job.x_stride = ft_i8_stride(g->k);
+    }
     char *scratch = (char *) g->scratch + x_copy_bytes(g->m, g->k);
-    size_t threads = (size_t) g->threads, thread;
+    size_t threads = (size_t) g->threads;
 
-#pragma omp parallel for schedule(static) num_threads(g->threads) if (copies)
-    for (thread = 0; thread < threads; thread++)
-        if (copies)
-            pad_rows(g, copy, job.x_stride, thread, threads);
-
-#pragma omp parallel for schedule(static) num_threads(g->threads)
-    for (thread = 0; thread < threads; thread++) {
-        part p = part_of_thread(g, thread, threads);
-        char *own = scratch + thread * thread_bytes(g->m, g->n, g->k);
-        if (p.rows == 0 || p.cols == 0)
-            continue;
-        if (walks)
-            walk_part(&job, p, own);
-        else
-            multiply_part(&job, p, own);
+#pragma omp parallel num_threads(g->threads)
+    {
+        if (copies) {
+#pragma omp for schedule(static)
+            for (size_t thread = 0; thread < threads; thread++) {
+                size_t rows, first = ft_i8_share(g->m, thread, threads, &rows);
+                copy_padded(copy + first * job.x_stride, job.x_stride, g, first, rows);
+            }
+        }
+#pragma omp for schedule(static)
+        for (size_t thread = 0; thread < threads; thread++)
+            run_part(&job, thread, walks, scratch);
     }
 }

@@ -14,11 +14,12 @@
 
 #include "kernels/activation.h"
 #include "kernels/cpu/isa.h"
+#include "runtime/mem.h"
 
 enum {
     FT_I8_PANEL = 64,       /* weight rows of a panel of a matrix product */
     FT_I8_TILE = 6,         /* activation rows that multiply() takes at once */
-    FT_I8_WALK = 8,         /* activation rows that walk() takes at once */
+    FT_I8_WALK = 16,        /* activation rows that walk() takes at once */
     FT_I8_UNIT = 16,        /* packed rows come in multiples of this */
     FT_I8_BLOCK = 32,       /* packed k comes in multiples of this */
     FT_I8_WEIGHT_BYTES = 2, /* at most, of one packed element */
@@ -54,7 +55,8 @@ typedef struct ft_i8_tile {
 } ft_i8_tile;
 
 typedef struct ft_i8_kernels {
-    size_t weight_bytes; /* of one packed element */
+    size_t walk_rows; /* rows of x up to which walk() is faster; at most FT_I8_WALK, 0 without
+                         walk() */
 
     /* Rows first .. first + rows of a COL4_4R2_8C matrix [n, k] with n padded to `padded_n`; first
      * is a multiple of 8 and rows are at most FT_I8_PANEL. */
@@ -72,11 +74,21 @@ typedef struct ft_i8_kernels {
     void (*multiply)(const ft_i8_tile *tile, const void *panel, size_t panel_rows);
 
     /*
-     * out += x . w^T for few rows of x, reading COL4_4R2_8C weights once in memory order; `rows` <=
-     * FT_I8_WALK, quads a multiple of 8, out begins with row_starts.  NULL where it brings nothing.
+     * out = x . w^T for few rows of x, reading COL4_4R2_8C weights once, in memory order; quads is
+     * a multiple of 8, out holds sums until the end, as for multiply().
      */
     void (*walk)(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
                  size_t weight_rows);
+
+    /*
+     * Rows of scores [rows, cols] become codes of their softmax:
+     *     ft_quantize(exp(s - max) / sum of exp(s - max), inverse), s = score * scale
+     * Strides are elements; both matrices and `exps` [cols] have room for cols rounded up to
+     * FT_I8_PANEL, and the codes there become 0.  The sum has 16 partial sums, element i in sum i %
+     * 16, which are then added in pairs at a distance of 8, 4, 2, 1.
+     */
+    void (*softmax)(int8_t *codes, size_t codes_stride, int32_t *scores, size_t scores_stride,
+                    float *exps, size_t rows, size_t cols, float scale, float inverse);
 
     /* Rows first_row .. first_row + rows of the output, from their sums. */
     void (*finish)(const ft_i8_finish *finish, const int32_t *sums, size_t stride, size_t first_row,
@@ -88,12 +100,27 @@ const ft_i8_kernels *ft_i8_kernels_of(ft_isa isa);
 
 extern const ft_i8_kernels ft_i8_generic, ft_i8_avx2, ft_i8_avxvnni, ft_i8_avx512;
 
-/* Bytes of a panel; 64-byte alignment is expected of it. */
-static inline size_t ft_i8_panel_bytes(const ft_i8_kernels *kernels, size_t rows, size_t k)
+/* At most the bytes of a panel of `rows` x `k`, on any instruction set. */
+static inline size_t ft_i8_panel_bytes(size_t rows, size_t k)
 {
-    size_t padded_rows = (rows + FT_I8_UNIT - 1) / FT_I8_UNIT * FT_I8_UNIT;
-    size_t padded_k = (k + FT_I8_BLOCK - 1) / FT_I8_BLOCK * FT_I8_BLOCK;
-    return padded_rows * padded_k * kernels->weight_bytes;
+    return ft_round_up(rows, FT_I8_UNIT) * ft_round_up(k, FT_I8_BLOCK) * FT_I8_WEIGHT_BYTES;
+}
+
+/*
+ * The bytes from row to row of a matrix in scratch: an odd number of cache lines, for rows a power
+ * of two apart would all contend for the same few places of the first cache.
+ */
+static inline size_t ft_i8_stride(size_t bytes)
+{
+    return ft_round_up(bytes, 64) | 64;
+}
+
+/* Part `index` of `count` gets the units from the result on, *share of them. */
+static inline size_t ft_i8_share(size_t units, size_t index, size_t count, size_t *share)
+{
+    size_t first = units * index / count;
+    *share = units * (index + 1) / count - first;
+    return first;
 }
 
 #endif

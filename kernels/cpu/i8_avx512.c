@@ -14,6 +14,7 @@
 #include <config.h>
 
 #include "kernels/cpu/i8_finish.h"
+#include "kernels/cpu/i8_softmax.h"
 
 enum { GROUP = 64, VECTOR = 64 /* bytes */ };
 
@@ -300,97 +301,71 @@ static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_row
     }
 }
 
-/* 16 weight rows, two blocks of k (one if they are the same), all rows of x. */
-FT_INLINE void walk_step(const ft_i8_tile *tile, const int8_t *near, const int8_t *far,
-                         bool has_far, size_t next_tile, const int8_t *x, int32_t *out, int rows)
+/*
+ * 16 weight rows x one or two blocks of k stay in registers while all rows of x pass by.  The sums
+ * stay in packed order until the end.
+ */
+FT_INLINE void walk_step(const ft_i8_tile *tile, const int8_t *w, size_t block_bytes,
+                         size_t next_tile, ptrdiff_t ahead, const int8_t *x, int32_t *out,
+                         size_t blocks)
 {
-    enum { AHEAD = 2048 }; /* bytes */
     __m512i quads[2][8];
-    for (size_t line = 0; line < 512; line += 64) {
-        __builtin_prefetch(near + AHEAD + line);
-        __builtin_prefetch(far + AHEAD + line);
-    }
-    load_quads(quads[0], near, near + next_tile);
-    if (has_far)
-        load_quads(quads[1], far, far + next_tile);
     FT_UNROLL
-    for (int row = 0; row < rows; row++) {
-        const int8_t *xr = x + (size_t) row * tile->x_stride;
-        int32_t *to = out + (size_t) row * tile->out_stride;
-        __m512i sum = _mm512_loadu_si512(to), more = _mm512_setzero_si512();
+    for (size_t block = 0; block < blocks; block++, w += block_bytes) {
         FT_UNROLL
-        for (int q = 0; q < 8; q++) {
-            dot_quad(&sum, quads[0][q], xr + 4 * q);
-            if (has_far)
-                dot_quad(&more, quads[1][q], xr + 32 + 4 * q);
+        for (ptrdiff_t line = 0; line < 512; line += 64)
+            __builtin_prefetch((const void *) ((intptr_t) w + ahead + line));
+        load_quads(quads[block], w, w + next_tile);
+    }
+    for (size_t row = 0; row < tile->rows; row++, out += tile->out_stride, x += tile->x_stride) {
+        __m512i sum[2] = {_mm512_loadu_si512(out), _mm512_setzero_si512()};
+        FT_UNROLL
+        for (size_t q = 0; q < 8; q++) {
+            FT_UNROLL
+            for (size_t block = 0; block < blocks; block++)
+                dot_quad(&sum[block], quads[block][q], x + block * 32 + 4 * q);
         }
-        _mm512_storeu_si512(to, _mm512_add_epi32(sum, more));
+        _mm512_storeu_si512(out, _mm512_add_epi32(sum[0], sum[1]));
     }
 }
 
-FT_INLINE void walk_rows(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
-                         size_t weight_rows, int rows)
+/* Two streams: neighbouring blocks of k. */
+static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
+                 size_t weight_rows)
 {
+    enum { AHEAD = 96 }; /* rows */
     size_t block_bytes = padded_n * 32, blocks = tile->quads / 8;
+    for (size_t row = 0; row < tile->rows; row++)
+        for (size_t i = 0; i < weight_rows; i += 16)
+            _mm512_storeu_si512(tile->out + row * tile->out_stride + i,
+                                _mm512_set1_epi32(tile->start[row]));
+    ptrdiff_t to_next_blocks = (ptrdiff_t) (2 * block_bytes - ft_round_up(weight_rows, 16) * 32);
     for (size_t block = 0; block < blocks; block += 2) {
-        bool has_far = block + 1 < blocks;
-        const int8_t *near = w + block * block_bytes + first * 32;
-        const int8_t *far = has_far ? near + block_bytes : near;
-        for (size_t row = 0; row < weight_rows; row += 16) {
+        const int8_t *at = w + block * block_bytes + first * 32, *x = tile->x + block * 32;
+        for (size_t row = 0; row < weight_rows; row += 16, at += 16 * 32) {
             size_t next_tile = first + row + 8 < padded_n ? 256 : 0;
-            if (has_far)
-                walk_step(tile, near + row * 32, far + row * 32, true, next_tile,
-                          tile->x + block * 32, tile->out + row, rows);
+            ptrdiff_t ahead = AHEAD * 32 + (row + AHEAD < weight_rows ? 0 : to_next_blocks);
+            if (block + 1 < blocks)
+                walk_step(tile, at, block_bytes, next_tile, ahead, x, tile->out + row, 2);
             else
-                walk_step(tile, near + row * 32, far + row * 32, false, next_tile,
-                          tile->x + block * 32, tile->out + row, rows);
+                walk_step(tile, at, block_bytes, next_tile, ahead, x, tile->out + row, 1);
         }
     }
-    for (int r = 0; r < rows; r++)
-        for (size_t row = 0; row < weight_rows; row += 16) {
-            int32_t *sums = tile->out + (size_t) r * tile->out_stride + row;
+    for (size_t row = 0; row < tile->rows; row++)
+        for (size_t i = 0; i < weight_rows; i += 16) {
+            int32_t *sums = tile->out + row * tile->out_stride + i;
             _mm512_storeu_si512(sums, in_order(_mm512_loadu_si512(sums)));
         }
 }
 
-static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
-                 size_t weight_rows)
-{
-    switch (tile->rows) {
-    case 1:
-        walk_rows(tile, w, padded_n, first, weight_rows, 1);
-        break;
-    case 2:
-        walk_rows(tile, w, padded_n, first, weight_rows, 2);
-        break;
-    case 3:
-        walk_rows(tile, w, padded_n, first, weight_rows, 3);
-        break;
-    case 4:
-        walk_rows(tile, w, padded_n, first, weight_rows, 4);
-        break;
-    case 5:
-        walk_rows(tile, w, padded_n, first, weight_rows, 5);
-        break;
-    case 6:
-        walk_rows(tile, w, padded_n, first, weight_rows, 6);
-        break;
-    case 7:
-        walk_rows(tile, w, padded_n, first, weight_rows, 7);
-        break;
-    case 8:
-        walk_rows(tile, w, padded_n, first, weight_rows, 8);
-        break;
-    }
-}
-
 const ft_i8_kernels ft_i8_avx512 = {
-    .weight_bytes = 1,
+    .walk_rows = 16,
     .pack_col4 = pack_col4,
     .pack_rows = pack_rows,
     .pack_cols = pack_cols,
     .row_starts = row_starts,
     .multiply = multiply,
     .walk = walk,
+    .softmax = softmax,
     .finish = finish,
 };

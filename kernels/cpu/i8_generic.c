@@ -10,6 +10,7 @@
 
 #define FT_SIMD_SCALAR
 #include "kernels/cpu/i8_finish.h"
+#include "kernels/cpu/i8_softmax.h"
 
 static size_t padded(size_t k)
 {
@@ -61,12 +62,12 @@ static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_row
 }
 
 const ft_i8_kernels ft_i8_generic = {
-    .weight_bytes = 2,
+    .walk_rows = 0,
     .pack_col4 = pack_col4,
     .pack_rows = pack_rows,
     .pack_cols = pack_cols,
     .row_starts = row_starts,
     .multiply = multiply,
-    .walk = NULL,
+    .softmax = softmax,
     .finish = finish,
 };

@@ -24,6 +24,10 @@ tests_vocabulary_t_LDADD = $(test_libs)
 tests_weights_t_SOURCES = tests/weights-t.c
 tests_weights_t_LDADD = $(calibrate_test_libs)
 
+EXTRA_PROGRAMS += tests/bench/counters
+tests_bench_counters_SOURCES = tests/bench/counters.c
+tests_bench_counters_LDADD = calibrate/libcalibrate.la
+
 sh_tests =
 
 check_PROGRAMS += $(c_tests)

@@ -110,6 +110,11 @@ else
 tests_fuzz_artifact_SOURCES += tests/fuzz/replay.c
 check_PROGRAMS += tests/fuzz/artifact
 endif
+EXTRA_PROGRAMS += tests/bench/counters
+tests_bench_counters_SOURCES = tests/bench/counters.c
+tests_bench_counters_LDADD = calibrate/libcalibrate.la
+
+sh_tests =
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)

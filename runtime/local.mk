@@ -4,6 +4,12 @@
 # Everything, not installed: the tools and the tests link this and may use internals.
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
+	runtime/amax.c runtime/amax.h \
+	runtime/amax_list.c \
+	runtime/artifact.h runtime/artifact_private.h \
+	runtime/artifact_read.c \
+	runtime/artifact_verify.c \
+	runtime/artifact_write.c \
 	runtime/error.c runtime/error.h \
 	runtime/families/bert.c runtime/families/families.h \
 	runtime/family.c runtime/family.h \
@@ -13,6 +19,13 @@ runtime_libcore_la_SOURCES = \
 	runtime/mem.c runtime/mem.h \
 	runtime/plan.c runtime/plan.h \
 	runtime/tensor.c runtime/tensor.h
+	runtime/manifest.c runtime/manifest.h \
+	runtime/mem.c runtime/mem.h \
+	runtime/output.c runtime/output.h \
+	runtime/sha256.c runtime/sha256.h \
+	runtime/tensor.c runtime/tensor.h \
+	runtime/zipdir.c runtime/zipdir.h \
+	runtime/zipwrite.c runtime/zipwrite.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
 
 # The installed library: the same objects, only FT_API symbols visible.
@@ -23,3 +36,17 @@ libftruntime_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 0:0:0
 include_HEADERS = runtime/ft.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runtime/ft-runtime.pc
+
+# Tools: each links the common command line, ft-convert and ft-calibrate too.
+noinst_LTLIBRARIES += runtime/libtools.la
+runtime_libtools_la_SOURCES = runtime/tools/options.c runtime/tools/options.h
+runtime_libtools_la_LIBADD = runtime/libcore.la
+
+bin_PROGRAMS += ft-inspect
+ft_inspect_SOURCES = \
+	runtime/tools/ft-inspect.c \
+	runtime/tools/inspect.h \
+	runtime/tools/inspect_amax.c \
+	runtime/tools/inspect_diff.c
+ft_inspect_LDADD = runtime/libtools.la
+dist_man_MANS += runtime/ft-artifact.5 runtime/tools/ft-inspect.1

@@ -3,6 +3,10 @@
 
 check_LIBRARIES += tests/tap/libtap.a
 tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
+check_LIBRARIES += tests/lib/libsample.a
+tests_lib_libsample_a_SOURCES = \
+	tests/lib/folder.c tests/lib/folder.h \
+	tests/lib/sample.c tests/lib/sample.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
@@ -11,10 +15,38 @@ c_tests = \
 
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
+	tests/amax.t \
+	tests/artifact.t \
+	tests/crash.t \
+	tests/damage.t \
+	tests/manifest.t \
+	tests/output.t \
+	tests/vocabulary.t \
+	tests/zip.t
+
+tests_amax_t_SOURCES = tests/amax-t.c
+tests_amax_t_LDADD = $(test_libs)
+tests_artifact_t_SOURCES = tests/artifact-t.c
+tests_artifact_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_crash_t_SOURCES = tests/crash-t.c
+tests_crash_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_damage_t_SOURCES = tests/damage-t.c
+tests_damage_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_manifest_t_SOURCES = tests/manifest-t.c
+tests_manifest_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_output_t_SOURCES = tests/output-t.c
+tests_output_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
+tests_zip_t_SOURCES = tests/zip-t.c
+tests_zip_t_LDADD = tests/lib/libsample.a $(test_libs)
 
-sh_tests =
+sh_tests = \
+	tests/artifact.sh
+
+check_PROGRAMS += tests/make-sample
+tests_make_sample_SOURCES = tests/make-sample.c
+tests_make_sample_LDADD = tests/lib/libsample.a $(test_libs)
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)

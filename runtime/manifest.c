@@ -1,0 +1,344 @@
+/*
+ * manifest.c - manifest.json, written and read.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/manifest.h"
+
+#include "kernels/layout.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "runtime/zipdir.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const states[] = {[FT_STATE_FLOAT] = "float", [FT_STATE_INT8] = "int8"};
+
+const char *ft_state_name(ft_state state)
+{
+    return (size_t) state < FT_COUNT(states) ? states[state] : NULL;
+}
+
+bool ft_word_ok(const char *word)
+{
+    size_t bytes = strlen(word);
+    return bytes <= FT_ARTIFACT_WORD_MAX && ft_zip_name_ok(word, bytes);
+}
+
+/* ---- Sizes -------------------------------------------------------------------------------- */
+
+/* 0 when that does not fit. */
+static size_t stored_bytes(const ft_artifact_tensor *t)
+{
+    ft_tensor plain = {.dtype = t->dtype, .ndim = t->ndim};
+    memcpy(plain.dim, t->dim, sizeof plain.dim);
+    if (t->layout == FT_ROW)
+        return ft_tensor_bytes(&plain);
+    size_t bytes, rows = (size_t) t->dim[0], cols = (size_t) t->dim[1];
+    if (rows > SIZE_MAX / 2 || cols > SIZE_MAX / 2 ||
+        !ft_mul(ft_layout_rows(t->layout, rows), ft_layout_cols(t->layout, cols), &bytes))
+        return 0;
+    return bytes;
+}
+
+ft_status ft_artifact_tensor_bytes(const char *label, const ft_artifact_tensor *t, size_t *bytes,
+                                   ft_error *err)
+{
+    char shape[FT_SHAPE_TEXT];
+    ft_shape_text(shape, t->ndim, t->dim);
+    for (int i = 0; i < t->ndim; i++)
+        if (t->dim[i] < 1)
+            return ft_fail(err, FT_EFORMAT, "%s: %s: shape %s has a dimension below 1", label,
+                           t->name, shape);
+    if (t->layout != FT_ROW && (t->dtype != FT_I8 || t->ndim != 2))
+        return ft_fail(err, FT_EFORMAT, "%s: %s: layout %s is for I8 matrices, not for %s %s",
+                       label, t->name, ft_layout_name(t->layout), ft_dtype_name(t->dtype), shape);
+    if (t->dtype == FT_I8 && t->ndim == 0)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: I8 without channels to scale", label, t->name);
+    *bytes = stored_bytes(t);
+    if (*bytes == 0)
+        return ft_fail(err, FT_ELIMIT, "%s: %s: %s is too large", label, t->name, shape);
+    return FT_OK;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------ */
+
+static json_t *shape_json(const ft_artifact_tensor *t)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < t->ndim; i++)
+        json_array_append_new(shape, json_integer(t->dim[i]));
+    return shape;
+}
+
+static json_t *tensor_json(const ft_artifact_tensor *t)
+{
+    char digest[FT_SHA256_TEXT];
+    json_t *json = json_pack("{ss, ss, ss, so, ss, ss+, sI, sI, ss}", "name", t->name, "role",
+                             t->role, "dtype", ft_dtype_name(t->dtype), "shape", shape_json(t),
+                             "layout", ft_layout_name(t->layout), "entry", FT_WEIGHT_PREFIX,
+                             t->name, "offset", (json_int_t) t->offset, "bytes",
+                             (json_int_t) t->bytes, "sha256", ft_sha256_text(digest, t->sha256));
+    if (t->dtype == FT_I8)
+        json_object_set_new(json, "scale", json_pack("s+", FT_SCALE_PREFIX, t->name));
+    return json;
+}
+
+static json_t *file_json(const ft_artifact_entry *f)
+{
+    char digest[FT_SHA256_TEXT];
+    return json_pack("{ss, sI, ss}", "name", f->name, "bytes", (json_int_t) f->bytes, "sha256",
+                     ft_sha256_text(digest, f->sha256));
+}
+
+ft_status ft_manifest_format(const ft_manifest *m, char **text, size_t *bytes, ft_error *err)
+{
+    const ft_artifact_head *h = &m->head;
+    json_t *tensors = json_array(), *files = json_array();
+    bool fine = true;
+    for (size_t i = 0; i < m->tensors; i++)
+        fine = json_array_append_new(tensors, tensor_json(&m->tensor[i])) == 0 && fine;
+    for (size_t i = 0; i < m->files; i++)
+        fine = json_array_append_new(files, file_json(&m->file[i])) == 0 && fine;
+
+    json_t *json =
+        json_pack("{ss, si, ss, s{ss, ss}, ss, sO, sO*, so, so}", "format", "ft", "version",
+                  FT_ARTIFACT_VERSION, "state", ft_state_name(h->state), "tool", "name", h->tool,
+                  "version", ft_version(), "family", h->family, "config", h->config, "recipe",
+                  h->recipe, "tensors", tensors, "files", files);
+    *text = fine ? json_dumps(json, JSON_INDENT(1)) : NULL;
+    json_decref(json);
+    if (*text == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a manifest of %zu tensors", m->tensors);
+    *bytes = strlen(*text);
+    return FT_OK;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+/* An object of the manifest and how errors call it: "model.ft: manifest.json: tensors[3]". */
+typedef struct {
+    const json_t *json;
+    const char *label;
+    char where[32];
+    ft_error *err;
+} object;
+
+static ft_status bad(const object *o, const char *key, const char *expected)
+{
+    return ft_fail(o->err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": %s\"%s\": expected %s", o->label,
+                   o->where, key, expected);
+}
+
+static ft_status get_string(const object *o, const char *key, const char **out)
+{
+    *out = json_string_value(json_object_get(o->json, key));
+    return *out != NULL ? FT_OK : bad(o, key, "a string");
+}
+
+static ft_status get_word(const object *o, const char *key, const char **out)
+{
+    FT_TRY(get_string(o, key, out));
+    return ft_word_ok(*out) ? FT_OK : bad(o, key, "at most 31 visible ASCII characters");
+}
+
+static ft_status get_size(const object *o, const char *key, size_t *out)
+{
+    const json_t *json = json_object_get(o->json, key);
+    json_int_t value = json_integer_value(json);
+    if (!json_is_integer(json) || value < 0 || (uintmax_t) value > SIZE_MAX)
+        return bad(o, key, "a size");
+    *out = (size_t) value;
+    return FT_OK;
+}
+
+static ft_status get_digest(const object *o, uint8_t digest[FT_SHA256_BYTES])
+{
+    const char *text;
+    FT_TRY(get_string(o, "sha256", &text));
+    return ft_sha256_parse(text, digest) ? FT_OK : bad(o, "sha256", "64 hexadecimal digits");
+}
+
+static ft_status get_shape(const object *o, ft_artifact_tensor *t)
+{
+    const json_t *shape = json_object_get(o->json, "shape");
+    if (!json_is_array(shape) || json_array_size(shape) > FT_MAX_DIMS)
+        return bad(o, "shape", "at most 8 dimensions");
+    t->ndim = (int) json_array_size(shape);
+    for (int i = 0; i < t->ndim; i++) {
+        const json_t *dim = json_array_get(shape, (size_t) i);
+        if (!json_is_integer(dim))
+            return bad(o, "shape", "integers");
+        t->dim[i] = json_integer_value(dim);
+    }
+    return FT_OK;
+}
+
+/* The entry called `key` must be prefix + name: one tensor, one place. */
+static ft_status check_entry(const object *o, const char *key, const char *prefix, const char *name)
+{
+    const char *entry;
+    size_t skip = strlen(prefix);
+    FT_TRY(get_string(o, key, &entry));
+    if (strncmp(entry, prefix, skip) != 0 || strcmp(entry + skip, name) != 0)
+        return ft_fail(o->err, FT_EFORMAT,
+                       "%s: " FT_MANIFEST_ENTRY ": %s: \"%s\": found %.255s, expected %s%s",
+                       o->label, name, key, entry, prefix, name);
+    return FT_OK;
+}
+
+static ft_status check_size(const object *o, const ft_artifact_tensor *t)
+{
+    size_t expected;
+    FT_TRY(ft_artifact_tensor_bytes(o->label, t, &expected, o->err));
+    if (t->bytes == expected)
+        return FT_OK;
+    char shape[FT_SHAPE_TEXT];
+    return ft_fail(o->err, FT_EFORMAT, "%s: %s: %zu bytes, but %s %s %s has %zu", o->label, t->name,
+                   t->bytes, ft_dtype_name(t->dtype), ft_shape_text(shape, t->ndim, t->dim),
+                   ft_layout_name(t->layout), expected);
+}
+
+static ft_status parse_tensor(const object *o, ft_state state, ft_artifact_tensor *t)
+{
+    const char *text;
+    FT_TRY(get_string(o, "name", &t->name));
+    if (strlen(t->name) > FT_ARTIFACT_NAME_MAX || !ft_zip_name_ok(t->name, strlen(t->name)))
+        return bad(o, "name", "a path of visible ASCII characters");
+    FT_TRY(get_word(o, "role", &t->role));
+    FT_TRY(get_string(o, "dtype", &text));
+    if (!ft_dtype_parse(text, &t->dtype))
+        return bad(o, "dtype", "a known dtype");
+    FT_TRY(get_shape(o, t));
+    FT_TRY(get_string(o, "layout", &text));
+    if (!ft_layout_parse(text, &t->layout))
+        return bad(o, "layout", "a known layout");
+    FT_TRY(check_entry(o, "entry", FT_WEIGHT_PREFIX, t->name));
+    FT_TRY(get_size(o, "offset", &t->offset));
+    FT_TRY(get_size(o, "bytes", &t->bytes));
+    FT_TRY(get_digest(o, t->sha256));
+    FT_TRY(check_size(o, t));
+
+    bool scaled = json_object_get(o->json, "scale") != NULL;
+    if (t->dtype == FT_I8 && state != FT_STATE_INT8)
+        return ft_fail(o->err, FT_EFORMAT, "%s: %s: I8 in a float artifact", o->label, t->name);
+    if (scaled != (t->dtype == FT_I8))
+        return ft_fail(o->err, FT_EFORMAT, "%s: %s: %s %s scale", o->label, t->name,
+                       ft_dtype_name(t->dtype), scaled ? "with a" : "without");
+    return scaled ? check_entry(o, "scale", FT_SCALE_PREFIX, t->name) : FT_OK;
+}
+
+static ft_status parse_file(const object *o, ft_artifact_entry *f)
+{
+    FT_TRY(get_string(o, "name", &f->name));
+    FT_TRY(get_size(o, "bytes", &f->bytes));
+    return get_digest(o, f->sha256);
+}
+
+/* The array `key` of the manifest, all of whose elements are objects. */
+static ft_status get_array(const object *root, const char *key, const json_t **array)
+{
+    *array = json_object_get(root->json, key);
+    if (!json_is_array(*array))
+        return bad(root, key, "an array");
+    for (size_t i = 0; i < json_array_size(*array); i++)
+        if (!json_is_object(json_array_get(*array, i)))
+            return bad(root, key, "an array of objects");
+    return FT_OK;
+}
+
+static object element(const object *root, const char *key, const json_t *array, size_t index)
+{
+    object o = {.json = json_array_get(array, index), .label = root->label, .err = root->err};
+    snprintf(o.where, sizeof o.where, "%s[%zu]: ", key, index);
+    return o;
+}
+
+static ft_status parse_lists(ft_manifest *m, const object *root)
+{
+    const json_t *tensors, *files;
+    FT_TRY(get_array(root, "tensors", &tensors));
+    FT_TRY(get_array(root, "files", &files));
+    m->tensors = json_array_size(tensors);
+    m->files = json_array_size(files);
+    m->tensor = ft_array(m->tensors, sizeof *m->tensor);
+    m->file = ft_array(m->files, sizeof *m->file);
+    if (m->tensor == NULL || m->file == NULL)
+        return ft_fail(root->err, FT_ENOMEM, "%s: no memory for %zu tensors", root->label,
+                       m->tensors);
+    for (size_t i = 0; i < m->tensors; i++) {
+        object o = element(root, "tensors", tensors, i);
+        FT_TRY(parse_tensor(&o, m->head.state, &m->tensor[i]));
+    }
+    for (size_t i = 0; i < m->files; i++) {
+        object o = element(root, "files", files, i);
+        FT_TRY(parse_file(&o, &m->file[i]));
+    }
+    return FT_OK;
+}
+
+static ft_status parse_head(ft_artifact_head *h, const object *root)
+{
+    const char *text;
+    size_t version;
+    FT_TRY(get_string(root, "format", &text));
+    if (strcmp(text, "ft") != 0)
+        return bad(root, "format", "\"ft\"");
+    FT_TRY(get_size(root, "version", &version));
+    if (version != FT_ARTIFACT_VERSION)
+        return ft_fail(root->err, FT_EUNSUPPORTED,
+                       "%s: format version %zu, this program reads version %d", root->label,
+                       version, FT_ARTIFACT_VERSION);
+    FT_TRY(get_string(root, "state", &text));
+    h->state = strcmp(text, states[FT_STATE_INT8]) == 0 ? FT_STATE_INT8 : FT_STATE_FLOAT;
+    if (strcmp(text, states[h->state]) != 0)
+        return bad(root, "state", "\"float\" or \"int8\"");
+    const object tool = {json_object_get(root->json, "tool"), root->label, "tool: ", root->err};
+    FT_TRY(get_word(&tool, "name", &h->tool));
+    FT_TRY(get_word(root, "family", &h->family));
+    h->config = json_object_get(root->json, "config");
+    if (!json_is_object(h->config))
+        return bad(root, "config", "an object");
+    h->recipe = json_object_get(root->json, "recipe");
+    if (h->state == FT_STATE_INT8 ? !json_is_object(h->recipe) : h->recipe != NULL)
+        return bad(root, "recipe", h->recipe == NULL ? "an object" : "none in a float artifact");
+    return FT_OK;
+}
+
+ft_status ft_manifest_parse(ft_manifest *m, const char *label, const void *text, size_t bytes,
+                            ft_error *err)
+{
+    *m = (ft_manifest){0};
+    if (bytes > FT_ARTIFACT_MANIFEST_MAX)
+        return ft_fail(err, FT_ELIMIT, "%s: " FT_MANIFEST_ENTRY ": %zu bytes, at most %d", label,
+                       bytes, FT_ARTIFACT_MANIFEST_MAX);
+    json_error_t why;
+    m->json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+    if (m->json == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": line %d: %s", label, why.line,
+                       why.text);
+    const object root = {.json = m->json, .label = label, .err = err};
+    ft_status rc = FT_OK;
+    if (!json_is_object(m->json))
+        rc = ft_fail(err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": expected an object", label);
+    if (rc == FT_OK)
+        rc = parse_head(&m->head, &root);
+    if (rc == FT_OK)
+        rc = parse_lists(m, &root);
+    if (rc != FT_OK)
+        ft_manifest_fini(m);
+    return rc;
+}
+
+void ft_manifest_fini(ft_manifest *m)
+{
+    free(m->tensor);
+    free(m->file);
+    json_decref(m->json);
+    *m = (ft_manifest){0};
+}

@@ -1,0 +1,227 @@
+/*
+ * ft-inspect.c - what is in an artifact, whether it is intact, how two of them differ.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "runtime/tools/inspect.h"
+#include "runtime/tools/options.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+ft_status ft_inspect_print(json_t *json, ft_error *err)
+{
+    bool fine = json != NULL && json_dumpf(json, stdout, JSON_INDENT(1)) == 0;
+    json_decref(json);
+    if (!fine)
+        return ft_fail(err, FT_EIO, "cannot print JSON");
+    putchar('\n');
+    return FT_OK;
+}
+
+/* ---- List --------------------------------------------------------------------------------- */
+
+static const char *tool_version(const ft_artifact *a)
+{
+    const json_t *tool = json_object_get(ft_artifact_manifest(a), "tool");
+    const char *version = json_string_value(json_object_get(tool, "version"));
+    return version != NULL ? version : "of unknown version";
+}
+
+static int widest_name(const ft_artifact *a)
+{
+    size_t width = 4;
+    for (size_t i = 0; i < ft_artifact_count(a); i++) {
+        size_t length = strlen(ft_artifact_at(a, i)->name);
+        width = length > width ? length : width;
+    }
+    return (int) width;
+}
+
+static void print_tensors(const ft_artifact *a)
+{
+    int width = widest_name(a);
+    printf("%-*s  %-8s  %-5s  %-18s  %-12s  %12s  %12s\n", width, "name", "role", "dtype", "shape",
+           "layout", "bytes", "offset");
+    for (size_t i = 0; i < ft_artifact_count(a); i++) {
+        const ft_artifact_tensor *t = ft_artifact_at(a, i);
+        char shape[FT_SHAPE_TEXT];
+        printf("%-*s  %-8s  %-5s  %-18s  %-12s  %12zu  %12zu\n", width, t->name, t->role,
+               ft_dtype_name(t->dtype), ft_shape_text(shape, t->ndim, t->dim),
+               ft_layout_name(t->layout), t->bytes, t->offset);
+    }
+}
+
+static void print_files(const ft_artifact *a)
+{
+    size_t scales = 0;
+    for (size_t i = 0; i < ft_artifact_file_count(a); i++) {
+        const ft_artifact_entry *f = ft_artifact_file_at(a, i);
+        if (strncmp(f->name, "s/", 2) == 0)
+            scales++;
+        else
+            printf("%s, %zu bytes\n", f->name, f->bytes);
+    }
+    if (scales > 0)
+        printf("s/..., scales of %zu tensors\n", scales);
+}
+
+static ft_status list(ft_inspection *what, ft_error *err)
+{
+    const ft_artifact *a = what->artifact[0];
+    const ft_artifact_head *head = ft_artifact_get_head(a);
+    if (what->json)
+        return ft_inspect_print(json_deep_copy(ft_artifact_manifest(a)), err);
+    printf("%s: %s, %s, written by %s %s\n\n", what->path[0], head->family,
+           ft_state_name(head->state), head->tool, tool_version(a));
+    print_tensors(a);
+    putchar('\n');
+    print_files(a);
+    size_t bytes = 0;
+    for (size_t i = 0; i < ft_artifact_count(a); i++)
+        bytes += ft_artifact_at(a, i)->bytes;
+    printf("\n%zu tensors of %.2f MB, file of %.2f MB\n", ft_artifact_count(a),
+           (double) bytes / 1e6, (double) ft_artifact_bytes(a) / 1e6);
+    return FT_OK;
+}
+
+/* ---- Verify ------------------------------------------------------------------------------- */
+
+static const char *const levels[] = {
+    [FT_VERIFY_STRUCTURE] = "structure",
+    [FT_VERIFY_CRC] = "crc",
+    [FT_VERIFY_SHA256] = "sha256",
+};
+
+typedef struct {
+    json_t *entries; /* NULL: print text as it goes */
+    size_t count, bad;
+} verification;
+
+static bool report(void *user, const char *entry, size_t bytes, const char *problem)
+{
+    verification *v = user;
+    v->count++;
+    v->bad += problem != NULL;
+    if (v->entries != NULL)
+        json_array_append_new(v->entries, json_pack("{ss, sI, ss?}", "entry", entry, "bytes",
+                                                    (json_int_t) bytes, "problem", problem));
+    else if (problem != NULL)
+        printf("FAILED  %s\n", problem);
+    else
+        printf("ok      %s\n", entry);
+    return true;
+}
+
+static ft_status verify(ft_inspection *what, ft_error *err)
+{
+    verification v = {.entries = what->json ? json_array() : NULL};
+    ft_status rc = ft_artifact_verify(what->artifact[0], what->level, report, &v, err);
+    if (!what->json) {
+        printf("%zu entries checked by %s, %zu failed\n", v.count, levels[what->level], v.bad);
+        return rc;
+    }
+    ft_status printed = ft_inspect_print(json_pack("{ss, sb, so}", "level", levels[what->level],
+                                                   "ok", rc == FT_OK, "entries", v.entries),
+                                         rc == FT_OK ? err : NULL);
+    return rc != FT_OK ? rc : printed;
+}
+
+/* ---- Command line ------------------------------------------------------------------------- */
+
+enum { JSON = FT_LONG_ONLY, VERIFY, DIFF, AMAX, AMAX_LIST };
+
+static const ft_option options[] = {
+    {'i',       "input",     "FILE",    "the artifact; may also stand alone"                 },
+    {JSON,      "json",      NULL,      "print JSON"                                         },
+    {VERIFY,    "verify",    "[LEVEL]", "check all entries: structure, crc, sha256 (default)"},
+    {DIFF,      "diff",      NULL,      "compare two artifacts; status 1 if they differ"     },
+    {AMAX,      "amax",      NULL,      "the calibrated range of every quantized value"      },
+    {AMAX_LIST, "amax-list", "LAYER",   "FasterTransformer v3.0's amaxList of a layer"       },
+    {0,         NULL,        NULL,      NULL                                                 },
+};
+
+static const ft_tool tool = {
+    .name = "ft-inspect",
+    .usage = "[OPTION]... FILE\n--diff [--json] FILE FILE",
+    .about = "Show what is in an artifact (.ft); without options, list its tensors and files.",
+    .option = options,
+};
+
+static ft_verify parse_level(const char *text)
+{
+    for (size_t i = 0; text != NULL && i < FT_COUNT(levels); i++)
+        if (strcmp(levels[i], text) == 0)
+            return (ft_verify) i;
+    if (text != NULL)
+        ft_tool_usage(&tool, "--verify: unknown level \"%s\"", text);
+    return FT_VERIFY_SHA256;
+}
+
+/* Only one view at a time. */
+static void choose(ft_view *view, ft_view chosen)
+{
+    if (*view != NULL && *view != chosen)
+        ft_tool_usage(&tool, "--verify, --diff, --amax and --amax-list exclude each other");
+    *view = chosen;
+}
+
+static ft_view parse_options(int argc, char **argv, ft_inspection *what)
+{
+    ft_view view = NULL;
+    int paths = 0;
+    const char *value;
+    for (int id; (id = ft_options_next(&tool, argc, argv, &value)) != -1;)
+        switch (id) {
+        case 'i':
+            if (paths > 0)
+                ft_tool_usage(&tool, "-i is given twice");
+            what->path[paths++] = value;
+            break;
+        case JSON:
+            what->json = true;
+            break;
+        case VERIFY:
+            choose(&view, verify);
+            what->level = parse_level(value);
+            break;
+        case DIFF:
+            choose(&view, ft_inspect_diff);
+            break;
+        case AMAX:
+            choose(&view, ft_inspect_amax);
+            break;
+        case AMAX_LIST:
+            choose(&view, ft_inspect_amax_list);
+            what->layer = value;
+            break;
+        }
+    int wanted = view == ft_inspect_diff ? 2 : 1;
+    for (; optind < argc && paths < wanted; optind++)
+        what->path[paths++] = argv[optind];
+    if (paths < wanted || optind < argc)
+        ft_tool_usage(&tool, wanted == 2 ? "--diff takes two files" : "one file is expected");
+    return view != NULL ? view : list;
+}
+
+int main(int argc, char **argv)
+{
+    ft_inspection what = {0};
+    ft_error err;
+    ft_view view = parse_options(argc, argv, &what);
+    ft_status rc = FT_OK;
+    for (int i = 0; i < 2 && what.path[i] != NULL && rc == FT_OK; i++)
+        rc = ft_artifact_open(&what.artifact[i], what.path[i], FT_VERIFY_STRUCTURE, &err);
+    if (rc == FT_OK)
+        rc = view(&what, &err);
+    int status = rc != FT_OK ? ft_tool_fail(&tool, err.text) : what.different;
+    ft_artifact_close(what.artifact[0]);
+    ft_artifact_close(what.artifact[1]);
+    return ft_tool_end(&tool, status);
+}

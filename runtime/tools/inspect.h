@@ -1,0 +1,31 @@
+/*
+ * inspect.h - the views of ft-inspect.
+ *
+ * A view prints to standard output, as text or JSON, and adds nothing to an artifact.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TOOLS_INSPECT_H
+#define FT_RUNTIME_TOOLS_INSPECT_H
+
+#include "runtime/artifact.h"
+
+typedef struct ft_inspection {
+    const char *path[2];
+    ft_artifact *artifact[2]; /* the second one only for a diff */
+    bool json;
+    ft_verify level;   /* of verify */
+    const char *layer; /* of amax_list */
+    bool different;    /* what a diff found; decides the exit status */
+} ft_inspection;
+
+typedef ft_status (*ft_view)(ft_inspection *what, ft_error *err);
+
+ft_status ft_inspect_diff(ft_inspection *what, ft_error *err);
+ft_status ft_inspect_amax(ft_inspection *what, ft_error *err);
+ft_status ft_inspect_amax_list(ft_inspection *what, ft_error *err);
+
+/* Print `json`, which is taken over. */
+ft_status ft_inspect_print(json_t *json, ft_error *err);
+
+#endif

@@ -1,0 +1,111 @@
+/*
+ * inspect_amax.c - the calibrated ranges: amax.tsv, and FasterTransformer's list of a layer.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/inspect.h"
+
+#include "runtime/error.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char prefix[] = "amax_list/";
+
+/* JSON has no infinity: an infinite ratio, no noise at all, is null. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static ft_status print_amax_json(const ft_amax *list, ft_error *err)
+{
+    json_t *json = json_array();
+    for (size_t i = 0; i < list->count; i++) {
+        const ft_amax_entry *e = &list->entry[i];
+        json_array_append_new(json,
+                              json_pack("{ss, so, ss, so, so}", "name", e->name, "amax",
+                                        number((double) e->amax), "method", e->method, "clipped",
+                                        number(e->clipped), "sqnr", number(e->sqnr)));
+    }
+    return ft_inspect_print(json, err);
+}
+
+ft_status ft_inspect_amax(ft_inspection *what, ft_error *err)
+{
+    const ft_amax *list = ft_artifact_amax(what->artifact[0]);
+    if (list == NULL)
+        return ft_fail(err, FT_EARG, "%s: a float artifact has no amax", what->path[0]);
+    if (what->json)
+        return print_amax_json(list, err);
+    size_t width = 4;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t length = strlen(list->entry[i].name);
+        width = length > width ? length : width;
+    }
+    printf("%-*s  %14s  %-15s  %11s  %8s\n", (int) width, "name", "amax", "method", "clipped",
+           "SQNR dB");
+    for (size_t i = 0; i < list->count; i++) {
+        const ft_amax_entry *e = &list->entry[i];
+        printf("%-*s  %14.9g  %-15s  %11.5g  %8.2f\n", (int) width, e->name, (double) e->amax,
+               e->method, e->clipped, e->sqnr);
+    }
+    return FT_OK;
+}
+
+/* ---- amaxList ----------------------------------------------------------------------------- */
+
+/* The names of all lists, so that a wrong layer is answered with the right ones. */
+static ft_status no_such_list(const ft_inspection *what, ft_error *err)
+{
+    char names[400] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < ft_artifact_file_count(what->artifact[0]); i++) {
+        const char *name = ft_artifact_file_at(what->artifact[0], i)->name;
+        if (strncmp(name, prefix, strlen(prefix)) != 0 || used >= sizeof names - 1)
+            continue;
+        int wrote = snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "",
+                             name + strlen(prefix));
+        used += (size_t) wrote;
+    }
+    if (names[0] == '\0')
+        return ft_fail(err, FT_EARG, "%s: has no amaxList of any layer", what->path[0]);
+    return ft_fail(err, FT_EARG, "%s: has no amaxList of layer %s, but of %s", what->path[0],
+                   what->layer, names);
+}
+
+static ft_status print_list_json(const float *list, size_t count, size_t hidden, ft_error *err)
+{
+    json_t *json = json_array();
+    for (size_t i = 0; i < count; i++) {
+        char meaning[FT_AMAX_LIST_TEXT];
+        json_array_append_new(json, json_pack("{sI, ss, so}", "index", (json_int_t) i, "meaning",
+                                              ft_amax_list_meaning(meaning, hidden, i), "value",
+                                              number((double) list[i])));
+    }
+    return ft_inspect_print(json, err);
+}
+
+ft_status ft_inspect_amax_list(ft_inspection *what, ft_error *err)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%s%s", prefix, what->layer);
+    const ft_artifact_entry *file = ft_artifact_find_file(what->artifact[0], name);
+    if (file == NULL)
+        return no_such_list(what, err);
+    const float *list = file->data;
+    size_t count = file->bytes / sizeof *list;
+    size_t hidden = count < FT_AMAX_LIST_HEAD ? 0 : (count - FT_AMAX_LIST_HEAD) / 9;
+    if (hidden == 0 || file->bytes != ft_amax_list_count(hidden) * sizeof *list)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: %zu bytes are no list of 80 + 9H floats",
+                       what->path[0], name, file->bytes);
+    if (what->json)
+        return print_list_json(list, count, hidden, err);
+    for (size_t i = 0; i < count; i++) {
+        char meaning[FT_AMAX_LIST_TEXT];
+        printf("%6zu  %14.9g  %s\n", i, (double) list[i], ft_amax_list_meaning(meaning, hidden, i));
+    }
+    return FT_OK;
+}

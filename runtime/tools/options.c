@@ -1,0 +1,172 @@
+/*
+ * options.c - getopt_long, fed from a table.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_OPTIONS = 64, HELP_COLUMN = 28 };
+
+static const ft_option common[] = {
+    {'h', "help",    NULL, "print this help"  },
+    {'V', "version", NULL, "print the version"},
+};
+
+enum { COMMON = sizeof common / sizeof *common };
+
+/* Option `index` of the tool's and the common ones; NULL after the last. */
+static const ft_option *option_at(const ft_tool *tool, int index)
+{
+    int own = 0;
+    while (tool->option[own].id != 0)
+        own++;
+    if (index < own)
+        return &tool->option[index];
+    return index < own + COMMON ? &common[index - own] : NULL;
+}
+
+static bool known(const ft_tool *tool, int id)
+{
+    const ft_option *o;
+    for (int i = 0; (o = option_at(tool, i)) != NULL; i++)
+        if (o->id == id)
+            return true;
+    return false;
+}
+
+/* ---- Help --------------------------------------------------------------------------------- */
+
+/* One option, its help in a column of its own. */
+static void print_option(const ft_option *o)
+{
+    char letter[8] = "    ";
+    if (o->id < FT_LONG_ONLY)
+        snprintf(letter, sizeof letter, "-%c, ", o->id);
+    const char *argument = o->argument != NULL ? o->argument : "";
+    const char *joint = argument[0] == '[' ? "[=" : argument[0] != '\0' ? " " : "";
+    int width = printf("  %s--%s%s%s", letter, o->name, joint, argument + (argument[0] == '['));
+    printf("%*s", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "");
+    for (const char *c = o->help; *c != '\0'; c++) {
+        putchar(*c);
+        if (*c == '\n')
+            printf("%*s", HELP_COLUMN, "");
+    }
+    putchar('\n');
+}
+
+static _Noreturn void print_help(const ft_tool *tool)
+{
+    const char *start = "usage: ";
+    for (const char *line = tool->usage; line != NULL;) {
+        const char *end = strchr(line, '\n');
+        size_t length = end != NULL ? (size_t) (end - line) : strlen(line);
+        printf("%s%s %.*s\n", start, tool->name, (int) length, line);
+        start = "       ";
+        line = end != NULL ? end + 1 : NULL;
+    }
+    printf("\n%s\n\n", tool->about);
+    const ft_option *o;
+    for (int i = 0; (o = option_at(tool, i)) != NULL; i++)
+        print_option(o);
+    exit(ft_tool_end(tool, EXIT_SUCCESS));
+}
+
+static _Noreturn void print_version(const ft_tool *tool)
+{
+    printf("%s %s\n", tool->name, ft_version());
+    exit(ft_tool_end(tool, EXIT_SUCCESS));
+}
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+static void accept_underscores(char *argument)
+{
+    if (strncmp(argument, "--", 2) != 0)
+        return;
+    for (char *c = argument; *c != '\0' && *c != '='; c++)
+        if (*c == '_')
+            *c = '-';
+}
+
+/* The table as getopt_long wants it. */
+static void translate(const ft_tool *tool, struct option *longs, char *letters)
+{
+    const ft_option *o;
+    *letters++ = ':';
+    for (int i = 0; i < MAX_OPTIONS && (o = option_at(tool, i)) != NULL; i++) {
+        int argument = o->argument == NULL     ? no_argument
+                       : o->argument[0] == '[' ? optional_argument
+                                               : required_argument;
+        longs[i] = (struct option){o->name, argument, NULL, o->id};
+        if (o->id >= FT_LONG_ONLY)
+            continue;
+        *letters++ = (char) o->id;
+        for (int colons = argument; colons > 0; colons--) /* "x:" required, "x::" optional */
+            *letters++ = ':';
+    }
+}
+
+int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **value)
+{
+    struct option longs[MAX_OPTIONS + 1] = {{0}};
+    char letters[3 * MAX_OPTIONS + 2] = {0};
+    translate(tool, longs, letters);
+    if (optind == 1)
+        for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+            accept_underscores(argv[i]);
+
+    opterr = 0;
+    int id = getopt_long(argc, argv, letters, longs, NULL);
+    *value = optarg;
+    switch (id) {
+    case 'h':
+        print_help(tool);
+    case 'V':
+        print_version(tool);
+    case ':':
+        ft_tool_usage(tool, "option %s needs an argument", argv[optind - 1]);
+    case '?':
+        if (optopt != 0 && !known(tool, optopt))
+            ft_tool_usage(tool, "unknown option -%c", optopt);
+        ft_tool_usage(tool, "option %s is not understood", argv[optind - 1]);
+    default:
+        return id;
+    }
+}
+
+/* ---- Ending ------------------------------------------------------------------------------- */
+
+void ft_tool_usage(const ft_tool *tool, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "%s: ", tool->name);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "; try %s --help\n", tool->name);
+    va_end(args);
+    exit(FT_EXIT_USAGE);
+}
+
+int ft_tool_fail(const ft_tool *tool, const char *text)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", tool->name, text);
+    return FT_EXIT_FAILURE;
+}
+
+int ft_tool_end(const ft_tool *tool, int status)
+{
+    if (!ferror(stdout) && fflush(stdout) == 0)
+        return status;
+    fprintf(stderr, "%s: standard output: %s\n", tool->name, strerror(errno));
+    return FT_EXIT_FAILURE;
+}

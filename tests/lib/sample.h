@@ -1,0 +1,30 @@
+/*
+ * sample.h - a small artifact with an entry of every kind, for tests that write or break one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_LIB_SAMPLE_H
+#define FT_TESTS_LIB_SAMPLE_H
+
+#include "runtime/artifact.h"
+
+typedef struct sample {
+    ft_state state;
+    unsigned char seed; /* other seeds, other weights */
+    size_t piece;       /* bytes that a producer gives at once; 0: all that it is asked for */
+    size_t large;       /* columns of one more I8 matrix of 130 rows; 0: none */
+    bool force;
+    ft_progress progress;
+    void *user;
+} sample;
+
+/* Write it; the weights are a function of seed, tensor and position alone. */
+ft_status sample_write(const char *path, const sample *what, ft_error *err);
+
+/* What byte `index` of tensor number `tensor` is. */
+unsigned char sample_byte(const sample *what, int tensor, size_t index);
+
+/* Whether the artifact holds the weights of that sample. */
+bool sample_holds(const ft_artifact *artifact, const sample *what);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * make-sample.c - write the sample artifact: make-sample FILE float|int8 SEED, for shell tests.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/lib/sample.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    ft_error err;
+    if (argc != 4)
+        return 2;
+    const sample what = {
+        .state = strcmp(argv[2], "int8") == 0 ? FT_STATE_INT8 : FT_STATE_FLOAT,
+        .seed = (unsigned char) atoi(argv[3]),
+        .large = strcmp(argv[2], "int8") == 0 ? 512 : 0,
+        .force = true,
+    };
+    if (sample_write(argv[1], &what, &err) == FT_OK)
+        return 0;
+    fprintf(stderr, "make-sample: %s\n", err.text);
+    return 1;
+}

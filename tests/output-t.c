@@ -1,0 +1,198 @@
+/*
+ * output-t.c - a file appears whole or not at all.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/output.h"
+#include "tests/lib/folder.h"
+#include "tests/tap/tap.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[FOLDER_PATH], target[128];
+
+static const char *at(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static bool contains(const char *path, const char *text)
+{
+    char found[64] = "";
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    found[fread(found, 1, sizeof found - 1, file)] = '\0';
+    fclose(file);
+    return strcmp(found, text) == 0;
+}
+
+/* Begin a file and write `text`; committing is left to the caller. */
+static ft_output *begin(const char *path, bool force, const char *text)
+{
+    ft_output *o;
+    ft_error err;
+    if (ft_output_open(&o, path, force, &err) != FT_OK)
+        bail_out("%s", err.text);
+    if (write(ft_output_fd(o), text, strlen(text)) != (ssize_t) strlen(text))
+        bail_out("cannot write");
+    return o;
+}
+
+static void test_commit(void)
+{
+    mode_t old = umask(027);
+    ft_output *o = begin(target, false, "one");
+    ok(access(target, F_OK) != 0 && folder_count(folder) == 1,
+       "before the commit there is only a hidden file");
+    is_int(ft_output_commit(o, NULL), FT_OK, "a file is committed");
+    ft_output_close(o);
+    ok(contains(target, "one") && folder_count(folder) == 1, "and is there, alone, with its bytes");
+    struct stat st;
+    stat(target, &st);
+    is_int(st.st_mode & 0777, 0640, "its permissions follow the umask");
+    umask(old);
+
+    o = begin(target, true, "two");
+    ok(contains(target, "one"), "while a new one is written, the old one stays");
+    ft_output_close(o);
+    ok(contains(target, "one") && folder_count(folder) == 1,
+       "and so it does when the new one is given up");
+    o = begin(target, true, "two");
+    is_int(ft_output_commit(o, NULL), FT_OK, "with force a file is replaced");
+    ft_output_close(o);
+    ok(contains(target, "two") && folder_count(folder) == 1, "by the new bytes");
+}
+
+static ft_status refusal(const char *path, bool force, ft_error *err)
+{
+    ft_output *o;
+    ft_status rc = ft_output_open(&o, path, force, err);
+    ft_output_close(o);
+    return rc;
+}
+
+static void test_refusals(void)
+{
+    ft_error err;
+    is_int(refusal(target, false, &err), FT_EARG, "a file that exists is not replaced");
+    has(err.text, "exists already", "and the text says so");
+    is_int(refusal(folder, true, &err), FT_EARG, "a folder is refused, even with force");
+    has(err.text, "is a folder", "as a folder");
+    is_int(refusal("/dev/null", true, &err), FT_EARG, "a device is refused");
+    is_int(refusal(at("no/such.ft"), false, &err), FT_EIO, "a folder that is not there is refused");
+    has(err.text, "No such file or directory", "with the reason");
+    is_int(refusal(at(""), false, &err), FT_EARG, "a name that ends in a slash is refused");
+    is_int(refusal("", false, &err), FT_EARG, "an empty name is refused");
+    char longest[256];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    is_int(refusal(longest, false, &err), FT_EARG, "a name that leaves no room is refused");
+    if (geteuid() == 0) {
+        skip(1, "the superuser may write to any folder");
+    } else {
+        chmod(folder, 0500);
+        is_int(refusal(at("new.ft"), false, &err), FT_EIO, "a read-only folder is refused at once");
+        chmod(folder, 0700);
+    }
+}
+
+static void test_links(void)
+{
+    char link[256];
+    snprintf(link, sizeof link, "%s", at("link.ft"));
+    if (symlink("nowhere", link) != 0)
+        bail_out("cannot make a link");
+    ft_error err;
+    is_int(refusal(link, false, &err), FT_EARG, "a link to nowhere exists, too");
+    ft_output *o = begin(link, true, "three");
+    is_int(ft_output_commit(o, NULL), FT_OK, "and is replaced with force");
+    ft_output_close(o);
+    ok(contains(link, "three") && access(at("nowhere"), F_OK) != 0, "itself, not what it names");
+    unlink(link);
+}
+
+static void test_relative(void)
+{
+    char old[512];
+    if (getcwd(old, sizeof old) == NULL || chdir(folder) != 0)
+        bail_out("cannot change folder");
+    ft_output *o = begin("relative.ft", false, "four");
+    is_int(chdir(old), 0, "a program may change its folder");
+    is_int(ft_output_commit(o, NULL), FT_OK, "while it writes to a relative path");
+    ft_output_close(o);
+    ok(contains(at("relative.ft"), "four"), "which means the folder it was");
+    unlink(at("relative.ft"));
+}
+
+static void test_race(void)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s", at("race.ft"));
+    ft_output *first = begin(path, false, "first"), *second = begin(path, false, "second");
+    is_int(folder_count(folder), 3, "two writers of one name have a hidden file each");
+    is_int(ft_output_commit(second, NULL), FT_OK, "the quicker one wins");
+    ft_error err;
+    is_int(ft_output_commit(first, &err), FT_EIO, "the other one finds a file it may not replace");
+    has(err.text, "File exists", "and says so");
+    ft_output_close(first);
+    ft_output_close(second);
+    ok(contains(path, "second"), "the file is the winner's");
+    unlink(path);
+    is_int(folder_count(folder), 1, "and nothing else is left");
+}
+
+/* Start to write in a process of its own, which ends without a chance to clean up. */
+static void be_killed_writing(const char *path)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        begin(path, true, "half");
+        raise(SIGKILL);
+    }
+    waitpid(child, NULL, 0);
+}
+
+static void test_leftovers(void)
+{
+    char other[256];
+    snprintf(other, sizeof other, "%s", at("other.ft"));
+    be_killed_writing(target);
+    be_killed_writing(other);
+    ok(contains(target, "two"), "a killed writer leaves the file as it was");
+    is_int(folder_count(folder), 3, "and its hidden file");
+    ft_output *busy = begin(target, true, "busy");
+    is_int(folder_count(folder), 3, "the next writer of that name removes it, and no other's");
+    ft_output *next = begin(target, true, "next");
+    is_int(folder_count(folder), 4, "but not that of a writer at work");
+    is_int(ft_output_commit(busy, NULL), FT_OK, "who finishes undisturbed");
+    ft_output_close(next);
+    ft_output_close(busy);
+    ok(contains(target, "busy"), "with its bytes");
+    ft_output_close(begin(other, true, ""));
+    is_int(folder_count(folder), 1, "in the end nothing is left over");
+}
+
+int main(void)
+{
+    folder_make(folder);
+    snprintf(target, sizeof target, "%s/model.ft", folder);
+    test_commit();
+    test_refusals();
+    test_links();
+    test_relative();
+    test_race();
+    test_leftovers();
+    folder_remove(folder);
+    return done_testing();
+}

@@ -16,12 +16,10 @@ runtime_libcore_la_SOURCES = \
 	runtime/ft.h \
 	runtime/graph.c runtime/graph.h \
 	runtime/lower.c runtime/lower.h \
-	runtime/mem.c runtime/mem.h \
-	runtime/plan.c runtime/plan.h \
-	runtime/tensor.c runtime/tensor.h
 	runtime/manifest.c runtime/manifest.h \
 	runtime/mem.c runtime/mem.h \
 	runtime/output.c runtime/output.h \
+	runtime/plan.c runtime/plan.h \
 	runtime/sha256.c runtime/sha256.h \
 	runtime/tensor.c runtime/tensor.h \
 	runtime/zipdir.c runtime/zipdir.h \

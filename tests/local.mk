@@ -10,13 +10,9 @@ tests_lib_libsample_a_SOURCES = \
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
-	tests/count.t \
-	tests/vocabulary.t
-
-tests_count_t_SOURCES = tests/count-t.c
-tests_count_t_LDADD = $(test_libs)
 	tests/amax.t \
 	tests/artifact.t \
+	tests/count.t \
 	tests/crash.t \
 	tests/damage.t \
 	tests/manifest.t \
@@ -28,6 +24,8 @@ tests_amax_t_SOURCES = tests/amax-t.c
 tests_amax_t_LDADD = $(test_libs)
 tests_artifact_t_SOURCES = tests/artifact-t.c
 tests_artifact_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_count_t_SOURCES = tests/count-t.c
+tests_count_t_LDADD = $(test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_damage_t_SOURCES = tests/damage-t.c

@@ -6,9 +6,13 @@ tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
+	tests/checkpoint.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/vocabulary.t
+
+tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
+tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
 
 tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)

@@ -34,6 +34,20 @@ tests_manifest_t_SOURCES = tests/manifest-t.c
 tests_manifest_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = tests/lib/libsample.a $(test_libs)
+	tests/checkpoint.t \
+	tests/safetensors.t \
+	tests/safetensors_write.t \
+	tests/vocabulary.t
+
+tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
+tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
+
+tests_safetensors_t_SOURCES = tests/safetensors-t.c
+tests_safetensors_t_LDADD = $(test_libs)
+
+tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
+tests_safetensors_write_t_LDADD = $(test_libs)
+
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 tests_zip_t_SOURCES = tests/zip-t.c
@@ -48,7 +62,7 @@ tests_make_sample_LDADD = tests/lib/libsample.a $(test_libs)
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests)
+EXTRA_DIST += $(sh_tests) tests/data
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

@@ -1,0 +1,282 @@
+/*
+ * safetensors_write.c - write named tensors so that the file is whole or not there.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/safetensors.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/safetensors_scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct job {
+    const char *path;
+    const ft_named_tensor **tensor; /* in the order of the file */
+    size_t count;
+    char *header; /* length, JSON and padding */
+    size_t header_bytes;
+    ft_error *err;
+} job;
+
+/* ---- Checks ------------------------------------------------------------------------------- */
+
+static bool is_utf8(const char *text)
+{
+    const unsigned char *at = (const unsigned char *) text, *end = at + strlen(text);
+    while (at < end) {
+        size_t length = ft_utf8_length(at, end);
+        if (length == 0)
+            return false;
+        at += length;
+    }
+    return true;
+}
+
+static bool is_empty(const ft_tensor *tensor)
+{
+    bool empty = false;
+    for (int i = 0; i < tensor->ndim; i++)
+        empty |= tensor->dim[i] == 0;
+    return empty;
+}
+
+static bool has_size(const ft_tensor *tensor)
+{
+    if (ft_dtype_size(tensor->dtype) == 0 || tensor->ndim < 0 || tensor->ndim > FT_MAX_DIMS)
+        return false;
+    for (int i = 0; i < tensor->ndim; i++)
+        if (tensor->dim[i] < 0)
+            return false;
+    return is_empty(tensor) || ft_tensor_bytes(tensor) > 0;
+}
+
+static ft_status check_tensor(const job *j, const ft_named_tensor *t)
+{
+    if (*t->name == '\0' || !is_utf8(t->name) || strcmp(t->name, "__metadata__") == 0)
+        return ft_fail(j->err, FT_EARG, "%s: \"%.256s\" cannot be the name of a tensor", j->path,
+                       t->name);
+    if (!has_size(&t->tensor))
+        return ft_fail(j->err, FT_EARG, "%s: %.256s: no such dtype or shape", j->path, t->name);
+    if (t->tensor.layout != FT_ROW)
+        return ft_fail(j->err, FT_EARG, "%s: %.256s: layout is not row", j->path, t->name);
+    if (t->tensor.data == NULL && !is_empty(&t->tensor))
+        return ft_fail(j->err, FT_EARG, "%s: %.256s: no data", j->path, t->name);
+    return FT_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const ft_named_tensor *const *left = a, *const *right = b;
+    return strcmp((*left)->name, (*right)->name);
+}
+
+/* Leaves j->tensor sorted by name. */
+static ft_status check_tensors(const job *j)
+{
+    for (size_t i = 0; i < j->count; i++)
+        FT_TRY(check_tensor(j, j->tensor[i]));
+    qsort(j->tensor, j->count, sizeof *j->tensor, compare_names);
+    for (size_t i = 1; i < j->count; i++)
+        if (compare_names(&j->tensor[i - 1], &j->tensor[i]) == 0)
+            return ft_fail(j->err, FT_EARG, "%s: %.256s: tensor is given twice", j->path,
+                           j->tensor[i]->name);
+    return FT_OK;
+}
+
+/* Nothing but an ordinary file is ever replaced: not a device, not a pipe. */
+static ft_status check_target(const job *j, bool force)
+{
+    struct stat about;
+    if (stat(j->path, &about) != 0)
+        return errno == ENOENT ? FT_OK : ft_fail_errno(j->err, "%s", j->path);
+    if (!S_ISREG(about.st_mode))
+        return ft_fail(j->err, FT_EIO, "%s: not a regular file", j->path);
+    if (!force)
+        return ft_fail(j->err, FT_EIO, "%s: file exists and is not to be overwritten", j->path);
+    return FT_OK;
+}
+
+/* ---- The header --------------------------------------------------------------------------- */
+
+static void put_string(FILE *out, const char *text)
+{
+    putc('"', out);
+    for (const unsigned char *c = (const unsigned char *) text; *c != '\0'; c++)
+        if (*c < 0x20 || *c == '"' || *c == '\\')
+            fprintf(out, "\\u%04x", *c);
+        else
+            putc(*c, out);
+    putc('"', out);
+}
+
+static void put_entry(FILE *out, const ft_named_tensor *t, size_t begin, size_t end)
+{
+    put_string(out, t->name);
+    fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", ft_dtype_name(t->tensor.dtype));
+    for (int i = 0; i < t->tensor.ndim; i++)
+        fprintf(out, "%s%" PRId64, i == 0 ? "" : ",", t->tensor.dim[i]);
+    fprintf(out, "],\"data_offsets\":[%zu,%zu]}", begin, end);
+}
+
+/* False when the offsets overflow. */
+static bool put_header(FILE *out, const job *j)
+{
+    size_t begin = 0, end;
+    fwrite("\0\0\0\0\0\0\0", 1, 8, out); /* the length, filled in when it is known */
+    putc('{', out);
+    for (size_t i = 0; i < j->count; i++, begin = end) {
+        if (!ft_add(begin, ft_tensor_bytes(&j->tensor[i]->tensor), &end))
+            return false;
+        if (i > 0)
+            putc(',', out);
+        put_entry(out, j->tensor[i], begin, end);
+    }
+    putc('}', out);
+    for (long used = ftell(out); used % 8 != 0; used++)
+        putc(' ', out);
+    return true;
+}
+
+static ft_status make_header(job *j)
+{
+    FILE *out = open_memstream(&j->header, &j->header_bytes);
+    if (out == NULL)
+        return ft_fail(j->err, FT_ENOMEM, "%s: no memory", j->path);
+    bool fits = put_header(out, j);
+    bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed)
+        return ft_fail(j->err, FT_ENOMEM, "%s: no memory", j->path);
+    if (!fits)
+        return ft_fail(j->err, FT_EARG, "%s: tensors too large for any file", j->path);
+    if (j->header_bytes - 8 > FT_SAFETENSORS_MAX_HEADER)
+        return ft_fail(j->err, FT_ELIMIT, "%s: header of %zu bytes, expected at most %d", j->path,
+                       j->header_bytes - 8, FT_SAFETENSORS_MAX_HEADER);
+    ft_put_le64(j->header, j->header_bytes - 8);
+    return FT_OK;
+}
+
+/* Largest elements first: all sizes are powers of two, so each group ends aligned for the next. */
+static void order_tensors(const job *j, const ft_named_tensor *tensors)
+{
+    size_t placed = 0;
+    for (size_t size = 8; size > 0; size /= 2)
+        for (size_t i = 0; i < j->count; i++)
+            if (ft_dtype_size(tensors[i].tensor.dtype) == size)
+                j->tensor[placed++] = &tensors[i];
+}
+
+/* ---- The file ----------------------------------------------------------------------------- */
+
+static bool write_all(int fd, const void *data, size_t bytes)
+{
+    for (const char *at = data; bytes > 0;) {
+        ssize_t written = write(fd, at, bytes);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return false;
+        at += written;
+        bytes -= (size_t) written;
+    }
+    return true;
+}
+
+static bool write_tensors(int fd, const job *j)
+{
+    if (!write_all(fd, j->header, j->header_bytes))
+        return false;
+    for (size_t i = 0; i < j->count; i++)
+        if (!write_all(fd, j->tensor[i]->tensor.data, ft_tensor_bytes(&j->tensor[i]->tensor)))
+            return false;
+    return fsync(fd) == 0;
+}
+
+/* Create PATH.PID-N.tmp; mkstemp would ignore the umask.  -1 with errno set on failure. */
+static int create_beside(const char *path, char *name, size_t room)
+{
+    int fd = -1;
+    for (unsigned n = 0; n < 1000; n++) {
+        snprintf(name, room, "%s.%ld-%u.tmp", path, (long) getpid(), n);
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
+/* Without force by link, which unlike rename refuses a name that was taken in the meantime. */
+static bool move_to(const char *temporary, const char *path, bool force)
+{
+    if (!force && link(temporary, path) == 0) {
+        unlink(temporary);
+        return true;
+    }
+    if (!force && errno == EEXIST)
+        return false;
+    return rename(temporary, path) == 0; /* also where the file system has no links */
+}
+
+/* False, with errno of the first failure, when the system refuses. */
+static bool write_and_close(int fd, const job *j)
+{
+    bool written = write_tensors(fd, j);
+    int reason = errno;
+    bool closed = close(fd) == 0;
+    if (!written)
+        errno = reason;
+    return written && closed;
+}
+
+static ft_status write_file(const job *j, bool force)
+{
+    size_t room = strlen(j->path) + 48;
+    char *temporary = malloc(room);
+    if (temporary == NULL)
+        return ft_fail(j->err, FT_ENOMEM, "%s: no memory", j->path);
+    ft_status rc = FT_OK;
+    int fd = create_beside(j->path, temporary, room);
+    if (fd < 0) {
+        rc = ft_fail_errno(j->err, "%s", j->path);
+    } else if (!write_and_close(fd, j) || !move_to(temporary, j->path, force)) {
+        rc = ft_fail_errno(j->err, "%s", j->path);
+        unlink(temporary);
+    }
+    free(temporary);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+static ft_status run(job *j, const ft_named_tensor *tensors, bool force)
+{
+    for (size_t i = 0; i < j->count; i++)
+        j->tensor[i] = &tensors[i];
+    FT_TRY(check_tensors(j));
+    FT_TRY(check_target(j, force));
+    order_tensors(j, tensors);
+    FT_TRY(make_header(j));
+    return write_file(j, force);
+}
+
+ft_status ft_safetensors_write(const char *path, const ft_named_tensor *tensors, size_t count,
+                               bool force, ft_error *err)
+{
+    job j = {.path = path, .count = count, .err = err};
+    j.tensor = ft_array(count, sizeof *j.tensor);
+    if (j.tensor == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
+    ft_status rc = run(&j, tensors, force);
+    free(j.header);
+    free(j.tensor);
+    return rc;
+}

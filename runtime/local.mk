@@ -20,15 +20,14 @@ runtime_libcore_la_SOURCES = \
 	runtime/mem.c runtime/mem.h \
 	runtime/output.c runtime/output.h \
 	runtime/plan.c runtime/plan.h \
-	runtime/sha256.c runtime/sha256.h \
-	runtime/tensor.c runtime/tensor.h \
-	runtime/zipdir.c runtime/zipdir.h \
-	runtime/zipwrite.c runtime/zipwrite.h
 	runtime/safetensors.c runtime/safetensors.h \
 	runtime/safetensors_header.c runtime/safetensors_header.h \
 	runtime/safetensors_scan.c runtime/safetensors_scan.h \
 	runtime/safetensors_write.c \
-	runtime/tensor.c runtime/tensor.h
+	runtime/sha256.c runtime/sha256.h \
+	runtime/tensor.c runtime/tensor.h \
+	runtime/zipdir.c runtime/zipdir.h \
+	runtime/zipwrite.c runtime/zipwrite.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
 
 # The installed library: the same objects, only FT_API symbols visible.

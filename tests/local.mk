@@ -12,11 +12,14 @@ test_libs = tests/tap/libtap.a runtime/libcore.la
 c_tests = \
 	tests/amax.t \
 	tests/artifact.t \
+	tests/checkpoint.t \
 	tests/count.t \
 	tests/crash.t \
 	tests/damage.t \
 	tests/manifest.t \
 	tests/output.t \
+	tests/safetensors.t \
+	tests/safetensors_write.t \
 	tests/vocabulary.t \
 	tests/zip.t
 
@@ -24,6 +27,8 @@ tests_amax_t_SOURCES = tests/amax-t.c
 tests_amax_t_LDADD = $(test_libs)
 tests_artifact_t_SOURCES = tests/artifact-t.c
 tests_artifact_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
+tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
@@ -34,20 +39,10 @@ tests_manifest_t_SOURCES = tests/manifest-t.c
 tests_manifest_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = tests/lib/libsample.a $(test_libs)
-	tests/checkpoint.t \
-	tests/safetensors.t \
-	tests/safetensors_write.t \
-	tests/vocabulary.t
-
-tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
-tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
-
 tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
-
 tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(test_libs)
-
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 tests_zip_t_SOURCES = tests/zip-t.c

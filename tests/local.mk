@@ -7,17 +7,26 @@ check_LIBRARIES += tests/lib/libsample.a
 tests_lib_libsample_a_SOURCES = \
 	tests/lib/folder.c tests/lib/folder.h \
 	tests/lib/sample.c tests/lib/sample.h
+check_LIBRARIES += tests/lib/libtiny.a
+tests_lib_libtiny_a_SOURCES = \
+	tests/lib/converted.c tests/lib/converted.h \
+	tests/lib/tiny.c tests/lib/tiny.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
+convert_test_libs = tests/lib/libtiny.a tests/lib/libsample.a convert/libconvert.la $(test_libs)
 
 c_tests = \
 	tests/amax.t \
 	tests/artifact.t \
 	tests/checkpoint.t \
+	tests/config.t \
+	tests/convert.t \
 	tests/count.t \
 	tests/crash.t \
 	tests/damage.t \
+	tests/feed.t \
 	tests/manifest.t \
 	tests/output.t \
+	tests/refuse.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/vocabulary.t \
@@ -29,16 +38,24 @@ tests_artifact_t_SOURCES = tests/artifact-t.c
 tests_artifact_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
 tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
+tests_config_t_SOURCES = tests/config-t.c
+tests_config_t_LDADD = tests/lib/libsample.a convert/libconvert.la $(test_libs)
+tests_convert_t_SOURCES = tests/convert-t.c
+tests_convert_t_LDADD = $(convert_test_libs)
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_damage_t_SOURCES = tests/damage-t.c
 tests_damage_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_feed_t_SOURCES = tests/feed-t.c
+tests_feed_t_LDADD = $(convert_test_libs)
 tests_manifest_t_SOURCES = tests/manifest-t.c
 tests_manifest_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_refuse_t_SOURCES = tests/refuse-t.c
+tests_refuse_t_LDADD = $(convert_test_libs)
 tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
 tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c

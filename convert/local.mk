@@ -7,3 +7,20 @@ convert_libconvert_la_SOURCES = \
 	convert/checkpoint.c convert/checkpoint.h \
 	convert/shard_index.c convert/shard_index.h \
 	convert/text_file.c convert/text_file.h
+	convert/config.c convert/config.h \
+	convert/convert.c convert/convert.h \
+	convert/feed.c convert/feed.h \
+	convert/find.c convert/find.h \
+	convert/json.c convert/json.h \
+	convert/messages.c convert/messages.h \
+	convert/meter.c convert/meter.h \
+	convert/report.c convert/report.h \
+	convert/sentence.c convert/sentence.h \
+	convert/shard_index.c convert/shard_index.h \
+	convert/text_file.c convert/text_file.h
+convert_libconvert_la_LIBADD = runtime/libcore.la
+
+bin_PROGRAMS += ft-convert
+ft_convert_SOURCES = convert/main.c
+ft_convert_LDADD = convert/libconvert.la runtime/libtools.la
+dist_man_MANS += convert/ft-convert.1

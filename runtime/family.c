@@ -11,6 +11,7 @@
 #include "runtime/families/families.h"
 #include "runtime/mem.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,11 @@
 static const ft_family *const families[] = {
     &ft_family_bert,
 };
+
+const ft_family *ft_family_at(size_t index)
+{
+    return index < FT_COUNT(families) ? families[index] : NULL;
+}
 
 const ft_family *ft_family_find(const char *name)
 {
@@ -200,6 +206,16 @@ static const struct {
     { "padding_id", offsetof(ft_config, padding_id), -1, 1 << 24 },
 };
 
+void ft_config_bounds(size_t field, int32_t *low, int32_t *high)
+{
+    size_t i = 0;
+    while (i < FT_COUNT(numbers) && numbers[i].field != field)
+        i++;
+    assert(i < FT_COUNT(numbers));
+    *low = numbers[i].low;
+    *high = numbers[i].high;
+}
+
 static int32_t *number_at(ft_config *config, size_t i)
 {
     return (int32_t *) (void *) ((char *) config + numbers[i].field);
@@ -279,21 +295,29 @@ static ft_status read_words(ft_config *out, const json_t *json, const char *what
     return FT_OK;
 }
 
+ft_status ft_config_check(const ft_config *config, const char *what, ft_error *err)
+{
+    if (config->hidden % config->heads != 0)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads do not divide %d columns", what,
+                       config->heads, config->hidden);
+    if (config->position_offset >= config->positions)
+        return ft_fail(err, FT_EFORMAT, "%s: config: position offset %d, but only %d positions",
+                       what, config->position_offset, config->positions);
+    if ((config->labels > 0) != (config->head != FT_HEAD_NONE))
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but head %s", what, config->labels,
+                       heads[config->head]);
+    if (config->head == FT_HEAD_POOLED && !config->pooler)
+        return ft_fail(err, FT_EFORMAT, "%s: config: the head needs a pooler", what);
+    if (config->normalize && config->embedding == FT_EMBEDDING_NONE)
+        return ft_fail(err, FT_EFORMAT, "%s: config: no embedding to normalize", what);
+    return FT_OK;
+}
+
 ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what, ft_error *err)
 {
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < FT_COUNT(numbers); i++)
         FT_TRY(read_number(out, json, i, what, err));
     FT_TRY(read_words(out, json, what, err));
-    if (out->hidden % out->heads != 0)
-        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads do not divide %d columns", what,
-                       out->heads, out->hidden);
-    if (out->position_offset >= out->positions)
-        return ft_fail(err, FT_EFORMAT, "%s: config: position offset %d, but only %d positions",
-                       what, out->position_offset, out->positions);
-    if (out->labels > 0 && out->head == FT_HEAD_NONE)
-        return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but no head", what, out->labels);
-    if (out->head == FT_HEAD_POOLED && !out->pooler)
-        return ft_fail(err, FT_EFORMAT, "%s: config: the head needs a pooler", what);
-    return FT_OK;
+    return ft_config_check(out, what, err);
 }

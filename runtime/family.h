@@ -83,13 +83,17 @@ typedef struct ft_weight_spec {
 
 /* What a key of config.json means. */
 typedef enum ft_key {
-    FT_KEY_COUNT, /* a whole number, stored in the int32 field */
+    FT_KEY_COUNT,      /* a whole number, stored in the int32 field */
     FT_KEY_EPS,        /* a positive number, stored in the float field */
     FT_KEY_ACTIVATION, /* a name, stored in the activation field */
     FT_KEY_MUST_BE,    /* changes the result: only null and the value `must` are supported */
     FT_KEY_ANY,        /* does not change the result of inference */
 } ft_key;
 
+/*
+ * One line about a key.  A key may have two: one that stores it, and one that says what it must be
+ * because the family's code does not read it.
+ */
 typedef struct ft_config_rule {
     const char *key;
     ft_key kind;
@@ -115,13 +119,18 @@ typedef struct ft_family {
     void (*build)(ft_graph *graph, const ft_config *config);
 } ft_family;
 
+/* All families, from index 0; NULL past the last one. */
+const ft_family *ft_family_at(size_t index);
+
 /* The family of that name; NULL when unknown. */
 const ft_family *ft_family_find(const char *name);
 
 /* The family whose dialect *dialect has this model_type; NULL when unknown. */
 const ft_family *ft_family_of(const char *model_type, int *dialect);
 
-/* The size that a letter stands for: L H A F V P T C, and K (1 with pooler), D (1 with dense head).
+/*
+ * The size that a letter stands for: L layers, H hidden, A heads, F ffn, V vocabulary, P positions,
+ * T types, C labels, K (1 with a pooler), D (1 with a dense head).
  */
 int64_t ft_config_symbol(const ft_config *config, char symbol);
 
@@ -133,7 +142,13 @@ FT_MUST_USE ft_status ft_family_weights(const ft_family *family, int dialect,
                                         const ft_config *config, ft_weight_spec **out,
                                         size_t *count, ft_error *err);
 
-/* Between manifest and configuration; `what` names the file in errors.  Bounds are checked. */
+/* Least and greatest value of the int32 at offset `field` of a configuration. */
+void ft_config_bounds(size_t field, int32_t *low, int32_t *high);
+
+/* What members within their bounds must be to each other; `what` names the file in errors. */
+FT_MUST_USE ft_status ft_config_check(const ft_config *config, const char *what, ft_error *err);
+
+/* Between manifest and configuration; `what` names the file in errors.  All is checked. */
 json_t *ft_config_to_json(const ft_config *config);
 FT_MUST_USE ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what,
                                           ft_error *err);

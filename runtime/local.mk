@@ -34,6 +34,10 @@ runtime_libcore_la_SOURCES = \
 	runtime/safetensors_scan.c runtime/safetensors_scan.h \
 	runtime/safetensors_write.c \
 	runtime/tensor.c runtime/tensor.h
+	runtime/sha256.c runtime/sha256.h \
+	runtime/tensor.c runtime/tensor.h \
+	runtime/zipdir.c runtime/zipdir.h \
+	runtime/zipwrite.c runtime/zipwrite.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
 
 # The installed library: the same objects, only FT_API symbols visible.

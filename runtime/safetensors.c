@@ -230,7 +230,14 @@ void ft_safetensors_release(const ft_safetensors *st, const void *data, size_t b
     if (st->map == NULL || begin < map || begin - map > st->mapped ||
         bytes > st->mapped - (begin - map))
         return;
-    /* A page that is shared with a neighbour in use goes too: it costs a minor fault. */
-    uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE), first = begin / page * page;
-    madvise((void *) first, begin + bytes - first, MADV_DONTNEED);
+    /*
+     * A touched page brings its neighbours in, up to 2 MiB where the kernel keeps files in large
+     * folios, and with them pages that were given back before.  So the neighbours go too: one that
+     * is in use costs a minor fault.
+     */
+    size_t margin = 2 << 20, page = (size_t) sysconf(_SC_PAGESIZE);
+    size_t start = begin - map, end = start + bytes;
+    start = start > margin ? (start - margin) / page * page : 0;
+    end = st->mapped - end > margin ? end + margin : st->mapped;
+    madvise((char *) st->map + start, end - start, MADV_DONTNEED);
 }

@@ -7,6 +7,10 @@ check_LIBRARIES += tests/lib/libsample.a
 tests_lib_libsample_a_SOURCES = \
 	tests/lib/folder.c tests/lib/folder.h \
 	tests/lib/sample.c tests/lib/sample.h
+check_LIBRARIES += tests/lib/libtiny.a
+tests_lib_libtiny_a_SOURCES = \
+	tests/lib/converted.c tests/lib/converted.h \
+	tests/lib/tiny.c tests/lib/tiny.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 calibrate_test_libs = tests/tap/libtap.a calibrate/libcalibrate.la
 
@@ -66,12 +70,23 @@ tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 tests_weights_t_SOURCES = tests/weights-t.c
 tests_weights_t_LDADD = $(calibrate_test_libs)
+convert_test_libs = tests/lib/libtiny.a tests/lib/libsample.a convert/libconvert.la $(test_libs)
+
+c_tests = \
 	tests/amax.t \
 	tests/artifact.t \
+	tests/checkpoint.t \
+	tests/config.t \
+	tests/convert.t \
+	tests/count.t \
 	tests/crash.t \
 	tests/damage.t \
+	tests/feed.t \
 	tests/manifest.t \
 	tests/output.t \
+	tests/refuse.t \
+	tests/safetensors.t \
+	tests/safetensors_write.t \
 	tests/vocabulary.t \
 	tests/zip.t
 
@@ -79,14 +94,30 @@ tests_amax_t_SOURCES = tests/amax-t.c
 tests_amax_t_LDADD = $(test_libs)
 tests_artifact_t_SOURCES = tests/artifact-t.c
 tests_artifact_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
+tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
+tests_config_t_SOURCES = tests/config-t.c
+tests_config_t_LDADD = tests/lib/libsample.a convert/libconvert.la $(test_libs)
+tests_convert_t_SOURCES = tests/convert-t.c
+tests_convert_t_LDADD = $(convert_test_libs)
+tests_count_t_SOURCES = tests/count-t.c
+tests_count_t_LDADD = $(test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_damage_t_SOURCES = tests/damage-t.c
 tests_damage_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_feed_t_SOURCES = tests/feed-t.c
+tests_feed_t_LDADD = $(convert_test_libs)
 tests_manifest_t_SOURCES = tests/manifest-t.c
 tests_manifest_t_LDADD = tests/lib/libsample.a $(test_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_refuse_t_SOURCES = tests/refuse-t.c
+tests_refuse_t_LDADD = $(convert_test_libs)
+tests_safetensors_t_SOURCES = tests/safetensors-t.c
+tests_safetensors_t_LDADD = $(test_libs)
+tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
+tests_safetensors_write_t_LDADD = $(test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 tests_zip_t_SOURCES = tests/zip-t.c

@@ -73,6 +73,16 @@ static const ft_weight_rule weights[] = {
 
 #define FIELD(member) offsetof(ft_config, member)
 
+/* What would make another model of it. */
+/* clang-format off */
+#define ENCODER_ONLY                                                                               \
+    { "position_embedding_type", FT_KEY_MUST_BE, 0, "\"absolute\"" },                              \
+    { "is_decoder", FT_KEY_MUST_BE, 0, "false" },                                                  \
+    { "is_encoder_decoder", FT_KEY_MUST_BE, 0, "false" },                                          \
+    { "add_cross_attention", FT_KEY_MUST_BE, 0, "false" },                                         \
+    { "pruned_heads", FT_KEY_MUST_BE, 0, "{}" }
+/* clang-format on */
+
 static const ft_config_rule bert_rules[] = {
     { "num_hidden_layers", FT_KEY_COUNT, FIELD(layers), NULL },
     { "hidden_size", FT_KEY_COUNT, FIELD(hidden), NULL },
@@ -83,10 +93,8 @@ static const ft_config_rule bert_rules[] = {
     { "type_vocab_size", FT_KEY_COUNT, FIELD(types), "2" },
     { "layer_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-12" },
     { "hidden_act", FT_KEY_ACTIVATION, FIELD(activation), "\"gelu\"" },
-    { "position_embedding_type", FT_KEY_MUST_BE, 0, "\"absolute\"" },
-    { "is_decoder", FT_KEY_MUST_BE, 0, "false" },
-    { "add_cross_attention", FT_KEY_MUST_BE, 0, "false" },
     { "pad_token_id", FT_KEY_ANY, 0, NULL },
+    ENCODER_ONLY,
 };
 
 /* Positions count from the padding id + 1, so the padding id is part of the arithmetic. */
@@ -101,12 +109,13 @@ static const ft_config_rule roberta_rules[] = {
     { "layer_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-12" },
     { "hidden_act", FT_KEY_ACTIVATION, FIELD(activation), "\"gelu\"" },
     { "pad_token_id", FT_KEY_COUNT, FIELD(padding_id), "1" },
-    { "position_embedding_type", FT_KEY_MUST_BE, 0, "\"absolute\"" },
-    { "is_decoder", FT_KEY_MUST_BE, 0, "false" },
-    { "add_cross_attention", FT_KEY_MUST_BE, 0, "false" },
+    ENCODER_ONLY,
 };
 
-/* Sinusoidal positions are stored in the checkpoint like learned ones. */
+/*
+ * Sinusoidal positions are stored in the checkpoint like learned ones.  The layer norms' epsilon is
+ * written into the family's code: a configuration that names another one would be obeyed by nobody.
+ */
 static const ft_config_rule distilbert_rules[] = {
     { "n_layers", FT_KEY_COUNT, FIELD(layers), NULL },
     { "dim", FT_KEY_COUNT, FIELD(hidden), NULL },
@@ -115,6 +124,7 @@ static const ft_config_rule distilbert_rules[] = {
     { "vocab_size", FT_KEY_COUNT, FIELD(vocabulary), NULL },
     { "max_position_embeddings", FT_KEY_COUNT, FIELD(positions), NULL },
     { "layer_norm_eps", FT_KEY_EPS, FIELD(eps), "1e-12" },
+    { "layer_norm_eps", FT_KEY_MUST_BE, 0, "1e-12" },
     { "activation", FT_KEY_ACTIVATION, FIELD(activation), "\"gelu\"" },
     { "pad_token_id", FT_KEY_ANY, 0, NULL },
     { "sinusoidal_pos_embds", FT_KEY_ANY, 0, NULL },
@@ -122,6 +132,8 @@ static const ft_config_rule distilbert_rules[] = {
     { "attention_dropout", FT_KEY_ANY, 0, NULL },
     { "qa_dropout", FT_KEY_ANY, 0, NULL },
     { "seq_classif_dropout", FT_KEY_ANY, 0, NULL },
+    { "tie_weights_", FT_KEY_ANY, 0, NULL },
+    ENCODER_ONLY,
 };
 
 static const char *const bert_architectures[] = {

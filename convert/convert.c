@@ -1,0 +1,204 @@
+/*
+ * convert.c - open a checkpoint, decide what becomes of it, write it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/convert.h"
+
+#include "convert/find.h"
+#include "convert/sentence.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Opening -------------------------------------------------------------------------------- */
+
+/* The first name is a folder, an index or a file; several can only be files. */
+static ft_status open_checkpoint(ft_conversion *conversion, const char *const *paths, size_t count,
+                                 ft_messages *problems)
+{
+    ft_error err;
+    ft_status status = count == 1
+                           ? ft_checkpoint_open(&conversion->checkpoint, paths[0], &err)
+                           : ft_checkpoint_open_files(&conversion->checkpoint, paths, count, &err);
+    return status == FT_OK ? FT_OK : ft_message_error(problems, &err);
+}
+
+static ft_status carry(ft_conversion *conversion, const char *name, ft_messages *problems)
+{
+    ft_carried *file = &conversion->file[conversion->files];
+    ft_error err;
+    file->name = name;
+    if (ft_checkpoint_read(conversion->checkpoint, name, &file->text, &file->bytes, &err) != FT_OK)
+        return ft_message_error(problems, &err);
+    conversion->files++;
+    return FT_OK;
+}
+
+static ft_status read_config(ft_conversion *conversion, const ft_convert_options *options,
+                             ft_messages *problems)
+{
+    ft_status status = carry(conversion, "config.json", problems);
+    if (status != FT_OK)
+        return status;
+    const ft_carried *file = &conversion->file[0];
+    return ft_origin_read(&conversion->origin, file->text, file->bytes, file->name,
+                          options->ignored_keys, problems);
+}
+
+/* Weights that are not the whole model would convert without complaint, and be wrong. */
+static void refuse_adapter(const ft_conversion *conversion, ft_messages *problems)
+{
+    if (ft_checkpoint_has(conversion->checkpoint, "adapter_config.json"))
+        ft_message(problems, FT_EUNSUPPORTED,
+                   "adapter_config.json: an adapter goes with these weights; merge it into them "
+                   "first");
+}
+
+static void carry_tokenizer(ft_conversion *conversion, ft_messages *problems)
+{
+    if (ft_checkpoint_has(conversion->checkpoint, "tokenizer.json"))
+        carry(conversion, "tokenizer.json", problems);
+    else
+        ft_message(&conversion->notes, FT_OK,
+                   "no tokenizer.json: the artifact will take token ids, but no text");
+}
+
+static ft_status fill(ft_conversion *conversion, const char *const *paths, size_t count,
+                      const ft_convert_options *options, ft_messages *problems)
+{
+    FT_TRY(open_checkpoint(conversion, paths, count, problems));
+    FT_TRY(read_config(conversion, options, problems));
+    /* What follows looks at different things: all of it is checked, whatever is found. */
+    refuse_adapter(conversion, problems);
+    ft_sentence_read(&conversion->origin.config, conversion->checkpoint, &conversion->notes,
+                     problems);
+    carry_tokenizer(conversion, problems);
+    ft_conversion_find(conversion, paths[0], options, problems);
+    return ft_messages_status(problems);
+}
+
+ft_status ft_conversion_open(ft_conversion **out, const char *const *paths, size_t count,
+                             const ft_convert_options *options, ft_messages *problems)
+{
+    *out = NULL;
+    ft_conversion *conversion = ft_array(1, sizeof *conversion);
+    if (conversion == NULL)
+        return ft_message(problems, FT_ENOMEM, "%s: no memory", paths[0]);
+    ft_status status = fill(conversion, paths, count, options, problems);
+    if (status != FT_OK) {
+        ft_conversion_close(conversion);
+        return status;
+    }
+    *out = conversion;
+    return FT_OK;
+}
+
+void ft_conversion_close(ft_conversion *conversion)
+{
+    if (conversion == NULL)
+        return;
+    ft_checkpoint_close(conversion->checkpoint);
+    for (size_t i = 0; i < FT_CARRIED; i++)
+        free(conversion->file[i].text);
+    free(conversion->weight);
+    free(conversion->unused);
+    free(conversion);
+}
+
+/* ---- Reading all values --------------------------------------------------------------------- */
+
+static ft_feed feed_of(const ft_conversion *conversion, const ft_converted *weight)
+{
+    return (ft_feed){
+        .checkpoint = conversion->checkpoint,
+        .source = weight->source,
+        .name = weight->spec.name,
+        .tensor = weight->tensor,
+        .dtype = weight->dtype,
+    };
+}
+
+enum { BLOCK = 256 * 1024 }; /* bytes of a check at once */
+
+static ft_status check_weight(const ft_conversion *conversion, const ft_converted *weight,
+                              void *block, ft_error *err)
+{
+    ft_feed feed = feed_of(conversion, weight);
+    size_t produced;
+    for (size_t done = 0; done < weight->bytes; done += produced)
+        FT_TRY(ft_feed_produce(&feed, block, ft_min_size(weight->bytes - done, BLOCK), &produced,
+                               err));
+    return FT_OK;
+}
+
+ft_status ft_conversion_check(const ft_conversion *conversion, ft_progress progress, void *user,
+                              ft_error *err)
+{
+    void *block = ft_alloc(BLOCK);
+    if (block == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory");
+    ft_status status = FT_OK;
+    size_t done = 0;
+    for (size_t i = 0; i < conversion->weights && status == FT_OK; i++) {
+        status = check_weight(conversion, &conversion->weight[i], block, err);
+        done += conversion->weight[i].bytes;
+        if (progress != NULL)
+            progress(user, done, conversion->bytes);
+    }
+    free(block);
+    return status;
+}
+
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+static ft_status add_weight(ft_artifact_writer *writer, const ft_converted *weight, ft_feed *feed,
+                            ft_error *err)
+{
+    ft_artifact_tensor tensor = {
+        .name = weight->spec.name,
+        .role = ft_role_name(weight->spec.role),
+        .dtype = weight->dtype,
+        .layout = FT_ROW,
+        .ndim = weight->spec.ndim,
+    };
+    memcpy(tensor.dim, weight->spec.dim, sizeof weight->spec.dim);
+    return ft_artifact_add_tensor(writer, &tensor, ft_feed_produce, feed, err);
+}
+
+static ft_status write_with(const ft_conversion *conversion, ft_artifact_writer *writer,
+                            ft_feed *feeds, json_t *config, ft_error *err)
+{
+    for (size_t i = 0; i < conversion->files; i++)
+        FT_TRY(ft_artifact_add_memory(writer, conversion->file[i].name, conversion->file[i].text,
+                                      conversion->file[i].bytes, err));
+    for (size_t i = 0; i < conversion->weights; i++) {
+        feeds[i] = feed_of(conversion, &conversion->weight[i]);
+        FT_TRY(add_weight(writer, &conversion->weight[i], &feeds[i], err));
+    }
+    ft_artifact_head head = {
+        .state = FT_STATE_FLOAT,
+        .family = conversion->origin.family->name,
+        .tool = "ft-convert",
+        .config = config,
+    };
+    return ft_artifact_finish(writer, &head, err);
+}
+
+ft_status ft_conversion_write(const ft_conversion *conversion, ft_artifact_writer *writer,
+                              ft_error *err)
+{
+    ft_feed *feeds = ft_array(conversion->weights, sizeof *feeds);
+    json_t *config = ft_config_to_json(&conversion->origin.config);
+    ft_status status =
+        feeds == NULL || config == NULL
+            ? ft_fail(err, FT_ENOMEM, "no memory for %zu weights", conversion->weights)
+            : write_with(conversion, writer, feeds, config, err);
+    json_decref(config);
+    free(feeds);
+    return status;
+}

@@ -1,0 +1,243 @@
+/*
+ * find.c - look up every weight of the family's table, check it, and list what is left over.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/find.h"
+
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    ft_conversion *conversion;
+    const char *label;
+    const ft_convert_options *options;
+    const char *prefix; /* "bert.", or "" where this checkpoint does not write it */
+    ft_messages *problems;
+} finder;
+
+/* ---- Names ---------------------------------------------------------------------------------- */
+
+static const ft_dialect *dialect_of(const ft_conversion *conversion)
+{
+    return &conversion->origin.family->dialect[conversion->origin.dialect];
+}
+
+/* Checkpoints of the first years call the weight of a layer norm gamma and its bias beta. */
+static bool write_legacy_name(char name[FT_SOURCE_NAME])
+{
+    char *norm = strstr(name, "LayerNorm.");
+    if (norm == NULL)
+        return false;
+    char *last = norm + strlen("LayerNorm.");
+    strcpy(last, strcmp(last, "weight") == 0 ? "gamma" : "beta"); /* not longer than before */
+    return true;
+}
+
+/* Write the name of a weight into `name`, and return that tensor, or NULL. */
+static const ft_tensor *look_up(const ft_checkpoint *checkpoint, const ft_weight_spec *spec,
+                                const char *prefix, char name[FT_SOURCE_NAME])
+{
+    bool prefixed = spec->source[0] == '~';
+    snprintf(name, FT_SOURCE_NAME, "%s%s", prefixed ? prefix : "", spec->source + prefixed);
+    const ft_tensor *found = ft_checkpoint_find(checkpoint, name);
+    char legacy[FT_SOURCE_NAME];
+    memcpy(legacy, name, sizeof legacy);
+    if (found == NULL && write_legacy_name(legacy)) {
+        found = ft_checkpoint_find(checkpoint, legacy);
+        if (found != NULL)
+            memcpy(name, legacy, sizeof legacy);
+    }
+    return found;
+}
+
+static size_t count_found(const ft_checkpoint *checkpoint, const ft_weight_spec *spec, size_t specs,
+                          const char *prefix)
+{
+    size_t n = 0;
+    char name[FT_SOURCE_NAME];
+    for (size_t i = 0; i < specs; i++)
+        n += look_up(checkpoint, &spec[i], prefix, name) != NULL;
+    return n;
+}
+
+/* Encoders saved alone write no prefix, those saved under a head do: one or the other throughout.
+ */
+static const char *choose_prefix(const ft_conversion *conversion, const ft_weight_spec *spec,
+                                 size_t specs)
+{
+    const char *prefix = dialect_of(conversion)->prefix;
+    size_t with = count_found(conversion->checkpoint, spec, specs, prefix);
+    return with > count_found(conversion->checkpoint, spec, specs, "") ? prefix : "";
+}
+
+/* ---- Weights -------------------------------------------------------------------------------- */
+
+static bool is_float(ft_dtype dtype)
+{
+    return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16 || dtype == FT_F64;
+}
+
+static bool has_shape(const ft_tensor *tensor, const ft_weight_spec *spec)
+{
+    return tensor->ndim == spec->ndim &&
+           memcmp(tensor->dim, spec->dim, (size_t) spec->ndim * sizeof spec->dim[0]) == 0;
+}
+
+/* Note what is wrong with one weight; true when nothing is. */
+static bool check_weight(const finder *f, const ft_converted *weight)
+{
+    const ft_weight_spec *spec = &weight->spec;
+    const ft_tensor *tensor = weight->tensor;
+    char found[FT_SHAPE_TEXT], expected[FT_SHAPE_TEXT];
+    ft_shape_text(expected, spec->ndim, spec->dim);
+    if (tensor == NULL) {
+        ft_message(f->problems, FT_EFORMAT, "%s: %s (%s): missing, expected shape %s", f->label,
+                   weight->source, spec->name, expected);
+        return false;
+    }
+    const char *file = ft_checkpoint_file_of(f->conversion->checkpoint, weight->source);
+    if (!has_shape(tensor, spec)) {
+        ft_message(f->problems, FT_ESHAPE, "%s: %s (%s): shape %s, expected %s", file,
+                   weight->source, spec->name, ft_shape_text(found, tensor->ndim, tensor->dim),
+                   expected);
+        return false;
+    }
+    if (!is_float(tensor->dtype)) {
+        ft_message(f->problems, FT_EUNSUPPORTED,
+                   "%s: %s (%s): dtype %s, expected F32, F16, BF16 or F64", file, weight->source,
+                   spec->name, ft_dtype_name(tensor->dtype));
+        return false;
+    }
+    return true;
+}
+
+static ft_dtype choose_dtype(const finder *f, const ft_converted *weight)
+{
+    if (weight->spec.role == FT_ROLE_VECTOR)
+        return FT_F32;
+    if (f->options->round)
+        return f->options->dtype;
+    return weight->tensor->dtype == FT_F64 ? FT_F32 : weight->tensor->dtype;
+}
+
+static void find_weight(const finder *f, ft_converted *weight, const ft_weight_spec *spec)
+{
+    ft_conversion *conversion = f->conversion;
+    weight->spec = *spec;
+    weight->tensor = look_up(conversion->checkpoint, spec, f->prefix, weight->source);
+    if (!check_weight(f, weight))
+        return;
+    weight->dtype = choose_dtype(f, weight);
+    /* The shape is within the bounds of configurations, so these products fit. */
+    weight->bytes = ft_tensor_count(weight->tensor) * ft_dtype_size(weight->dtype);
+    conversion->bytes += weight->bytes;
+}
+
+/* ---- The pooler ----------------------------------------------------------------------------- */
+
+/* Heads need one or have their own; otherwise there is one if the checkpoint has its tensors. */
+static bool has_pooler(const ft_conversion *conversion, const ft_weight_spec *spec, size_t specs,
+                       const char *prefix)
+{
+    char name[FT_SOURCE_NAME];
+    for (size_t i = 0; i < specs; i++)
+        if (strncmp(spec[i].name, "pooler.", 7) == 0 && spec[i].source[0] != '\0' &&
+            look_up(conversion->checkpoint, &spec[i], prefix, name) != NULL)
+            return true;
+    return false;
+}
+
+/* ---- What is left over ---------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+/* Numbers that the model's code counts up by itself; some versions save them. */
+static bool is_counter(const ft_named_tensor *named)
+{
+    const char *dot = strrchr(named->name, '.');
+    const char *last = dot == NULL ? named->name : dot + 1;
+    return !is_float(named->tensor.dtype) &&
+           (strcmp(last, "position_ids") == 0 || strcmp(last, "token_type_ids") == 0);
+}
+
+static void list_unused(const finder *f)
+{
+    ft_conversion *conversion = f->conversion;
+    size_t count = ft_checkpoint_count(conversion->checkpoint);
+    const char **used = ft_array(conversion->weights, sizeof *used);
+    conversion->unused = ft_array(count, sizeof *conversion->unused);
+    if (used == NULL || conversion->unused == NULL) {
+        free(used);
+        ft_message(f->problems, FT_ENOMEM, "%s: no memory for %zu names", f->label, count);
+        return;
+    }
+    for (size_t i = 0; i < conversion->weights; i++)
+        used[i] = conversion->weight[i].source;
+    qsort(used, conversion->weights, sizeof *used, compare_names);
+    for (size_t i = 0; i < count; i++) {
+        const ft_named_tensor *named = ft_checkpoint_at(conversion->checkpoint, i);
+        if (!is_counter(named) &&
+            bsearch(&named->name, used, conversion->weights, sizeof *used, compare_names) == NULL)
+            conversion->unused[conversion->unuseds++] = named->name;
+    }
+    free(used);
+}
+
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+static bool expand(const finder *f, ft_weight_spec **spec, size_t *count)
+{
+    const ft_origin *origin = &f->conversion->origin;
+    ft_error err;
+    if (ft_family_weights(origin->family, origin->dialect, &origin->config, spec, count, &err) ==
+        FT_OK)
+        return true;
+    ft_message_error(f->problems, &err);
+    return false;
+}
+
+/* The table is expanded with a pooler first: to see whether there is one. */
+static bool settle_names(finder *f)
+{
+    ft_conversion *conversion = f->conversion;
+    ft_config *config = &conversion->origin.config;
+    bool needed = config->pooler;
+    ft_weight_spec *spec;
+    size_t count;
+    config->pooler = true;
+    if (!expand(f, &spec, &count))
+        return false;
+    f->prefix = choose_prefix(conversion, spec, count);
+    config->pooler = needed || has_pooler(conversion, spec, count, f->prefix);
+    free(spec);
+    return true;
+}
+
+void ft_conversion_find(ft_conversion *conversion, const char *label,
+                        const ft_convert_options *options, ft_messages *problems)
+{
+    finder f = { conversion, label, options, "", problems };
+    ft_weight_spec *spec;
+    size_t count;
+    if (!settle_names(&f) || !expand(&f, &spec, &count))
+        return;
+    conversion->weight = ft_array(count, sizeof *conversion->weight);
+    if (conversion->weight == NULL) {
+        ft_message(problems, FT_ENOMEM, "%s: no memory for %zu weights", label, count);
+    } else {
+        conversion->weights = count;
+        for (size_t i = 0; i < count; i++)
+            find_weight(&f, &conversion->weight[i], &spec[i]);
+        list_unused(&f);
+    }
+    free(spec);
+}

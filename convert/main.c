@@ -1,0 +1,240 @@
+/*
+ * main.c - ft-convert: the command line.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/convert.h"
+#include "convert/meter.h"
+#include "convert/report.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tools/options.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DTYPE = FT_LONG_ONLY, JSON, IGNORE_KEY };
+
+static const ft_option options[] = {
+    { 'i', "input", "PATH",
+      "checkpoint: a folder, an index, or a safetensors\nfile; repeat it for several files" },
+    { 'o', "output", "FILE", "the artifact (.ft)" },
+    { DTYPE, "dtype", "TYPE",
+      "matrices as keep (default), f32, f16 or bf16;\nvectors are always f32" },
+    { 'f', "force", NULL, "replace an existing artifact" },
+    { 'n', "dry-run", NULL, "check everything, show what would be written,\nwrite nothing" },
+    { JSON, "json", NULL, "print a report in JSON" },
+    { IGNORE_KEY, "ignore-key", "NAME", "accept an unknown key of config.json; may be\nrepeated" },
+    { 'q', "quiet", NULL, "say nothing but errors" },
+    { 'v', "verbose", NULL, "list every unused tensor" },
+    { 0, NULL, NULL, NULL },
+};
+
+static const ft_tool tool = {
+    .name = "ft-convert",
+    .usage = "-i PATH -o FILE [OPTION]...\n-i PATH -n [OPTION]...",
+    .about = "Convert a Hugging Face checkpoint (safetensors) to a float artifact.",
+    .option = options,
+};
+
+typedef struct {
+    const char **input, **ignored; /* as many as there are arguments, at most */
+    size_t inputs, ignoreds;
+    const char *output;
+    ft_convert_options convert;
+    bool force, dry_run, json, quiet, verbose;
+} arguments;
+
+/* ---- Arguments ------------------------------------------------------------------------------ */
+
+static void take_dtype(ft_convert_options *convert, const char *value)
+{
+    static const struct {
+        const char *name;
+        bool round;
+        ft_dtype dtype;
+    } known[] = {
+        { "keep", false, FT_F32 },
+        { "f32", true, FT_F32 },
+        { "f16", true, FT_F16 },
+        { "bf16", true, FT_BF16 },
+    };
+    for (size_t i = 0; i < FT_COUNT(known); i++)
+        if (strcmp(known[i].name, value) == 0) {
+            convert->round = known[i].round;
+            convert->dtype = known[i].dtype;
+            return;
+        }
+    ft_tool_usage(&tool, "--dtype %s: expected keep, f32, f16 or bf16", value);
+}
+
+static void take_option(arguments *args, int id, const char *value)
+{
+    switch (id) {
+    case 'i':
+        args->input[args->inputs++] = value;
+        break;
+    case 'o':
+        if (args->output != NULL)
+            ft_tool_usage(&tool, "one -o is enough");
+        args->output = value;
+        break;
+    case DTYPE:
+        take_dtype(&args->convert, value);
+        break;
+    case IGNORE_KEY:
+        args->ignored[args->ignoreds++] = value;
+        break;
+    case 'f':
+        args->force = true;
+        break;
+    case 'n':
+        args->dry_run = true;
+        break;
+    case JSON:
+        args->json = true;
+        break;
+    case 'q':
+        args->quiet = true;
+        break;
+    default:
+        args->verbose = true;
+    }
+}
+
+static void parse(arguments *args, int argc, char **argv)
+{
+    const char *value;
+    for (int id; (id = ft_options_next(&tool, argc, argv, &value)) != -1;)
+        take_option(args, id, value);
+    if (argv[optind] != NULL)
+        ft_tool_usage(&tool, "unexpected argument %s", argv[optind]);
+    if (args->inputs == 0)
+        ft_tool_usage(&tool, "no -i");
+    if (args->output == NULL && !args->dry_run)
+        ft_tool_usage(&tool, "neither -o nor -n");
+    if (args->quiet && args->verbose)
+        ft_tool_usage(&tool, "-q and -v at once");
+    args->convert.ignored_keys = args->ignored;
+}
+
+/* ---- Messages ------------------------------------------------------------------------------- */
+
+static void print_messages(const ft_messages *messages, const char *kind)
+{
+    size_t shown = ft_min_size(messages->count, FT_MESSAGES_KEPT);
+    for (size_t i = 0; i < shown; i++)
+        fprintf(stderr, "ft-convert: %s%s\n", kind, messages->message[i].text);
+    if (shown < messages->count)
+        fprintf(stderr, "ft-convert: %sand %zu more like these\n", kind, messages->count - shown);
+}
+
+/* Names come from the checkpoint: they go through ft_fail(), which takes the sting out of them. */
+static void print_unused(const ft_conversion *conversion, bool all)
+{
+    enum { SHOWN = 5 };
+    size_t shown = all ? conversion->unuseds : ft_min_size(conversion->unuseds, SHOWN);
+    ft_error text;
+    for (size_t i = 0; i < shown; i++) {
+        ft_fail(&text, FT_OK, "unused: %s", conversion->unused[i]);
+        fprintf(stderr, "ft-convert: %s\n", text.text);
+    }
+    if (shown < conversion->unuseds)
+        fprintf(stderr, "ft-convert: unused: and %zu more (-v lists them)\n",
+                conversion->unuseds - shown);
+}
+
+static ft_status print_json(json_t *json, ft_error *err)
+{
+    bool fine = json != NULL && json_dumpf(json, stdout, JSON_INDENT(1)) == 0;
+    json_decref(json);
+    putchar('\n');
+    return fine ? FT_OK : ft_fail(err, FT_EIO, "cannot print the report");
+}
+
+/* ---- The job -------------------------------------------------------------------------------- */
+
+static ft_status write_artifact(const arguments *args, const ft_conversion *conversion,
+                                ft_artifact_writer *writer, ft_error *err)
+{
+    ft_meter meter;
+    ft_meter_init(&meter, !args->quiet);
+    ft_artifact_set_progress(writer, ft_meter_update, &meter);
+    ft_status status = ft_conversion_write(conversion, writer, err);
+    double seconds = ft_meter_end(&meter);
+    if (status == FT_OK && !args->quiet)
+        fprintf(stderr, "ft-convert: %s: %zu tensors of %.2f MB in %.1f s\n", args->output,
+                conversion->weights, (double) conversion->bytes * 1e-6, seconds);
+    return status;
+}
+
+static ft_status check_values(const arguments *args, const ft_conversion *conversion, ft_error *err)
+{
+    ft_meter meter;
+    ft_meter_init(&meter, !args->quiet);
+    ft_status status = ft_conversion_check(conversion, ft_meter_update, &meter, err);
+    ft_meter_end(&meter);
+    return status;
+}
+
+/* `writer` is NULL in a dry run. */
+static ft_status convert(const arguments *args, ft_conversion *conversion,
+                         ft_artifact_writer *writer, ft_error *err)
+{
+    if (!args->quiet) {
+        print_messages(&conversion->notes, "note: ");
+        print_unused(conversion, args->verbose);
+    }
+    FT_TRY(writer == NULL ? check_values(args, conversion, err)
+                          : write_artifact(args, conversion, writer, err));
+    if (args->json)
+        return print_json(ft_report_json(conversion, writer == NULL ? NULL : args->output), err);
+    if (writer == NULL)
+        ft_report_table(conversion, stdout);
+    return FT_OK;
+}
+
+/* The output comes first: where it cannot be written, no work is started. */
+static ft_status run(const arguments *args, ft_messages *problems)
+{
+    ft_artifact_writer *writer = NULL;
+    ft_conversion *conversion = NULL;
+    ft_error err;
+    if (!args->dry_run && ft_artifact_create(&writer, args->output, args->force, &err) != FT_OK)
+        return ft_message_error(problems, &err);
+    ft_status status =
+        ft_conversion_open(&conversion, args->input, args->inputs, &args->convert, problems);
+    if (status == FT_OK) {
+        status = convert(args, conversion, writer, &err);
+        if (status != FT_OK)
+            ft_message_error(problems, &err);
+    }
+    ft_conversion_close(conversion);
+    ft_artifact_discard(writer);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    arguments args = {
+        .input = ft_array((size_t) argc, sizeof *args.input),
+        .ignored = ft_array((size_t) argc, sizeof *args.ignored),
+    };
+    ft_messages *problems = ft_array(1, sizeof *problems);
+    if (args.input == NULL || args.ignored == NULL || problems == NULL)
+        return ft_tool_fail(&tool, "no memory");
+    parse(&args, argc, argv);
+
+    ft_status status = run(&args, problems);
+    print_messages(problems, "");
+    ft_error err;
+    if (status != FT_OK && args.json && print_json(ft_report_failure(problems), &err) != FT_OK)
+        fprintf(stderr, "ft-convert: %s\n", err.text);
+    free(problems);
+    free(args.input);
+    free(args.ignored);
+    return ft_tool_end(&tool, status == FT_OK ? EXIT_SUCCESS : FT_EXIT_FAILURE);
+}

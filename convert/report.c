@@ -1,0 +1,131 @@
+/*
+ * report.c - the table of ft-convert -n, and the object of --json.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/report.h"
+
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+
+#include <string.h>
+
+/* ---- For people ----------------------------------------------------------------------------- */
+
+/* "F16", or "F16 from BF16". */
+static const char *dtype_text(char text[32], const ft_converted *weight)
+{
+    const char *to = ft_dtype_name(weight->dtype), *from = ft_dtype_name(weight->tensor->dtype);
+    if (weight->dtype == weight->tensor->dtype)
+        return to;
+    snprintf(text, 32, "%s from %s", to, from);
+    return text;
+}
+
+static int widest(const ft_conversion *conversion, bool source)
+{
+    size_t width = 6;
+    for (size_t i = 0; i < conversion->weights; i++) {
+        const ft_converted *weight = &conversion->weight[i];
+        size_t length = strlen(source ? weight->source : weight->spec.name);
+        width = length > width ? length : width;
+    }
+    return (int) width;
+}
+
+void ft_report_table(const ft_conversion *conversion, FILE *file)
+{
+    int name = widest(conversion, false), source = widest(conversion, true);
+    fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12s\n", name, "name", source, "source", "dtype",
+            "shape", "bytes");
+    for (size_t i = 0; i < conversion->weights; i++) {
+        const ft_converted *weight = &conversion->weight[i];
+        char dtype[32], shape[FT_SHAPE_TEXT];
+        fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12zu\n", name, weight->spec.name, source,
+                weight->source, dtype_text(dtype, weight),
+                ft_shape_text(shape, weight->spec.ndim, weight->spec.dim), weight->bytes);
+    }
+    for (size_t i = 0; i < conversion->files; i++)
+        fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12zu\n", name, conversion->file[i].name, source,
+                conversion->file[i].name, "", "", conversion->file[i].bytes);
+    fprintf(file, "%zu tensors of %zu bytes (%.2f MB)\n", conversion->weights, conversion->bytes,
+            (double) conversion->bytes * 1e-6);
+}
+
+/* ---- For programs --------------------------------------------------------------------------- */
+
+static json_t *shape_json(const ft_weight_spec *spec)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < spec->ndim; i++)
+        json_array_append_new(shape, json_integer(spec->dim[i]));
+    return shape;
+}
+
+static json_t *weight_json(const ft_conversion *conversion, const ft_converted *weight)
+{
+    return json_pack("{ss ss ss ss ss ss so sI}", "name", weight->spec.name, "source",
+                     weight->source, "file",
+                     ft_checkpoint_file_of(conversion->checkpoint, weight->source), "role",
+                     ft_role_name(weight->spec.role), "dtype", ft_dtype_name(weight->dtype),
+                     "source_dtype", ft_dtype_name(weight->tensor->dtype), "shape",
+                     shape_json(&weight->spec), "bytes", (json_int_t) weight->bytes);
+}
+
+static json_t *weights_json(const ft_conversion *conversion)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < conversion->weights; i++)
+        json_array_append_new(list, weight_json(conversion, &conversion->weight[i]));
+    return list;
+}
+
+static json_t *files_json(const ft_conversion *conversion)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < conversion->files; i++)
+        json_array_append_new(list, json_pack("{ss sI}", "name", conversion->file[i].name, "bytes",
+                                              (json_int_t) conversion->file[i].bytes));
+    return list;
+}
+
+static json_t *unused_json(const ft_conversion *conversion)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < conversion->unuseds; i++)
+        json_array_append_new(list, json_string(conversion->unused[i]));
+    return list;
+}
+
+static json_t *notes_json(const ft_messages *notes)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < notes->count && i < FT_MESSAGES_KEPT; i++)
+        json_array_append_new(list, json_string(notes->message[i].text));
+    return list;
+}
+
+json_t *ft_report_json(const ft_conversion *conversion, const char *output)
+{
+    const ft_origin *origin = &conversion->origin;
+    return json_pack("{sb ss? ss ss ss? so so so sI so so}", "ok", 1, "output", output, "family",
+                     origin->family->name, "model_type",
+                     origin->family->dialect[origin->dialect].model_type, "architecture",
+                     origin->architecture, "config", ft_config_to_json(&origin->config), "tensors",
+                     weights_json(conversion), "files", files_json(conversion), "bytes",
+                     (json_int_t) conversion->bytes, "unused", unused_json(conversion), "notes",
+                     notes_json(&conversion->notes));
+}
+
+json_t *ft_report_failure(const ft_messages *problems)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < problems->count && i < FT_MESSAGES_KEPT; i++)
+        json_array_append_new(list, json_pack("{ss ss}", "status",
+                                              ft_status_name(problems->message[i].code), "text",
+                                              problems->message[i].text));
+    return json_pack("{sb sI so}", "ok", 0, "count", (json_int_t) problems->count, "problems",
+                     list);
+}

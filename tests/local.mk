@@ -7,6 +7,7 @@ test_libs = tests/tap/libtap.a runtime/libcore.la
 
 check_LIBRARIES += tests/lib/liblib.a
 tests_lib_liblib_a_SOURCES = \
+	tests/lib/bert.c tests/lib/bert.h \
 	tests/lib/oracle.c tests/lib/oracle.h \
 	tests/lib/random.c tests/lib/random.h \
 	tests/lib/text.c tests/lib/text.h
@@ -16,6 +17,7 @@ lib_libs = tests/lib/liblib.a $(test_libs)
 c_tests = \
 	tests/check.t \
 	tests/count.t \
+	tests/lower.t \
 	tests/plan.t \
 	tests/vocabulary.t
 
@@ -23,6 +25,8 @@ tests_check_t_SOURCES = tests/check-t.c
 tests_check_t_LDADD = $(test_libs)
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
+tests_lower_t_SOURCES = tests/lower-t.c
+tests_lower_t_LDADD = $(lib_libs)
 tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c

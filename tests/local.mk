@@ -37,6 +37,19 @@ sh_tests =
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += $(sh_tests)
+EXTRA_DIST += \
+	tests/golden/plan-fake-residual-unfused.txt \
+	tests/golden/plan-fake-residual.txt \
+	tests/golden/plan-fake-unfused.txt \
+	tests/golden/plan-fake.txt \
+	tests/golden/plan-float-unfused.txt \
+	tests/golden/plan-float.txt \
+	tests/golden/plan-int8-residual-unfused.txt \
+	tests/golden/plan-int8-residual.txt \
+	tests/golden/plan-int8-unfused.txt \
+	tests/golden/plan-int8.txt \
+	tests/golden/plan-observe-unfused.txt \
+	tests/golden/plan-observe.txt
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

@@ -252,8 +252,8 @@ static void test_observe(void)
 {
     int x;
     ft_graph g = begin(&x);
-    int y = ft_apply(&g, "act", ft_linear(&g, "q", x), FT_ACT_GELU);
-    ft_point(&g, y);
+    ft_point(&g, x);
+    int y = ft_apply(&g, "act", ft_linear(&g, "f", x), FT_ACT_GELU);
     ft_output_as(&g, "y", ft_attention(&g, "a", y, y, y, 2));
     ft_plan plan = finish(&g, FT_MODE_OBSERVE, true, false);
     has_ops(&plan, "embed observe linear observe attention",

@@ -17,6 +17,7 @@ lib_libs = tests/lib/liblib.a $(test_libs)
 c_tests = \
 	tests/check.t \
 	tests/count.t \
+	tests/family.t \
 	tests/lower.t \
 	tests/plan.t \
 	tests/vocabulary.t
@@ -25,6 +26,8 @@ tests_check_t_SOURCES = tests/check-t.c
 tests_check_t_LDADD = $(test_libs)
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
+tests_family_t_SOURCES = tests/family-t.c
+tests_family_t_LDADD = $(lib_libs)
 tests_lower_t_SOURCES = tests/lower-t.c
 tests_lower_t_LDADD = $(lib_libs)
 tests_plan_t_SOURCES = tests/plan-t.c

@@ -272,6 +272,7 @@ static void refused(const char *key, const char *value, const char *why)
 {
     ft_config config = test_bert_config(8, 2, 12);
     ft_error err = { 0 };
+    config.position_offset = 2;
     json_t *json = ft_config_to_json(&config);
     if (value == NULL)
         json_object_del(json, key);
@@ -303,7 +304,7 @@ static void test_bounds(void)
     refused("labels", "1048577", "\"labels\" is 1048577, expected 0 to 1048576");
     refused("position_offset", "300", "position offset 300, but only 300 positions");
     refused("padding_id", "-2", "\"padding_id\" is -2, expected -1 to 16777216");
-    refused("padding_id", "300", "padding id 300, but only 300 positions");
+    refused("padding_id", "300", "padding id 300 has no position, there are 300");
     refused("eps", "0", "\"eps\" is absent or unknown");
     refused("eps", "1e-60", "\"eps\" is absent or unknown");
     refused("eps", "1", "\"eps\" is absent or unknown");

@@ -49,6 +49,8 @@ void ft_scope(ft_graph *graph, const char *format, ...)
     va_end(args);
     if (used > 0 && (size_t) used < sizeof graph->scope - 1)
         strcat(graph->scope, ".");
+    else if (used != 0)
+        refuse(graph, FT_ELIMIT, "", "the scope is too long");
 }
 
 static bool scoped(const ft_graph *graph, const char *name, const char *suffix, char out[FT_NAME])

@@ -18,6 +18,7 @@ c_tests = \
 	tests/check.t \
 	tests/count.t \
 	tests/family.t \
+	tests/graph.t \
 	tests/lower.t \
 	tests/plan.t \
 	tests/vocabulary.t
@@ -28,6 +29,8 @@ tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
 tests_family_t_SOURCES = tests/family-t.c
 tests_family_t_LDADD = $(lib_libs)
+tests_graph_t_SOURCES = tests/graph-t.c
+tests_graph_t_LDADD = $(test_libs)
 tests_lower_t_SOURCES = tests/lower-t.c
 tests_lower_t_LDADD = $(lib_libs)
 tests_plan_t_SOURCES = tests/plan-t.c

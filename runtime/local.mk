@@ -4,6 +4,7 @@
 # Everything, not installed: the tools and the tests link this and may use internals.
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
+	runtime/devices.c runtime/devices.h \
 	runtime/error.c runtime/error.h \
 	runtime/families/bert.c runtime/families/families.h \
 	runtime/family.c runtime/family.h \

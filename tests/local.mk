@@ -4,6 +4,7 @@
 check_LIBRARIES += tests/tap/libtap.a
 tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
+calibrate_test_libs = tests/tap/libtap.a calibrate/libcalibrate.la
 
 check_LIBRARIES += tests/lib/liblib.a
 tests_lib_liblib_a_SOURCES = \
@@ -20,9 +21,15 @@ c_tests = \
 	tests/family.t \
 	tests/graph.t \
 	tests/lower.t \
+	tests/cuda.t \
+	tests/gemm.t \
 	tests/plan.t \
+	tests/counters.t \
+	tests/method.t \
 	tests/vocabulary.t
 
+tests_cuda_t_SOURCES = tests/cuda-t.c
+tests_cuda_t_LDADD = $(test_libs)
 tests_check_t_SOURCES = tests/check-t.c
 tests_check_t_LDADD = $(test_libs)
 tests_count_t_SOURCES = tests/count-t.c
@@ -33,8 +40,15 @@ tests_graph_t_SOURCES = tests/graph-t.c
 tests_graph_t_LDADD = $(test_libs)
 tests_lower_t_SOURCES = tests/lower-t.c
 tests_lower_t_LDADD = $(lib_libs)
+tests_gemm_t_SOURCES = tests/gemm-t.c
+tests_gemm_t_LDADD = $(test_libs)
+
 tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
+tests_counters_t_SOURCES = tests/counters-t.c
+tests_counters_t_LDADD = $(calibrate_test_libs)
+tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golden/amax-inputs.h
+tests_method_t_LDADD = $(calibrate_test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 
@@ -56,6 +70,7 @@ EXTRA_DIST += \
 	tests/golden/plan-int8.txt \
 	tests/golden/plan-observe-unfused.txt \
 	tests/golden/plan-observe.txt
+EXTRA_DIST += $(sh_tests) tests/golden/amax-modelopt.tsv tests/golden/make-amax.py
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

@@ -15,7 +15,6 @@
 
 #include "kernels/cpu/count.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/rows.h"
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
@@ -45,7 +44,7 @@ static const float *operand(const ft_args *args, int i, size_t row, const task *
 /* Multiply whole rows of scores by the scale of queries and keys, then softmax them. */
 static void probabilities(const ft_args *args, const task *t, float *scores)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
     float scale = args->op->attr.softmax_scale;
     if (args->in[0].scale > 0.0f)
         scale = args->in[0].scale * args->in[1].scale * scale;
@@ -61,7 +60,7 @@ static void probabilities(const ft_args *args, const task *t, float *scores)
 /* The context's sums are in place, in the block of `result`; make them real, or codes. */
 static void finish_context(const ft_args *args, const task *t, const ft_view *result)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
     if (args->inner.scale <= 0.0f)
         return;
     float scale = args->inner.scale * args->in[2].scale;

@@ -6,7 +6,6 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/isa.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -16,11 +15,12 @@
 #include <string.h>
 
 struct ft_device {
-    int unused; /* the CPU has no state of its own */
+    ft_isa isa;
 };
 
 struct ft_exec {
     const ft_plan *plan;
+    ft_isa isa;
     char *arena;
     void *scratch;
     size_t scratch_bytes;
@@ -50,7 +50,10 @@ static ft_status open_cpu(ft_device **out, int index, ft_error *err)
         return ft_fail(err, FT_EDEVICE, "device cpu:%d: there is one cpu device", index);
     FT_TRY(ft_cpu_isa(&isa, err));
     *out = ft_array(1, sizeof **out);
-    return *out != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for a device");
+    if (*out == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a device");
+    (*out)->isa = isa;
+    return FT_OK;
 }
 
 static void close_cpu(ft_device *device)
@@ -89,7 +92,6 @@ static void release(ft_exec *exec)
 static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
                          const ft_limits *limits, ft_error *err)
 {
-    (void) device;
     size_t most = 0;
     for (int i = 0; i < plan->nop; i++) {
         size_t bytes = scratch_of(plan, &plan->op[i], limits);
@@ -99,6 +101,7 @@ static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
     if (exec == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
     exec->plan = plan;
+    exec->isa = device->isa;
     exec->threads = limits->threads;
     exec->arena = ft_alloc(plan->arena);
     exec->scratch = ft_alloc(most);
@@ -151,6 +154,8 @@ static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,
                    ft_counts *const *counts)
 {
     ft_args args = {
+        .isa = exec->isa,
+        .rows = ft_rows_of(exec->isa),
         .op = op,
         .out = view_of(exec, op->out, batch),
         .codes = view_of(exec, op->codes, batch),

@@ -9,6 +9,7 @@ calibrate_test_libs = tests/tap/libtap.a calibrate/libcalibrate.la
 check_LIBRARIES += tests/lib/liblib.a
 tests_lib_liblib_a_SOURCES = \
 	tests/lib/bert.c tests/lib/bert.h \
+	tests/lib/oneop.c tests/lib/oneop.h \
 	tests/lib/oracle.c tests/lib/oracle.h \
 	tests/lib/random.c tests/lib/random.h \
 	tests/lib/text.c tests/lib/text.h
@@ -23,6 +24,7 @@ c_tests = \
 	tests/lower.t \
 	tests/cuda.t \
 	tests/gemm.t \
+	tests/ops.t \
 	tests/plan.t \
 	tests/counters.t \
 	tests/method.t \
@@ -43,6 +45,14 @@ tests_lower_t_LDADD = $(lib_libs)
 tests_gemm_t_SOURCES = tests/gemm-t.c
 tests_gemm_t_LDADD = $(test_libs)
 
+tests_ops_t_SOURCES = \
+	tests/ops.h \
+	tests/ops-attention.c \
+	tests/ops-linear.c \
+	tests/ops-maps.c \
+	tests/ops-sums.c \
+	tests/ops-t.c
+tests_ops_t_LDADD = $(lib_libs)
 tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
 tests_counters_t_SOURCES = tests/counters-t.c

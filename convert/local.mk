@@ -5,8 +5,6 @@
 noinst_LTLIBRARIES += convert/libconvert.la
 convert_libconvert_la_SOURCES = \
 	convert/checkpoint.c convert/checkpoint.h \
-	convert/shard_index.c convert/shard_index.h \
-	convert/text_file.c convert/text_file.h
 	convert/config.c convert/config.h \
 	convert/convert.c convert/convert.h \
 	convert/feed.c convert/feed.h \

@@ -9,15 +9,11 @@ kernels_libcpu_la_SOURCES = \
 	kernels/count.c kernels/count.h \
 	kernels/cpu/attention.c \
 	kernels/cpu/attention_f32.c \
-	kernels/cpu/attention_i8_tmp.c \
+	kernels/cpu/attention_i8.c kernels/cpu/attention_i8.h \
 	kernels/cpu/backend.c \
 	kernels/cpu/count.c kernels/cpu/count.h \
 	kernels/cpu/cpu.h \
 	kernels/cpu/embed.c \
-	kernels/half.h \
-	kernels/layout.h \
-	kernels/quant.h \
-	kernels/cpu/attention_i8.c kernels/cpu/attention_i8.h \
 	kernels/cpu/gemm_i8.c kernels/cpu/gemm_i8.h \
 	kernels/cpu/i8.h \
 	kernels/cpu/i8_finish.h \
@@ -31,24 +27,21 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/observe.c \
 	kernels/cpu/pool.c \
 	kernels/cpu/rows.c kernels/cpu/rows.h \
-	kernels/cpu/rows_generic.c kernels/cpu/rows_impl.h \
+	kernels/cpu/rows_generic.c \
+	kernels/cpu/rows_impl.h \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_math.h \
 	kernels/half.h \
 	kernels/layout.h \
-	kernels/op.c kernels/op.h kernels/ops.def \
-	kernels/quant.h
+	kernels/op.c kernels/op.h \
+	kernels/quant.h \
+	kernels/ops.def
 kernels_libcpu_la_LIBADD =
 
 # One library for each instruction set, compiled with its flags and chosen at run time.
 if WITH_AVX2
 noinst_LTLIBRARIES += kernels/libavx2.la
-kernels_libavx2_la_SOURCES = kernels/cpu/rows_avx2.c
-kernels_libavx2_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX2_FLAGS)
-kernels_libcpu_la_LIBADD += kernels/libavx2.la
-endif
-
-kernels_libavx2_la_SOURCES = kernels/cpu/i8_avx2.c kernels/cpu/i8_ymm.h
+kernels_libavx2_la_SOURCES = kernels/cpu/i8_avx2.c kernels/cpu/i8_ymm.h kernels/cpu/rows_avx2.c
 kernels_libavx2_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX2_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx2.la
 endif

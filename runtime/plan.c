@@ -11,6 +11,7 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/tensor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -233,7 +234,7 @@ static void write_operands(const ft_plan *plan, const ft_op *op, FILE *file)
             const ft_weight *weight = &plan->weight[op->weight[i]];
             fprintf(file, "%s%s [%s%s%s]", between, weight->name, ft_dtype_name(weight->dtype),
                     weight->layout == FT_ROW ? "" : " ",
-                    weight->layout == FT_ROW ? "" : "col4_4r2_8c");
+                    weight->layout == FT_ROW ? "" : ft_layout_name(weight->layout));
             between = ", ";
         }
 }

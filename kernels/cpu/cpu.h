@@ -49,7 +49,7 @@ void ft_cpu_linear_i8(const ft_args *args);
 void ft_cpu_attention_f32(const ft_args *args);
 void ft_cpu_attention_i8(const ft_args *args);
 size_t ft_cpu_linear_f32_scratch(const ft_weight *weight, const ft_limits *limits, size_t rows);
-size_t ft_cpu_attention_f32_scratch(const ft_limits *limits);
+size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits);
 size_t ft_cpu_attention_i8_scratch(size_t dim, const ft_limits *limits);
 
 /* Scratch of one thread: an equal, 64-byte aligned part. */

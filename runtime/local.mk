@@ -33,6 +33,16 @@ runtime_libcore_la_SOURCES = \
 	runtime/session.c runtime/session.h \
 	runtime/sha256.c runtime/sha256.h \
 	runtime/tensor.c runtime/tensor.h \
+	runtime/added_tokens.c runtime/added_tokens.h \
+	runtime/bert_normalizer.c runtime/bert_normalizer.h \
+	runtime/json_section.c runtime/json_section.h \
+	runtime/token_ids.h \
+	runtime/tokenizer.c runtime/tokenizer.h \
+	runtime/tokenizer_json.c runtime/tokenizer_json.h \
+	runtime/trie.c runtime/trie.h \
+	runtime/unicode.c runtime/unicode.h \
+	runtime/utf8.h \
+	runtime/wordpiece.c runtime/wordpiece.h \
 	runtime/zipdir.c runtime/zipdir.h \
 	runtime/zipwrite.c runtime/zipwrite.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
@@ -52,6 +62,13 @@ runtime_libtools_la_SOURCES = \
 	runtime/tools/options.c runtime/tools/options.h \
 	runtime/tools/progress.c runtime/tools/progress.h
 runtime_libtools_la_LIBADD = runtime/libcore.la
+
+bin_PROGRAMS += ft-run
+ft_run_SOURCES = \
+	runtime/tools/ft-run.c \
+	runtime/tools/results.c runtime/tools/results.h \
+	runtime/tools/texts.c runtime/tools/texts.h
+ft_run_LDADD = runtime/libtools.la
 
 bin_PROGRAMS += ft-inspect
 ft_inspect_SOURCES = \

@@ -123,7 +123,7 @@ static const struct {
     {GOOD "\t1\tmax\t0\t40\n",               "line 3: \"\" is no name",                  "an empty name"                 },
     {GOOD "b c\t1\tmax\t0\t40\n",            "line 3: \"b c\" is no name",               "a name with a space"           },
     {GOOD "b\t1\t\t0\t40\n",                 "line 3: b: no name of a method",           "an empty method"               },
-    {GOOD "b\t1\tsixteencharacter\t0\t40\n", "too long",                                 "a method of 16 characters"     },
+    {GOOD "b\t1\tamethodoftwentyfourletter\t0\t40\n", "too long",                                 "a method of 25 characters"     },
     {GOOD "b\t1\tmax\t1.5\t40\n",            "clipped fraction 1.5, expected 0 to 1",    "a fraction above 1"            },
     {GOOD "b\t1\tmax\tnan\t40\n",            "clipped fraction nan",                     "a NaN fraction"                },
     {GOOD "b\t1\tmax\t0\tnan\n",             "SQNR is not a number",                     "a NaN SQNR"                    },

@@ -221,12 +221,13 @@ static void test_rules(void)
             unreadable += rule->kind == FT_KEY_MUST_BE && rule->must == NULL;
             outside += rule->field > sizeof(ft_config) - sizeof(int32_t);
             for (size_t j = 0; j < i; j++)
-                twice += strcmp(rule->key, family->dialect[d].rule[j].key) == 0;
+                twice += rule->kind != FT_KEY_MUST_BE &&
+                         strcmp(rule->key, family->dialect[d].rule[j].key) == 0;
             json_decref(json);
         }
     is_int(unreadable, 0, "every default in the rules is JSON");
     is_int(outside, 0, "every field lies in the configuration");
-    is_int(twice, 0, "no key has two rules");
+    is_int(twice, 0, "no key is stored by two rules");
 }
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */
@@ -312,7 +313,7 @@ static void test_bounds(void)
     refused("activation", "\"swish\"", "\"activation\" is absent or unknown");
     refused("activation", NULL, "\"activation\" is absent or unknown");
     refused("head", "\"bald\"", "\"head\" is absent or unknown");
-    refused("head", "\"none\"", "3 labels, but no head");
+    refused("head", "\"none\"", "3 labels, but head none");
     refused("embedding", "3", "\"embedding\" is absent or unknown");
     refused("pooler", "1", "\"pooler\" is absent or unknown");
     refused("pooler", "false", "the head needs a pooler");

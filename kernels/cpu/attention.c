@@ -5,21 +5,51 @@
  */
 #include <config.h>
 
+#include "kernels/cpu/attention_i8.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/quant.h"
 
 size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
     const ft_value *q = &plan->value[op->in[0]];
     size_t dim = (size_t) (q->cols / op->attr.heads);
     if (q->dtype == FT_I8)
-        return ft_cpu_attention_i8_scratch(dim, limits);
+        return ft_attention_i8_scratch(limits->tokens, dim, limits->threads);
     return ft_cpu_attention_f32_scratch(dim, limits);
+}
+
+static void attention_i8(const ft_args *args)
+{
+    const ft_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];
+    bool to_codes = args->codes.data != NULL;
+    ft_attention_i8_run(&(ft_attention_i8){
+        .isa = args->isa,
+        .threads = args->threads,
+        .sequences = args->batch->sequences,
+        .heads = (size_t) args->op->attr.heads,
+        .head_size = q->cols / (size_t) args->op->attr.heads,
+        .starts = args->batch->start,
+        .q = q->data,
+        .k = k->data,
+        .v = v->data,
+        .q_stride = q->cols,
+        .k_stride = k->cols,
+        .v_stride = v->cols,
+        .score_scale = q->scale * k->scale * args->op->attr.softmax_scale,
+        .p_inverse = ft_inverse_scale(args->inner.scale),
+        .context_scale = args->inner.scale * v->scale,
+        .out_inverse = to_codes ? ft_inverse_scale(args->codes.scale) : 0.0f,
+        .y = to_codes ? args->codes.data : args->out.data,
+        .y_stride = q->cols,
+        .scratch = args->scratch,
+        .scratch_bytes = args->scratch_bytes,
+    });
 }
 
 void ft_cpu_attention(const ft_args *args)
 {
     if (args->in[0].dtype == FT_I8)
-        ft_cpu_attention_i8(args);
+        attention_i8(args);
     else
         ft_cpu_attention_f32(args);
 }

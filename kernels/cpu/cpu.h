@@ -43,14 +43,11 @@ size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limi
 size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_norm_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 
-/* The two forms of a linear and of attention; the operations choose by dtype. */
+/* The forms that go through the float library; operations choose by dtype. */
 void ft_cpu_linear_f32(const ft_args *args);
-void ft_cpu_linear_i8(const ft_args *args);
 void ft_cpu_attention_f32(const ft_args *args);
-void ft_cpu_attention_i8(const ft_args *args);
 size_t ft_cpu_linear_f32_scratch(const ft_weight *weight, const ft_limits *limits, size_t rows);
 size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits);
-size_t ft_cpu_attention_i8_scratch(size_t dim, const ft_limits *limits);
 
 /* Scratch of one thread: an equal, 64-byte aligned part. */
 static inline void *ft_thread_scratch(const ft_args *args, int thread)

@@ -23,15 +23,7 @@ size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limi
     return ft_cpu_linear_f32_scratch(weight, limits, rows);
 }
 
-void ft_cpu_linear(const ft_args *args)
-{
-    if (args->weight[0]->dtype == FT_I8)
-        ft_cpu_linear_i8(args);
-    else
-        ft_cpu_linear_f32(args);
-}
-
-void ft_cpu_linear_i8(const ft_args *args)
+static void linear_i8(const ft_args *args)
 {
     const ft_weight *weight = args->weight[0];
     bool to_codes = args->codes.data != NULL;
@@ -54,4 +46,12 @@ void ft_cpu_linear_i8(const ft_args *args)
         .scratch = args->scratch,
         .scratch_bytes = args->scratch_bytes,
     });
+}
+
+void ft_cpu_linear(const ft_args *args)
+{
+    if (args->weight[0]->dtype == FT_I8)
+        linear_i8(args);
+    else
+        ft_cpu_linear_f32(args);
 }

@@ -148,7 +148,7 @@ def main():
         print(name, "histogram", fnv(counts.astype("<u8")), f"{edges[-1]:.9g}", sep="\t")
         for p in (99, 99.9, 99.99, 99.999):
             amax = calibrator.compute_amax("percentile", percentile=p).item()
-            print(name, f"percentile {p}", place(amax, edges), f"{amax:.9g}", sep="\t")
+            print(name, f"percentile-{p}", place(amax, edges), f"{amax:.9g}", sep="\t")
         if "--without-mse" not in sys.argv:
             amax = calibrator.compute_amax("mse").item()
             print(name, "mse", place(amax, centres), f"{amax:.9g}", sep="\t")

@@ -143,30 +143,6 @@ tests_bench_gemm_LDADD += -ldnnl
 endif
 
 # ---- How they run -------------------------------------------------------------------------------
-# A fuzz target per parser.  Without libFuzzer the same file is linked with replay.c, which feeds
-# it the corpus, so that `make check` keeps every old crash fixed.  With it (--enable-fuzz):
-#     make tests/fuzz/safetensors.t
-#     tests/fuzz/safetensors.t -dict=tests/fuzz/safetensors.dict NEW tests/fuzz/corpus/safetensors
-fuzz_targets = \
-	tests/fuzz/safetensors.t
-fuzz_common = tests/fuzz/fuzz.h
-if WITH_FUZZ
-fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
-EXTRA_PROGRAMS += $(fuzz_targets)
-CLEANFILES += $(fuzz_targets)
-else
-fuzz_common += tests/fuzz/replay.c
-fuzz_ldflags = $(AM_LDFLAGS)
-check_PROGRAMS += $(fuzz_targets)
-TESTS += $(fuzz_targets)
-endif
-EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/safetensors.dict
-
-tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
-tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_safetensors_t_LDADD = $(test_libs)
-
-sh_tests =
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)

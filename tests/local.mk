@@ -66,7 +66,8 @@ tests_zip_t_SOURCES = tests/zip-t.c
 tests_zip_t_LDADD = tests/lib/libsample.a $(test_libs)
 
 sh_tests = \
-	tests/artifact.sh
+	tests/artifact.sh \
+	tests/convert.sh
 
 check_PROGRAMS += tests/make-sample
 tests_make_sample_SOURCES = tests/make-sample.c

@@ -1,1 +1,25 @@
+# Calibration: from float artifacts and samples to int8 artifacts.
 # SPDX-License-Identifier: Apache-2.0
+
+# Everything of ft-calibrate but its main(), for the tests too.
+noinst_LTLIBRARIES += calibrate/libcalibrate.la
+calibrate_libcalibrate_la_SOURCES = \
+	calibrate/amax_lists.c calibrate/amax_lists.h \
+	calibrate/calibrate.c calibrate/calibrate.h \
+	calibrate/counters.c calibrate/counters.h \
+	calibrate/counters_file.c calibrate/counters_file.h \
+	calibrate/entropy.c \
+	calibrate/evaluate.c calibrate/evaluate.h \
+	calibrate/histogram.c calibrate/histogram.h \
+	calibrate/method.c calibrate/method.h \
+	calibrate/mse.c \
+	calibrate/observe.c calibrate/observe.h \
+	calibrate/pack.c calibrate/pack.h \
+	calibrate/report.c calibrate/report.h \
+	calibrate/weights.c calibrate/weights.h \
+	calibrate/methods.def
+calibrate_libcalibrate_la_LIBADD = runtime/libcore.la
+
+bin_PROGRAMS += ft-calibrate
+ft_calibrate_SOURCES = calibrate/main.c
+ft_calibrate_LDADD = calibrate/libcalibrate.la runtime/libtools.la

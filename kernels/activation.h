@@ -112,12 +112,18 @@ FT_HOST_DEVICE float ft_silu(float v)
 FT_HOST_DEVICE float ft_activate(ft_activation activation, float v)
 {
     switch (activation) {
-    case FT_ACT_NONE: break;
-    case FT_ACT_GELU: return ft_gelu(v);
-    case FT_ACT_GELU_TANH: return ft_gelu_tanh(v);
-    case FT_ACT_RELU: return ft_relu(v);
-    case FT_ACT_TANH: return ft_tanh(v);
-    case FT_ACT_SILU: return ft_silu(v);
+    case FT_ACT_NONE:
+        break;
+    case FT_ACT_GELU:
+        return ft_gelu(v);
+    case FT_ACT_GELU_TANH:
+        return ft_gelu_tanh(v);
+    case FT_ACT_RELU:
+        return ft_relu(v);
+    case FT_ACT_TANH:
+        return ft_tanh(v);
+    case FT_ACT_SILU:
+        return ft_silu(v);
     }
     return v;
 }

@@ -8,6 +8,10 @@
 
 #include "kernels/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct ft_device ft_device; /* one open device of a backend */
 typedef struct ft_exec ft_exec;     /* one plan made ready to run, with its memory */
 
@@ -43,5 +47,9 @@ typedef struct ft_backend {
 
 extern const ft_backend ft_backend_cpu;
 extern const ft_backend ft_backend_cuda;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -56,7 +56,7 @@ static bool is_codes(const ft_value *value)
 
 static bool is_index(const ft_value *value)
 {
-    return value != NULL && value->dtype == FT_I32 && value->cols == 1;
+    return value != NULL && value->dtype == FT_I32 && value->rows == FT_TOKENS && value->cols == 1;
 }
 
 static bool same_shape(const ft_value *a, const ft_value *b)
@@ -64,10 +64,15 @@ static bool same_shape(const ft_value *a, const ft_value *b)
     return a->rows == b->rows && a->cols == b->cols;
 }
 
-static bool is_vector(const ft_weight *weight, int32_t cols)
+static bool has_shape(const ft_value *value, ft_rows rows, size_t cols)
 {
-    return weight != NULL && weight->rows == 1 && weight->cols == (size_t) cols &&
-           weight->dtype == FT_F32 && weight->layout == FT_ROW;
+    return value->rows == rows && (size_t) value->cols == cols;
+}
+
+static bool is_vector(const ft_weight *weight, size_t cols)
+{
+    return weight != NULL && weight->rows == 1 && weight->cols == cols && weight->dtype == FT_F32 &&
+           weight->layout == FT_ROW;
 }
 
 static bool is_float_matrix(const ft_weight *weight)
@@ -76,15 +81,34 @@ static bool is_float_matrix(const ft_weight *weight)
            (weight->dtype == FT_F32 || weight->dtype == FT_F16 || weight->dtype == FT_BF16);
 }
 
-/* The results: floats, codes or both, of the shape of `like`. */
-static ft_status check_results(const checker *c, ft_rows rows, int32_t cols)
+/* What an operation is able to write. */
+enum { FLOATS = 1, CODES = 2, BOTH_AT_ONCE = 4 };
+
+/* The results: of this shape, and only what the operation can write. */
+static ft_status check_results(const checker *c, ft_rows rows, size_t cols, int writes)
 {
     const ft_value *out = value_at(c, c->op->out), *codes = value_at(c, c->op->codes);
     if (out == NULL && codes == NULL)
         return refuse(c, "has no result");
-    if (out != NULL && (!is_real(out) || out->rows != rows || out->cols != cols))
+    if (out != NULL && !(writes & FLOATS))
+        return refuse(c, "cannot write floats");
+    if (codes != NULL && !(writes & CODES))
+        return refuse(c, "cannot write codes");
+    if (out != NULL && codes != NULL && !(writes & BOTH_AT_ONCE))
+        return refuse(c, "cannot write floats and codes at once");
+    if (out != NULL && (!is_real(out) || !has_shape(out, rows, cols)))
         return refuse(c, "the float result has another shape or dtype");
-    if (codes != NULL && (!is_codes(codes) || codes->rows != rows || codes->cols != cols))
+    if (codes != NULL && (!is_codes(codes) || !has_shape(codes, rows, cols)))
+        return refuse(c, "the codes have another shape or dtype, or no scale");
+    return FT_OK;
+}
+
+/* The results of a product of codes, which are held as its operands are; of floats, floats. */
+static ft_status check_product(const checker *c, const ft_value *x, size_t cols)
+{
+    const ft_value *codes = value_at(c, c->op->codes);
+    FT_TRY(check_results(c, x->rows, cols, is_real(x) ? FLOATS : FLOATS | CODES));
+    if (codes != NULL && codes->dtype != x->dtype)
         return refuse(c, "the codes have another shape or dtype, or no scale");
     return FT_OK;
 }
@@ -92,14 +116,24 @@ static ft_status check_results(const checker *c, ft_rows rows, int32_t cols)
 static ft_status check_embed(const checker *c)
 {
     const ft_weight *word = weight_at(c, 0), *position = weight_at(c, 1), *type = weight_at(c, 2);
-    if (!is_index(value_at(c, c->op->in[0])) || !is_index(value_at(c, c->op->in[1])))
-        return refuse(c, "ids and positions must be int32, one a token");
-    if (!is_float_matrix(word) || !is_float_matrix(position) || word->cols != position->cols)
-        return refuse(c, "the tables differ in width");
-    if (c->op->in[2] >= 0 && (!is_index(value_at(c, c->op->in[2])) || !is_float_matrix(type) ||
-                              type->cols != word->cols))
-        return refuse(c, "the type table differs in width");
-    return check_results(c, FT_TOKENS, (int32_t) word->cols);
+    const ft_value *types = value_at(c, c->op->in[2]);
+    if (!is_index(value_at(c, c->op->in[0])) || !is_index(value_at(c, c->op->in[1])) ||
+        (types != NULL && !is_index(types)))
+        return refuse(c, "ids, positions and types must be int32, one a token");
+    if ((types == NULL) != (type == NULL))
+        return refuse(c, "types and their table must both be there or both be absent");
+    if (!is_float_matrix(word) || !is_float_matrix(position) || word->cols != position->cols ||
+        (type != NULL && (!is_float_matrix(type) || word->cols != type->cols)))
+        return refuse(c, "the tables are not float matrices of one width");
+    return check_results(c, FT_TOKENS, word->cols, FLOATS);
+}
+
+/* The second operand of a sum: of the shape of the first, floats or codes. */
+static ft_status check_residual(const checker *c, const ft_value *x, const ft_value *residual)
+{
+    if (residual == NULL || !same_shape(x, residual) || !(is_real(residual) || is_codes(residual)))
+        return refuse(c, "the residual has another shape or dtype");
+    return FT_OK;
 }
 
 static ft_status check_norm(const checker *c)
@@ -107,12 +141,12 @@ static ft_status check_norm(const checker *c)
     const ft_value *x = value_at(c, c->op->in[0]), *residual = value_at(c, c->op->in[1]);
     if (!is_real(x))
         return refuse(c, "reads something that is not float");
-    if (residual != NULL &&
-        (!same_shape(x, residual) || !(is_real(residual) || is_codes(residual))))
-        return refuse(c, "the residual has another shape");
-    if (!is_vector(weight_at(c, 0), x->cols) || !is_vector(weight_at(c, 1), x->cols))
+    if (residual != NULL)
+        FT_TRY(check_residual(c, x, residual));
+    if (!is_vector(weight_at(c, 0), (size_t) x->cols) ||
+        !is_vector(weight_at(c, 1), (size_t) x->cols))
         return refuse(c, "weight and bias must be float vectors as wide as the input");
-    return check_results(c, x->rows, x->cols);
+    return check_results(c, x->rows, (size_t) x->cols, FLOATS | CODES | BOTH_AT_ONCE);
 }
 
 static ft_status check_linear(const checker *c)
@@ -121,54 +155,52 @@ static ft_status check_linear(const checker *c)
     const ft_weight *w = weight_at(c, 0), *bias = weight_at(c, 1);
     if (w == NULL || x == NULL || w->cols != (size_t) x->cols)
         return refuse(c, "the weight is not as deep as the input is wide");
-    if (bias != NULL && !is_vector(bias, (int32_t) w->rows))
+    if (bias != NULL && !is_vector(bias, w->rows))
         return refuse(c, "the bias must be a float vector, one value an output");
     bool plain = w->scale == NULL && is_float_matrix(w) && is_real(x);
-    bool fake = w->scale != NULL && w->dtype == FT_F32 && is_codes(x) && x->dtype == FT_F32;
+    bool fake = w->scale != NULL && w->dtype == FT_F32 && w->layout == FT_ROW && is_codes(x) &&
+                x->dtype == FT_F32;
     bool int8 = w->scale != NULL && w->dtype == FT_I8 && w->layout == FT_COL4_4R2_8C &&
                 is_codes(x) && x->dtype == FT_I8;
     if (!plain && !fake && !int8)
         return refuse(c, "input and weight are not both float or both codes");
-    if (c->op->out >= 0 && c->op->codes >= 0)
-        return refuse(c, "cannot write floats and codes at once");
-    return check_results(c, x->rows, (int32_t) w->rows);
+    if (!plain && w->cols > 65536)
+        return refuse(c, "the weight is deeper than the 65536 codes that int32 adds safely");
+    return check_product(c, x, w->rows);
 }
 
 static ft_status check_attention(const checker *c)
 {
     const ft_value *q = value_at(c, c->op->in[0]), *probs = value_at(c, c->op->inner);
-    if (q == NULL || probs == NULL || q->rows != FT_TOKENS)
+    if (q == NULL || probs == NULL || !probs->inner || q->rows != FT_TOKENS)
         return refuse(c, "lacks queries or probabilities");
     for (int i = 0; i < 3; i++) {
         const ft_value *x = value_at(c, c->op->in[i]);
         if (x == NULL || !same_shape(x, q) || x->dtype != q->dtype || is_real(x) != is_real(q))
             return refuse(c, "queries, keys and values differ in shape or dtype");
     }
-    if (!is_real(q) && !(is_codes(q) && probs->scale > 0.0f))
-        return refuse(c, "codes need a scale for the probabilities too");
+    if (probs->scale > 0.0f ? !is_codes(q) : !is_real(q))
+        return refuse(c, "queries and probabilities are not both float or both codes");
     if (c->op->attr.heads < 1 || q->cols % c->op->attr.heads != 0)
         return refuse(c, "the heads do not divide the width");
-    if (c->op->out >= 0 && c->op->codes >= 0)
-        return refuse(c, "cannot write floats and codes at once");
-    return check_results(c, FT_TOKENS, q->cols);
+    if (!is_real(q) && q->cols / c->op->attr.heads > 1024)
+        return refuse(c, "the heads are wider than the 1024 codes whose sums are exact in float");
+    return check_product(c, q, (size_t) q->cols);
 }
 
-static ft_status check_float_map(const checker *c)
+/* Operations from floats to something of the same shape. */
+static ft_status check_map(const checker *c, int writes)
 {
     const ft_value *x = value_at(c, c->op->in[0]);
     if (!is_real(x))
         return refuse(c, "reads something that is not float");
-    return check_results(c, x->rows, x->cols);
+    return check_results(c, x->rows, (size_t) x->cols, writes);
 }
 
 static ft_status check_add(const checker *c)
 {
-    const ft_value *residual = value_at(c, c->op->in[1]);
-    FT_TRY(check_float_map(c));
-    if (residual == NULL || !same_shape(value_at(c, c->op->in[0]), residual) ||
-        !(is_real(residual) || is_codes(residual)))
-        return refuse(c, "the residual has another shape");
-    return FT_OK;
+    FT_TRY(check_map(c, FLOATS));
+    return check_residual(c, value_at(c, c->op->in[0]), value_at(c, c->op->in[1]));
 }
 
 static ft_status check_dequantize(const checker *c)
@@ -176,12 +208,16 @@ static ft_status check_dequantize(const checker *c)
     const ft_value *x = value_at(c, c->op->in[0]);
     if (!is_codes(x))
         return refuse(c, "reads something that has no scale");
-    return check_results(c, x->rows, x->cols);
+    return check_results(c, x->rows, (size_t) x->cols, FLOATS);
 }
 
 static ft_status check_observe(const checker *c)
 {
-    return is_real(value_at(c, c->op->in[0])) ? FT_OK : refuse(c, "observes what is not float");
+    if (!is_real(value_at(c, c->op->in[0])))
+        return refuse(c, "observes what is not float");
+    if (c->op->out >= 0 || c->op->codes >= 0)
+        return refuse(c, "cannot write anything");
+    return FT_OK;
 }
 
 static ft_status check_pool(const checker *c)
@@ -189,7 +225,7 @@ static ft_status check_pool(const checker *c)
     const ft_value *x = value_at(c, c->op->in[0]);
     if (!is_real(x) || x->rows != FT_TOKENS)
         return refuse(c, "reads something that is not float or not per token");
-    return check_results(c, FT_SEQUENCES, x->cols);
+    return check_results(c, FT_SEQUENCES, (size_t) x->cols, FLOATS);
 }
 
 ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
@@ -203,9 +239,10 @@ ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft
     case FT_OP_LINEAR:
         return check_linear(&c);
     case FT_OP_ACTIVATE:
-    case FT_OP_QUANTIZE:
     case FT_OP_NORMALIZE:
-        return check_float_map(&c);
+        return check_map(&c, FLOATS);
+    case FT_OP_QUANTIZE:
+        return check_map(&c, CODES);
     case FT_OP_ADD:
         return check_add(&c);
     case FT_OP_ATTENTION:

@@ -10,14 +10,16 @@
  *
  * The reference histogram has 2048 bins on [0, amax], so near amax a bin is about as wide as ten
  * bits of mantissa: a body alone would have to keep every bit to put each value into its bin, and
- * a bin that should be empty but is not changes what the methods choose.  But bins hold few values
- * only in the tail.  With the tail exact, up to 65536 values give exactly the reference's
- * histogram, and so does f16 and bf16 data of any size (their mantissas fit a key).  For more f32
- * values, a key is at most a quarter of a bin: of 2^18 to 2^24 values of five shapes (normal,
- * Laplace, GELU, normal with 0.1 % of outliers 8 or 100 times as large; three seeds), at most 1.2 %
- * moved to the neighbouring bin, all 240 percentile bins (99 to 99.999) were the reference's, and
- * the divergence of the entropy method's choice was within 4e-5 of the reference's minimum.  The
- * architecture's ten-bit keys without a tail moved up to 5 % and missed percentiles by one bin.
+ * a bin that should be empty but is not changes what the methods choose.  But only in the tail do
+ * bins hold few values.  With the tail exact, up to 65536 values give exactly the reference's
+ * histogram, and so does f16 and bf16 data of any size, whose mantissas fit a key (above 2^-40).
+ *
+ * For more f32 values, a key is at most half a bin.  tests/bench/counters measured, on 75 sets of
+ * 2^16 to 2^24 values of five shapes: at most 1.2 % of the values move to the neighbouring bin; all
+ * percentiles from 99 to 99.999 are the reference's; mse's amax differs by at most 1.3 %, its SQNR
+ * by 0.01 dB; entropy, which has many minima of almost the same depth, takes another one in 20
+ * sets.  Fourteen bits would halve these figures and quadruple the memory.  Ten bits and no tail
+ * moved up to 5 % and missed percentiles.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -54,7 +56,7 @@ FT_HOST_DEVICE uint32_t ft_count_magnitude(uint32_t key)
     return key == 0 ? 0 : (key + FT_COUNT_BASE) << (23 - FT_COUNT_MANTISSA);
 }
 
-/* The counters of one calibration point: 2 MB (of which the system provides what is touched). */
+/* The counters of one calibration point: 2.5 MB, of which the system provides what is touched. */
 typedef struct ft_counts {
     uint64_t *key;  /* [FT_COUNT_KEYS] the body; zeros are part of key 0 */
     uint32_t *tail; /* [FT_COUNT_ROOM] at least the FT_COUNT_TAIL largest magnitudes, any order */

@@ -7,21 +7,87 @@ kernels_libcpu_la_SOURCES = \
 	kernels/backend.h \
 	kernels/check.c \
 	kernels/count.c kernels/count.h \
+	kernels/cpu/attention.c \
 	kernels/cpu/attention_f32.c \
+	kernels/cpu/attention_i8.c kernels/cpu/attention_i8.h \
+	kernels/cpu/backend.c \
 	kernels/cpu/count.c kernels/cpu/count.h \
 	kernels/cpu/cpu.h \
 	kernels/cpu/embed.c \
+	kernels/cpu/gemm_i8.c kernels/cpu/gemm_i8.h \
+	kernels/cpu/i8.h \
+	kernels/cpu/i8_finish.h \
+	kernels/cpu/i8_generic.c \
+	kernels/cpu/i8_softmax.h \
+	kernels/cpu/isa.c kernels/cpu/isa.h \
+	kernels/cpu/linear.c \
 	kernels/cpu/linear_f32.c \
 	kernels/cpu/maps.c \
 	kernels/cpu/norm.c \
 	kernels/cpu/observe.c \
 	kernels/cpu/pool.c \
-	kernels/cpu/rows.h \
-	kernels/cpu/rows_generic.c kernels/cpu/rows_impl.h \
+	kernels/cpu/rows.c kernels/cpu/rows.h \
+	kernels/cpu/rows_generic.c \
+	kernels/cpu/rows_impl.h \
+	kernels/cpu/simd.h \
+	kernels/cpu/simd_math.h \
 	kernels/half.h \
 	kernels/layout.h \
-	kernels/op.c kernels/op.h kernels/ops.def \
-	kernels/quant.h
+	kernels/op.c kernels/op.h \
+	kernels/quant.h \
+	kernels/ops.def
 kernels_libcpu_la_LIBADD =
 
+# One library for each instruction set, compiled with its flags and chosen at run time.
+if WITH_AVX2
+noinst_LTLIBRARIES += kernels/libavx2.la
+kernels_libavx2_la_SOURCES = kernels/cpu/i8_avx2.c kernels/cpu/i8_ymm.h kernels/cpu/rows_avx2.c
+kernels_libavx2_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX2_FLAGS)
+kernels_libcpu_la_LIBADD += kernels/libavx2.la
+endif
+if WITH_AVXVNNI
+noinst_LTLIBRARIES += kernels/libavxvnni.la
+kernels_libavxvnni_la_SOURCES = kernels/cpu/i8_avxvnni.c kernels/cpu/i8_ymm.h
+kernels_libavxvnni_la_CFLAGS = $(AM_CFLAGS) $(FT_AVXVNNI_FLAGS)
+kernels_libcpu_la_LIBADD += kernels/libavxvnni.la
+endif
+if WITH_AVX512
+noinst_LTLIBRARIES += kernels/libavx512.la
+kernels_libavx512_la_SOURCES = kernels/cpu/i8_avx512.c kernels/cpu/rows_avx512.c
+kernels_libavx512_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX512_FLAGS)
+kernels_libcpu_la_LIBADD += kernels/libavx512.la
+endif
+
 kernels_libs = kernels/libcpu.la
+
+if WITH_CUDA
+noinst_LTLIBRARIES += kernels/libcuda.la
+kernels_libcuda_la_SOURCES = $(cuda_sources)
+kernels_libcuda_la_LIBADD = $(CUDA_LIBS) -lstdc++
+kernels_libs += kernels/libcuda.la
+else
+EXTRA_DIST += $(cuda_sources)
+endif
+cuda_sources = \
+	kernels/cuda/backend.cu \
+	kernels/cuda/common.cuh \
+	kernels/cuda/cuda.h \
+	kernels/cuda/quantize.cu \
+	kernels/cuda/relayout.cu
+
+# libtool drives nvcc through a wrapper that hands host flags to the host compiler.
+SUFFIXES += .cu
+EXTRA_DIST += build-aux/nvcc-cc
+AM_V_NVCC = $(am__v_NVCC_@AM_V@)
+am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
+am__v_NVCC_0 = @echo "  NVCC    " $@;
+am__v_NVCC_1 =
+.cu.lo:
+	$(AM_V_NVCC)$(MKDIR_P) $(@D)/$(DEPDIR) && \
+	$(LIBTOOL) $(AM_V_lt) --tag=CC --mode=compile \
+	  $(SHELL) $(top_srcdir)/build-aux/nvcc-cc $(NVCC) $(DEFS) $(DEFAULT_INCLUDES) \
+	  -I$(top_srcdir) $(CPPFLAGS) $(FT_NVCCFLAGS) $(NVCCFLAGS) \
+	  -MT $@ -MMD -MF $(@D)/$(DEPDIR)/$(*F).cu.d -c -o $@ $<
+-include kernels/cuda/$(DEPDIR)/*.cu.d
+mostlyclean-local:
+	-rm -rf kernels/cuda/$(DEPDIR)

@@ -98,26 +98,6 @@ typedef struct ft_batch {
     const int32_t *start; /* [sequences + 1] */
 } ft_batch;
 
-/* A value while an operation runs; rows lie one after the other, cols elements apart. */
-typedef struct ft_view {
-    void *data; /* NULL: not there */
-    size_t rows, cols;
-    ft_dtype dtype;
-    float scale;
-} ft_view;
-
-/* What a kernel gets.  Shapes and dtypes have passed ft_op_check(): kernels do not check again. */
-typedef struct ft_args {
-    const ft_op *op;
-    ft_view in[FT_MAX_IN], out, codes, inner;
-    const ft_weight *weight[FT_MAX_WEIGHTS]; /* NULL: not there */
-    const ft_batch *batch;
-    ft_counts *counts; /* of the observed point (OBSERVE, or inner); NULL: not observing */
-    void *scratch;
-    size_t scratch_bytes;
-    int threads;
-} ft_args;
-
 /*
  * Check shapes, dtypes and scales of one operation against its rule, before any backend sees it.
  * `what` (a file name) opens the error text, which names the operation and its values.

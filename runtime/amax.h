@@ -9,7 +9,7 @@
 #include "runtime/ft.h"
 
 enum {
-    FT_AMAX_METHOD_MAX = 16,  /* bytes of a method's name, with its end */
+    FT_AMAX_METHOD_MAX = 24,  /* bytes of a method's name, with its end */
     FT_AMAX_MAX_COUNT = 65536 /* points of one model */
 };
 

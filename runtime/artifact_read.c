@@ -182,8 +182,19 @@ static ft_status read_contents(ft_artifact *a, zip_t *zip, ft_error *err)
     return read_amax(a, zip, err);
 }
 
+/*
+ * Headers lie scattered between weights.  Read around as usual, each would bring in its neighbours:
+ * most of a small model, from a disk, before it is asked for.
+ */
+static void expect(const ft_artifact *a, int access)
+{
+    if (a->mapped)
+        posix_madvise((void *) (uintptr_t) a->map, a->bytes, access);
+}
+
 static ft_status read_artifact(ft_artifact *a, ft_verify verify, ft_error *err)
 {
+    expect(a, POSIX_MADV_RANDOM);
     FT_TRY(ft_zipdir_read(&a->dir, a->label, a->map, a->bytes, err));
     a->digest = ft_array(a->dir.count, sizeof *a->digest);
     if (a->digest == NULL)
@@ -192,6 +203,7 @@ static ft_status read_artifact(ft_artifact *a, ft_verify verify, ft_error *err)
     FT_TRY(ft_artifact_zip(a, &zip, err));
     ft_status rc = read_contents(a, zip, err);
     zip_discard(zip);
+    expect(a, POSIX_MADV_NORMAL);
     if (rc == FT_OK && verify != FT_VERIFY_STRUCTURE)
         rc = ft_artifact_verify(a, verify, NULL, NULL, err);
     return rc;

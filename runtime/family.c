@@ -268,28 +268,32 @@ static int read_word(const json_t *json, const char *key, const char *const *wor
     return -1;
 }
 
+/* A row of equal values has no variance: what is added to it must be more than 0, in float too. */
+static bool is_eps(double value)
+{
+    return value > 0.0 && value < 1.0 && (float) value > 0.0f;
+}
+
 static ft_status read_words(ft_config *out, const json_t *json, const char *what, ft_error *err)
 {
     const char *activation = json_string_value(json_object_get(json, "activation"));
     int head = read_word(json, "head", heads, FT_COUNT(heads));
     int embedding = read_word(json, "embedding", embeddings, FT_COUNT(embeddings));
-    const json_t *eps = json_object_get(json, "eps");
     const json_t *pooler = json_object_get(json, "pooler");
     const json_t *normalize = json_object_get(json, "normalize");
-    const char *bad =
-        activation == NULL || !ft_activation_parse(activation, &out->activation) ? "activation"
-        : head < 0                                                               ? "head"
-        : embedding < 0                                                          ? "embedding"
-        : !json_is_number(eps) || !(json_number_value(eps) >= 0.0 && json_number_value(eps) < 1.0)
-            ? "eps"
-        : !json_is_boolean(pooler)    ? "pooler"
-        : !json_is_boolean(normalize) ? "normalize"
-                                      : NULL;
+    const char *bad = activation == NULL || !ft_activation_parse(activation, &out->activation)
+                          ? "activation"
+                      : head < 0                                                 ? "head"
+                      : embedding < 0                                            ? "embedding"
+                      : !is_eps(json_number_value(json_object_get(json, "eps"))) ? "eps"
+                      : !json_is_boolean(pooler)                                 ? "pooler"
+                      : !json_is_boolean(normalize)                              ? "normalize"
+                                                                                 : NULL;
     if (bad != NULL)
         return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is absent or unknown", what, bad);
     out->head = (ft_head) head;
     out->embedding = (ft_embedding) embedding;
-    out->eps = (float) json_number_value(eps);
+    out->eps = (float) json_number_value(json_object_get(json, "eps"));
     out->pooler = json_is_true(pooler);
     out->normalize = json_is_true(normalize);
     return FT_OK;
@@ -303,6 +307,10 @@ ft_status ft_config_check(const ft_config *config, const char *what, ft_error *e
     if (config->position_offset >= config->positions)
         return ft_fail(err, FT_EFORMAT, "%s: config: position offset %d, but only %d positions",
                        what, config->position_offset, config->positions);
+    /* Where positions have an offset, padding tokens have the position of their id. */
+    if (config->position_offset > 0 && config->padding_id >= config->positions)
+        return ft_fail(err, FT_EFORMAT, "%s: config: padding id %d has no position, there are %d",
+                       what, config->padding_id, config->positions);
     if ((config->labels > 0) != (config->head != FT_HEAD_NONE))
         return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but head %s", what, config->labels,
                        heads[config->head]);

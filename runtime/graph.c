@@ -49,6 +49,8 @@ void ft_scope(ft_graph *graph, const char *format, ...)
     va_end(args);
     if (used > 0 && (size_t) used < sizeof graph->scope - 1)
         strcat(graph->scope, ".");
+    else if (used != 0)
+        refuse(graph, FT_ELIMIT, "", "the scope is too long");
 }
 
 static bool scoped(const ft_graph *graph, const char *name, const char *suffix, char out[FT_NAME])
@@ -61,7 +63,8 @@ static bool scoped(const ft_graph *graph, const char *name, const char *suffix, 
 static int result(ft_graph *graph, const char *name, const char *suffix, ft_rows rows, int32_t cols)
 {
     ft_value value = { .rows = rows, .cols = cols, .dtype = FT_F32 };
-    if (!scoped(graph, name, suffix, value.name))
+    if (!scoped(graph, name, suffix, value.name) ||
+        strlen(value.name) + sizeof ".float" > sizeof value.name) /* lowering may add to it */
         return refuse(graph, FT_ELIMIT, name, "the name is too long");
     int index = ft_plan_add_value(&graph->plan, &value);
     return index >= 0 ? index : refuse(graph, FT_ENOMEM, name, "no memory for another value");

@@ -6,24 +6,31 @@ noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
 	runtime/amax.c runtime/amax.h \
 	runtime/amax_list.c \
-	runtime/artifact.h runtime/artifact_private.h \
+	runtime/artifact.h \
+	runtime/artifact_private.h \
 	runtime/artifact_read.c \
 	runtime/artifact_verify.c \
 	runtime/artifact_write.c \
+	runtime/dataset.c runtime/dataset.h \
+	runtime/devices.c runtime/devices.h \
 	runtime/error.c runtime/error.h \
-	runtime/families/bert.c runtime/families/families.h \
+	runtime/fake.c runtime/fake.h \
+	runtime/families/bert.c \
+	runtime/families/families.h \
 	runtime/family.c runtime/family.h \
 	runtime/ft.h \
 	runtime/graph.c runtime/graph.h \
 	runtime/lower.c runtime/lower.h \
 	runtime/manifest.c runtime/manifest.h \
 	runtime/mem.c runtime/mem.h \
+	runtime/model.c runtime/model.h \
 	runtime/output.c runtime/output.h \
 	runtime/plan.c runtime/plan.h \
 	runtime/safetensors.c runtime/safetensors.h \
 	runtime/safetensors_header.c runtime/safetensors_header.h \
 	runtime/safetensors_scan.c runtime/safetensors_scan.h \
 	runtime/safetensors_write.c \
+	runtime/session.c runtime/session.h \
 	runtime/sha256.c runtime/sha256.h \
 	runtime/tensor.c runtime/tensor.h \
 	runtime/zipdir.c runtime/zipdir.h \
@@ -41,7 +48,9 @@ pkgconfig_DATA = runtime/ft-runtime.pc
 
 # Tools: each links the common command line, ft-convert and ft-calibrate too.
 noinst_LTLIBRARIES += runtime/libtools.la
-runtime_libtools_la_SOURCES = runtime/tools/options.c runtime/tools/options.h
+runtime_libtools_la_SOURCES = \
+	runtime/tools/options.c runtime/tools/options.h \
+	runtime/tools/progress.c runtime/tools/progress.h
 runtime_libtools_la_LIBADD = runtime/libcore.la
 
 bin_PROGRAMS += ft-inspect

@@ -9,7 +9,7 @@
  *   observe   (instead of the last two) after each point an operation that counts it.
  *
  * A point keeps its name on the codes: calibration observed exactly what int8 stores.  The float
- * twin that a residual stream may still need is called NAME.float.
+ * that they were made of is called NAME.float, the float made of them NAME.back.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -62,6 +62,14 @@ static bool insert_op(ft_plan *plan, int index, const ft_op *op)
             (size_t) (plan->nop - 1 - index) * sizeof plan->op[0]);
     plan->op[index] = *op;
     return true;
+}
+
+/* "NAME.float" from "NAME"; graphs leave room for it. */
+static void append_suffix(ft_value *value, const char *suffix)
+{
+    size_t length = strlen(value->name);
+    assert(length + strlen(suffix) < sizeof value->name);
+    strcpy(value->name + length, suffix);
 }
 
 /* ---- Fuse --------------------------------------------------------------------------------- */
@@ -157,10 +165,7 @@ static int split_point(ft_plan *plan, int value, float scale, ft_dtype dtype)
     ft_value codes = plan->value[value];
     codes.dtype = dtype;
     codes.scale = scale;
-    size_t length = strlen(codes.name);
-    if (length + sizeof ".float" > FT_NAME)
-        return -1;
-    memcpy(plan->value[value].name + length, ".float", sizeof ".float");
+    append_suffix(&plan->value[value], ".float");
     plan->value[value].point = false;
     return ft_plan_add_value(plan, &codes);
 }
@@ -171,10 +176,8 @@ static bool dequantize_for_the_rest(ft_plan *plan, int value, int codes, int qua
     if (ft_plan_uses(plan, value) == 1)
         return true;
     ft_value real = plan->value[value];
-    size_t length = strlen(real.name);
-    if (length + sizeof ".back" > FT_NAME)
-        return false;
-    memcpy(real.name + length, ".back", sizeof ".back");
+    memcpy(real.name, plan->value[codes].name, sizeof real.name);
+    append_suffix(&real, ".back");
     int back = ft_plan_add_value(plan, &real);
     if (back < 0)
         return false;
@@ -217,21 +220,25 @@ static bool quantize(ft_plan *plan, const ft_lowering *how)
 
 /* ---- Fold --------------------------------------------------------------------------------- */
 
-/* The producer of a float can write its codes; a norm writes both when the float is needed. */
+/* Whether an operation that makes floats can make codes instead, or floats and codes at once. */
+static bool writes_codes(const ft_plan *plan, const ft_op *op, bool at_once)
+{
+    if (op->kind == FT_OP_LINEAR || op->kind == FT_OP_ATTENTION)
+        return !at_once && plan->value[op->in[0]].scale > 0.0f;
+    return op->kind == FT_OP_NORM;
+}
+
+/* The producer of a float writes its codes. */
 static bool fold_quantize(ft_plan *plan, int index)
 {
     const ft_op *quantize_op = &plan->op[index];
     if (quantize_op->kind != FT_OP_QUANTIZE)
         return false;
-    int value = quantize_op->in[0];
-    bool only_reader = ft_plan_uses(plan, value) == 1;
-    ft_op *producer = producer_of_kind(plan, value, FT_OP_NORM);
-    if (producer == NULL && only_reader)
-        producer = producer_of_kind(plan, value, FT_OP_LINEAR);
-    if (producer == NULL && only_reader)
-        producer = producer_of_kind(plan, value, FT_OP_ATTENTION);
-    if (producer == NULL || producer->codes >= 0)
+    int maker = ft_plan_producer(plan, quantize_op->in[0]);
+    bool only_reader = ft_plan_uses(plan, quantize_op->in[0]) == 1;
+    if (maker < 0 || !writes_codes(plan, &plan->op[maker], !only_reader))
         return false;
+    ft_op *producer = &plan->op[maker];
     producer->codes = quantize_op->codes;
     if (only_reader)
         producer->out = -1;

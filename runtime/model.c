@@ -13,6 +13,7 @@
 #include "runtime/mem.h"
 #include "runtime/plan.h"
 #include "runtime/tensor.h"
+#include "runtime/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -202,7 +203,7 @@ static ft_status read_head(ft_model *model, ft_error *err)
 /* id2label of the checkpoint, for people; a model without it has numbers. */
 static void read_labels(ft_model *model)
 {
-    const ft_artifact_file *file = ft_artifact_find_file(model->artifact, "config.json");
+    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, "config.json");
     if (file == NULL)
         return;
     json_t *json = json_loadb(file->data, file->bytes, JSON_REJECT_DUPLICATES, NULL);
@@ -309,4 +310,14 @@ const char *ft_model_label(const ft_model *model, int32_t index)
 ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err)
 {
     return ft_plan_write(&model->plan, file, err);
+}
+
+ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model, ft_error *err)
+{
+    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, "tokenizer.json");
+    *out = NULL;
+    if (file == NULL)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: has no tokenizer.json: give token ids",
+                       model->path);
+    return ft_tokenizer_parse(out, "tokenizer.json", file->data, file->bytes, err);
 }

@@ -11,6 +11,7 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/tensor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,21 +133,24 @@ static ft_lifetime lifetime(const ft_plan *plan, int value)
         if (touched && i > life.last)
             life.last = i;
     }
-    if (ft_plan_producer(plan, value) < 0 && life.last >= 0)
-        life.first = 0;
     bool kept = plan->value[value].keep;
     for (int i = 0; i < plan->noutput; i++)
         kept = kept || plan->output[i].value == value;
     if (kept)
         life.last = plan->nop;
+    if (ft_plan_producer(plan, value) < 0 && life.last >= 0)
+        life.first = 0;
     return life;
 }
+
+/* More than any machine has, and so little that the sizes of all values of a plan add up. */
+#define MOST_BYTES ((SIZE_MAX >> 16) - 63)
 
 static bool value_bytes(const ft_value *value, size_t tokens, size_t sequences, size_t *bytes)
 {
     size_t rows = value->rows == FT_TOKENS ? tokens : sequences;
     if (!ft_mul(rows, (size_t) value->cols, bytes) ||
-        !ft_mul(*bytes, ft_dtype_size(value->dtype), bytes) || *bytes > SIZE_MAX / 4)
+        !ft_mul(*bytes, ft_dtype_size(value->dtype), bytes) || *bytes > MOST_BYTES)
         return false;
     *bytes = ft_round_up(*bytes, 64);
     return true;
@@ -230,7 +234,7 @@ static void write_operands(const ft_plan *plan, const ft_op *op, FILE *file)
             const ft_weight *weight = &plan->weight[op->weight[i]];
             fprintf(file, "%s%s [%s%s%s]", between, weight->name, ft_dtype_name(weight->dtype),
                     weight->layout == FT_ROW ? "" : " ",
-                    weight->layout == FT_ROW ? "" : "col4_4r2_8c");
+                    weight->layout == FT_ROW ? "" : ft_layout_name(weight->layout));
             between = ", ";
         }
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,6 +112,51 @@ static void test_alignment(void)
     is_int(in_map, 0, "and scales to 64");
     is_int((long long) ft_artifact_find(a, "large.weight")->bytes, 130 * 512,
            "(one is that large)");
+    ft_artifact_close(a);
+}
+
+/* Pages of the file that are in memory, of those that hold nothing but the tensor's bytes. */
+static size_t resident(const char *file, size_t offset, size_t bytes)
+{
+    unsigned char pages[1024];
+    int fd = open(file, O_RDONLY);
+    void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, (off_t) offset);
+    if (map == MAP_FAILED || mincore(map, bytes, pages) != 0)
+        bail_out("cannot map");
+    size_t count = 0;
+    for (size_t i = 0; i < bytes / 4096; i++)
+        count += pages[i] & 1;
+    munmap(map, bytes);
+    close(fd);
+    return count;
+}
+
+/* Drop what the system keeps of a file in memory. */
+static void forget(const char *file)
+{
+    int fd = open(file, O_RDONLY);
+    if (fsync(fd) != 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
+        bail_out("cannot drop");
+    close(fd);
+}
+
+static void test_untouched(void)
+{
+    sample large = int8_sample;
+    large.large = 1 << 14; /* columns: 2 MiB */
+    write_sample(again, &large);
+    ft_artifact *a = open_sample(again, FT_VERIFY_STRUCTURE);
+    size_t offset = ft_artifact_find(a, "large.weight")->offset;
+    size_t bytes = ft_artifact_find(a, "large.weight")->bytes;
+    bytes -= 1 << 17; /* libzip looks for the end of an archive in its last 64 KiB */
+    ft_artifact_close(a);
+    forget(again);
+    if (sysconf(_SC_PAGESIZE) != 4096 || resident(again, offset, bytes) > 0) {
+        skip(1, "this file system keeps its files in memory");
+        return;
+    }
+    a = open_sample(again, FT_VERIFY_STRUCTURE);
+    is_int((long long) resident(again, offset, bytes), 0, "opening reads no page of the weights");
     ft_artifact_close(a);
 }
 
@@ -322,6 +368,7 @@ int main(void)
     test_float();
     test_int8();
     test_alignment();
+    test_untouched();
     test_same_bytes();
     test_producers();
     test_progress();

@@ -39,6 +39,9 @@ cd "$dir" || exit 99
 for sample in 'a.ft int8 1' 'same.ft int8 1' 'b.ft int8 2' 'float.ft float 1'; do
     "$FT_BUILDDIR/tests/make-sample" $sample || exit 99
 done
+(umask 077; TZ=Asia/Tokyo LC_ALL=C.UTF-8 "$FT_BUILDDIR/tests/make-sample" elsewhere.ft int8 1)
+cmp -s a.ft same.ft && cmp -s a.ft elsewhere.ft
+check $? 'time zone, locale, umask and file name leave the bytes alone'
 
 # ---- Other programs -----------------------------------------------------------------------------
 

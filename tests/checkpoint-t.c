@@ -176,7 +176,7 @@ static const struct {
     {"index-path-backslash",                 FT_EFORMAT,      "\"..\\model-1.safetensors\" is not the name"              },
     {"index-path-dots",                      FT_EFORMAT,      "w: \"..\" is not the name of a file in the same folder"   },
     {"index-path-empty",                     FT_EFORMAT,      "w: \"\" is not the name of a file in the same folder"     },
-    {"index-path-nul",                       FT_EFORMAT,      "line 6: "                           },
+    {"index-path-nul",                       FT_EFORMAT,      "line 6: "                                                 },
     {"index-path-not-text",                  FT_EFORMAT,      "w: expected the name of a file"                           },
     {"index-duplicate-key",                  FT_EFORMAT,      "line 1: duplicate object key"                             },
     {"index-not-json",                       FT_EFORMAT,      "line 1: "                                                 },

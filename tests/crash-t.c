@@ -131,7 +131,8 @@ static void test_limit(void)
 typedef struct {
     bool mounted;
     ft_error full;
-    int old, names, next;
+    int old, names;
+    ft_status next;
 } findings;
 
 /* A 1 MiB disk over the folder, seen by this process alone. */

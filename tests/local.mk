@@ -1,41 +1,74 @@
 # Tests: `make check` runs all of them through the TAP driver.
 # SPDX-License-Identifier: Apache-2.0
 
+# ---- What the tests share -----------------------------------------------------------------------
+
 check_LIBRARIES += tests/tap/libtap.a
 tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
+test_libs = tests/tap/libtap.a runtime/libcore.la
+calibrate_test_libs = tests/tap/libtap.a calibrate/libcalibrate.la
+
 check_LIBRARIES += tests/lib/libsample.a
 tests_lib_libsample_a_SOURCES = \
 	tests/lib/folder.c tests/lib/folder.h \
 	tests/lib/sample.c tests/lib/sample.h
+sample_test_libs = tests/lib/libsample.a $(test_libs)
+
 check_LIBRARIES += tests/lib/libtiny.a
 tests_lib_libtiny_a_SOURCES = \
 	tests/lib/converted.c tests/lib/converted.h \
 	tests/lib/tiny.c tests/lib/tiny.h
-test_libs = tests/tap/libtap.a runtime/libcore.la
 convert_test_libs = tests/lib/libtiny.a tests/lib/libsample.a convert/libconvert.la $(test_libs)
+
+check_LIBRARIES += tests/lib/liblib.a
+tests_lib_liblib_a_SOURCES = \
+	tests/lib/bert.c tests/lib/bert.h \
+	tests/lib/oneop.c tests/lib/oneop.h \
+	tests/lib/oracle.c tests/lib/oracle.h \
+	tests/lib/random.c tests/lib/random.h \
+	tests/lib/text.c tests/lib/text.h
+lib_libs = tests/lib/liblib.a $(test_libs)
+
+# ---- Programs -----------------------------------------------------------------------------------
 
 c_tests = \
 	tests/amax.t \
 	tests/artifact.t \
+	tests/attention_i8.t \
+	tests/check.t \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/convert.t \
 	tests/count.t \
+	tests/counters.t \
 	tests/crash.t \
+	tests/cuda.t \
 	tests/damage.t \
+	tests/family.t \
 	tests/feed.t \
+	tests/gemm.t \
+	tests/graph.t \
+	tests/lower.t \
 	tests/manifest.t \
+	tests/method.t \
+	tests/ops.t \
 	tests/output.t \
+	tests/plan.t \
 	tests/refuse.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/vocabulary.t \
+	tests/weights.t \
 	tests/zip.t
 
 tests_amax_t_SOURCES = tests/amax-t.c
 tests_amax_t_LDADD = $(test_libs)
 tests_artifact_t_SOURCES = tests/artifact-t.c
-tests_artifact_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_artifact_t_LDADD = $(sample_test_libs)
+tests_attention_i8_t_SOURCES = tests/attention_i8-t.c
+tests_attention_i8_t_LDADD = $(test_libs)
+tests_check_t_SOURCES = tests/check-t.c
+tests_check_t_LDADD = $(test_libs)
 tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
 tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
 tests_config_t_SOURCES = tests/config-t.c
@@ -44,16 +77,34 @@ tests_convert_t_SOURCES = tests/convert-t.c
 tests_convert_t_LDADD = $(convert_test_libs)
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
+tests_counters_t_SOURCES = tests/counters-t.c
+tests_counters_t_LDADD = $(calibrate_test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
-tests_crash_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_crash_t_LDADD = $(sample_test_libs)
+tests_cuda_t_SOURCES = tests/cuda-t.c
+tests_cuda_t_LDADD = $(test_libs)
 tests_damage_t_SOURCES = tests/damage-t.c
-tests_damage_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_damage_t_LDADD = $(sample_test_libs)
+tests_family_t_SOURCES = tests/family-t.c
+tests_family_t_LDADD = $(lib_libs)
 tests_feed_t_SOURCES = tests/feed-t.c
 tests_feed_t_LDADD = $(convert_test_libs)
+tests_gemm_t_SOURCES = tests/gemm-t.c
+tests_gemm_t_LDADD = $(test_libs)
+tests_graph_t_SOURCES = tests/graph-t.c
+tests_graph_t_LDADD = $(test_libs)
+tests_lower_t_SOURCES = tests/lower-t.c
+tests_lower_t_LDADD = $(lib_libs)
 tests_manifest_t_SOURCES = tests/manifest-t.c
-tests_manifest_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_manifest_t_LDADD = $(sample_test_libs)
+tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golden/amax-inputs.h
+tests_method_t_LDADD = $(calibrate_test_libs)
+tests_ops_t_SOURCES = tests/ops-t.c tests/ops-attention.c tests/ops-linear.c tests/ops-maps.c tests/ops-sums.c tests/ops.h
+tests_ops_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c
-tests_output_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_output_t_LDADD = $(sample_test_libs)
+tests_plan_t_SOURCES = tests/plan-t.c
+tests_plan_t_LDADD = $(lib_libs)
 tests_refuse_t_SOURCES = tests/refuse-t.c
 tests_refuse_t_LDADD = $(convert_test_libs)
 tests_safetensors_t_SOURCES = tests/safetensors-t.c
@@ -62,8 +113,10 @@ tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
+tests_weights_t_SOURCES = tests/weights-t.c
+tests_weights_t_LDADD = $(calibrate_test_libs)
 tests_zip_t_SOURCES = tests/zip-t.c
-tests_zip_t_LDADD = tests/lib/libsample.a $(test_libs)
+tests_zip_t_LDADD = $(sample_test_libs)
 
 sh_tests = \
 	tests/artifact.sh \
@@ -71,11 +124,30 @@ sh_tests = \
 
 check_PROGRAMS += tests/make-sample
 tests_make_sample_SOURCES = tests/make-sample.c
-tests_make_sample_LDADD = tests/lib/libsample.a $(test_libs)
+tests_make_sample_LDADD = $(sample_test_libs)
+
+# ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
+
+benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm
+EXTRA_PROGRAMS += $(benchmarks)
+CLEANFILES += $(benchmarks)
+tests_bench_counters_SOURCES = tests/bench/counters.c
+tests_bench_counters_LDADD = calibrate/libcalibrate.la
+tests_bench_encoder_SOURCES = tests/bench/encoder.c
+tests_bench_encoder_LDADD = runtime/libcore.la
+tests_bench_gemm_SOURCES = tests/bench/gemm.c
+tests_bench_gemm_LDADD = runtime/libcore.la
+if WITH_DNNL
+tests_bench_gemm_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
+tests_bench_gemm_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL
+tests_bench_gemm_LDADD += -ldnnl
+endif
+
+# ---- How they run -------------------------------------------------------------------------------
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/data
+EXTRA_DIST += $(sh_tests) tests/run.sh tests/data tests/golden
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

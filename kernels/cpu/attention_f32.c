@@ -5,9 +5,9 @@
  * For each sequence, head and block of queries: scores = q . k^T, softmax by rows, context =
  * p . v.  Rows are packed, so there is no mask: keys of other sequences are never read.
  *
- * Faked int8 runs the same products on codes held in float and quantizes what int8 quantizes.
- * sgemm adds them exactly: a head is at most 1024 wide, and longer rows of probabilities are
- * multiplied 1024 keys at a time and added as whole numbers below 2^24.
+ * Faked int8 runs the same products on codes held in float and quantizes what int8 quantizes.  A
+ * sum of 1024 products of codes is below 2^24, so sgemm is exact on heads of up to 1024 columns and
+ * on 1024 keys at a time; longer sums of a context are added as integers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,14 +15,14 @@
 
 #include "kernels/cpu/count.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/rows.h"
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
 #include <cblas.h>
 #include <omp.h>
+#include <string.h>
 
-enum { QUERIES = 64 };
+enum { QUERIES = 64, EXACT_DEPTH = 1024 };
 
 /* The work of one thread at a time. */
 typedef struct task {
@@ -31,10 +31,27 @@ typedef struct task {
     size_t col, dim;      /* columns of the head */
 } task;
 
-size_t ft_cpu_attention_f32_scratch(const ft_limits *limits)
+/* Scratch of one thread; the last two only for codes. */
+typedef struct block_scratch {
+    float *scores; /* [QUERIES, tokens], then the probabilities */
+    float *part;   /* [QUERIES, dim] */
+    int32_t *sums; /* [QUERIES, dim] */
+} block_scratch;
+
+size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits)
 {
-    return (size_t) limits->threads *
-           (QUERIES * ft_round_up(limits->tokens, 16) * sizeof(float) + 64);
+    size_t row = ft_round_up(limits->tokens, 16) + 2 * ft_round_up(dim, 16);
+    return (size_t) limits->threads * (QUERIES * row * sizeof(float) + 64);
+}
+
+/* Sequences of a run are shorter than the limit that the scratch was made for. */
+static block_scratch scratch_of(const ft_args *args, size_t dim)
+{
+    float *memory = ft_thread_scratch(args, omp_get_thread_num());
+    size_t sums = QUERIES * ft_round_up(dim, 16);
+    return (block_scratch){ .part = memory,
+                            .sums = (int32_t *) (void *) (memory + sums),
+                            .scores = memory + 2 * sums };
 }
 
 static const float *operand(const ft_args *args, int i, size_t row, const task *t)
@@ -45,7 +62,7 @@ static const float *operand(const ft_args *args, int i, size_t row, const task *
 /* Multiply whole rows of scores by the scale of queries and keys, then softmax them. */
 static void probabilities(const ft_args *args, const task *t, float *scores)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
     float scale = args->op->attr.softmax_scale;
     if (args->in[0].scale > 0.0f)
         scale = args->in[0].scale * args->in[1].scale * scale;
@@ -58,33 +75,51 @@ static void probabilities(const ft_args *args, const task *t, float *scores)
     }
 }
 
-/* The context's sums are in place, in the block of `result`; make them real, or codes. */
-static void finish_context(const ft_args *args, const task *t, const ft_view *result)
+/* y [m, dim] = p [m, keys] . v [keys, dim], from key `first` of the sequence on. */
+static void mix(const ft_args *args, const task *t, const float *p, size_t first, size_t keys,
+                float *y, size_t y_stride)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
-    if (args->inner.scale <= 0.0f)
-        return;
-    float scale = args->inner.scale * args->in[2].scale;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int) t->m, (int) t->dim, (int) keys,
+                1.0f, p + first, (int) t->length, operand(args, 2, t->first + first, t),
+                (int) args->in[2].cols, 0.0f, y, (int) y_stride);
+}
+
+/* The context of codes: exact sums, made real, or codes. */
+static void mix_codes(const ft_args *args, const task *t, const block_scratch *scratch)
+{
+    const ft_rows_isa *rows = args->rows;
+    const ft_view *result = args->codes.data != NULL ? &args->codes : &args->out;
+    size_t count = t->m * t->dim;
+    memset(scratch->sums, 0, count * sizeof *scratch->sums);
+    for (size_t first = 0; first < t->length; first += EXACT_DEPTH) {
+        mix(args, t, scratch->scores, first, ft_min_size(EXACT_DEPTH, t->length - first),
+            scratch->part, t->dim);
+        for (size_t i = 0; i < count; i++)
+            scratch->sums[i] += (int32_t) scratch->part[i];
+    }
+    for (size_t i = 0; i < count; i++)
+        scratch->part[i] = (float) scratch->sums[i];
     for (size_t i = 0; i < t->m; i++) {
         float *row = ft_row_f32(result, t->first + t->query + i) + t->col;
-        rows->dequantize_f32(row, row, scale, t->dim);
+        rows->dequantize_f32(row, scratch->part + i * t->dim, args->inner.scale * args->in[2].scale,
+                             t->dim);
         if (args->codes.data != NULL)
             rows->quantize_f32(row, row, ft_inverse_scale(args->codes.scale), t->dim);
     }
 }
 
-static void attend(const ft_args *args, const task *t, float *scores)
+static void attend(const ft_args *args, const task *t, const block_scratch *scratch)
 {
-    const ft_view *result = args->codes.data != NULL ? &args->codes : &args->out;
     int stride = (int) args->in[0].cols;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int) t->m, (int) t->length, (int) t->dim,
                 1.0f, operand(args, 0, t->first + t->query, t), stride,
-                operand(args, 1, t->first, t), stride, 0.0f, scores, (int) t->length);
-    probabilities(args, t, scores);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int) t->m, (int) t->dim,
-                (int) t->length, 1.0f, scores, (int) t->length, operand(args, 2, t->first, t),
-                stride, 0.0f, ft_row_f32(result, t->first + t->query) + t->col, stride);
-    finish_context(args, t, result);
+                operand(args, 1, t->first, t), stride, 0.0f, scratch->scores, (int) t->length);
+    probabilities(args, t, scratch->scores);
+    if (args->inner.scale > 0.0f)
+        mix_codes(args, t, scratch);
+    else
+        mix(args, t, scratch->scores, 0, t->length,
+            ft_row_f32(&args->out, t->first + t->query) + t->col, args->out.cols);
 }
 
 void ft_cpu_attention_f32(const ft_args *args)
@@ -94,7 +129,7 @@ void ft_cpu_attention_f32(const ft_args *args)
     size_t blocks = (batch->longest + QUERIES - 1) / QUERIES;
 #pragma omp parallel num_threads(args->threads)
     {
-        float *scores = ft_thread_scratch(args, omp_get_thread_num());
+        block_scratch scratch = scratch_of(args, dim);
 #pragma omp for schedule(dynamic)
         for (size_t i = 0; i < batch->sequences * heads * blocks; i++) {
             size_t sequence = i / (heads * blocks);
@@ -105,7 +140,7 @@ void ft_cpu_attention_f32(const ft_args *args)
             t.length = (size_t) batch->start[sequence + 1] - t.first;
             t.m = t.query < t.length ? ft_min_size(QUERIES, t.length - t.query) : 0;
             if (t.m > 0)
-                attend(args, &t, scores);
+                attend(args, &t, &scratch);
         }
     }
 }

@@ -6,21 +6,22 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/isa.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
 #include <assert.h>
+#include <cblas.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct ft_device {
-    int unused; /* the CPU has no state of its own */
+    ft_isa isa;
 };
 
 struct ft_exec {
     const ft_plan *plan;
+    ft_isa isa;
     char *arena;
     void *scratch;
     size_t scratch_bytes;
@@ -33,13 +34,27 @@ static void (*const kernels[])(const ft_args *) = {
 #undef X
 };
 
+/*
+ * One call of the float library is one thread's work here.  Its OpenMP build sees that it is called
+ * from a parallel region; its pthread build would start threads of its own for each of ours.
+ */
+static void keep_float_library_to_one_thread(void)
+{
+    if (openblas_get_parallel() == OPENBLAS_THREAD)
+        openblas_set_num_threads(1);
+}
+
 static bool describe(int index, ft_device_info *out)
 {
     ft_isa isa;
     ft_error err;
     snprintf(out->name, sizeof out->name, "cpu");
     out->usable = ft_cpu_isa(&isa, &err) == FT_OK;
-    snprintf(out->detail, sizeof out->detail, "%.120s", out->usable ? ft_isa_name(isa) : err.text);
+    if (out->usable)
+        snprintf(out->detail, sizeof out->detail, "%s; float by OpenBLAS for %s", ft_isa_name(isa),
+                 openblas_get_corename());
+    else
+        snprintf(out->detail, sizeof out->detail, "%.120s", err.text);
     return index == 0 && out->usable;
 }
 
@@ -50,7 +65,11 @@ static ft_status open_cpu(ft_device **out, int index, ft_error *err)
         return ft_fail(err, FT_EDEVICE, "device cpu:%d: there is one cpu device", index);
     FT_TRY(ft_cpu_isa(&isa, err));
     *out = ft_array(1, sizeof **out);
-    return *out != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for a device");
+    if (*out == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a device");
+    (*out)->isa = isa;
+    keep_float_library_to_one_thread();
+    return FT_OK;
 }
 
 static void close_cpu(ft_device *device)
@@ -89,7 +108,6 @@ static void release(ft_exec *exec)
 static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
                          const ft_limits *limits, ft_error *err)
 {
-    (void) device;
     size_t most = 0;
     for (int i = 0; i < plan->nop; i++) {
         size_t bytes = scratch_of(plan, &plan->op[i], limits);
@@ -99,6 +117,7 @@ static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
     if (exec == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
     exec->plan = plan;
+    exec->isa = device->isa;
     exec->threads = limits->threads;
     exec->arena = ft_alloc(plan->arena);
     exec->scratch = ft_alloc(most);
@@ -151,6 +170,8 @@ static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,
                    ft_counts *const *counts)
 {
     ft_args args = {
+        .isa = exec->isa,
+        .rows = ft_rows_of(exec->isa),
         .op = op,
         .out = view_of(exec, op->out, batch),
         .codes = view_of(exec, op->codes, batch),

@@ -7,7 +7,31 @@
 #define FT_KERNELS_CPU_CPU_H
 
 #include "kernels/backend.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/op.h"
+
+/* A value while an operation runs; rows lie one after the other, cols elements apart. */
+typedef struct ft_view {
+    void *data; /* NULL: not there */
+    size_t rows, cols;
+    ft_dtype dtype;
+    float scale;
+} ft_view;
+
+/* What a kernel gets.  Shapes and dtypes have passed ft_op_check(): kernels do not check again. */
+typedef struct ft_args {
+    ft_isa isa;
+    const ft_rows_isa *rows;
+    const ft_op *op;
+    ft_view in[FT_MAX_IN], out, codes, inner;
+    const ft_weight *weight[FT_MAX_WEIGHTS]; /* NULL: not there */
+    const ft_batch *batch;
+    ft_counts *counts; /* of the observed point (OBSERVE, or inner); NULL: not observing */
+    void *scratch;
+    size_t scratch_bytes;
+    int threads;
+} ft_args;
 
 /* Every operation: void ft_cpu_norm(const ft_args *). */
 #define X(NAME, name) void ft_cpu_##name(const ft_args *args);
@@ -25,7 +49,7 @@ void ft_cpu_linear_i8(const ft_args *args);
 void ft_cpu_attention_f32(const ft_args *args);
 void ft_cpu_attention_i8(const ft_args *args);
 size_t ft_cpu_linear_f32_scratch(const ft_weight *weight, const ft_limits *limits, size_t rows);
-size_t ft_cpu_attention_f32_scratch(const ft_limits *limits);
+size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits);
 size_t ft_cpu_attention_i8_scratch(size_t dim, const ft_limits *limits);
 
 /* Scratch of one thread: an equal, 64-byte aligned part. */

@@ -6,16 +6,15 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/rows.h"
 
 #include <string.h>
 
 enum { BLOCK = 256 }; /* columns converted at a time: the buffer stays in the first cache */
 
 /* out[first .. first + n) += the same columns of row `index` of the table. */
-static void add_table_row(float *out, const ft_weight *table, int32_t index, size_t first, size_t n)
+static void add_table_row(const ft_rows_isa *rows, float *out, const ft_weight *table,
+                          int32_t index, size_t first, size_t n)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
     size_t element = (size_t) index * table->cols + first;
     float part[BLOCK];
     rows->to_float(part, (const char *) table->data + element * ft_dtype_size(table->dtype),
@@ -32,7 +31,8 @@ void ft_cpu_embed(const ft_args *args)
         memset(out, 0, cols * sizeof *out);
         for (int i = 0; i < FT_MAX_IN; i++)
             for (size_t first = 0; args->weight[i] != NULL && first < cols; first += BLOCK)
-                add_table_row(out, args->weight[i], ((const int32_t *) args->in[i].data)[row],
-                              first, cols - first < BLOCK ? cols - first : BLOCK);
+                add_table_row(args->rows, out, args->weight[i],
+                              ((const int32_t *) args->in[i].data)[row], first,
+                              cols - first < BLOCK ? cols - first : BLOCK);
     }
 }

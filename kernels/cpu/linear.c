@@ -36,6 +36,7 @@ void ft_cpu_linear_i8(const ft_args *args)
     const ft_weight *weight = args->weight[0];
     bool to_codes = args->codes.data != NULL;
     ft_gemm_i8_run(&(ft_gemm_i8){
+        .isa = args->isa,
         .m = args->in[0].rows,
         .n = weight->rows,
         .k = weight->cols,

@@ -14,7 +14,6 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/rows.h"
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
@@ -70,14 +69,15 @@ typedef struct block {
 } block;
 
 /* The block's weight rows in float. */
-static const float *block_weights(const ft_weight *weight, const block *b, float *converted)
+static const float *block_weights(const ft_args *args, const block *b, float *converted)
 {
+    const ft_weight *weight = args->weight[0];
     size_t first = b->col * weight->cols;
     if (weight->dtype == FT_F32)
         return (const float *) weight->data + first;
-    ft_cpu_rows()->to_float(converted,
-                            (const char *) weight->data + first * ft_dtype_size(weight->dtype),
-                            weight->dtype, b->n * weight->cols);
+    args->rows->to_float(converted,
+                         (const char *) weight->data + first * ft_dtype_size(weight->dtype),
+                         weight->dtype, b->n * weight->cols);
     return converted;
 }
 
@@ -91,9 +91,9 @@ static void multiply(const block *b, const float *x, const float *w, size_t stri
 
 static void compute_plain(const ft_args *args, const block *b, const block_scratch *scratch)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
     const ft_weight *weight = args->weight[0];
-    const float *w = block_weights(weight, b, scratch->weights);
+    const float *w = block_weights(args, b, scratch->weights);
     float *y = ft_row_f32(&args->out, b->row) + b->col;
     multiply(b, ft_row_f32(&args->in[0], b->row), w, weight->cols, 0, weight->cols, y,
              args->out.cols);
@@ -109,7 +109,7 @@ static void sum_codes(const ft_args *args, const block *b, const block_scratch *
 {
     const ft_weight *weight = args->weight[0];
     const float *x = ft_row_f32(&args->in[0], b->row);
-    const float *w = block_weights(weight, b, scratch->weights);
+    const float *w = block_weights(args, b, scratch->weights);
     memset(scratch->sums, 0, sums_bytes());
     for (size_t first = 0; first < weight->cols; first += EXACT_DEPTH) {
         size_t k = ft_min_size(EXACT_DEPTH, weight->cols - first);
@@ -121,7 +121,7 @@ static void sum_codes(const ft_args *args, const block *b, const block_scratch *
 
 static void compute_fake(const ft_args *args, const block *b, const block_scratch *scratch)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
     const float *bias =
         args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data + b->col;
     bool to_codes = args->codes.data != NULL;

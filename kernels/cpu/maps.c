@@ -9,23 +9,21 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/rows.h"
 #include "kernels/quant.h"
 
 #include <math.h>
 
 void ft_cpu_activate(const ft_args *args)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
 #pragma omp parallel for num_threads(args->threads) schedule(static)
     for (size_t row = 0; row < args->out.rows; row++)
         rows->activate(ft_row_f32(&args->out, row), ft_row_f32(&args->in[0], row),
                        args->op->attr.activation, args->out.cols);
 }
 
-static void dequantize_row(float *out, const ft_view *codes, size_t row)
+static void dequantize_row(const ft_rows_isa *rows, float *out, const ft_view *codes, size_t row)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
     if (codes->dtype == FT_I8)
         rows->dequantize_i8(out, ft_row_i8(codes, row), codes->scale, codes->cols);
     else
@@ -34,14 +32,14 @@ static void dequantize_row(float *out, const ft_view *codes, size_t row)
 
 void ft_cpu_add(const ft_args *args)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
     const ft_view *residual = &args->in[1];
 #pragma omp parallel for num_threads(args->threads) schedule(static)
     for (size_t row = 0; row < args->out.rows; row++) {
         float *out = ft_row_f32(&args->out, row);
         const float *other = ft_row_f32(residual, row);
         if (residual->scale > 0.0f) {
-            dequantize_row(out, residual, row);
+            dequantize_row(rows, out, residual, row);
             other = out;
         }
         rows->add(out, ft_row_f32(&args->in[0], row), other, args->out.cols);
@@ -52,12 +50,12 @@ void ft_cpu_dequantize(const ft_args *args)
 {
 #pragma omp parallel for num_threads(args->threads) schedule(static)
     for (size_t row = 0; row < args->out.rows; row++)
-        dequantize_row(ft_row_f32(&args->out, row), &args->in[0], row);
+        dequantize_row(args->rows, ft_row_f32(&args->out, row), &args->in[0], row);
 }
 
 void ft_cpu_quantize(const ft_args *args)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
     const ft_view *codes = &args->codes;
     float inverse = ft_inverse_scale(codes->scale);
 #pragma omp parallel for num_threads(args->threads) schedule(static)
@@ -72,7 +70,7 @@ void ft_cpu_quantize(const ft_args *args)
 
 void ft_cpu_normalize(const ft_args *args)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
     for (size_t row = 0; row < args->out.rows; row++) {
         const float *x = ft_row_f32(&args->in[0], row);
         float length = sqrtf(rows->square_sum(x, args->out.cols));

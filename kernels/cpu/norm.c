@@ -8,7 +8,6 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/rows.h"
 #include "kernels/quant.h"
 
 #include <omp.h>
@@ -23,7 +22,7 @@ size_t ft_cpu_norm_scratch(const ft_plan *plan, const ft_op *op, const ft_limits
 /* sum = x + residual; returns what must be normalized. */
 static const float *add_residual(const ft_args *args, size_t row, float *sum)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
     const ft_view *residual = &args->in[1];
     const float *x = ft_row_f32(&args->in[0], row);
     size_t cols = args->in[0].cols;
@@ -43,7 +42,7 @@ static const float *add_residual(const ft_args *args, size_t row, float *sum)
 
 static void norm_row(const ft_args *args, size_t row, float *sum, float *normal)
 {
-    const ft_rows_isa *rows = ft_cpu_rows();
+    const ft_rows_isa *rows = args->rows;
     size_t cols = args->in[0].cols;
     const float *x = add_residual(args, row, sum);
     if (args->out.data != NULL)

@@ -1,5 +1,5 @@
 /*
- * rows.c - picks the row functions of the instruction set in use.
+ * rows.c - picks the row functions of an instruction set.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,15 +7,10 @@
 
 #include "kernels/cpu/rows.h"
 
-#include "kernels/cpu/isa.h"
-
 extern const ft_rows_isa ft_rows_generic, ft_rows_avx2, ft_rows_avx512;
 
-const ft_rows_isa *ft_cpu_rows(void)
+const ft_rows_isa *ft_rows_of(ft_isa isa)
 {
-    ft_isa isa;
-    if (ft_cpu_isa(&isa, NULL) != FT_OK)
-        return &ft_rows_generic;
     switch (isa) {
 #ifdef HAVE_AVX512
     case FT_ISA_AVX512VNNI:

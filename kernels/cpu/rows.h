@@ -10,7 +10,7 @@
 #define FT_KERNELS_CPU_ROWS_H
 
 #include "kernels/activation.h"
-#include "runtime/ft.h"
+#include "kernels/cpu/isa.h"
 
 typedef struct ft_rows_isa {
     /* F32, F16 or BF16 to float; `in` needs the alignment of its dtype only. */
@@ -42,7 +42,7 @@ typedef struct ft_rows_isa {
                        const float *bias, size_t n);
 } ft_rows_isa;
 
-/* The rows of the instruction set in use; never NULL. */
-const ft_rows_isa *ft_cpu_rows(void);
+/* The row functions of a usable instruction set. */
+const ft_rows_isa *ft_rows_of(ft_isa isa);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#define FT_SIMD_SCALAR
 #include "kernels/cpu/rows_impl.h"
 
 extern const ft_rows_isa ft_rows_generic;

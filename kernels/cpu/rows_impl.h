@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/simd_math.h"
 #include "kernels/half.h"
 #include "kernels/quant.h"
 
@@ -17,32 +18,32 @@
 #include <immintrin.h>
 #endif
 
-enum { LANES = 16 };
+enum { SUMS = 16 };
 
 /* Sixteen floats that the compiler may keep in one register, four or two. */
-typedef float lanes __attribute__((vector_size(64)));
+typedef float vsums __attribute__((vector_size(64)));
 
-static inline lanes load_lanes(const float *x)
+static inline vsums load_sums(const float *x)
 {
-    lanes v;
+    vsums v;
     memcpy(&v, x, sizeof v);
     return v;
 }
 
 /* The first n < 16 elements, zeros behind them. */
-static inline lanes load_tail(const float *x, size_t n)
+static inline vsums load_tail(const float *x, size_t n)
 {
-    float padded[LANES] = { 0 };
+    float padded[SUMS] = { 0 };
     for (size_t i = 0; i < n; i++)
         padded[i] = x[i];
-    return load_lanes(padded);
+    return load_sums(padded);
 }
 
-static inline float sum_lanes(lanes v)
+static inline float add_up(vsums v)
 {
-    float part[LANES];
+    float part[SUMS];
     memcpy(part, &v, sizeof part);
-    for (int half = LANES / 2; half > 0; half /= 2)
+    for (int half = SUMS / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++)
             part[i] += part[i + half];
     return part[0];
@@ -50,28 +51,28 @@ static inline float sum_lanes(lanes v)
 
 static float row_sum(const float *x, size_t n)
 {
-    lanes sum = { 0 };
+    vsums sum = { 0 };
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        sum += load_lanes(x + i);
+    for (; i + SUMS <= n; i += SUMS)
+        sum += load_sums(x + i);
     if (i < n)
         sum += load_tail(x + i, n - i);
-    return sum_lanes(sum);
+    return add_up(sum);
 }
 
 static float row_square_sum(const float *x, size_t n)
 {
-    lanes sum = { 0 };
+    vsums sum = { 0 };
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        lanes v = load_lanes(x + i);
+    for (; i + SUMS <= n; i += SUMS) {
+        vsums v = load_sums(x + i);
         sum += v * v;
     }
     if (i < n) {
-        lanes v = load_tail(x + i, n - i);
+        vsums v = load_tail(x + i, n - i);
         sum += v * v;
     }
-    return sum_lanes(sum);
+    return add_up(sum);
 }
 
 static void row_norm(float *out, const float *x, const float *weight, const float *bias, float eps,
@@ -95,13 +96,22 @@ static float row_max(const float *x, size_t n)
     return max;
 }
 
+/* x = exp(x - max) */
+static void row_exp(float *x, float max, size_t n)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        vf_store(x + i, vf_exp(vf_load(x + i) - vf_set(max)));
+    for (; i < n; i++)
+        x[i] = ft_exp(x[i] - max);
+}
+
 static void row_softmax(float *x, float scale, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         x[i] *= scale;
     float max = row_max(x, n);
-    for (size_t i = 0; i < n; i++)
-        x[i] = ft_exp(x[i] - max);
+    row_exp(x, max, n);
     float factor = 1.0f / row_sum(x, n);
     for (size_t i = 0; i < n; i++)
         x[i] *= factor;
@@ -164,24 +174,28 @@ static void row_add(float *out, const float *a, const float *b, size_t n)
         out[i] = a[i] + b[i];
 }
 
-/* The branch is outside the loop, so that each loop vectorizes. */
+/* With a constant activation the branch disappears from the loop. */
+FT_INLINE void activate_all(float *out, const float *x, ft_activation activation, size_t n)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        vf_store(out + i, vf_activate(activation, vf_load(x + i)));
+    for (; i < n; i++)
+        out[i] = ft_activate(activation, x[i]);
+}
+
 static void row_activate(float *out, const float *x, ft_activation activation, size_t n)
 {
     switch (activation) {
     case FT_ACT_NONE:
-        memmove(out, x, n * sizeof *out);
-        return;
-#define LOOP(NAME)                                                                                 \
-    case NAME:                                                                                     \
-        for (size_t i = 0; i < n; i++)                                                             \
-            out[i] = ft_activate(NAME, x[i]);                                                      \
-        return
-        LOOP(FT_ACT_GELU);
-        LOOP(FT_ACT_GELU_TANH);
-        LOOP(FT_ACT_RELU);
-        LOOP(FT_ACT_TANH);
-        LOOP(FT_ACT_SILU);
-#undef LOOP
+        if (out != x)
+            memcpy(out, x, n * sizeof *out);
+        break;
+    case FT_ACT_GELU: activate_all(out, x, FT_ACT_GELU, n); break;
+    case FT_ACT_GELU_TANH: activate_all(out, x, FT_ACT_GELU_TANH, n); break;
+    case FT_ACT_RELU: activate_all(out, x, FT_ACT_RELU, n); break;
+    case FT_ACT_TANH: activate_all(out, x, FT_ACT_TANH, n); break;
+    case FT_ACT_SILU: activate_all(out, x, FT_ACT_SILU, n); break;
     }
 }
 

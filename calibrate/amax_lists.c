@@ -1,0 +1,106 @@
+/*
+ * amax_lists.c - FasterTransformer's amaxList of every layer, for its users.
+ *
+ * The list is positional; everything of ours is named.  This table is where the two meet.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/amax_lists.h"
+
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Points by their place in the list; the layer's input is the norm of the layer before. */
+static const char *const points[FT_AMAX_LIST_ACTIVATIONS] = {
+    [FT_AMAX_LIST_Q] = "attn.q",
+    [FT_AMAX_LIST_K] = "attn.k",
+    [FT_AMAX_LIST_V] = "attn.v",
+    [FT_AMAX_LIST_SOFTMAX] = "attn.probs",
+    [FT_AMAX_LIST_CONTEXT] = "attn.context",
+    [FT_AMAX_LIST_NORM1] = "attn.norm",
+    [FT_AMAX_LIST_GELU] = "ffn.act",
+    [FT_AMAX_LIST_NORM2] = "ffn.norm",
+};
+
+static const char *const weights[FT_AMAX_LIST_WEIGHTS] = {
+    [FT_AMAX_LIST_WQ] = "attn.q.weight",    [FT_AMAX_LIST_WK] = "attn.k.weight",
+    [FT_AMAX_LIST_WV] = "attn.v.weight",    [FT_AMAX_LIST_WO] = "attn.out.weight",
+    [FT_AMAX_LIST_UP] = "ffn.up.weight",    [FT_AMAX_LIST_DOWN] = "ffn.down.weight",
+};
+
+static float amax_of(const ft_amax *amax, size_t layer, const char *point)
+{
+    char name[FT_NAME];
+    if (point == NULL && layer == 0)
+        snprintf(name, sizeof name, "embed.norm");
+    else if (point == NULL)
+        snprintf(name, sizeof name, "layer.%zu.ffn.norm", layer - 1);
+    else
+        snprintf(name, sizeof name, "layer.%zu.%s", layer, point);
+    const ft_amax_entry *entry = ft_amax_find(amax, name);
+    return entry == NULL ? 0.0f : entry->amax;
+}
+
+/* Magnitudes of a weight's channels, from their scales, into `out`; NULL when it is not there. */
+static const float *channel_amax(const ft_quantized *quantized, size_t count, size_t layer,
+                                 const char *weight, float *out)
+{
+    char name[FT_NAME];
+    snprintf(name, sizeof name, "layer.%zu.%s", layer, weight);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(quantized[i].weights.name, name) == 0) {
+            for (size_t row = 0; row < quantized[i].weights.rows; row++)
+                out[row] = quantized[i].scale[row] * 127.0f;
+            return out;
+        }
+    return NULL;
+}
+
+static ft_status fill_list(float *list, const ft_model *model, const ft_amax *amax,
+                           const ft_quantized *quantized, size_t count, size_t layer,
+                           float *magnitudes, ft_error *err)
+{
+    size_t hidden = (size_t) model->config.hidden, ffn = (size_t) model->config.ffn;
+    ft_amax_layer source = { .hidden = hidden, .ffn = ffn };
+    for (int i = 0; i < FT_AMAX_LIST_ACTIVATIONS; i++)
+        source.activation[i] = amax_of(amax, layer, points[i]);
+    for (int i = 0; i < FT_AMAX_LIST_WEIGHTS; i++) {
+        source.weight[i] = channel_amax(quantized, count, layer, weights[i], magnitudes);
+        if (source.weight[i] == NULL)
+            return ft_fail(err, FT_EFORMAT, "%s: layer.%zu.%s: missing", model->path, layer,
+                           weights[i]);
+        magnitudes += i == FT_AMAX_LIST_UP ? ffn : hidden;
+    }
+    return ft_amax_list_layer(list, &source, err);
+}
+
+ft_status ft_amax_lists_init(ft_amax_lists *out, const ft_model *model, const ft_amax *amax,
+                             const ft_quantized *quantized, size_t count, ft_error *err)
+{
+    size_t hidden = (size_t) model->config.hidden, ffn = (size_t) model->config.ffn;
+    memset(out, 0, sizeof *out);
+    if (strcmp(model->family->name, "bert") != 0 || ffn != 4 * hidden)
+        return FT_OK;
+    out->layers = (size_t) model->config.layers;
+    out->length = ft_amax_list_count(hidden);
+    out->list = ft_array(out->layers * out->length, sizeof *out->list);
+    float *magnitudes = ft_array(5 * hidden + ffn, sizeof *magnitudes);
+    ft_status status = FT_OK;
+    if (out->list == NULL || magnitudes == NULL)
+        status = ft_fail(err, FT_ENOMEM, "%s: no memory for amax lists", model->path);
+    for (size_t i = 0; i < out->layers && status == FT_OK; i++)
+        status = fill_list(out->list + i * out->length, model, amax, quantized, count, i,
+                           magnitudes, err);
+    free(magnitudes);
+    return status;
+}
+
+void ft_amax_lists_fini(ft_amax_lists *lists)
+{
+    free(lists->list);
+    memset(lists, 0, sizeof *lists);
+}

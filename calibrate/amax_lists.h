@@ -1,0 +1,25 @@
+/*
+ * amax_lists.h - FasterTransformer's amaxList of every layer, for its users.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_AMAX_LISTS_H
+#define FT_CALIBRATE_AMAX_LISTS_H
+
+#include "calibrate/pack.h"
+
+typedef struct ft_amax_lists {
+    float *list; /* [layers, length], owned */
+    size_t layers, length;
+} ft_amax_lists;
+
+/*
+ * The lists of an encoder whose feed-forward part is four times as wide as its layers; layers is 0
+ * for any other model, for which the format has no place.
+ */
+FT_MUST_USE ft_status ft_amax_lists_init(ft_amax_lists *out, const ft_model *model,
+                                         const ft_amax *amax, const ft_quantized *quantized,
+                                         size_t count, ft_error *err);
+void ft_amax_lists_fini(ft_amax_lists *lists);
+
+#endif

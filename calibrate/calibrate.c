@@ -1,0 +1,236 @@
+/*
+ * calibrate.c - the whole job: observe, choose, report, pack.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/calibrate.h"
+
+#include "calibrate/counters_file.h"
+#include "calibrate/observe.h"
+#include "calibrate/pack.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVALUATED = 64 }; /* samples at most, when none were held out explicitly */
+
+/* Everything open at once; job_fini() closes what there is. */
+typedef struct job {
+    const ft_calibration_options *options;
+    const ft_calibration_view *view;
+    ft_report *report;
+    ft_model *model;
+    ft_dataset data, eval;
+    ft_artifact_writer *writer;
+    ft_counter_set *set;
+    ft_amax *amax;
+    ft_quantized *quantized;
+    size_t nquantized;
+} job;
+
+static void begin(const job *j, const char *what, const char *unit)
+{
+    if (j->view->stage != NULL)
+        j->view->stage(j->view->user, what, unit);
+}
+
+/* ---- Before work starts ------------------------------------------------------------------- */
+
+static ft_status check_range(const job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    if (o->last > j->data.rows && o->data != NULL)
+        return ft_fail(err, FT_EARG,
+                       "%s: has %zu samples, but samples %" PRIu64 " to %" PRIu64
+                       " were asked for",
+                       o->data, j->data.rows, o->first, o->last - 1);
+    return FT_OK;
+}
+
+static ft_status open_all(job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    FT_TRY(ft_model_open_for(&j->model, o->input, NULL,
+                             &(ft_purpose){ .mode = FT_MODE_OBSERVE }, err));
+    if (o->data != NULL)
+        FT_TRY(ft_dataset_read(&j->data, o->data, j->model, err));
+    if (o->eval != NULL)
+        FT_TRY(ft_dataset_read(&j->eval, o->eval, j->model, err));
+    FT_TRY(check_range(j, err));
+    if (o->output == NULL || o->dry_run)
+        return FT_OK;
+    FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
+    ft_artifact_set_progress(j->writer, j->view->progress, j->view->user);
+    return FT_OK;
+}
+
+/* ---- Counting ----------------------------------------------------------------------------- */
+
+/* Files of counters stand for the samples that others observed. */
+static ft_status merge_files(job *j, ft_error *err)
+{
+    for (size_t i = 0; i < j->options->nmerge; i++) {
+        ft_counter_set *from;
+        FT_TRY(ft_counter_set_read(&from, j->options->merge[i], err));
+        ft_status status = ft_counter_set_merge(j->set, from, j->options->merge[i], err);
+        ft_counter_set_free(from);
+        FT_TRY(status);
+    }
+    return FT_OK;
+}
+
+static ft_status count_samples(job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    FT_TRY(ft_observe_new(&j->set, j->model, err));
+    if (o->nmerge > 0)
+        return merge_files(j, err);
+    begin(j, "observing", "samples");
+    return ft_observe(j->set, j->model, &j->data, o->first, o->last > 0 ? o->last : j->data.rows,
+                      o->threads, j->view->progress, j->view->user, err);
+}
+
+/* ---- Choosing ----------------------------------------------------------------------------- */
+
+static ft_status choose(job *j, ft_point_report *point, ft_counters *counters, ft_error *err)
+{
+    ft_histogram histogram;
+    ft_method_options options = { .percentile = j->options->percentile };
+    FT_TRY(ft_histogram_init(&histogram, counters, err));
+    snprintf(point->name, sizeof point->name, "%s", counters->name);
+    point->values = histogram.total;
+    ft_choose_candidates(point->candidate, &histogram);
+    ft_choose_amax(&point->chosen, j->options->method, &histogram, &options);
+    ft_histogram_fini(&histogram);
+    ft_amax_entry entry = {
+        .name = counters->name,
+        .amax = point->chosen.amax,
+        .clipped = point->chosen.distortion.clipped,
+        .sqnr = point->chosen.distortion.sqnr_db,
+    };
+    snprintf(entry.method, sizeof entry.method, "%s", point->chosen.method);
+    return ft_amax_add(j->amax, &entry, err);
+}
+
+static ft_status choose_all(job *j, ft_error *err)
+{
+    j->amax = ft_amax_new();
+    j->report->point = ft_array(j->set->count, sizeof *j->report->point);
+    if (j->amax == NULL || j->report->point == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu points", j->set->count);
+    begin(j, "choosing", "points");
+    for (size_t i = 0; i < j->set->count; i++) {
+        FT_TRY(choose(j, &j->report->point[i], &j->set->point[i], err));
+        j->report->points = i + 1;
+        if (j->view->progress != NULL)
+            j->view->progress(j->view->user, i + 1, j->set->count);
+    }
+    return FT_OK;
+}
+
+static ft_status measure_weights(job *j, ft_error *err)
+{
+    FT_TRY(ft_quantized_new(&j->quantized, &j->nquantized, j->model, err));
+    j->report->weight = ft_array(j->nquantized, sizeof *j->report->weight);
+    if (j->report->weight == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu weights", j->nquantized);
+    begin(j, "measuring", "weights");
+    for (size_t i = 0; i < j->nquantized; i++) {
+        const ft_quantized *q = &j->quantized[i];
+        ft_weight_report *report = &j->report->weight[i];
+        snprintf(report->name, sizeof report->name, "%s", q->weights.name);
+        report->sqnr = ft_weights_measure(&q->weights, q->scale);
+        j->report->weights = i + 1;
+        if (j->view->progress != NULL)
+            j->view->progress(j->view->user, i + 1, j->nquantized);
+    }
+    return FT_OK;
+}
+
+/* ---- Evaluating --------------------------------------------------------------------------- */
+
+/* Held-out samples: --eval's, else those of the data that were not observed, else the observed. */
+static ft_dataset choose_evaluated(job *j)
+{
+    const ft_calibration_options *o = j->options;
+    j->report->held_out = true;
+    if (o->eval != NULL)
+        return j->eval;
+    if (o->data == NULL)
+        return (ft_dataset){ 0 };
+    if (o->nmerge == 0 && o->last > 0 && o->last < j->data.rows)
+        return ft_dataset_slice(&j->data, o->last, EVALUATED);
+    j->report->held_out = false;
+    return ft_dataset_slice(&j->data, 0, EVALUATED);
+}
+
+static ft_status evaluate(job *j, ft_error *err)
+{
+    ft_dataset data = choose_evaluated(j);
+    if (data.rows == 0)
+        return FT_OK;
+    begin(j, "evaluating", "samples");
+    return ft_evaluate(&j->report->evaluation, j->options->input, j->amax,
+                       j->options->int8_residual, &data, j->options->threads, j->view->progress,
+                       j->view->user, err);
+}
+
+/* ---- Packing ------------------------------------------------------------------------------ */
+
+static json_t *make_recipe(const job *j)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "weights", "int8 per channel",
+                     "activations", "int8 per tensor", "residual",
+                     j->options->int8_residual ? "int8" : "float", "method",
+                     ft_method_name(j->options->method), "code_min", -127, "code_max", 127,
+                     "samples", (json_int_t) ft_counter_set_samples(j->set));
+}
+
+static ft_status pack(job *j, ft_error *err)
+{
+    if (j->writer == NULL)
+        return FT_OK;
+    json_t *recipe = make_recipe(j);
+    if (recipe == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for the recipe");
+    begin(j, "packing", NULL);
+    return ft_pack(j->writer, j->model, j->amax, j->quantized, j->nquantized, recipe, err);
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+static ft_status calibrate(job *j, ft_error *err)
+{
+    FT_TRY(open_all(j, err));
+    FT_TRY(count_samples(j, err));
+    j->report->samples = ft_counter_set_samples(j->set);
+    if (j->options->save != NULL)
+        FT_TRY(ft_counter_set_write(j->set, j->options->save, err));
+    if (j->options->output == NULL && !j->options->dry_run)
+        return FT_OK;
+    FT_TRY(choose_all(j, err));
+    FT_TRY(measure_weights(j, err));
+    FT_TRY(evaluate(j, err));
+    return pack(j, err);
+}
+
+ft_status ft_calibrate(const ft_calibration_options *options, const ft_calibration_view *view,
+                       ft_report *report, ft_error *err)
+{
+    memset(report, 0, sizeof *report);
+    job j = { .options = options, .view = view, .report = report };
+    ft_status status = calibrate(&j, err);
+    ft_quantized_free(j.quantized, j.nquantized);
+    ft_amax_free(j.amax);
+    ft_counter_set_free(j.set);
+    ft_artifact_discard(j.writer);
+    ft_dataset_fini(&j.data);
+    ft_dataset_fini(&j.eval);
+    ft_model_close(j.model);
+    return status;
+}

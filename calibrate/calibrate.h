@@ -1,0 +1,46 @@
+/*
+ * calibrate.h - the whole job: observe, choose, report, pack.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_CALIBRATE_H
+#define FT_CALIBRATE_CALIBRATE_H
+
+#include "calibrate/counters.h"
+#include "calibrate/method.h"
+#include "calibrate/report.h"
+#include "runtime/artifact.h"
+
+typedef struct ft_calibration_options {
+    const char *input;        /* float artifact */
+    const char *output;       /* int8 artifact; NULL: pack nothing */
+    const char *data;         /* samples; NULL only when merging */
+    const char *eval;         /* held-out samples, or NULL */
+    const char *save;         /* write the counters here, or NULL */
+    const char *const *merge; /* counters files to use instead of observing, or NULL */
+    size_t nmerge;
+    uint64_t first, last;     /* observe samples first .. last - 1; last 0: all */
+    ft_method method;
+    double percentile;        /* 0: the default */
+    bool int8_residual;
+    bool force, dry_run;
+    int threads;              /* >= 1 */
+} ft_calibration_options;
+
+/* What long work is shown by; either may be NULL. */
+typedef struct ft_calibration_view {
+    void (*stage)(void *user, const char *what, const char *unit); /* what begins now */
+    ft_progress progress;
+    void *user;
+} ft_calibration_view;
+
+/*
+ * Calibrate.  Everything that can be wrong with the model, the data, the options or the place of
+ * the output is refused before the first sample is observed.  *report is to be freed by
+ * ft_report_fini(), also after a failure.
+ */
+FT_MUST_USE ft_status ft_calibrate(const ft_calibration_options *options,
+                                   const ft_calibration_view *view, ft_report *report,
+                                   ft_error *err);
+
+#endif

@@ -1,0 +1,224 @@
+/*
+ * observe.c - run the float model over sample data and count what passes every point.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/observe.h"
+
+#include "runtime/mem.h"
+#include "runtime/session.h"
+#include "runtime/sha256.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Fingerprints ------------------------------------------------------------------------- */
+
+static bool fingerprint_model(const ft_model *model, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])
+{
+    ft_sha256_start(hash);
+    for (size_t i = 0; i < ft_artifact_count(model->artifact); i++) {
+        const ft_artifact_tensor *tensor = ft_artifact_at(model->artifact, i);
+        ft_sha256_add(hash, tensor->name, strlen(tensor->name) + 1);
+        ft_sha256_add(hash, tensor->sha256, sizeof tensor->sha256);
+    }
+    return ft_sha256_finish(hash, out);
+}
+
+static bool fingerprint_data(const ft_dataset *data, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])
+{
+    uint64_t shape[2] = { data->rows, data->cols };
+    size_t bytes = data->rows * data->cols * sizeof *data->ids;
+    ft_sha256_start(hash);
+    ft_sha256_add(hash, shape, sizeof shape);
+    ft_sha256_add(hash, data->ids, bytes);
+    ft_sha256_add(hash, data->mask, bytes);
+    if (data->types != NULL)
+        ft_sha256_add(hash, data->types, bytes);
+    return ft_sha256_finish(hash, out);
+}
+
+ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *err)
+{
+    uint8_t fingerprint[FT_FINGERPRINT];
+    const ft_plan *graph = &model->graph;
+    const char **names = ft_array((size_t) graph->nvalue, sizeof *names);
+    ft_sha256 *hash = ft_sha256_new();
+    size_t count = 0;
+    *out = NULL;
+    for (int i = 0; names != NULL && i < graph->nvalue; i++)
+        if (graph->value[i].point)
+            names[count++] = graph->value[i].name;
+    ft_status status;
+    if (names == NULL || hash == NULL || !fingerprint_model(model, hash, fingerprint))
+        status = ft_fail(err, FT_ENOMEM, "%s: no memory to begin calibration", model->path);
+    else
+        status = ft_counter_set_new(out, fingerprint, names, count, model->path, err);
+    ft_sha256_free(hash);
+    free(names);
+    return status;
+}
+
+/* The samples, as the set remembers that it has seen them. */
+static ft_status cover(ft_counter_set *set, const ft_dataset *data, uint64_t first, uint64_t last,
+                       ft_error *err)
+{
+    ft_sample_range range = { .first = first, .last = last };
+    ft_sha256 *hash = ft_sha256_new();
+    bool fine = hash != NULL && fingerprint_data(data, hash, range.data);
+    ft_sha256_free(hash);
+    if (!fine)
+        return ft_fail(err, FT_ENOMEM, "no memory for the fingerprint of the samples");
+    return ft_counter_set_cover(set, range, "sample data", err);
+}
+
+/* ---- Workers ------------------------------------------------------------------------------ */
+
+/* What the workers share; everything below `lock` is guarded by it. */
+typedef struct shift {
+    const ft_model *model;
+    const ft_dataset *data;
+    ft_counter_set *set;
+    uint64_t first, last;
+    ft_progress progress;
+    void *user;
+
+    pthread_mutex_t lock;
+    uint64_t next, done;
+    ft_status status;
+    ft_error err;
+} shift;
+
+/* Take the next sample; false when there is none, or one has failed. */
+static bool take(shift *s, uint64_t *sample)
+{
+    pthread_mutex_lock(&s->lock);
+    bool more = s->status == FT_OK && s->next < s->last;
+    if (more)
+        *sample = s->next++;
+    pthread_mutex_unlock(&s->lock);
+    return more;
+}
+
+static void report(shift *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->done++;
+    if (s->progress != NULL)
+        s->progress(s->user, s->done, s->last - s->first);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void fail(shift *s, ft_status status, const ft_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->status == FT_OK) {
+        s->status = status;
+        s->err = *err;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The counters of one worker: one for each point, found by the index of its value. */
+typedef struct tally {
+    ft_counts *own;     /* [set->count] */
+    ft_counts **by_value; /* [nvalue] */
+    size_t count;
+} tally;
+
+static ft_status tally_init(tally *t, const shift *s, ft_error *err)
+{
+    const ft_plan *plan = &s->model->plan;
+    t->own = ft_array(s->set->count, sizeof *t->own);
+    t->by_value = ft_array((size_t) plan->nvalue, sizeof(ft_counts *));
+    t->count = 0;
+    bool fine = t->own != NULL && t->by_value != NULL;
+    for (int i = 0; i < plan->nvalue && fine; i++)
+        if (plan->value[i].point) {
+            fine = ft_counts_init(&t->own[t->count]);
+            t->by_value[i] = &t->own[t->count++];
+        }
+    return fine ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for %zu counters", s->set->count);
+}
+
+static void tally_fini(tally *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        ft_counts_fini(&t->own[i]);
+    free(t->own);
+    free(t->by_value);
+}
+
+/* Points are in the order of values in both. */
+static void join(shift *s, tally *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        ft_counts_settle(&t->own[i]);
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < t->count; i++)
+        ft_counts_add(&s->set->point[i].counts, &t->own[i]);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static ft_status observe_samples(shift *s, tally *t, ft_error *err)
+{
+    ft_session *session;
+    FT_TRY(tally_init(t, s, err));
+    FT_TRY(ft_session_open(&session, s->model,
+                           &(ft_session_options){ .threads = 1,
+                                                  .max_tokens = (int64_t) s->data->cols,
+                                                  .max_sequences = 1 },
+                           err));
+    ft_status status = FT_OK;
+    for (uint64_t sample; status == FT_OK && take(s, &sample);) {
+        status = ft_dataset_bind(s->data, sample, 1, session, err);
+        if (status == FT_OK)
+            status = ft_session_run_counting(session, t->by_value, err);
+        if (status == FT_OK)
+            report(s);
+    }
+    ft_session_close(session);
+    return status;
+}
+
+static void *work(void *argument)
+{
+    shift *s = argument;
+    tally t = { 0 };
+    ft_error err;
+    ft_status status = observe_samples(s, &t, &err);
+    if (status == FT_OK)
+        join(s, &t);
+    else
+        fail(s, status, &err);
+    tally_fini(&t);
+    return NULL;
+}
+
+ft_status ft_observe(ft_counter_set *set, const ft_model *model, const ft_dataset *data,
+                     uint64_t first, uint64_t last, int threads, ft_progress progress, void *user,
+                     ft_error *err)
+{
+    FT_TRY(cover(set, data, first, last, err));
+    shift s = { .model = model, .data = data, .set = set, .first = first, .last = last,
+                .next = first, .progress = progress, .user = user,
+                .lock = PTHREAD_MUTEX_INITIALIZER };
+    pthread_t *worker = ft_array((size_t) threads, sizeof *worker);
+    int started = 0;
+    if (worker == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %d threads", threads);
+    /* The calling thread works too, so one that cannot be started is no failure. */
+    while (started < threads - 1 && pthread_create(&worker[started], NULL, work, &s) == 0)
+        started++;
+    work(&s);
+    for (int i = 0; i < started; i++)
+        pthread_join(worker[i], NULL);
+    free(worker);
+    pthread_mutex_destroy(&s.lock);
+    if (s.status != FT_OK && err != NULL)
+        *err = s.err;
+    return s.status;
+}

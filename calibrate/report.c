@@ -1,0 +1,146 @@
+/*
+ * report.c - what each method would choose for each point, what was chosen, and what it costs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ft_report_fini(ft_report *report)
+{
+    free(report->point);
+    free(report->weight);
+    memset(report, 0, sizeof *report);
+}
+
+bool ft_report_disagrees(const ft_point_report *point)
+{
+    float least = point->candidate[0].amax, most = least;
+    for (int i = 1; i < FT_CANDIDATES; i++) {
+        least = fminf(least, point->candidate[i].amax);
+        most = fmaxf(most, point->candidate[i].amax);
+    }
+    return most > 4.0f * least;
+}
+
+/* ---- For people --------------------------------------------------------------------------- */
+
+static void print_points(const ft_report *report, FILE *file)
+{
+    fprintf(file, "%-28s %-18s %11s %11s %9s %8s\n", "point", "method", "amax", "max", "clipped",
+            "SQNR dB");
+    for (size_t i = 0; i < report->points; i++) {
+        const ft_point_report *p = &report->point[i];
+        fprintf(file, "%-28s %-18s %11.5g %11.5g %8.4f%% %8.2f\n", p->name, p->chosen.method,
+                (double) p->chosen.amax, (double) p->candidate[0].amax,
+                100.0 * p->chosen.distortion.clipped, p->chosen.distortion.sqnr_db);
+    }
+}
+
+static void print_weights(const ft_report *report, FILE *file)
+{
+    fprintf(file, "\n%-28s %18s %18s\n", "weight", "SQNR dB channel", "SQNR dB tensor");
+    for (size_t i = 0; i < report->weights; i++) {
+        const ft_weight_report *w = &report->weight[i];
+        fprintf(file, "%-28s %18.2f %18.2f\n", w->name, w->sqnr.per_channel,
+                w->sqnr.per_tensor);
+    }
+}
+
+static void print_evaluation(const ft_report *report, FILE *file)
+{
+    const ft_evaluation *e = &report->evaluation;
+    if (e->samples == 0)
+        return;
+    fprintf(file, "\n%s of faked int8 against float, %zu %s samples: SQNR %.2f dB, cosine %.6f",
+            e->output, e->samples, report->held_out ? "held-out" : "calibration", e->sqnr_db,
+            e->cosine);
+    if (!isnan(e->agreement))
+        fprintf(file, ", same class %.2f %%", 100.0 * e->agreement);
+    if (!isnan(e->accuracy[0]))
+        fprintf(file, ", accuracy %.4f -> %.4f", e->accuracy[0], e->accuracy[1]);
+    fputc('\n', file);
+}
+
+static void print_warnings(const ft_report *report, FILE *file)
+{
+    for (size_t i = 0; i < report->points; i++) {
+        const ft_point_report *p = &report->point[i];
+        if (p->chosen.status != FT_AMAX_OK)
+            fprintf(file, "warning: %s: %s\n", p->name, ft_amax_status_name(p->chosen.status));
+        else if (ft_report_disagrees(p))
+            fprintf(file, "warning: %s: the methods disagree by more than a factor of 4\n",
+                    p->name);
+    }
+}
+
+void ft_report_print(const ft_report *report, FILE *file, FILE *warnings)
+{
+    print_points(report, file);
+    print_weights(report, file);
+    print_evaluation(report, file);
+    print_warnings(report, warnings);
+}
+
+/* ---- For machines ------------------------------------------------------------------------- */
+
+/* JSON has no infinity and no NaN: null stands for "nothing lost" and "not known". */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *choice_json(const ft_amax_choice *choice)
+{
+    return json_pack("{s:s, s:s, s:o, s:o, s:o}", "method", choice->method, "status",
+                     ft_amax_status_name(choice->status), "amax", number((double) choice->amax),
+                     "clipped", number(choice->distortion.clipped), "sqnr_db",
+                     number(choice->distortion.sqnr_db));
+}
+
+static json_t *point_json(const ft_point_report *point)
+{
+    json_t *methods = json_array();
+    for (int i = 0; i < FT_CANDIDATES; i++)
+        json_array_append_new(methods, choice_json(&point->candidate[i]));
+    return json_pack("{s:s, s:I, s:o, s:o, s:b}", "name", point->name, "values",
+                     (json_int_t) point->values, "chosen", choice_json(&point->chosen), "methods",
+                     methods, "disagreement", ft_report_disagrees(point));
+}
+
+static json_t *weight_json(const ft_weight_report *weight)
+{
+    return json_pack("{s:s, s:o, s:o}", "name", weight->name, "sqnr_db_per_channel",
+                     number(weight->sqnr.per_channel), "sqnr_db_per_tensor",
+                     number(weight->sqnr.per_tensor));
+}
+
+static json_t *evaluation_json(const ft_report *report)
+{
+    const ft_evaluation *e = &report->evaluation;
+    if (e->samples == 0)
+        return json_null();
+    return json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o}", "output", e->output, "samples",
+                     (json_int_t) e->samples, "held_out", report->held_out, "sqnr_db",
+                     number(e->sqnr_db), "cosine", number(e->cosine), "argmax_agreement",
+                     number(e->agreement), "accuracy_float", number(e->accuracy[0]),
+                     "accuracy_int8", number(e->accuracy[1]));
+}
+
+json_t *ft_report_to_json(const ft_report *report)
+{
+    json_t *points = json_array(), *weights = json_array();
+    for (size_t i = 0; i < report->points; i++)
+        json_array_append_new(points, point_json(&report->point[i]));
+    for (size_t i = 0; i < report->weights; i++)
+        json_array_append_new(weights, weight_json(&report->weight[i]));
+    return json_pack("{s:I, s:I, s:o, s:o, s:o}", "samples", (json_int_t) report->samples,
+                     "tokens", (json_int_t) report->tokens, "points", points, "weights", weights,
+                     "end_to_end", evaluation_json(report));
+}

@@ -1,0 +1,49 @@
+/*
+ * report.h - what each method would choose for each point, what was chosen, and what it costs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_REPORT_H
+#define FT_CALIBRATE_REPORT_H
+
+#include "calibrate/evaluate.h"
+#include "calibrate/method.h"
+#include "calibrate/weights.h"
+#include "kernels/op.h"
+
+#include <jansson.h>
+
+typedef struct ft_point_report {
+    char name[FT_NAME];
+    uint64_t values; /* counted */
+    ft_amax_choice candidate[FT_CANDIDATES];
+    ft_amax_choice chosen;
+} ft_point_report;
+
+typedef struct ft_weight_report {
+    char name[FT_NAME];
+    ft_weights_sqnr sqnr;
+} ft_weight_report;
+
+typedef struct ft_report {
+    ft_point_report *point; /* [points], owned */
+    size_t points;
+    ft_weight_report *weight; /* [weights], owned */
+    size_t weights;
+    uint64_t samples, tokens;
+    bool held_out;            /* the evaluation's samples were not calibrated on */
+    ft_evaluation evaluation; /* samples = 0: none */
+} ft_report;
+
+void ft_report_fini(ft_report *report);
+
+/* Whether the methods' choices for a point lie more than a factor of 4 apart. */
+bool ft_report_disagrees(const ft_point_report *point);
+
+/* Tables for people; warnings go to `warnings`. */
+void ft_report_print(const ft_report *report, FILE *file, FILE *warnings);
+
+/* Everything, for machines; NULL without memory. */
+json_t *ft_report_to_json(const ft_report *report);
+
+#endif

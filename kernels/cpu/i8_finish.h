@@ -1,0 +1,100 @@
+/*
+ * i8_finish.h - the epilogue of an int8 product: exact sums become floats or codes.
+ *
+ * Included once by the file of each instruction set.  Per element: ft_dequantize, the activation,
+ * the residual, ft_quantize.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CPU_I8_FINISH_H
+#define FT_KERNELS_CPU_I8_FINISH_H
+
+#include "kernels/cpu/i8.h"
+#include "kernels/cpu/simd_math.h"
+
+enum { FINISH_STEP = 4 * LANES };
+
+/* FINISH_STEP columns of one row; residual may be NULL. */
+FT_INLINE void finish_step(const int32_t *sums, const float *scale, const float *bias,
+                           ft_activation activation, const float *residual, vf inverse, bool codes,
+                           void *y)
+{
+    vf value[4];
+    FT_UNROLL
+    for (int i = 0; i < 4; i++) {
+        vf product = vf_load_sums(sums + i * LANES) * vf_load(scale + i * LANES);
+        value[i] = vf_activate(activation, product + vf_load(bias + i * LANES));
+    }
+    if (residual != NULL) {
+        FT_UNROLL
+        for (int i = 0; i < 4; i++)
+            value[i] = value[i] + vf_load(residual + i * LANES);
+    }
+    FT_UNROLL
+    for (int i = 0; i < 4; i++) {
+        if (codes)
+            value[i] = vf_clamped_code(value[i], inverse);
+        else
+            vf_store((float *) y + i * LANES, value[i]);
+    }
+    if (codes)
+        vf_store_codes(y, value);
+}
+
+/* The last columns of a row, fewer than FINISH_STEP. */
+FT_INLINE void finish_rest(const int32_t *sums, const float *scale, const float *bias,
+                           ft_activation activation, const float *residual, vf inverse, bool codes,
+                           void *y, size_t cols)
+{
+    float values[FINISH_STEP], added[FINISH_STEP] = {0};
+    if (residual != NULL)
+        memcpy(added, residual, cols * sizeof *added);
+    finish_step(sums, scale, bias, activation, residual != NULL ? added : NULL, inverse, codes,
+                values);
+    memcpy(y, values, codes ? cols : cols * sizeof *values);
+}
+
+FT_INLINE void finish_rows(const ft_i8_finish *f, const int32_t *sums, size_t stride,
+                           size_t first_row, size_t rows, ft_activation activation, bool codes)
+{
+    size_t size = codes ? 1 : sizeof(float);
+    size_t whole = f->cols / FINISH_STEP * FINISH_STEP;
+    vf inverse = vf_set(f->out_inverse);
+    for (size_t row = 0; row < rows; row++, sums += stride) {
+        char *y = (char *) f->y + (first_row + row) * f->y_stride * size;
+        const float *residual =
+            f->residual != NULL ? f->residual + (first_row + row) * f->residual_stride : NULL;
+        for (size_t col = 0; col < whole; col += FINISH_STEP)
+            finish_step(sums + col, f->scale + col, f->bias + col, activation,
+                        residual != NULL ? residual + col : NULL, inverse, codes, y + col * size);
+        if (whole < f->cols)
+            finish_rest(sums + whole, f->scale + whole, f->bias + whole, activation,
+                        residual != NULL ? residual + whole : NULL, inverse, codes,
+                        y + whole * size, f->cols - whole);
+    }
+}
+
+/* One loop for each activation and kind of output. */
+static void finish(const ft_i8_finish *f, const int32_t *sums, size_t stride, size_t first_row,
+                   size_t rows)
+{
+    bool codes = f->out_inverse > 0.0f;
+#define FINISH_AS(name)                                                                            \
+    case name:                                                                                     \
+        if (codes)                                                                                 \
+            finish_rows(f, sums, stride, first_row, rows, name, true);                             \
+        else                                                                                       \
+            finish_rows(f, sums, stride, first_row, rows, name, false);                            \
+        return
+    switch (f->activation) {
+        FINISH_AS(FT_ACT_NONE);
+        FINISH_AS(FT_ACT_GELU);
+        FINISH_AS(FT_ACT_GELU_TANH);
+        FINISH_AS(FT_ACT_RELU);
+        FINISH_AS(FT_ACT_TANH);
+        FINISH_AS(FT_ACT_SILU);
+    }
+#undef FINISH_AS
+}
+
+#endif

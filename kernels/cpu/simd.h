@@ -1,0 +1,217 @@
+/*
+ * simd.h - a vector of floats under one vocabulary, as wide as the file is compiled for.
+ *
+ * The files of one instruction set include this and write their arithmetic once.  All operations
+ * are exact per element, so the width never shows in a result.  Define FT_SIMD_SCALAR first to get
+ * vectors of one element whatever the compiler may use.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CPU_SIMD_H
+#define FT_KERNELS_CPU_SIMD_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define FT_INLINE static inline __attribute__((always_inline))
+
+/* A loop over registers must disappear, or they live in memory. */
+#if defined __clang__
+#define FT_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define FT_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+/*
+ * vf_min and vf_max return the second argument where one is NaN.
+ * vf_scale(p, n) is p * 2^n for a whole number n and a normal result.
+ * vf_store_codes(y, v) rounds four vectors of values in [-127, 127] half to even, to 4 LANES bytes.
+ */
+#if defined __AVX512F__ && !defined FT_SIMD_SCALAR
+
+#include <immintrin.h>
+
+enum { LANES = 16 };
+typedef __m512 vf;
+
+FT_INLINE vf vf_load(const float *from)
+{
+    return _mm512_loadu_ps(from);
+}
+
+FT_INLINE vf vf_load_sums(const int32_t *from)
+{
+    return _mm512_cvtepi32_ps(_mm512_loadu_si512(from));
+}
+
+FT_INLINE void vf_store(float *to, vf v)
+{
+    _mm512_storeu_ps(to, v);
+}
+
+FT_INLINE vf vf_set(float value)
+{
+    return _mm512_set1_ps(value);
+}
+
+FT_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+FT_INLINE vf vf_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+FT_INLINE vf vf_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+FT_INLINE vf vf_rint(vf v)
+{
+    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+FT_INLINE vf vf_scale(vf p, vf n)
+{
+    __m512i exponent = _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), exponent));
+}
+
+FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
+{
+    const __m512i in_order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i low = _mm512_packs_epi32(_mm512_cvtps_epi32(v[0]), _mm512_cvtps_epi32(v[1]));
+    __m512i high = _mm512_packs_epi32(_mm512_cvtps_epi32(v[2]), _mm512_cvtps_epi32(v[3]));
+    __m512i codes = _mm512_packs_epi16(low, high);
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi32(in_order, codes));
+}
+
+#elif defined __AVX2__ && !defined FT_SIMD_SCALAR
+
+#include <immintrin.h>
+
+enum { LANES = 8 };
+typedef __m256 vf;
+
+FT_INLINE vf vf_load(const float *from)
+{
+    return _mm256_loadu_ps(from);
+}
+
+FT_INLINE vf vf_load_sums(const int32_t *from)
+{
+    return _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *) from));
+}
+
+FT_INLINE void vf_store(float *to, vf v)
+{
+    _mm256_storeu_ps(to, v);
+}
+
+FT_INLINE vf vf_set(float value)
+{
+    return _mm256_set1_ps(value);
+}
+
+FT_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+FT_INLINE vf vf_min(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+
+FT_INLINE vf vf_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+FT_INLINE vf vf_rint(vf v)
+{
+    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+FT_INLINE vf vf_scale(vf p, vf n)
+{
+    __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), exponent));
+}
+
+FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
+{
+    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i low = _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]));
+    __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32(v[2]), _mm256_cvtps_epi32(v[3]));
+    __m256i codes = _mm256_packs_epi16(low, high);
+    _mm256_storeu_si256((__m256i *) to, _mm256_permutevar8x32_epi32(codes, in_order));
+}
+
+#else
+
+enum { LANES = 1 };
+typedef float vf;
+
+FT_INLINE vf vf_load(const float *from)
+{
+    return *from;
+}
+
+FT_INLINE vf vf_load_sums(const int32_t *from)
+{
+    return (float) *from;
+}
+
+FT_INLINE void vf_store(float *to, vf v)
+{
+    *to = v;
+}
+
+FT_INLINE vf vf_set(float value)
+{
+    return value;
+}
+
+FT_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    return fmaf(a, b, c);
+}
+
+FT_INLINE vf vf_min(vf a, vf b)
+{
+    return a < b ? a : b;
+}
+
+FT_INLINE vf vf_max(vf a, vf b)
+{
+    return a > b ? a : b;
+}
+
+FT_INLINE vf vf_rint(vf v)
+{
+    return rintf(v);
+}
+
+FT_INLINE vf vf_scale(vf p, vf n)
+{
+    uint32_t bits;
+    memcpy(&bits, &p, sizeof bits);
+    bits += (uint32_t) (int32_t) n << 23;
+    memcpy(&p, &bits, sizeof p);
+    return p;
+}
+
+FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (int8_t) rintf(v[i]);
+}
+
+#endif
+#endif

@@ -1,0 +1,278 @@
+/*
+ * dataset.c - token ids of many sequences.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/dataset.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/model.h"
+#include "runtime/safetensors.h"
+#include "runtime/tensor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+typedef struct source {
+    const char *path;
+    const ft_safetensors *file;
+} source;
+
+/* Element i of an I32 or I64 tensor, which may be unaligned. */
+static int64_t whole_number(const ft_tensor *tensor, size_t i)
+{
+    int32_t narrow;
+    int64_t wide;
+    if (tensor->dtype == FT_I64) {
+        memcpy(&wide, (const char *) tensor->data + i * sizeof wide, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
+    return narrow;
+}
+
+/* Copy a tensor of whole numbers from `low` to `high` - 1. */
+static ft_status copy_numbers(int32_t **out, const source *from, const char *name, int32_t low,
+                              int64_t high, ft_error *err)
+{
+    const ft_tensor *tensor = ft_safetensors_find(from->file, name);
+    size_t count = ft_tensor_count(tensor);
+    if (tensor->dtype != FT_I32 && tensor->dtype != FT_I64)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: dtype %s, expected I32 or I64", from->path, name,
+                       ft_dtype_name(tensor->dtype));
+    *out = ft_array(count, sizeof **out);
+    if (*out == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: %s: no memory for %zu elements", from->path, name,
+                       count);
+    size_t cols = (size_t) tensor->dim[tensor->ndim - 1];
+    for (size_t i = 0; i < count; i++) {
+        int64_t number = whole_number(tensor, i);
+        if (number < low || number >= high)
+            return ft_fail(err, FT_EFORMAT,
+                           "%s: %s[%zu][%zu] is %" PRId64 ", expected %d to %" PRId64, from->path,
+                           name, i / cols, i % cols, number, low, high - 1);
+        (*out)[i] = (int32_t) number;
+    }
+    return FT_OK;
+}
+
+static ft_status check_shape(const source *from, const char *name, int ndim, const int64_t *dim,
+                             ft_error *err)
+{
+    const ft_tensor *tensor = ft_safetensors_find(from->file, name);
+    char found[FT_SHAPE_TEXT], expected[FT_SHAPE_TEXT];
+    if (tensor->ndim == ndim && memcmp(tensor->dim, dim, (size_t) ndim * sizeof *dim) == 0)
+        return FT_OK;
+    return ft_fail(err, FT_ESHAPE, "%s: %s: shape %s, expected %s", from->path, name,
+                   ft_shape_text(found, tensor->ndim, tensor->dim),
+                   ft_shape_text(expected, ndim, dim));
+}
+
+static ft_status read_ids(ft_dataset *out, const source *from, const ft_model *model, ft_error *err)
+{
+    const ft_tensor *ids = ft_safetensors_find(from->file, "input_ids");
+    char shape[FT_SHAPE_TEXT];
+    if (ids == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: no tensor \"input_ids\"", from->path);
+    if (ids->ndim != 2)
+        return ft_fail(err, FT_ESHAPE, "%s: input_ids: shape %s, expected [samples, positions]",
+                       from->path, ft_shape_text(shape, ids->ndim, ids->dim));
+    if (ft_tensor_count(ids) == 0)
+        return ft_fail(err, FT_ESHAPE, "%s: input_ids: shape %s: there are no samples", from->path,
+                       ft_shape_text(shape, ids->ndim, ids->dim));
+    int32_t positions = ft_model_get_info(model).max_positions;
+    if (ids->dim[1] > positions)
+        return ft_fail(err, FT_ELIMIT,
+                       "%s: input_ids: %" PRId64 " positions, but the model has %d", from->path,
+                       ids->dim[1], positions);
+    out->rows = (size_t) ids->dim[0];
+    out->cols = (size_t) ids->dim[1];
+    return copy_numbers(&out->ids, from, "input_ids", 0, model->config.vocabulary, err);
+}
+
+static ft_status all_tokens(ft_dataset *out, ft_error *err)
+{
+    size_t count = out->rows * out->cols;
+    out->mask = ft_array(count, sizeof *out->mask);
+    if (out->mask == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a mask of %zu elements", count);
+    for (size_t i = 0; i < count; i++)
+        out->mask[i] = 1;
+    return FT_OK;
+}
+
+static ft_status read_rest(ft_dataset *out, const source *from, const ft_model *model,
+                           ft_error *err)
+{
+    int64_t dim[2] = { (int64_t) out->rows, (int64_t) out->cols };
+    if (ft_safetensors_find(from->file, "attention_mask") == NULL) {
+        FT_TRY(all_tokens(out, err));
+    } else {
+        FT_TRY(check_shape(from, "attention_mask", 2, dim, err));
+        FT_TRY(copy_numbers(&out->mask, from, "attention_mask", 0, 2, err));
+    }
+    if (ft_safetensors_find(from->file, "token_type_ids") != NULL && model->config.types > 0) {
+        FT_TRY(check_shape(from, "token_type_ids", 2, dim, err));
+        FT_TRY(copy_numbers(&out->types, from, "token_type_ids", 0, model->config.types, err));
+    }
+    if (ft_safetensors_find(from->file, "labels") != NULL && model->config.labels > 0) {
+        FT_TRY(check_shape(from, "labels", 1, dim, err));
+        FT_TRY(copy_numbers(&out->labels, from, "labels", 0, model->config.labels, err));
+    }
+    for (size_t row = 0; row < out->rows; row++)
+        if (ft_dataset_row_tokens(out, row) == 0)
+            return ft_fail(err, FT_EFORMAT, "%s: attention_mask: row %zu is all padding",
+                           from->path, row);
+    return FT_OK;
+}
+
+ft_status ft_dataset_read(ft_dataset *out, const char *path, const ft_model *model, ft_error *err)
+{
+    ft_safetensors *file;
+    memset(out, 0, sizeof *out);
+    FT_TRY(ft_safetensors_open(&file, path, err));
+    source from = { path, file };
+    ft_status status = read_ids(out, &from, model, err);
+    if (status == FT_OK)
+        status = read_rest(out, &from, model, err);
+    ft_safetensors_close(file);
+    if (status != FT_OK)
+        ft_dataset_fini(out);
+    return status;
+}
+
+/* ---- Encoding ----------------------------------------------------------------------------- */
+
+/* Encode one text into at most `positions` ids; the closing token survives a cut. */
+static ft_status encode_row(const ft_tokenizer *tokenizer, const char *text, size_t number,
+                            int32_t *ids, size_t positions, bool truncate, size_t *count,
+                            ft_error *err)
+{
+    FT_TRY(ft_tokenizer_encode(tokenizer, text, strlen(text), ids, positions, count, err));
+    if (*count <= positions)
+        return FT_OK;
+    if (!truncate)
+        return ft_fail(err, FT_ELIMIT, "text %zu: %zu tokens, but the model has %zu positions",
+                       number + 1, *count, positions);
+    if (ft_tokenizer_end_id(tokenizer) >= 0)
+        ids[positions - 1] = ft_tokenizer_end_id(tokenizer);
+    *count = positions;
+    return FT_OK;
+}
+
+/* Make rows as narrow as the longest one. */
+static void tighten(ft_dataset *dataset, size_t longest)
+{
+    for (size_t row = 0; row < dataset->rows; row++) {
+        memmove(dataset->ids + row * longest, dataset->ids + row * dataset->cols,
+                longest * sizeof *dataset->ids);
+        memmove(dataset->mask + row * longest, dataset->mask + row * dataset->cols,
+                longest * sizeof *dataset->mask);
+    }
+    dataset->cols = longest;
+}
+
+ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer, const ft_model *model,
+                            const char *const *texts, size_t count, bool truncate, ft_error *err)
+{
+    size_t positions = (size_t) ft_model_get_info(model).max_positions, longest = 1, cells;
+    memset(out, 0, sizeof *out);
+    if (!ft_mul(count, positions, &cells))
+        return ft_fail(err, FT_ELIMIT, "%zu texts are too many", count);
+    out->rows = count;
+    out->cols = positions;
+    out->ids = ft_array(cells, sizeof *out->ids);
+    out->mask = ft_array(cells, sizeof *out->mask);
+    ft_status status = FT_OK;
+    if (out->ids == NULL || out->mask == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for %zu texts", count);
+    for (size_t row = 0; row < count && status == FT_OK; row++) {
+        size_t tokens;
+        int32_t *ids = out->ids + row * positions;
+        status = encode_row(tokenizer, texts[row], row, ids, positions, truncate, &tokens, err);
+        for (size_t i = 0; i < tokens && status == FT_OK; i++)
+            out->mask[row * positions + i] = 1;
+        longest = status == FT_OK && tokens > longest ? tokens : longest;
+    }
+    if (status == FT_OK)
+        tighten(out, longest);
+    else
+        ft_dataset_fini(out);
+    return status;
+}
+
+/* ---- Using -------------------------------------------------------------------------------- */
+
+ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows)
+{
+    size_t skipped = first * dataset->cols;
+    return (ft_dataset){
+        .rows = ft_min_size(rows, dataset->rows - first),
+        .cols = dataset->cols,
+        .ids = dataset->ids + skipped,
+        .mask = dataset->mask + skipped,
+        .types = dataset->types == NULL ? NULL : dataset->types + skipped,
+        .labels = dataset->labels == NULL ? NULL : dataset->labels + first,
+    };
+}
+
+size_t ft_dataset_row_tokens(const ft_dataset *dataset, size_t row)
+{
+    const int32_t *mask = dataset->mask + row * dataset->cols;
+    size_t tokens = 0;
+    for (size_t col = 0; col < dataset->cols; col++)
+        tokens += mask[col] != 0;
+    return tokens;
+}
+
+size_t ft_dataset_tokens(const ft_dataset *dataset)
+{
+    size_t tokens = 0;
+    for (size_t row = 0; row < dataset->rows; row++)
+        tokens += ft_dataset_row_tokens(dataset, row);
+    return tokens;
+}
+
+size_t ft_dataset_batch(const ft_dataset *dataset, size_t first, size_t tokens, size_t sequences)
+{
+    size_t count = 0, used = 0;
+    while (first + count < dataset->rows && count < sequences) {
+        used += ft_dataset_row_tokens(dataset, first + count);
+        if (used > tokens && count > 0)
+            break;
+        count++;
+    }
+    return count;
+}
+
+ft_status ft_dataset_bind(const ft_dataset *dataset, size_t first, size_t count,
+                          ft_session *session, ft_error *err)
+{
+    ft_dataset rows = ft_dataset_slice(dataset, first, count);
+    ft_tensor tensor = { .dtype = FT_I32, .ndim = 2 };
+    tensor.dim[0] = (int64_t) rows.rows;
+    tensor.dim[1] = (int64_t) rows.cols;
+    tensor.data = rows.ids;
+    FT_TRY(ft_session_set(session, "input_ids", &tensor, err));
+    tensor.data = rows.mask;
+    FT_TRY(ft_session_set(session, "attention_mask", &tensor, err));
+    if (rows.types == NULL)
+        return FT_OK;
+    tensor.data = rows.types;
+    return ft_session_set(session, "token_type_ids", &tensor, err);
+}
+
+void ft_dataset_fini(ft_dataset *dataset)
+{
+    free(dataset->ids);
+    free(dataset->mask);
+    free(dataset->types);
+    free(dataset->labels);
+    memset(dataset, 0, sizeof *dataset);
+}

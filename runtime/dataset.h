@@ -1,0 +1,53 @@
+/*
+ * dataset.h - token ids of many sequences: what ft-run runs and ft-calibrate observes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_DATASET_H
+#define FT_RUNTIME_DATASET_H
+
+#include "runtime/ft.h"
+
+/* Matrices [rows, cols]; a row's tokens are where its mask is not 0. */
+typedef struct ft_dataset {
+    size_t rows, cols;
+    int32_t *ids;
+    int32_t *mask;
+    int32_t *types;  /* NULL: all 0 */
+    int32_t *labels; /* [rows]; NULL: none */
+} ft_dataset;
+
+/*
+ * Read `input_ids` [N, S] and, where present, `attention_mask`, `token_type_ids` (same shape) and
+ * `labels` [N], I32 or I64, from a safetensors file, and check them against the model: at least one
+ * row, no row without a token, ids inside the vocabulary, no longer than the position table.
+ * Errors name file, tensor, place, found and expected.
+ */
+FT_MUST_USE ft_status ft_dataset_read(ft_dataset *out, const char *path, const ft_model *model,
+                                      ft_error *err);
+
+/*
+ * Encode texts, one row each, padded behind to the longest.  One that is longer than the model's
+ * positions is FT_ELIMIT, or is cut before its closing token when `truncate` is set.
+ */
+FT_MUST_USE ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer,
+                                        const ft_model *model, const char *const *texts,
+                                        size_t count, bool truncate, ft_error *err);
+
+/* The first `rows` rows at most, or those from `first` on: a view, not to be freed. */
+ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows);
+
+/* Tokens of one row, and of all. */
+size_t ft_dataset_row_tokens(const ft_dataset *dataset, size_t row);
+size_t ft_dataset_tokens(const ft_dataset *dataset);
+
+/* How many rows from `first` on fit into one run of `tokens` tokens and `sequences` rows; >= 1. */
+size_t ft_dataset_batch(const ft_dataset *dataset, size_t first, size_t tokens, size_t sequences);
+
+/* Set the session's inputs to rows first .. first + count - 1. */
+FT_MUST_USE ft_status ft_dataset_bind(const ft_dataset *dataset, size_t first, size_t count,
+                                      ft_session *session, ft_error *err);
+
+void ft_dataset_fini(ft_dataset *dataset);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * results.c - the outputs of many runs, gathered into whole tensors.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/results.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The shape of a result over the whole dataset, from its shape in one run. */
+static void widen(ft_tensor *tensor, const ft_session *session, const ft_dataset *dataset)
+{
+    bool per_token = tensor->ndim == 2 && tensor->dim[0] != (int64_t) session->batch.sequences;
+    tensor->dim[0] = (int64_t) (per_token ? ft_dataset_tokens(dataset) : dataset->rows);
+}
+
+ft_status ft_results_init(ft_results *out, const ft_session *session, const ft_dataset *dataset,
+                          const char *const *names, size_t count, ft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (count > FT_MAX_RESULTS)
+        return ft_fail(err, FT_ELIMIT, "%zu outputs, but at most %d can be gathered", count,
+                       FT_MAX_RESULTS);
+    for (size_t i = 0; i < count; i++) {
+        ft_tensor *tensor = &out->tensor[i].tensor;
+        FT_TRY(ft_session_get(session, names[i], tensor, err));
+        widen(tensor, session, dataset);
+        out->tensor[i].name = names[i];
+        size_t bytes = ft_tensor_bytes(tensor);
+        tensor->data = ft_alloc(bytes);
+        out->count = i + 1;
+        if (tensor->data == NULL)
+            return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes of output", names[i],
+                           bytes);
+    }
+    return FT_OK;
+}
+
+void ft_results_fini(ft_results *results)
+{
+    for (size_t i = 0; i < results->count; i++)
+        free(results->tensor[i].tensor.data);
+    memset(results, 0, sizeof *results);
+}
+
+ft_status ft_results_append(ft_results *results, const ft_session *session, ft_error *err)
+{
+    for (size_t i = 0; i < results->count; i++) {
+        ft_tensor part = { .data = (float *) results->tensor[i].tensor.data + results->filled[i] };
+        FT_TRY(ft_session_get(session, results->tensor[i].name, &part, err));
+        results->filled[i] += ft_tensor_count(&part);
+    }
+    return FT_OK;
+}
+
+const ft_tensor *ft_results_find(const ft_results *results, const char *name)
+{
+    for (size_t i = 0; i < results->count; i++)
+        if (strcmp(results->tensor[i].name, name) == 0)
+            return &results->tensor[i].tensor;
+    return NULL;
+}

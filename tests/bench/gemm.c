@@ -1,0 +1,372 @@
+/*
+ * gemm.c - speed of the int8 product: against the processor's peak, memory, and oneDNN.
+ *
+ *     tests/bench/gemm [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
+ *
+ * All contenders run in one process, in turns, each after an untimed call of its own; weights come
+ * from sets in rotation, so that they are as cold as in a run of many layers.  Every time is a
+ * quantile over the rounds: the median, or with -q a lower one, for a machine that others use too.
+ * PATTERN picks rows by part of their name.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/gemm_i8.h"
+#include "kernels/layout.h"
+#include "runtime/mem.h"
+#if defined HAVE_DNNL
+#include "tests/bench/onednn.h"
+#endif
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct shape {
+    const char *name;
+    size_t m, n, k;
+    ft_activation activation;
+    bool residual, codes;
+} shape;
+
+static const shape shapes[] = {
+    {"1024 768 768 int8",          1024, 768,   768,  FT_ACT_NONE, false, true },
+    {"1024 2304 768 int8",         1024, 2304,  768,  FT_ACT_NONE, false, true },
+    {"1024 3072 768 gelu int8",    1024, 3072,  768,  FT_ACT_GELU, false, true },
+    {"1024 768 3072 f32 residual", 1024, 768,   3072, FT_ACT_NONE, true,  false},
+    {"128 768 768 int8",           128,  768,   768,  FT_ACT_NONE, false, true },
+    {"128 3072 768 gelu int8",     128,  3072,  768,  FT_ACT_GELU, false, true },
+    {"128 768 3072 int8",          128,  768,   3072, FT_ACT_NONE, false, true },
+    {"32 4096 4096 int8",          32,   4096,  4096, FT_ACT_NONE, false, true },
+    {"16 4096 4096 int8",          16,   4096,  4096, FT_ACT_NONE, false, true },
+    {"8 4096 4096 f32",            8,    4096,  4096, FT_ACT_NONE, false, false},
+    {"4 4096 4096 f32",            4,    4096,  4096, FT_ACT_NONE, false, false},
+    {"1 4096 4096 f32",            1,    4096,  4096, FT_ACT_NONE, false, false},
+    {"1 11008 4096 f32",           1,    11008, 4096, FT_ACT_NONE, false, false},
+    {"7 312 312 int8",             7,    312,   312,  FT_ACT_NONE, false, true },
+    {"130 1000 200 int8",          130,  1000,  200,  FT_ACT_NONE, false, true },
+};
+
+enum { MAX_SETS = 32, SET_BYTES = 512 << 20, MAX_ROUNDS = 1000 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+/* ---- The machine's limits ---------------------------------------------------------------------
+ */
+
+#if defined __x86_64__
+#define ZMM(i) "vpdpbusd %%zmm31, %%zmm30, %%zmm" #i "\n\t"
+#define YMM(i) "%{vex%} vpdpbusd %%ymm15, %%ymm14, %%ymm" #i "\n\t"
+#define TWELVE(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)
+#define TWELVE_CLOBBERS                                                                            \
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11"
+
+__attribute__((target("avx512f"))) static double zmm_operations(long loops)
+{
+    long left = loops;
+    __asm__ volatile("1:\n\t" TWELVE(ZMM) "dec %0\n\tjnz 1b"
+                     : "+r"(left)
+                     :
+                     : TWELVE_CLOBBERS, "xmm30", "xmm31");
+    return (double) loops * 12 * 128;
+}
+
+__attribute__((target("avx2"))) static double ymm_operations(long loops)
+{
+    long left = loops;
+    __asm__ volatile("1:\n\t" TWELVE(YMM) "dec %0\n\tjnz 1b"
+                     : "+r"(left)
+                     :
+                     : TWELVE_CLOBBERS, "xmm14", "xmm15");
+    return (double) loops * 12 * 64;
+}
+#endif
+
+/* Operations per second of vpdpbusd alone, a multiply-add counting two; 0 without one. */
+static double peak(ft_isa isa, int threads)
+{
+    double operations = 0.0, start = now();
+#if defined __x86_64__
+#pragma omp parallel for num_threads(threads) reduction(+ : operations)
+    for (int thread = 0; thread < threads; thread++) {
+        if (isa == FT_ISA_AVX512VNNI)
+            operations += zmm_operations(20000);
+        else if (isa == FT_ISA_AVXVNNI)
+            operations += ymm_operations(20000);
+    }
+#endif
+    return operations / (now() - start);
+}
+
+typedef uint64_t line __attribute__((vector_size(64)));
+
+/* Seconds to read `bytes`, each thread its own part, in two streams as the kernels do. */
+static double read_time(const int8_t *memory, size_t bytes, int threads)
+{
+    double start = now();
+    uint64_t sum = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : sum)
+    for (int thread = 0; thread < threads; thread++) {
+        size_t lines = bytes / (size_t) threads / 2 / sizeof(line);
+        const line *near = (const line *) memory + 2 * lines * (size_t) thread, *far = near + lines;
+        line total = {0};
+        for (size_t i = 0; i < lines; i++) {
+            __builtin_prefetch((const void *) ((uintptr_t) (near + i) + 2048));
+            __builtin_prefetch((const void *) ((uintptr_t) (far + i) + 2048));
+            total += near[i] + far[i];
+        }
+        sum += total[0] + total[7];
+    }
+    static volatile uint64_t sink;
+    sink = sum;
+    (void) sink;
+    return now() - start;
+}
+
+/* ---- One row ----------------------------------------------------------------------------------
+ */
+
+typedef struct setting {
+    const shape *row;
+    ft_gemm_i8 gemm;
+    size_t sets, bytes;
+    int8_t *weights[MAX_SETS], *other[MAX_SETS];
+#if defined HAVE_DNNL
+    onednn *peer;
+#endif
+} setting;
+
+static float *random_floats(size_t count, float scale)
+{
+    float *values = ft_alloc(count * sizeof *values);
+    for (size_t i = 0; i < count; i++)
+        values[i] = scale * (0.5f + (float) (rand() % 1000) / 1000.0f);
+    return values;
+}
+
+static int8_t *random_codes(size_t count)
+{
+    int8_t *codes = ft_alloc(count);
+    for (size_t i = 0; i < count; i++)
+        codes[i] = (int8_t) (rand() % 255 - 127);
+    return codes;
+}
+
+static void set_weights(setting *s)
+{
+    size_t n = s->row->n, k = s->row->k, padded_n = ft_layout_rows(FT_COL4_4R2_8C, n);
+    s->bytes = ft_layout_bytes(FT_COL4_4R2_8C, n, k);
+    s->sets = ft_min_size(MAX_SETS, SET_BYTES / s->bytes);
+    int8_t *row_major = random_codes(n * k);
+    const int8_t *same[MAX_SETS];
+    for (size_t i = 0; i < s->sets; i++) {
+        same[i] = row_major;
+        s->weights[i] = ft_alloc(s->bytes);
+        s->other[i] = ft_alloc(s->bytes);
+        memset(s->other[i], 1, s->bytes);
+    }
+    for (size_t r = 0; r < n; r++)
+        for (size_t c = 0; c < k; c++)
+            s->weights[0][ft_offset_col4(r, c, padded_n)] = row_major[r * k + c];
+    for (size_t i = 1; i < s->sets; i++)
+        memcpy(s->weights[i], s->weights[0], s->bytes);
+#if defined HAVE_DNNL
+    s->peer = onednn_new(&s->gemm, same, s->sets);
+#else
+    (void) same;
+#endif
+    free(row_major);
+}
+
+static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
+{
+    size_t y_bytes = row->m * row->n * (row->codes ? 1 : sizeof(float));
+    *s = (setting){.row = row};
+    s->gemm = (ft_gemm_i8){
+        .isa = isa,
+        .threads = threads,
+        .m = row->m,
+        .n = row->n,
+        .k = row->k,
+        .x = random_codes(row->m * row->k),
+        .x_stride = row->k,
+        .x_scale = 1.0f / 64.0f,
+        .w_scale = random_floats(row->n, 1.0f / 64.0f / 30.0f),
+        .bias = random_floats(row->n, 0.1f),
+        .activation = row->activation,
+        .out_inverse = row->codes ? 50.0f : 0.0f,
+        .y = ft_alloc(y_bytes),
+        .y_stride = row->n,
+        .scratch_bytes = ft_gemm_i8_scratch(row->m, row->n, row->k, threads),
+    };
+    s->gemm.residual = row->residual ? s->gemm.y : NULL;
+    s->gemm.residual_stride = row->n;
+    s->gemm.scratch = ft_alloc(s->gemm.scratch_bytes);
+    set_weights(s);
+}
+
+static void setting_fini(setting *s)
+{
+    for (size_t i = 0; i < s->sets; i++) {
+        free(s->weights[i]);
+        free(s->other[i]);
+    }
+    free((void *) (uintptr_t) s->gemm.x);
+    free((void *) (uintptr_t) s->gemm.w_scale);
+    free((void *) (uintptr_t) s->gemm.bias);
+    free(s->gemm.y);
+    free(s->gemm.scratch);
+#if defined HAVE_DNNL
+    onednn_free(s->peer);
+#endif
+}
+
+static double our_time(setting *s, size_t set)
+{
+    double start = now();
+    s->gemm.w = s->weights[set % s->sets];
+    ft_gemm_i8_run(&s->gemm);
+    return now() - start;
+}
+
+#if defined HAVE_DNNL
+static double peer_time(setting *s, size_t set)
+{
+    double start = now();
+    onednn_run(s->peer, &s->gemm, set % s->sets);
+    return now() - start;
+}
+
+/* The largest difference between the two outputs: a comparison of equals, or the table is void. */
+static double difference(setting *s)
+{
+    size_t count = s->row->m * s->row->n, bytes = count * (s->row->codes ? 1 : sizeof(float));
+    void *ours = malloc(bytes);
+    memset(s->gemm.y, 0, bytes);
+    our_time(s, 0);
+    memcpy(ours, s->gemm.y, bytes);
+    memset(s->gemm.y, 0, bytes);
+    peer_time(s, 0);
+    double worst = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        double d = s->row->codes ? ((int8_t *) ours)[i] - ((int8_t *) s->gemm.y)[i]
+                                 : (double) (((float *) ours)[i] - ((float *) s->gemm.y)[i]);
+        worst = d > worst ? d : -d > worst ? -d : worst;
+    }
+    free(ours);
+    return worst;
+}
+#endif
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(double *values, size_t count, int percent)
+{
+    qsort(values, count, sizeof *values, compare);
+    return values[(count - 1) * (size_t) percent / 100];
+}
+
+/* A dash where there is nothing to compare with. */
+static void print_ratio(double value)
+{
+    if (value > 0.0)
+        printf(" %7.3f", value);
+    else
+        printf("       -");
+}
+
+typedef struct options {
+    ft_isa isa;
+    int threads, percent;
+    double seconds;
+    const char *pattern;
+} options;
+
+static void measure(const shape *row, int threads, const options *o)
+{
+    static double ours[MAX_ROUNDS], alone[MAX_ROUNDS], peer[MAX_ROUNDS], reading[MAX_ROUNDS];
+    setting s;
+    omp_set_num_threads(threads);
+    setting_init(&s, row, o->isa, threads);
+    double operations = 2.0 * (double) row->m * (double) row->n * (double) row->k;
+    size_t round = 0;
+    for (double end = now() + o->seconds; round < MAX_ROUNDS && (round < 5 || now() < end);
+         round++) {
+        our_time(&s, round + s.sets / 2);
+        ours[round] = our_time(&s, round);
+        alone[round] = operations / peak(o->isa, threads);
+        reading[round] = read_time(s.other[round % s.sets], s.bytes, threads);
+#if defined HAVE_DNNL
+        peer_time(&s, round + s.sets / 2);
+        peer[round] = peer_time(&s, round);
+#endif
+    }
+    double time = quantile(ours, round, o->percent);
+    printf("%-28s %d %9.1f %7.0f", row->name, threads, 1e6 * time, 1e-9 * operations / time);
+    print_ratio(o->isa >= FT_ISA_AVXVNNI ? quantile(alone, round, o->percent) / time : 0.0);
+    print_ratio(row->m <= 16 ? quantile(reading, round, o->percent) / time : 0.0);
+    print_ratio(quantile(peer, round, o->percent) / time);
+#if defined HAVE_DNNL
+    printf("  %8.2g", difference(&s));
+#endif
+    printf(" %5zu\n", round);
+    fflush(stdout);
+    setting_fini(&s);
+}
+
+static bool parse(options *o, int argc, char **argv)
+{
+    int option;
+    *o = (options){.percent = 50, .seconds = 2.0, .pattern = ""};
+    while ((option = getopt(argc, argv, "t:s:q:")) != -1) {
+        switch (option) {
+        case 't':
+            o->threads = atoi(optarg);
+            break;
+        case 's':
+            o->seconds = atof(optarg);
+            break;
+        case 'q':
+            o->percent = atoi(optarg);
+            break;
+        default:
+            return false;
+        }
+    }
+    if (optind < argc)
+        o->pattern = argv[optind];
+    return o->percent >= 0 && o->percent <= 100;
+}
+
+int main(int argc, char **argv)
+{
+    options o;
+    ft_error err;
+    if (!parse(&o, argc, argv))
+        return 2;
+    if (ft_cpu_isa(&o.isa, &err) != FT_OK) {
+        fprintf(stderr, "gemm: %s\n", err.text);
+        return 1;
+    }
+    printf("%s\n", ft_isa_name(o.isa));
+    printf("m n k, epilogue         threads        us    GOPS  / peak  / read / oneDNN max diff "
+           "rounds\n");
+    for (size_t i = 0; i < FT_COUNT(shapes); i++)
+        for (int threads = 1; threads <= 2; threads++)
+            if (strstr(shapes[i].name, o.pattern) && (o.threads == 0 || o.threads == threads))
+                measure(&shapes[i], threads, &o);
+    return 0;
+}

@@ -1,0 +1,24 @@
+/*
+ * onednn.h - the int8 matrix product of oneDNN, to measure ours against.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_BENCH_ONEDNN_H
+#define FT_TESTS_BENCH_ONEDNN_H
+
+#include "kernels/cpu/gemm_i8.h"
+
+/* One product for any number of weight sets; weights lie in the order that oneDNN prefers. */
+typedef struct onednn onednn;
+
+/*
+ * The product that `gemm` describes (activation NONE or GELU); `weights` holds `sets` row-major
+ * matrices [n, k], which are reordered here.  Ends the program where oneDNN fails.
+ */
+onednn *onednn_new(const ft_gemm_i8 *gemm, const int8_t *const *weights, size_t sets);
+void onednn_free(onednn *product);
+
+/* With as many threads as OpenMP is set to. */
+void onednn_run(onednn *product, const ft_gemm_i8 *gemm, size_t set);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * counters.c - fuzz target: any bytes as a counters file.
+ *
+ * Altered bytes hardly ever match their SHA-256, so they are tried a second time with the right
+ * one. What is accepted must be what the writer writes: it is written, and compared with what was
+ * read.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/counters_file.h"
+#include "calibrate/method.h"
+
+#include <openssl/sha.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What is written, in memory rather than on a disk, is what was read. */
+static void must_be_the_same_again(ft_counter_set *set, const uint8_t *data, size_t size)
+{
+    char path[] = "/dev/shm/fuzz-counters.XXXXXX";
+    int fd = mkstemp(path);
+    if (fd < 0 || ft_counter_set_write(set, path, NULL) != FT_OK)
+        abort();
+    close(fd);
+    FILE *file = fopen(path, "rb");
+    unsigned char *again = malloc(size + 1);
+    if (file == NULL || again == NULL || fread(again, 1, size + 1, file) != size ||
+        memcmp(again, data, size) != 0)
+        abort();
+    fclose(file);
+    unlink(path);
+    free(again);
+}
+
+static void choose_for_all(ft_counter_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        ft_histogram histogram;
+        ft_amax_choice choice;
+        if (ft_histogram_init(&histogram, &set->point[i], NULL) == FT_OK) {
+            ft_choose_amax(&choice, FT_METHOD_PERCENTILE, &histogram, NULL);
+            if (!(choice.amax > 0.0f))
+                abort();
+        }
+        ft_histogram_fini(&histogram);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ft_counter_set *set;
+    if (ft_counter_set_parse(&set, data, size, "fuzz", NULL) == FT_OK)
+        ft_counter_set_free(set);
+    if (size < FT_FINGERPRINT)
+        return 0;
+
+    unsigned char *sealed = malloc(size);
+    if (sealed == NULL)
+        return 0;
+    memcpy(sealed, data, size);
+    SHA256(sealed, size - FT_FINGERPRINT, sealed + size - FT_FINGERPRINT);
+    if (ft_counter_set_parse(&set, sealed, size, "fuzz", NULL) == FT_OK) {
+        must_be_the_same_again(set, sealed, size);
+        choose_for_all(set);
+    }
+    ft_counter_set_free(set);
+    free(sealed);
+    return 0;
+}

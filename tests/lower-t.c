@@ -1,0 +1,432 @@
+/*
+ * lower-t.c - lowering: each fusion alone, each pass, and the plans of a BERT of two layers whole.
+ *
+ * The golden files are also the documentation of what runs.  With a folder as its argument the
+ * program writes them there.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/mem.h"
+#include "runtime/plan.h"
+#include "tests/lib/bert.h"
+#include "tests/lib/text.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Small graphs ------------------------------------------------------------------------- */
+
+static const float scales[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+
+/* "q" is a weight with scales, as FAKE plans read it; "f" is one that stays float. */
+static const ft_weight weights[] = {
+    { "q.weight", 8, 8, FT_F32, FT_ROW, scales, NULL },
+    { "q.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL },
+    { "f.weight", 8, 8, FT_F32, FT_ROW, NULL, NULL },
+    { "f.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL },
+    { "n.weight", 1, 8, FT_F32, FT_ROW, NULL, NULL },
+    { "n.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL },
+    { "t.word", 9, 8, FT_F32, FT_ROW, NULL, NULL },
+    { "t.position", 9, 8, FT_F32, FT_ROW, NULL, NULL },
+};
+static const bool quantizable[FT_COUNT(weights)] = { true };
+
+static ft_graph begin(int *x)
+{
+    ft_graph g;
+    ft_graph_init(&g, weights, quantizable, FT_COUNT(weights));
+    *x = ft_embed(&g, "t", ft_input(&g, "ids"), ft_input(&g, "positions"), -1);
+    return g;
+}
+
+/* The plan of the graph, which is freed; value i has the scale i + 1. */
+static ft_plan finish(ft_graph *g, ft_mode mode, bool fuse, bool int8_residual)
+{
+    float scale[64];
+    ft_error err;
+    for (int i = 0; i < 64; i++)
+        scale[i] = (float) (i + 1);
+    if (ft_graph_finish(g, &err) != FT_OK)
+        bail_out("%s", err.text);
+    ft_plan plan = test_lower(&g->plan, &(ft_lowering){ mode, fuse, int8_residual, scale });
+    ft_graph_fini(g);
+    return plan;
+}
+
+/* One check: the plan consists of these operations, "norm linear ...". */
+static void has_ops(const ft_plan *plan, const char *expected, const char *sentence)
+{
+    char found[512] = "";
+    for (int i = 0; i < plan->nop; i++) {
+        strcat(found, i == 0 ? "" : " ");
+        strcat(found, ft_op_name(plan->op[i].kind));
+    }
+    is_str(found, expected, "%s", sentence);
+}
+
+static const char *result_of(const ft_plan *plan, int op)
+{
+    int index = plan->op[op].out >= 0 ? plan->op[op].out : plan->op[op].codes;
+    return plan->value[index].name;
+}
+
+/* ---- Fusions ------------------------------------------------------------------------------ */
+
+static void test_fuse_activation(void)
+{
+    int x;
+    ft_graph g = begin(&x);
+    ft_output_as(&g, "y", ft_apply(&g, "act", ft_linear(&g, "f", x), FT_ACT_RELU));
+    ft_plan plan = finish(&g, FT_MODE_FLOAT, true, false);
+    has_ops(&plan, "embed linear", "a linear takes the activation that follows");
+    ok(plan.op[1].attr.activation == FT_ACT_RELU && strcmp(result_of(&plan, 1), "act") == 0,
+       "and makes its value");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    ft_output_as(&g, "y", ft_apply(&g, "act", ft_linear(&g, "f", x), FT_ACT_RELU));
+    plan = finish(&g, FT_MODE_FLOAT, false, false);
+    has_ops(&plan, "embed linear activate", "unless nothing may be fused");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    int y = ft_linear(&g, "f", x);
+    ft_output_as(&g, "y", y);
+    ft_output_as(&g, "z", ft_apply(&g, "act", y, FT_ACT_RELU));
+    plan = finish(&g, FT_MODE_FLOAT, true, false);
+    has_ops(&plan, "embed linear activate", "or the linear's result is an output");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    y = ft_linear(&g, "f", x);
+    ft_add_residual(&g, "sum", ft_apply(&g, "act", y, FT_ACT_RELU), y);
+    plan = finish(&g, FT_MODE_FLOAT, true, false);
+    has_ops(&plan, "embed linear activate add", "or read by somebody else");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    y = ft_linear(&g, "f", x);
+    ft_point(&g, y);
+    ft_apply(&g, "act", y, FT_ACT_RELU);
+    plan = finish(&g, FT_MODE_FLOAT, true, false);
+    has_ops(&plan, "embed linear activate", "or a point");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    ft_apply(&g, "b", ft_apply(&g, "a", ft_linear(&g, "f", x), FT_ACT_RELU), FT_ACT_TANH);
+    plan = finish(&g, FT_MODE_FLOAT, true, false);
+    has_ops(&plan, "embed linear activate", "a linear takes one activation, not two");
+    ok(plan.op[1].attr.activation == FT_ACT_RELU && plan.op[2].attr.activation == FT_ACT_TANH,
+       "the first");
+    ft_plan_fini(&plan);
+}
+
+static void test_fuse_residual(void)
+{
+    int x;
+    ft_graph g = begin(&x);
+    int y = ft_linear(&g, "f", x);
+    ft_norm(&g, "n", ft_add_residual(&g, "sum", y, x), 1e-5f);
+    ft_plan plan = finish(&g, FT_MODE_FLOAT, true, false);
+    has_ops(&plan, "embed linear norm", "a norm takes the sum before it");
+    ok(plan.op[2].in[0] == y && plan.op[2].in[1] == x && strcmp(result_of(&plan, 2), "n") == 0,
+       "operand and residual keep their places");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    int sum = ft_add_residual(&g, "sum", ft_linear(&g, "f", x), x);
+    ft_point(&g, sum);
+    ft_norm(&g, "n", sum, 1e-5f);
+    plan = finish(&g, FT_MODE_FLOAT, true, false);
+    has_ops(&plan, "embed linear add norm", "but not a sum that is a point");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    sum = ft_add_residual(&g, "sum", ft_linear(&g, "f", x), x);
+    ft_pool(&g, "p", sum, FT_POOL_FIRST);
+    ft_norm(&g, "n", sum, 1e-5f);
+    plan = finish(&g, FT_MODE_FLOAT, true, false);
+    has_ops(&plan, "embed linear add pool norm", "or that somebody else reads");
+    ft_plan_fini(&plan);
+}
+
+/* ---- Quantizing --------------------------------------------------------------------------- */
+
+static void test_quantize(void)
+{
+    int x;
+    ft_graph g = begin(&x);
+    ft_output_as(&g, "y", ft_linear(&g, "q", x));
+    ft_plan plan = finish(&g, FT_MODE_FAKE, true, false);
+    has_ops(&plan, "embed quantize linear", "a point that a quantized linear reads is quantized");
+    is_str(plan.value[plan.op[1].codes].name, "t", "the codes have the point's name");
+    is_str(plan.value[plan.op[1].in[0]].name, "t.float", "the floats another");
+    ok(plan.value[plan.op[1].codes].scale == (float) (x + 1) &&
+           plan.op[2].in[0] == plan.op[1].codes,
+       "the linear reads codes with the point's scale");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    ft_point(&g, x);
+    ft_output_as(&g, "y", ft_linear(&g, "f", x));
+    plan = finish(&g, FT_MODE_FAKE, true, false);
+    has_ops(&plan, "embed linear", "a point that only a float linear reads stays float");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    ft_point(&g, x);
+    ft_output_as(&g, "y", ft_linear(&g, "f", x));
+    plan = finish(&g, FT_MODE_FAKE, true, true);
+    has_ops(&plan, "embed quantize dequantize linear",
+            "in an int8 residual stream it becomes codes, and floats again");
+    is_str(plan.value[plan.op[3].in[0]].name, "t.back", "which have a name of their own");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    int y = ft_linear(&g, "q", x);
+    ft_output_as(&g, "y", ft_norm(&g, "n", ft_add_residual(&g, "sum", y, x), 1e-5f));
+    plan = finish(&g, FT_MODE_FAKE, true, false);
+    has_ops(&plan, "embed quantize linear norm", "a float residual");
+    is_str(plan.value[plan.op[3].in[1]].name, "t.float", "is read from before the codes");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    y = ft_linear(&g, "q", x);
+    ft_output_as(&g, "y", ft_norm(&g, "n", ft_add_residual(&g, "sum", y, x), 1e-5f));
+    plan = finish(&g, FT_MODE_FAKE, true, true);
+    has_ops(&plan, "embed quantize linear norm", "an int8 residual");
+    is_str(plan.value[plan.op[3].in[1]].name, "t", "is read from the codes");
+    ft_plan_fini(&plan);
+}
+
+static void test_fold(void)
+{
+    int x;
+    ft_graph g = begin(&x);
+    ft_output_as(&g, "y", ft_linear(&g, "q", ft_norm(&g, "n", x, 1e-5f)));
+    ft_plan plan = finish(&g, FT_MODE_FAKE, true, false);
+    has_ops(&plan, "embed norm linear", "a norm writes the codes of its result");
+    ok(plan.op[1].out < 0, "alone, when nobody reads its floats");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    int n = ft_norm(&g, "n", x, 1e-5f);
+    ft_output_as(&g, "y", ft_add_residual(&g, "sum", ft_linear(&g, "q", n), n));
+    plan = finish(&g, FT_MODE_FAKE, true, false);
+    has_ops(&plan, "embed norm linear add", "or both");
+    ok(plan.op[1].out >= 0 && plan.op[1].codes >= 0 && plan.op[3].in[1] == plan.op[1].out,
+       "when a residual reads the floats");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    int y = ft_apply(&g, "act", ft_linear(&g, "q", x), FT_ACT_GELU);
+    ft_output_as(&g, "y", ft_attention(&g, "a", y, y, y, 2));
+    plan = finish(&g, FT_MODE_FAKE, true, false);
+    has_ops(&plan, "embed quantize linear attention", "a quantized linear writes codes");
+    ok(plan.op[2].codes >= 0 && plan.op[2].out < 0 && plan.op[2].attr.activation == FT_ACT_GELU,
+       "after its activation");
+    ok(plan.op[3].out >= 0 && plan.value[plan.op[3].inner].scale > 0.0f,
+       "attention on codes quantizes its probabilities");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    y = ft_linear(&g, "f", x);
+    ft_output_as(&g, "y", ft_linear(&g, "q", y));
+    plan = finish(&g, FT_MODE_FAKE, true, false);
+    has_ops(&plan, "embed linear quantize linear", "a float linear does not");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    y = ft_linear(&g, "q", ft_norm(&g, "n", x, 1e-5f));
+    ft_output_as(&g, "y", ft_attention(&g, "a", y, y, y, 2));
+    plan = finish(&g, FT_MODE_FAKE, false, false);
+    has_ops(&plan, "embed norm quantize linear quantize attention",
+            "without fusing, quantize stands alone");
+    ft_plan_fini(&plan);
+}
+
+static void test_observe(void)
+{
+    int x;
+    ft_graph g = begin(&x);
+    ft_point(&g, x);
+    int y = ft_apply(&g, "act", ft_linear(&g, "f", x), FT_ACT_GELU);
+    ft_output_as(&g, "y", ft_attention(&g, "a", y, y, y, 2));
+    ft_plan plan = finish(&g, FT_MODE_OBSERVE, true, false);
+    has_ops(&plan, "embed observe linear observe attention",
+            "observing counts every point where it is made");
+    ok(plan.op[1].in[0] == x && plan.op[3].in[0] == y, "each its own");
+    ok(plan.value[plan.op[4].inner].point, "and probabilities inside attention");
+    ft_plan_fini(&plan);
+}
+
+/* ---- A whole model ------------------------------------------------------------------------ */
+
+/* What a plan is made for, and the name of its golden file. */
+typedef struct purpose {
+    const char *name;
+    ft_mode mode;
+    bool int8_residual, fuse;
+} purpose;
+
+static const purpose purposes[] = {
+    { "float", FT_MODE_FLOAT, false, true },
+    { "float-unfused", FT_MODE_FLOAT, false, false },
+    { "observe", FT_MODE_OBSERVE, false, true },
+    { "observe-unfused", FT_MODE_OBSERVE, false, false },
+    { "fake", FT_MODE_FAKE, false, true },
+    { "fake-unfused", FT_MODE_FAKE, false, false },
+    { "fake-residual", FT_MODE_FAKE, true, true },
+    { "fake-residual-unfused", FT_MODE_FAKE, true, false },
+    { "int8", FT_MODE_INT8, false, true },
+    { "int8-unfused", FT_MODE_INT8, false, false },
+    { "int8-residual", FT_MODE_INT8, true, true },
+    { "int8-residual-unfused", FT_MODE_INT8, true, false },
+};
+
+static float amax_of(int point)
+{
+    return (float) (point + 1);
+}
+
+static ft_plan plan_for(const ft_plan *graph, const purpose *p)
+{
+    float *scale = ft_array((size_t) graph->nvalue, sizeof *scale);
+    for (int i = 0; i < graph->nvalue; i++)
+        scale[i] = amax_of(i) / 127.0f;
+    ft_plan plan = test_lower(graph, &(ft_lowering){ p->mode, p->fuse, p->int8_residual, scale });
+    free(scale);
+    return plan;
+}
+
+/* Points of the graph that the plan has lost: not made, not counted, or of another scale. */
+static int lost_points(const ft_plan *graph, const ft_plan *plan, const purpose *p)
+{
+    int lost = 0;
+    for (int i = 0; i < graph->nvalue; i++) {
+        if (!graph->value[i].point)
+            continue;
+        int value = ft_plan_find(plan, graph->value[i].name), observers = 0;
+        for (int j = 0; j < plan->nop; j++)
+            observers += plan->op[j].kind == FT_OP_OBSERVE && plan->op[j].in[0] == value;
+        bool made = ft_plan_producer(plan, value) >= 0 || plan->value[value].inner;
+        bool counted = p->mode != FT_MODE_OBSERVE || plan->value[value].inner || observers == 1;
+        bool quantized = p->mode != FT_MODE_FAKE && p->mode != FT_MODE_INT8;
+        quantized = quantized || plan->value[value].scale == amax_of(i) / 127.0f;
+        /* Nothing reads the last hidden state as codes, unless the residual stream is int8. */
+        quantized = quantized || (graph->output[0].value == i && !p->int8_residual);
+        lost += !made || !counted || !quantized;
+    }
+    return lost;
+}
+
+/* Operations of one kind, and those among them whose operand `slot` is codes. */
+static void count_readers(const ft_plan *plan, ft_op_kind kind, int slot, int *all, int *of_codes)
+{
+    *all = *of_codes = 0;
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        bool quantized_linear = kind != FT_OP_LINEAR || plan->weight[op->weight[0]].scale != NULL;
+        if (op->kind != kind || op->in[slot] < 0 || !quantized_linear)
+            continue;
+        ++*all;
+        *of_codes += plan->value[op->in[slot]].scale > 0.0f;
+    }
+}
+
+static void test_codes(const ft_plan *plan, const purpose *p)
+{
+    int all, of_codes;
+    count_readers(plan, FT_OP_LINEAR, 0, &all, &of_codes);
+    ok(all == 12 && of_codes == 12, "%s: all 12 quantized linears read codes", p->name);
+    count_readers(plan, FT_OP_ATTENTION, 2, &all, &of_codes);
+    ok(all == 2 && of_codes == 2, "%s: both attentions read codes", p->name);
+    count_readers(plan, p->fuse ? FT_OP_NORM : FT_OP_ADD, 1, &all, &of_codes);
+    ok(all == 4 && of_codes == (p->int8_residual ? 4 : 0), "%s: the 4 residuals are read as %s",
+       p->name, p->int8_residual ? "codes" : "floats");
+}
+
+static void test_outputs(const ft_plan *plan, const purpose *p)
+{
+    int wrong = plan->noutput != FT_MAX_OUTPUTS;
+    for (int i = 0; i < plan->noutput; i++)
+        wrong += plan->value[plan->output[i].value].scale > 0.0f ||
+                 ft_plan_producer(plan, plan->output[i].value) < 0;
+    is_int(wrong, 0, "%s: every output is made, in float", p->name);
+}
+
+static void write_text(const char *folder, const char *name, const char *text)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0)
+        bail_out("%s: cannot be written", path);
+}
+
+static void test_purpose(const test_bert *model, const purpose *p, const char *folder)
+{
+    char file[64];
+    ft_plan plan = plan_for(&model->graph, p);
+    char *text = plan_text(&plan);
+    snprintf(file, sizeof file, "plan-%s.txt", p->name);
+    if (folder != NULL)
+        write_text(folder, file, text);
+    else
+        is_golden(text, file);
+    is_int(lost_points(&model->graph, &plan, p), 0, "%s: no point is lost", p->name);
+    if (p->mode == FT_MODE_FAKE || p->mode == FT_MODE_INT8)
+        test_codes(&plan, p);
+    test_outputs(&plan, p);
+    free(text);
+    ft_plan_fini(&plan);
+}
+
+/* FAKE is the meaning of INT8: the same operations on the same values, held in another dtype. */
+static void test_twins(const test_bert *fake, const test_bert *int8, bool int8_residual, bool fuse)
+{
+    purpose p = { "", FT_MODE_FAKE, int8_residual, fuse };
+    ft_plan a = plan_for(&fake->graph, &p);
+    p.mode = FT_MODE_INT8;
+    ft_plan b = plan_for(&int8->graph, &p);
+    int differences = a.nop != b.nop || a.nvalue != b.nvalue || a.noutput != b.noutput ||
+                      memcmp(a.op, b.op, (size_t) a.nop * sizeof *a.op) != 0;
+    for (int i = 0; i < a.nvalue && differences == 0; i++) {
+        bool codes = a.value[i].scale > 0.0f && !a.value[i].inner;
+        differences += strcmp(a.value[i].name, b.value[i].name) != 0 ||
+                       a.value[i].scale != b.value[i].scale ||
+                       b.value[i].dtype != (codes ? FT_I8 : a.value[i].dtype);
+    }
+    is_int(differences, 0, "fake and int8 are the same plan%s%s",
+           int8_residual ? ", residual int8" : "", fuse ? "" : ", unfused");
+    ft_plan_fini(&a);
+    ft_plan_fini(&b);
+}
+
+static void test_model(const char *folder)
+{
+    ft_config config = test_bert_config(8, 2, 12);
+    test_bert model[FT_MODE_INT8 + 1];
+    for (int mode = 0; mode <= FT_MODE_INT8; mode++)
+        test_bert_make(&model[mode], &config, (ft_mode) mode, 1);
+    for (size_t i = 0; i < FT_COUNT(purposes); i++)
+        test_purpose(&model[purposes[i].mode], &purposes[i], folder);
+    for (int i = 0; i < 4; i++)
+        test_twins(&model[FT_MODE_FAKE], &model[FT_MODE_INT8], i % 2, i / 2);
+    for (int mode = 0; mode <= FT_MODE_INT8; mode++)
+        test_bert_free(&model[mode]);
+}
+
+int main(int argc, char **argv)
+{
+    test_fuse_activation();
+    test_fuse_residual();
+    test_quantize();
+    test_fold();
+    test_observe();
+    test_model(argc > 1 ? argv[1] : NULL);
+    return done_testing();
+}

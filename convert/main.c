@@ -166,7 +166,7 @@ static ft_status write_artifact(const arguments *args, const ft_conversion *conv
     ft_status status = ft_conversion_write(conversion, writer, err);
     double seconds = ft_meter_end(&meter);
     if (status == FT_OK && !args->quiet)
-        fprintf(stderr, "ft-convert: %s: %zu tensors of %.2f MB in %.1f s\n", args->output,
+        fprintf(stderr, "ft-convert: %s: %zu tensors of %.2f MB in %.2f s\n", args->output,
                 conversion->weights, (double) conversion->bytes * 1e-6, seconds);
     return status;
 }

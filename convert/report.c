@@ -35,8 +35,26 @@ static int widest(const ft_conversion *conversion, bool source)
     return (int) width;
 }
 
+static void print_model(const ft_conversion *conversion, FILE *file)
+{
+    const ft_origin *origin = &conversion->origin;
+    const ft_config *c = &origin->config;
+    const char *model_type = origin->family->dialect[origin->dialect].model_type;
+    fprintf(file, "%s: %d layers, hidden %d, %d heads, ffn %d, vocabulary %d, %d positions",
+            origin->architecture != NULL ? origin->architecture : model_type, c->layers, c->hidden,
+            c->heads, c->ffn, c->vocabulary, c->positions - c->position_offset);
+    if (c->labels > 0)
+        fprintf(file, ", %d labels", c->labels);
+    if (c->embedding != FT_EMBEDDING_NONE)
+        fprintf(file, ", embedding by %s%s",
+                c->embedding == FT_EMBEDDING_MEAN ? "mean" : "first token",
+                c->normalize ? ", normalized" : "");
+    fputs("\n\n", file);
+}
+
 void ft_report_table(const ft_conversion *conversion, FILE *file)
 {
+    print_model(conversion, file);
     int name = widest(conversion, false), source = widest(conversion, true);
     fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12s\n", name, "name", source, "source", "dtype",
             "shape", "bytes");
@@ -50,7 +68,7 @@ void ft_report_table(const ft_conversion *conversion, FILE *file)
     for (size_t i = 0; i < conversion->files; i++)
         fprintf(file, "%-*s  %-*s  %-13s  %-14s  %12zu\n", name, conversion->file[i].name, source,
                 conversion->file[i].name, "", "", conversion->file[i].bytes);
-    fprintf(file, "%zu tensors of %zu bytes (%.2f MB)\n", conversion->weights, conversion->bytes,
+    fprintf(file, "\n%zu tensors of %zu bytes (%.2f MB)\n", conversion->weights, conversion->bytes,
             (double) conversion->bytes * 1e-6);
 }
 

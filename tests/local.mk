@@ -119,7 +119,8 @@ tests_zip_t_SOURCES = tests/zip-t.c
 tests_zip_t_LDADD = $(sample_test_libs)
 
 sh_tests = \
-	tests/artifact.sh
+	tests/artifact.sh \
+	tests/convert.sh
 
 check_PROGRAMS += tests/make-sample
 tests_make_sample_SOURCES = tests/make-sample.c

@@ -1,0 +1,76 @@
+/*
+ * config.c - fuzz target: no text makes the readers of configurations break a promise.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/config.h"
+#include "convert/sentence.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <string.h>
+
+/* Every problem has a code and names the file. */
+static void check_problems(const ft_messages *problems, const char *label)
+{
+    for (size_t i = 0; i < problems->count && i < FT_MESSAGES_KEPT; i++)
+        require(problems->message[i].code != FT_OK &&
+                strncmp(problems->message[i].text, label, strlen(label)) == 0);
+}
+
+/* What is accepted can be stored, and expanded to a list of weights that all have a source. */
+static void check_origin(const ft_origin *origin)
+{
+    ft_config again;
+    ft_error err;
+    json_t *json = ft_config_to_json(&origin->config);
+    require(json != NULL && ft_config_from_json(&again, json, "fuzz", &err) == FT_OK);
+    json_decref(json);
+    require(again.hidden == origin->config.hidden && again.labels == origin->config.labels &&
+            again.position_offset == origin->config.position_offset);
+    ft_weight_spec *spec;
+    size_t count;
+    if (origin->config.layers > 20)
+        return; /* nothing new, only slow */
+    require(ft_family_weights(origin->family, origin->dialect, &origin->config, &spec, &count,
+                              &err) == FT_OK);
+    for (size_t i = 0; i < count; i++)
+        require(spec[i].source[0] != '\0' && spec[i].dim[0] > 0);
+    free(spec);
+}
+
+static void read_origin(const uint8_t *data, size_t size)
+{
+    static const char *const ignored[] = { "mystery", NULL };
+    ft_messages problems = { .count = 0 };
+    ft_origin origin;
+    ft_status status = ft_origin_read(&origin, data, size, "fuzz", ignored, &problems);
+    check_problems(&problems, "fuzz: ");
+    require((status == FT_OK) == (problems.count == 0));
+    if (status == FT_OK)
+        check_origin(&origin);
+}
+
+static void read_sentence(const uint8_t *data, size_t size)
+{
+    ft_messages problems = { .count = 0 };
+    ft_modules modules;
+    ft_modules_parse(&modules, data, size, &problems);
+    check_problems(&problems, "modules.json: ");
+    require(problems.count > 0 || (modules.pooling[0] != '\0' && modules.pooling[0] != '.' &&
+                                   strchr(modules.pooling, '/') == NULL));
+
+    problems.count = 0;
+    ft_config config = { .hidden = 8 };
+    ft_pooling_parse(&config, data, size, "fuzz", &problems);
+    check_problems(&problems, "fuzz: ");
+    require(problems.count > 0 || config.embedding != FT_EMBEDDING_NONE);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    read_origin(data, size);
+    read_sentence(data, size);
+    return 0;
+}

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Make amax-modelopt.tsv: what NVIDIA ModelOpt's HistogramCalibrator chooses, all data in one collect().
 
     pip install torch==2.6.0 'nvidia-modelopt[torch]==0.27.1' onnx scipy

@@ -1,0 +1,386 @@
+/*
+ * rows-t.c - the row functions of every instruction set: identical bits, at every length.
+ *
+ * Whether they are right is seen on the plain C ones, against the oracle; the others must equal
+ * these.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/rows.h"
+#include "kernels/half.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "tests/lib/oneop.h"
+#include "tests/lib/oracle.h"
+#include "tests/lib/random.h"
+#include "tests/tap/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 5000, PATTERN = 0xa5, MARGIN = 64 };
+
+#define ROUNDING 0x1p-24
+
+/* ---- Every function, by number ------------------------------------------------------------ */
+
+/* Arguments for all of them. */
+typedef struct row_data {
+    float *x, *y, *weight, *scale;
+    int8_t *codes;
+    float *fake;
+    int32_t *sums;
+    uint16_t *half;
+} row_data;
+
+static row_data make_data(void)
+{
+    rng r = { 3 };
+    row_data d = { .x = random_floats(1, LONGEST, 3.0),
+                   .y = random_floats(2, LONGEST, 1.0),
+                   .weight = random_floats(3, LONGEST, 1.0),
+                   .scale = random_floats(4, LONGEST, 0.01),
+                   .codes = random_codes(5, LONGEST) };
+    d.fake = codes_in_float(d.codes, LONGEST);
+    d.sums = must_have(LONGEST, sizeof *d.sums);
+    d.half = must_have(LONGEST, sizeof *d.half);
+    for (size_t i = 0; i < LONGEST; i++) {
+        d.sums[i] = (int32_t) (uint32_t) rng_bits(&r) >> rng_below(&r, 16);
+        d.half[i] = (uint16_t) (rng_bits(&r) & 0xbbff); /* finite in both formats */
+    }
+    const float special[] = { 0.0f, -0.0f, 100.0f, -100.0f, 1e-40f, -1e-40f, 88.5f, -88.5f, 5.1f };
+    memcpy(d.x + 20, special, sizeof special);
+    return d;
+}
+
+static void free_data(row_data *d)
+{
+    void *all[] = { d->x, d->y, d->weight, d->scale, d->codes, d->fake, d->sums, d->half };
+    for (size_t i = 0; i < FT_COUNT(all); i++)
+        free(all[i]);
+}
+
+/* Run on elements `at` .. `at` + n - 1 of the data; returns the bytes of `out` that are results. */
+typedef size_t row_call(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n);
+
+static size_t call_f16(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    rows->to_float(out, d->half + at, FT_F16, n);
+    return n * sizeof(float);
+}
+
+static size_t call_bf16(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    rows->to_float(out, d->half + at, FT_BF16, n);
+    return n * sizeof(float);
+}
+
+static size_t call_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    rows->to_float(out, d->x + at, FT_F32, n);
+    return n * sizeof(float);
+}
+
+static size_t call_quantize_i8(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                               size_t n)
+{
+    rows->quantize_i8(out, d->x + at, 20.1f, n);
+    return n;
+}
+
+static size_t call_quantize_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->quantize_f32(out, out, 20.1f, n); /* in place */
+    return n * sizeof(float);
+}
+
+static size_t call_dequantize_i8(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                 size_t n)
+{
+    rows->dequantize_i8(out, d->codes + at, 0.013f, n);
+    return n * sizeof(float);
+}
+
+static size_t call_dequantize_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                  size_t n)
+{
+    memcpy(out, d->fake + at, n * sizeof(float));
+    rows->dequantize_f32(out, out, 0.013f, n); /* in place */
+    return n * sizeof(float);
+}
+
+static size_t call_add(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->add(out, out, d->y + at, n); /* in place */
+    return n * sizeof(float);
+}
+
+static size_t call_norm(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->norm(out, out, d->weight + at, d->y + at, 1e-5f, n); /* in place */
+    return n * sizeof(float);
+}
+
+static size_t call_softmax(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                           size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->softmax(out, 0.7f, n);
+    return n * sizeof(float);
+}
+
+static size_t call_square_sum(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                              size_t n)
+{
+    float sum = rows->square_sum(d->x + at, n);
+    memcpy(out, &sum, sizeof sum);
+    return sizeof sum;
+}
+
+static size_t call_sums(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    rows->scale_sums(out, d->sums + at, 0.37f, d->scale + at, NULL, n);
+    return n * sizeof(float);
+}
+
+static size_t call_sums_bias(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                             size_t n)
+{
+    rows->scale_sums(out, d->sums + at, 0.37f, d->scale + at, d->y + at, n);
+    return n * sizeof(float);
+}
+
+#define ACTIVATE(name, activation)                                                                 \
+    static size_t call_##name(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,    \
+                              size_t n)                                                            \
+    {                                                                                              \
+        memcpy(out, d->x + at, n * sizeof(float));                                                 \
+        rows->activate(out, out, activation, n); /* in place */                                    \
+        return n * sizeof(float);                                                                  \
+    }
+ACTIVATE(gelu, FT_ACT_GELU)
+ACTIVATE(gelu_tanh, FT_ACT_GELU_TANH)
+ACTIVATE(relu, FT_ACT_RELU)
+ACTIVATE(tanh, FT_ACT_TANH)
+ACTIVATE(silu, FT_ACT_SILU)
+ACTIVATE(none, FT_ACT_NONE)
+#undef ACTIVATE
+
+static const struct {
+    const char *name;
+    row_call *call;
+} calls[] = {
+    { "f16 to float", call_f16 },
+    { "bf16 to float", call_bf16 },
+    { "float to float", call_f32 },
+    { "quantize to int8", call_quantize_i8 },
+    { "quantize to float", call_quantize_f32 },
+    { "dequantize int8", call_dequantize_i8 },
+    { "dequantize floats", call_dequantize_f32 },
+    { "add", call_add },
+    { "norm", call_norm },
+    { "softmax", call_softmax },
+    { "sum of squares", call_square_sum },
+    { "scale sums", call_sums },
+    { "scale sums, add a bias", call_sums_bias },
+    { "gelu", call_gelu },
+    { "gelu by tanh", call_gelu_tanh },
+    { "relu", call_relu },
+    { "tanh", call_tanh },
+    { "silu", call_silu },
+    { "no activation", call_none },
+};
+
+/* ---- The same bits ------------------------------------------------------------------------ */
+
+/* Lengths 1 to 70, then some of models, and one that is none's. */
+static size_t next_length(size_t n)
+{
+    static const size_t large[] = { 128, 300, 312, 768, 3072, 4999 };
+    if (n < 70)
+        return n + 1;
+    for (size_t i = 0; i < FT_COUNT(large); i++)
+        if (large[i] > n)
+            return large[i];
+    return 0;
+}
+
+typedef struct differences {
+    int bits, beyond;
+} differences;
+
+/* Results behind unaligned starts too; the byte behind a result must stay as it was. */
+static differences compare(const ft_rows_isa *rows, const row_data *d, row_call *call)
+{
+    differences found = { 0, 0 };
+    unsigned char *ours = must_have(LONGEST * 4 + MARGIN, 1);
+    unsigned char *plain = must_have(LONGEST * 4 + MARGIN, 1);
+    for (size_t n = 1; n > 0; n = next_length(n)) {
+        size_t at = n % 2;
+        memset(ours, PATTERN, LONGEST * 4 + MARGIN);
+        size_t bytes = call(rows, d, at, ours, n);
+        call(ft_rows_of(FT_ISA_GENERIC), d, at, plain, n);
+        found.bits += memcmp(ours, plain, bytes) != 0;
+        for (size_t i = bytes < n * 4 ? n * 4 : bytes; i < bytes + MARGIN; i++)
+            found.beyond += ours[i] != PATTERN;
+    }
+    free(ours);
+    free(plain);
+    return found;
+}
+
+static void test_sets(const row_data *d)
+{
+    for (int isa = FT_ISA_GENERIC; isa < FT_ISA_COUNT; isa++) {
+        const char *name = ft_isa_name((ft_isa) isa);
+        if (!ft_isa_usable((ft_isa) isa)) {
+            skip((int) FT_COUNT(calls), "this machine has no %s", name);
+            continue;
+        }
+        for (size_t i = 0; i < FT_COUNT(calls); i++) {
+            differences found = compare(ft_rows_of((ft_isa) isa), d, calls[i].call);
+            ok(found.bits == 0 && found.beyond == 0,
+               "%s: %s: the bits of plain C at 76 lengths, and nothing beyond them", name,
+               calls[i].name);
+            if (found.bits + found.beyond > 0)
+                diag("%d lengths differ, %d bytes beyond", found.bits, found.beyond);
+        }
+    }
+}
+
+/* ---- Right -------------------------------------------------------------------------------- */
+
+static void test_halves(const ft_rows_isa *rows, const char *name)
+{
+    uint16_t *bits = must_have(0x10000, sizeof *bits);
+    float *found = must_have(0x10000, sizeof *found);
+    int wrong[2] = { 0, 0 };
+    for (size_t i = 0; i < 0x10000; i++)
+        bits[i] = (uint16_t) i;
+    for (int brain = 0; brain < 2; brain++) {
+        rows->to_float(found, bits, brain ? FT_BF16 : FT_F16, 0x10000);
+        for (size_t i = 0; i < 0x10000; i++) {
+            double expected = brain ? oracle_bf16(bits[i]) : oracle_f16(bits[i]);
+            bool same = (double) found[i] == expected && !signbit(found[i]) == !signbit(expected);
+            wrong[brain] += !same && !(isnan(expected) && isnan(found[i]));
+        }
+    }
+    is_int(wrong[0], 0, "%s: all 65536 patterns of f16 are converted exactly", name);
+    is_int(wrong[1], 0, "%s: all 65536 patterns of bf16 are converted exactly", name);
+    free(bits);
+    free(found);
+}
+
+static void test_norm(const ft_rows_isa *rows, const row_data *d)
+{
+    double worst = 0.0;
+    double *x = doubles_of(d->x, LONGEST), *w = doubles_of(d->weight, LONGEST);
+    double *b = doubles_of(d->y, LONGEST), *expected = must_have(LONGEST, sizeof *expected);
+    double *size = must_have(LONGEST, sizeof *size);
+    float *found = must_have(LONGEST, sizeof *found);
+    for (size_t n = 1; n > 0; n = next_length(n)) {
+        rows->norm(found, d->x, d->weight, d->y, 1e-5f, n);
+        oracle_norm(expected, x, w, b, 1e-5, n);
+        for (size_t i = 0; i < n; i++)
+            size[i] = fabs(expected[i]) + fabs(b[i]) + 2 * fabs(w[i]);
+        /* Sums in 16 lanes and a tree, then eight operations. */
+        worst = fmax(worst,
+                     worst_error(found, expected, size, ((double) n / 16 + 12) * ROUNDING, 0.0, n));
+    }
+    near(worst, 0.0, 1.0, "norm is the oracle's at every length");
+    for (size_t i = 0; i < 100; i++)
+        found[i] = 1e6f;
+    rows->norm(found, found, d->weight, d->y, 1e-12f, 100);
+    ok(memcmp(found, d->y, 100 * sizeof *found) == 0, "a constant row has the norm 0");
+    free(x);
+    free(w);
+    free(b);
+    free(expected);
+    free(size);
+    free(found);
+}
+
+static void test_softmax(const ft_rows_isa *rows, const row_data *d)
+{
+    double worst = 0.0;
+    double *x = doubles_of(d->x, LONGEST), *expected = must_have(LONGEST, sizeof *expected);
+    float *found = must_have(LONGEST, sizeof *found);
+    for (size_t n = 1; n > 0; n = next_length(n)) {
+        memcpy(found, d->x, n * sizeof *found);
+        rows->softmax(found, 0.7f, n);
+        oracle_softmax(expected, x, (double) 0.7f, n);
+        /* A score of up to 70 in size is rounded, and so is its distance from the largest: */
+        double exponent = 2 * 140 * ROUNDING;
+        /* an error of exp and of the sum; below 2^-124, exp is held at its smallest. */
+        worst = fmax(worst, worst_error(found, expected, NULL,
+                                        exponent + ((double) n / 16 + 10) * ROUNDING, 0x1p-124, n));
+    }
+    near(worst, 0.0, 1.0, "softmax is the oracle's at every length");
+
+    float extreme[] = { 3e38f, -3e38f, 0.0f, 2.9e38f };
+    rows->softmax(extreme, 1.0f, 4);
+    ok(extreme[0] == 1.0f && extreme[1] < 1e-37f && extreme[2] < 1e-37f && extreme[3] < 1e-37f,
+       "the largest of huge scores takes all");
+    float equal[] = { -5.0f, -5.0f, -5.0f, -5.0f };
+    rows->softmax(equal, 1.0f, 4);
+    ok(equal[0] == 0.25f && equal[3] == 0.25f, "equal scores share");
+    float one = -1e30f;
+    rows->softmax(&one, 2.0f, 1);
+    ok(one == 1.0f, "one score has the probability 1");
+    free(x);
+    free(expected);
+    free(found);
+}
+
+static void test_quantize(const ft_rows_isa *rows, const char *name)
+{
+    const float x[] = { 0.5f,    1.5f,    2.5f,     -0.5f,     -1.5f,    126.4f, 126.6f, 200.0f,
+                        -126.6f, -1000.f, INFINITY, -INFINITY, 3.40e38f, -0.0f,  1e-40f };
+    const int8_t expected[] = { 0, 2, 2, 0, -2, 126, 127, 127, -127, -127, 127, -127, 127, 0, 0 };
+    int8_t codes[FT_COUNT(x)];
+    float fake[FT_COUNT(x)];
+    rows->quantize_i8(codes, x, 1.0f, FT_COUNT(x));
+    rows->quantize_f32(fake, x, 1.0f, FT_COUNT(x));
+    int wrong = 0;
+    for (size_t i = 0; i < FT_COUNT(x); i++)
+        wrong += codes[i] != expected[i] || fake[i] != (float) expected[i];
+    is_int(wrong, 0, "%s: halves go to the even code, everything else to the nearest in +-127",
+           name);
+}
+
+static void test_sums(const ft_rows_isa *rows, const char *name)
+{
+    const int32_t sums[] = { INT32_MAX, INT32_MIN, 16777217, -16777219, 0, 1 };
+    const float scale[] = { 1.0f, 1.0f, 0.5f, 1.0f, 7.0f, 3.0f };
+    const float bias[] = { 0.0f, 0.0f, 1.0f, 0.0f, 0.25f, -6.0f };
+    /* A sum is rounded to float before it is multiplied; to even where it is between two. */
+    const float expected[] = { 0x1p32f, -0x1p32f, 16777217.0f, -33554440.0f, 0.25f, 0.0f };
+    float found[FT_COUNT(sums)];
+    rows->scale_sums(found, sums, 2.0f, scale, bias, FT_COUNT(sums));
+    ok(memcmp(found, expected, sizeof found) == 0, "%s: sums are rounded, scaled, then biased",
+       name);
+}
+
+int main(void)
+{
+    row_data d = make_data();
+    const ft_rows_isa *plain = ft_rows_of(FT_ISA_GENERIC);
+    test_norm(plain, &d);
+    test_softmax(plain, &d);
+    for (int isa = FT_ISA_GENERIC; isa < FT_ISA_COUNT; isa++)
+        if (ft_isa_usable((ft_isa) isa)) {
+            test_halves(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_quantize(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_sums(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+        }
+    test_sets(&d);
+    free_data(&d);
+    return done_testing();
+}

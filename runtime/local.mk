@@ -4,10 +4,17 @@
 # Everything, not installed: the tools and the tests link this and may use internals.
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
+	runtime/added_tokens.c runtime/added_tokens.h \
+	runtime/bert_normalizer.c runtime/bert_normalizer.h \
 	runtime/error.c runtime/error.h \
 	runtime/ft.h \
 	runtime/mem.c runtime/mem.h \
-	runtime/tensor.c runtime/tensor.h
+	runtime/tensor.c runtime/tensor.h \
+	runtime/token_ids.h \
+	runtime/trie.c runtime/trie.h \
+	runtime/unicode.c runtime/unicode.h \
+	runtime/utf8.h \
+	runtime/wordpiece.c runtime/wordpiece.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
 
 # The installed library: the same objects, only FT_API symbols visible.

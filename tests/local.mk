@@ -59,8 +59,11 @@ c_tests = \
 	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
+	tests/tokenizer.t \
+	tests/tokenizer_json.t \
 	tests/vocabulary.t \
 	tests/weights.t \
+	tests/wordpiece.t \
 	tests/zip.t
 
 tests_amax_t_SOURCES = tests/amax-t.c
@@ -117,10 +120,16 @@ tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
 tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(test_libs)
+tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
+tests_tokenizer_t_LDADD = $(test_libs)
+tests_tokenizer_json_t_SOURCES = tests/tokenizer_json-t.c tests/lib/tiny_tokenizer.h
+tests_tokenizer_json_t_LDADD = $(test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 tests_weights_t_SOURCES = tests/weights-t.c
 tests_weights_t_LDADD = $(calibrate_test_libs)
+tests_wordpiece_t_SOURCES = tests/wordpiece-t.c
+tests_wordpiece_t_LDADD = $(test_libs)
 tests_zip_t_SOURCES = tests/zip-t.c
 tests_zip_t_LDADD = $(sample_test_libs)
 

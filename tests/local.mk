@@ -16,6 +16,12 @@ sh_tests =
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += $(sh_tests)
+
+# Scripts that compare with published software, and what they share.  Run by hand.
+EXTRA_DIST += \
+	tests/bench/make-bert.py \
+	tests/bench/make-big.py \
+	tests/lib/st.py
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

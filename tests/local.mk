@@ -19,9 +19,11 @@ EXTRA_DIST += $(sh_tests)
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \
+	tests/bench/check-reference.py \
 	tests/bench/make-bert.py \
 	tests/bench/make-big.py \
-	tests/lib/st.py
+	tests/lib/st.py \
+	tests/lib/tools.py
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

@@ -22,6 +22,8 @@ EXTRA_DIST += \
 	tests/bench/check-reference.py \
 	tests/bench/make-bert.py \
 	tests/bench/make-big.py \
+	tests/bench/minilm-check.py \
+	tests/lib/sentences.py \
 	tests/lib/st.py \
 	tests/lib/tools.py
 TEST_EXTENSIONS = .t .sh

@@ -23,6 +23,9 @@ EXTRA_DIST += \
 	tests/bench/make-bert.py \
 	tests/bench/make-big.py \
 	tests/bench/minilm-check.py \
+	tests/bench/vs-onnxruntime.py \
+	tests/lib/bert_onnx.py \
+	tests/lib/ort_variants.py \
 	tests/lib/sentences.py \
 	tests/lib/st.py \
 	tests/lib/tools.py

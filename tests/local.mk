@@ -201,6 +201,19 @@ endif
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += $(sh_tests) tests/run.sh tests/data tests/golden
+
+# Scripts that compare with published software, and what they share.  Run by hand.
+EXTRA_DIST += \
+	tests/bench/check-reference.py \
+	tests/bench/make-bert.py \
+	tests/bench/make-big.py \
+	tests/bench/minilm-check.py \
+	tests/bench/vs-onnxruntime.py \
+	tests/lib/bert_onnx.py \
+	tests/lib/ort_variants.py \
+	tests/lib/sentences.py \
+	tests/lib/st.py \
+	tests/lib/tools.py
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

@@ -126,6 +126,43 @@ check_PROGRAMS += tests/make-sample
 tests_make_sample_SOURCES = tests/make-sample.c
 tests_make_sample_LDADD = $(sample_test_libs)
 
+# ---- Fuzz targets -------------------------------------------------------------------------------
+
+# One per parser.  Without libFuzzer the same file is linked with replay.c, which feeds it the
+# corpus, so that `make check` keeps every old crash fixed.  With it (--enable-fuzz):
+#     make tests/fuzz/safetensors.t
+#     tests/fuzz/safetensors.t -dict=tests/fuzz/safetensors.dict NEW tests/fuzz/corpus/safetensors
+fuzz_targets = \
+	tests/fuzz/artifact.t \
+	tests/fuzz/config.t \
+	tests/fuzz/counters.t \
+	tests/fuzz/safetensors.t
+fuzz_common = tests/fuzz/fuzz.h
+if WITH_FUZZ
+fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
+EXTRA_PROGRAMS += $(fuzz_targets)
+CLEANFILES += $(fuzz_targets)
+else
+fuzz_common += tests/fuzz/replay.c
+fuzz_ldflags = $(AM_LDFLAGS)
+check_PROGRAMS += $(fuzz_targets)
+TESTS += $(fuzz_targets)
+endif
+EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/config.dict tests/fuzz/safetensors.dict
+
+tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c $(fuzz_common)
+tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_artifact_t_LDADD = $(test_libs)
+tests_fuzz_config_t_SOURCES = tests/fuzz/config.c $(fuzz_common)
+tests_fuzz_config_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_config_t_LDADD = convert/libconvert.la $(test_libs)
+tests_fuzz_counters_t_SOURCES = tests/fuzz/counters.c $(fuzz_common)
+tests_fuzz_counters_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_counters_t_LDADD = $(calibrate_test_libs)
+tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
+tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_safetensors_t_LDADD = $(test_libs)
+
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 
 benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm

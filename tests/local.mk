@@ -51,10 +51,12 @@ c_tests = \
 	tests/lower.t \
 	tests/manifest.t \
 	tests/method.t \
+	tests/modes.t \
 	tests/ops.t \
 	tests/output.t \
 	tests/plan.t \
 	tests/refuse.t \
+	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/vocabulary.t \
@@ -99,6 +101,8 @@ tests_manifest_t_SOURCES = tests/manifest-t.c
 tests_manifest_t_LDADD = $(sample_test_libs)
 tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golden/amax-inputs.h
 tests_method_t_LDADD = $(calibrate_test_libs)
+tests_modes_t_SOURCES = tests/modes-t.c
+tests_modes_t_LDADD = $(lib_libs)
 tests_ops_t_SOURCES = tests/ops-t.c tests/ops-attention.c tests/ops-linear.c tests/ops-maps.c tests/ops-sums.c tests/ops.h
 tests_ops_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c
@@ -107,6 +111,8 @@ tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
 tests_refuse_t_SOURCES = tests/refuse-t.c
 tests_refuse_t_LDADD = $(convert_test_libs)
+tests_rows_t_SOURCES = tests/rows-t.c
+tests_rows_t_LDADD = $(lib_libs)
 tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
 tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
@@ -120,7 +126,8 @@ tests_zip_t_LDADD = $(sample_test_libs)
 
 sh_tests = \
 	tests/artifact.sh \
-	tests/convert.sh
+	tests/convert.sh \
+	tests/layering.sh
 
 check_PROGRAMS += tests/make-sample
 tests_make_sample_SOURCES = tests/make-sample.c

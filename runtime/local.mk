@@ -4,6 +4,7 @@
 # Everything, not installed: the tools and the tests link this and may use internals.
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
+	runtime/added_tokens.c runtime/added_tokens.h \
 	runtime/amax.c runtime/amax.h \
 	runtime/amax_list.c \
 	runtime/artifact.h \
@@ -11,6 +12,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/artifact_read.c \
 	runtime/artifact_verify.c \
 	runtime/artifact_write.c \
+	runtime/bert_normalizer.c runtime/bert_normalizer.h \
 	runtime/dataset.c runtime/dataset.h \
 	runtime/devices.c runtime/devices.h \
 	runtime/error.c runtime/error.h \
@@ -20,6 +22,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/family.c runtime/family.h \
 	runtime/ft.h \
 	runtime/graph.c runtime/graph.h \
+	runtime/json_section.c runtime/json_section.h \
 	runtime/lower.c runtime/lower.h \
 	runtime/manifest.c runtime/manifest.h \
 	runtime/mem.c runtime/mem.h \
@@ -33,9 +36,6 @@ runtime_libcore_la_SOURCES = \
 	runtime/session.c runtime/session.h \
 	runtime/sha256.c runtime/sha256.h \
 	runtime/tensor.c runtime/tensor.h \
-	runtime/added_tokens.c runtime/added_tokens.h \
-	runtime/bert_normalizer.c runtime/bert_normalizer.h \
-	runtime/json_section.c runtime/json_section.h \
 	runtime/token_ids.h \
 	runtime/tokenizer.c runtime/tokenizer.h \
 	runtime/tokenizer_json.c runtime/tokenizer_json.h \

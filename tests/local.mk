@@ -59,8 +59,11 @@ c_tests = \
 	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
+	tests/tokenizer.t \
+	tests/tokenizer_json.t \
 	tests/vocabulary.t \
 	tests/weights.t \
+	tests/wordpiece.t \
 	tests/zip.t
 
 tests_amax_t_SOURCES = tests/amax-t.c
@@ -105,6 +108,8 @@ tests_modes_t_SOURCES = tests/modes-t.c
 tests_modes_t_LDADD = $(lib_libs)
 tests_ops_t_SOURCES = tests/ops-t.c tests/ops-attention.c tests/ops-linear.c tests/ops-maps.c tests/ops-sums.c tests/ops.h
 tests_ops_t_LDADD = $(lib_libs)
+tests_modes_t_SOURCES = tests/modes-t.c
+tests_modes_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = $(sample_test_libs)
 tests_plan_t_SOURCES = tests/plan-t.c
@@ -117,10 +122,16 @@ tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
 tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(test_libs)
+tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
+tests_tokenizer_t_LDADD = $(test_libs)
+tests_tokenizer_json_t_SOURCES = tests/tokenizer_json-t.c tests/lib/tiny_tokenizer.h
+tests_tokenizer_json_t_LDADD = $(test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 tests_weights_t_SOURCES = tests/weights-t.c
 tests_weights_t_LDADD = $(calibrate_test_libs)
+tests_wordpiece_t_SOURCES = tests/wordpiece-t.c
+tests_wordpiece_t_LDADD = $(test_libs)
 tests_zip_t_SOURCES = tests/zip-t.c
 tests_zip_t_LDADD = $(sample_test_libs)
 
@@ -132,6 +143,43 @@ sh_tests = \
 check_PROGRAMS += tests/make-sample
 tests_make_sample_SOURCES = tests/make-sample.c
 tests_make_sample_LDADD = $(sample_test_libs)
+
+# ---- Fuzz targets -------------------------------------------------------------------------------
+
+# One for each parser.  Without libFuzzer it is linked with replay.c, which feeds it the corpus, so
+# that `make check` keeps every old crash fixed.  With it (--enable-fuzz):
+#     make tests/fuzz/safetensors.t
+#     tests/fuzz/safetensors.t -dict=tests/fuzz/safetensors.dict NEW tests/fuzz/corpus/safetensors
+fuzz_targets = \
+	tests/fuzz/artifact.t \
+	tests/fuzz/config.t \
+	tests/fuzz/counters.t \
+	tests/fuzz/safetensors.t
+fuzz_common = tests/fuzz/fuzz.h
+if WITH_FUZZ
+fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
+EXTRA_PROGRAMS += $(fuzz_targets)
+CLEANFILES += $(fuzz_targets)
+else
+fuzz_common += tests/fuzz/replay.c
+fuzz_ldflags = $(AM_LDFLAGS)
+check_PROGRAMS += $(fuzz_targets)
+TESTS += $(fuzz_targets)
+endif
+EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/safetensors.dict
+
+tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c $(fuzz_common)
+tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_artifact_t_LDADD = $(test_libs)
+tests_fuzz_config_t_SOURCES = tests/fuzz/config.c $(fuzz_common)
+tests_fuzz_config_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_config_t_LDADD = convert/libconvert.la $(test_libs)
+tests_fuzz_counters_t_SOURCES = tests/fuzz/counters.c $(fuzz_common)
+tests_fuzz_counters_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_counters_t_LDADD = $(calibrate_test_libs)
+tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
+tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_safetensors_t_LDADD = $(test_libs)
 
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 

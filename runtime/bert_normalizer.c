@@ -1,0 +1,231 @@
+/*
+ * bert_normalizer.c - clean, space out ideographs, strip accents, lowercase: in one pass.
+ *
+ * Each step is a function that hands its characters to the next, so the text is read and written
+ * once.  Only the canonical order of marks looks further than one character: a run of marks waits
+ * until a character comes that they cannot cross.  The nonspacing ones are dropped before they
+ * wait, so hardly any text ever has a run.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/bert_normalizer.h"
+
+#include "runtime/mem.h"
+#include "runtime/unicode.h"
+#include "runtime/utf8.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    const ft_bert_normalizer *steps;
+    ft_text *out;
+    uint64_t *run; /* marks that wait: combining class << 56 | position in the run << 24 | code */
+    size_t marks, room;
+    bool no_memory; /* once true, characters go nowhere */
+} writer;
+
+/* ------------------------------------------------------------------------------------------ */
+
+static bool make_room(ft_text *out, size_t bytes)
+{
+    if (out->capacity - out->bytes >= bytes)
+        return true;
+    size_t wanted;
+    if (!ft_add(out->capacity, bytes, &wanted) || !ft_mul(wanted, 2, &wanted))
+        return false;
+    char *data = realloc(out->data, wanted);
+    if (data == NULL)
+        return false;
+    out->data = data;
+    out->capacity = wanted;
+    return true;
+}
+
+static void put(writer *w, uint32_t c)
+{
+    if (!make_room(w->out, 4)) {
+        w->no_memory = true;
+        return;
+    }
+    unsigned char *to = (unsigned char *) w->out->data + w->out->bytes;
+    if (c < 0x80) {
+        *to = (unsigned char) c;
+        w->out->bytes++;
+    } else {
+        w->out->bytes += (size_t) utf8proc_encode_char((utf8proc_int32_t) c, to);
+    }
+}
+
+static void put_lowercase(writer *w, uint32_t c)
+{
+    uint32_t lower[FT_CHAR_LOWERED];
+    int count = ft_char_lower(c, lower);
+    for (int i = 0; i < count; i++)
+        put(w, lower[i]);
+}
+
+static void put_cased(writer *w, uint32_t c)
+{
+    if (w->steps->lowercase)
+        put_lowercase(w, c);
+    else
+        put(w, c);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+static int compare_marks(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *) a, right = *(const uint64_t *) b;
+    return (left > right) - (left < right);
+}
+
+/* Let the marks that wait go on: by combining class, equal ones as they came. */
+static void end_run(writer *w)
+{
+    if (w->marks > 1)
+        qsort(w->run, w->marks, sizeof *w->run, compare_marks);
+    for (size_t i = 0; i < w->marks; i++)
+        put_cased(w, (uint32_t) (w->run[i] & 0xffffff));
+    w->marks = 0;
+}
+
+static void add_to_run(writer *w, uint32_t c, uint8_t combining_class)
+{
+    if (w->marks == w->room) {
+        size_t room = w->room == 0 ? 16 : w->room * 2;
+        uint64_t *run = realloc(w->run, room * sizeof *run);
+        if (run == NULL) {
+            w->no_memory = true;
+            return;
+        }
+        w->run = run;
+        w->room = room;
+    }
+    w->run[w->marks] = (uint64_t) combining_class << 56 | (uint64_t) w->marks << 24 | c;
+    w->marks++;
+}
+
+static void put_without_accents(writer *w, uint32_t c)
+{
+    uint32_t part[FT_CHAR_DECOMPOSED];
+    int count = ft_char_decompose(c, part);
+    for (int i = 0; i < count; i++) {
+        uint8_t combining_class = ft_char_combining_class(part[i]);
+        if (combining_class == 0)
+            end_run(w);
+        if (ft_char_is_mark(part[i]))
+            continue;
+        if (combining_class == 0)
+            put_cased(w, part[i]);
+        else
+            add_to_run(w, part[i], combining_class);
+    }
+}
+
+static void put_stripped(writer *w, uint32_t c)
+{
+    if (w->steps->strip_accents)
+        put_without_accents(w, c);
+    else
+        put_cased(w, c);
+}
+
+static void put_spaced(writer *w, uint32_t c)
+{
+    bool alone = w->steps->handle_chinese_chars && ft_char_is_ideograph(c);
+    if (alone)
+        put_stripped(w, ' ');
+    put_stripped(w, c);
+    if (alone)
+        put_stripped(w, ' ');
+}
+
+static void put_cleaned(writer *w, uint32_t c)
+{
+    if (!w->steps->clean_text)
+        put_spaced(w, c);
+    else if (c == '\t' || c == '\n' || c == '\r')
+        put_spaced(w, ' ');
+    else if (c != 0xfffd && !ft_char_is_control(c))
+        put_spaced(w, ft_char_is_space(c) ? ' ' : c);
+}
+
+/* put_cleaned() without the questions whose answer is known for ASCII, which most text is. */
+static void put_cleaned_ascii(writer *w, unsigned char c)
+{
+    if (w->steps->clean_text) {
+        if (c == '\t' || c == '\n' || c == '\r')
+            c = ' ';
+        else if (c < ' ' || c == 0x7f)
+            return;
+    }
+    if (w->steps->lowercase && c >= 'A' && c <= 'Z')
+        c = (unsigned char) (c - 'A' + 'a');
+    if (w->marks > 0)
+        end_run(w);
+    put(w, c);
+}
+
+ft_status ft_bert_normalize(const ft_bert_normalizer *normalizer, const char *text, size_t bytes,
+                            ft_text *out)
+{
+    writer w = { .steps = normalizer, .out = out };
+    const char *end = text + bytes;
+    out->bytes = 0;
+    if (!make_room(out, bytes + 4))
+        return FT_ENOMEM;
+    while (text < end && !w.no_memory) {
+        uint32_t c = ft_utf8_next(&text);
+        if (c < 0x80)
+            put_cleaned_ascii(&w, (unsigned char) c);
+        else
+            put_cleaned(&w, c);
+    }
+    end_run(&w);
+    free(w.run);
+    return w.no_memory ? FT_ENOMEM : FT_OK;
+}
+
+void ft_text_fini(ft_text *text)
+{
+    free(text->data);
+    *text = (ft_text){ 0 };
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+typedef enum { LETTER, SPACE, PUNCTUATION } kind;
+
+static kind kind_of(uint32_t c)
+{
+    static const unsigned char ascii[0x80] = {
+        ['\t' ... '\r'] = SPACE,     [' '] = SPACE,
+        ['!' ... '/'] = PUNCTUATION, [':' ... '@'] = PUNCTUATION,
+        ['[' ... '`'] = PUNCTUATION, ['{' ... '~'] = PUNCTUATION,
+    };
+    if (c < 0x80)
+        return (kind) ascii[c];
+    if (ft_char_is_space(c))
+        return SPACE;
+    return ft_char_is_punctuation(c) ? PUNCTUATION : LETTER;
+}
+
+size_t ft_bert_next_word(const char **at, const char *end, const char **word)
+{
+    kind first = SPACE;
+    const char *next = *at;
+    do {
+        *word = next;
+        if (next == end)
+            break;
+        first = kind_of(ft_utf8_next(&next));
+    } while (first == SPACE);
+    *at = next;
+    if (first == LETTER)
+        while (next < end && kind_of(ft_utf8_next(&next)) == LETTER)
+            *at = next;
+    return (size_t) (*at - *word);
+}

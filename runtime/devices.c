@@ -62,14 +62,14 @@ ft_status ft_device_open(const ft_backend **backend, ft_device **device, const c
     int index;
     if (name == NULL)
         name = "cpu";
-    if (split_name(name, &length, &index))
-        for (size_t b = 0; b < FT_COUNT(backends); b++)
-            if (strlen(backends[b]->name) == length &&
-                strncmp(backends[b]->name, name, length) == 0) {
-                *backend = backends[b];
-                return backends[b]->open(device, index, err);
-            }
-    if (strncmp(name, "cuda", 4) == 0)
+    if (!split_name(name, &length, &index))
+        length = 0;
+    for (size_t b = 0; b < FT_COUNT(backends); b++)
+        if (strlen(backends[b]->name) == length && strncmp(backends[b]->name, name, length) == 0) {
+            *backend = backends[b];
+            return backends[b]->open(device, index, err);
+        }
+    if (length == 4 && strncmp(name, "cuda", length) == 0)
         return ft_fail(err, FT_EDEVICE, "device %s: this build has no CUDA backend", name);
     return ft_fail(err, FT_EARG, "device %s: unknown, expected \"cpu\" or \"cuda:N\"", name);
 }

@@ -23,6 +23,7 @@ convert_test_libs = tests/lib/libtiny.a tests/lib/libsample.a convert/libconvert
 check_LIBRARIES += tests/lib/liblib.a
 tests_lib_liblib_a_SOURCES = \
 	tests/lib/bert.c tests/lib/bert.h \
+	tests/lib/bert_file.c tests/lib/bert_file.h \
 	tests/lib/oneop.c tests/lib/oneop.h \
 	tests/lib/oracle.c tests/lib/oracle.h \
 	tests/lib/random.c tests/lib/random.h \
@@ -51,6 +52,7 @@ c_tests = \
 	tests/lower.t \
 	tests/manifest.t \
 	tests/method.t \
+	tests/model.t \
 	tests/modes.t \
 	tests/ops.t \
 	tests/output.t \
@@ -104,10 +106,12 @@ tests_manifest_t_SOURCES = tests/manifest-t.c
 tests_manifest_t_LDADD = $(sample_test_libs)
 tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golden/amax-inputs.h
 tests_method_t_LDADD = $(calibrate_test_libs)
-tests_ops_t_SOURCES = tests/ops-t.c tests/ops-attention.c tests/ops-linear.c tests/ops-maps.c tests/ops-sums.c tests/ops.h
-tests_ops_t_LDADD = $(lib_libs)
+tests_model_t_SOURCES = tests/model-t.c
+tests_model_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
 tests_modes_t_SOURCES = tests/modes-t.c
 tests_modes_t_LDADD = $(lib_libs)
+tests_ops_t_SOURCES = tests/ops-t.c tests/ops-attention.c tests/ops-linear.c tests/ops-maps.c tests/ops-sums.c tests/ops.h
+tests_ops_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = $(sample_test_libs)
 tests_plan_t_SOURCES = tests/plan-t.c

@@ -8,9 +8,12 @@ runtime_libcore_la_SOURCES = \
 	runtime/bert_normalizer.c runtime/bert_normalizer.h \
 	runtime/error.c runtime/error.h \
 	runtime/ft.h \
+	runtime/json_section.c runtime/json_section.h \
 	runtime/mem.c runtime/mem.h \
 	runtime/tensor.c runtime/tensor.h \
 	runtime/token_ids.h \
+	runtime/tokenizer.c runtime/tokenizer.h \
+	runtime/tokenizer_json.c runtime/tokenizer_json.h \
 	runtime/trie.c runtime/trie.h \
 	runtime/unicode.c runtime/unicode.h \
 	runtime/utf8.h \

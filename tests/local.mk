@@ -6,7 +6,15 @@ tests_tap_libtap_a_SOURCES = tests/tap/tap.c tests/tap/tap.h
 test_libs = tests/tap/libtap.a runtime/libcore.la
 
 c_tests = \
+	tests/tokenizer.t \
+	tests/tokenizer_json.t \
 	tests/vocabulary.t
+
+tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
+tests_tokenizer_t_LDADD = $(test_libs)
+
+tests_tokenizer_json_t_SOURCES = tests/tokenizer_json-t.c tests/lib/tiny_tokenizer.h
+tests_tokenizer_json_t_LDADD = $(test_libs)
 
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)

@@ -1,0 +1,201 @@
+/*
+ * tokenizer-t.c - the public calls: encoding, its errors, its limits, threads, files.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tokenizer.h"
+
+#include "tests/lib/tiny_tokenizer.h"
+#include "tests/tap/tap.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void test_encoding(void)
+{
+    ft_tokenizer *t = tiny_open("", "");
+    is_str(tiny_ids(t, ""), "2 3", "no text is [CLS] [SEP]");
+    is_str(tiny_ids(t, "Unable"), "2 5 6 3", "a word is cut into its longest pieces");
+    is_str(tiny_ids(t, "unablex"), "2 1 3", "a word that does not come out even is one [UNK]");
+    is_str(tiny_ids(t, "un \xc3\xa9\n[e"), "2 5 10 11 10 3", "accents go, punctuation is a word");
+    is_str(tiny_ids(t, "un\xe5\xad\x97un"), "2 5 12 5 3", "an ideograph is a word");
+    is_str(tiny_ids(t, "un[MASK]able[mask]"), "2 5 4 7 11 13 1 3",
+           "an added token is found in the text as it came");
+
+    int32_t ids[4] = { -7, -7, -7, -7 };
+    size_t count = 99;
+    ft_error err;
+    is_int(ft_tokenizer_encode(t, "unable", 6, NULL, 0, &count, &err), FT_OK,
+           "no room is no error");
+    is_int((long long) count, 4, "the count says how much would be enough");
+    is_int(ft_tokenizer_encode(t, "unable", 6, ids, 3, &count, &err), FT_OK, "nor is too little");
+    ok(count == 4 && ids[2] == 6 && ids[3] == -7, "nothing is written behind the room there is");
+    is_int(ft_tokenizer_end_id(t), 3, "the last token is [SEP]");
+    ft_tokenizer_close(t);
+    ft_tokenizer_close(NULL);
+}
+
+static void ids_with_added(const char *content, const char *flags, const char *text,
+                           const char *expected, const char *sentence)
+{
+    ft_tokenizer *tokenizer = tiny_open_added(15, content, flags);
+    is_str(tiny_ids(tokenizer, text), expected, "%s", sentence);
+    ft_tokenizer_close(tokenizer);
+}
+
+static void test_added_tokens(void)
+{
+    ids_with_added("zz", "", "zzzun Zz", "2 15 1 1 3", "an added token may be part of a word");
+    ids_with_added("Z\u00c9", "normalized", "unzeun Z\u00e9", "2 5 15 5 15 3",
+                   "a normalized one is found in normalized text");
+    ids_with_added("zz", "single_word", ".zz zzz \u200dzz un_zz", "2 1 15 1 1 5 1 1 3",
+                   "a single word does not touch another");
+    ids_with_added("\\t", "lstrip", "e \t\t e", "2 10 15 15 10 3",
+                   "lstrip takes the space before, which the token may be made of");
+    ids_with_added(" ", "lstrip rstrip", "e    e e", "2 10 15 10 15 10 3",
+                   "space that one token has taken is no other token");
+    ids_with_added("[MASK][SEP]", "", "[MASK][SEP][MASK]", "2 15 4 3", "the longest one wins");
+}
+
+static void test_invalid_text(void)
+{
+    static const struct {
+        const char *text, *what;
+        int offset;
+    } bad[] = {
+        { "ab\xff", "a byte that UTF-8 does not have", 2 },
+        { "\x80", "a continuation without a start", 0 },
+        { "un \xe4\xbd", "a character cut short", 3 },
+        { "\xc0\x80", "an overlong NUL", 0 },
+        { "e\xe0\x9f\xbf", "an overlong character", 1 },
+        { "\xed\xa0\x80", "a surrogate", 0 },
+        { "[MASK]\xf4\x90\x80\x80", "a character beyond U+10FFFF", 6 },
+    };
+    ft_tokenizer *t = tiny_open("", "");
+    for (size_t i = 0; i < FT_COUNT(bad); i++) {
+        ft_error err;
+        size_t count = 99;
+        char place[32];
+        ft_status rc =
+            ft_tokenizer_encode(t, bad[i].text, strlen(bad[i].text), NULL, 0, &count, &err);
+        snprintf(place, sizeof place, "text: byte %d is ", bad[i].offset);
+        ok(rc == FT_EFORMAT && count == 0 && strstr(err.text, place) == err.text,
+           "%s is refused, with its place", bad[i].what);
+    }
+    ft_tokenizer_close(t);
+}
+
+/* Each of these would take minutes, were any step not linear in the text. */
+static void test_long_texts(void)
+{
+    static const struct {
+        const char *unit, *what;
+        size_t ids; /* for each unit */
+        size_t more;
+    } text[] = {
+        { "a", "one word", 0, 3 },
+        { " ", "white space", 0, 3 },
+        { "[", "almost added tokens", 1, 2 },
+        { "[MASK]", "added tokens", 1, 2 },
+        { "\u302f\u302e", "marks in the wrong order", 0, 3 },
+        { "\u0301", "accents without letters", 0, 2 },
+        { "\t ", "space that an added token takes", 0, 3 },
+        { "\u5b57", "ideographs", 1, 2 },
+    };
+    enum { BYTES = 4000000 };
+    ft_tokenizer *t = tiny_open_added(15, " ", "lstrip rstrip");
+    char *data = malloc(BYTES);
+    for (size_t i = 0; i < FT_COUNT(text); i++) {
+        size_t step = strlen(text[i].unit), units = BYTES / step, count = 0;
+        for (size_t u = 0; u < units; u++)
+            memcpy(data + u * step, text[i].unit, step);
+        ft_status rc = ft_tokenizer_encode(t, data, units * step, NULL, 0, &count, NULL);
+        ok(rc == FT_OK && count == units * text[i].ids + text[i].more, "4 MB of %s are encoded",
+           text[i].what);
+    }
+    free(data);
+    ft_tokenizer_close(t);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const ft_tokenizer *tokenizer;
+    const char *text;
+    size_t bytes, wrong;
+} encoder;
+
+static void *encode_often(void *argument)
+{
+    encoder *e = argument;
+    for (int i = 0; i < 50; i++) {
+        int32_t ids[6] = { 0 };
+        size_t count = 0;
+        ft_status rc = ft_tokenizer_encode(e->tokenizer, e->text, e->bytes, ids, 6, &count, NULL);
+        e->wrong += rc != FT_OK || count != 6 || ids[1] != 5 || ids[2] != 6 || ids[4] != 10;
+    }
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    static const char text[] = "UNABLE [MASK] \xc3\xa8";
+    ft_tokenizer *t = tiny_open("", "");
+    pthread_t thread[4];
+    encoder state[4];
+    size_t wrong = 0;
+    for (int i = 0; i < 4; i++) {
+        state[i] = (encoder){ .tokenizer = t, .text = text, .bytes = sizeof text - 1 };
+        if (pthread_create(&thread[i], NULL, encode_often, &state[i]) != 0)
+            bail_out("no thread");
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+        wrong += state[i].wrong;
+    }
+    is_int((long long) wrong, 0, "four threads share a tokenizer");
+    ft_tokenizer_close(t);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+static void test_files(void)
+{
+    char path[1024];
+    const char *build = getenv("FT_BUILDDIR");
+    ft_tokenizer *other = tiny_open("", ""), *t = other;
+    ft_error err;
+    is_int(ft_tokenizer_open(&t, "/nonexistent/tokenizer.json", &err), FT_EIO,
+           "a missing file is refused");
+    ok(t == NULL, "and leaves no tokenizer");
+    has(err.text, "/nonexistent/tokenizer.json: ", "and is named");
+
+    snprintf(path, sizeof path, "%s/tokenizer-t.%ld.tmp", build == NULL ? "." : build,
+             (long) getpid());
+    FILE *file = fopen(path, "wb");
+    if (file == NULL || ftruncate(fileno(file), FT_TOKENIZER_MAX_FILE + 1) != 0)
+        bail_out("cannot write %s", path);
+    is_int(ft_tokenizer_open(&t, path, &err), FT_ELIMIT, "a file of more than 64 MiB is refused");
+    if (ftruncate(fileno(file), 0) != 0)
+        bail_out("cannot write %s", path);
+    is_int(ft_tokenizer_open(&t, path, &err), FT_EFORMAT, "so is an empty one");
+    fclose(file);
+    remove(path);
+    ft_tokenizer_close(other);
+}
+
+int main(void)
+{
+    test_encoding();
+    test_added_tokens();
+    test_invalid_text();
+    test_long_texts();
+    test_threads();
+    test_files();
+    return done_testing();
+}

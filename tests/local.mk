@@ -8,7 +8,8 @@ test_libs = tests/tap/libtap.a runtime/libcore.la
 c_tests = \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
-	tests/vocabulary.t
+	tests/vocabulary.t \
+	tests/wordpiece.t
 
 tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
 tests_tokenizer_t_LDADD = $(test_libs)
@@ -18,6 +19,15 @@ tests_tokenizer_json_t_LDADD = $(test_libs)
 
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
+
+tests_wordpiece_t_SOURCES = tests/wordpiece-t.c
+tests_wordpiece_t_LDADD = $(test_libs)
+EXTRA_DIST += \
+	tests/golden/make-wordpiece.py \
+	tests/golden/wordpiece-cased.json \
+	tests/golden/wordpiece-characters.txt \
+	tests/golden/wordpiece-lines.jsonl \
+	tests/golden/wordpiece-steps.jsonl
 
 sh_tests =
 

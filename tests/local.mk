@@ -29,6 +29,18 @@ EXTRA_DIST += \
 	tests/golden/wordpiece-lines.jsonl \
 	tests/golden/wordpiece-steps.jsonl
 
+# With --enable-fuzz:
+#     make tests/fuzz/tokenizer.t
+#     tests/fuzz/tokenizer.t -dict=tests/fuzz/tokenizer.dict NEW tests/fuzz/corpus/tokenizer
+if WITH_FUZZ
+EXTRA_PROGRAMS += tests/fuzz/tokenizer.t
+CLEANFILES += tests/fuzz/tokenizer.t
+tests_fuzz_tokenizer_t_SOURCES = tests/fuzz/tokenizer.c
+tests_fuzz_tokenizer_t_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+tests_fuzz_tokenizer_t_LDADD = $(test_libs)
+endif
+EXTRA_DIST += tests/fuzz/corpus/tokenizer tests/fuzz/tokenizer.dict
+
 sh_tests =
 
 check_PROGRAMS += $(c_tests)

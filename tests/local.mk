@@ -156,7 +156,8 @@ fuzz_targets = \
 	tests/fuzz/artifact.t \
 	tests/fuzz/config.t \
 	tests/fuzz/counters.t \
-	tests/fuzz/safetensors.t
+	tests/fuzz/safetensors.t \
+	tests/fuzz/tokenizer.t
 fuzz_common = tests/fuzz/fuzz.h
 if WITH_FUZZ
 fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -182,6 +183,9 @@ tests_fuzz_counters_t_LDADD = $(calibrate_test_libs)
 tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
 tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_safetensors_t_LDADD = $(test_libs)
+tests_fuzz_tokenizer_t_SOURCES = tests/fuzz/tokenizer.c $(fuzz_common)
+tests_fuzz_tokenizer_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 

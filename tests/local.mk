@@ -169,7 +169,8 @@ fuzz_ldflags = $(AM_LDFLAGS)
 check_PROGRAMS += $(fuzz_targets)
 TESTS += $(fuzz_targets)
 endif
-EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/config.dict tests/fuzz/safetensors.dict
+EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/config.dict tests/fuzz/safetensors.dict \
+	tests/fuzz/tokenizer.dict
 
 tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c $(fuzz_common)
 tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)

@@ -22,7 +22,7 @@ typedef struct ft_feed {
 
 /*
  * An ft_produce (runtime/artifact.h) whose user is an ft_feed.  Rounds half to even; F64 becomes
- * F32 first.  `buffer` is aligned for its elements.
+ * F32 first.  `buffer` is aligned for its elements, and `bytes` are whole elements.
  *
  * FT_EFORMAT: infinity or NaN.  FT_ELIMIT: a finite value that is infinite in the wanted dtype.
  * Both name the tensor and the index.

@@ -141,7 +141,7 @@ static void find_weight(const finder *f, ft_converted *weight, const ft_weight_s
 
 /* ---- The pooler ----------------------------------------------------------------------------- */
 
-/* Heads need one or have their own; otherwise there is one if the checkpoint has its tensors. */
+/* Whether the checkpoint has one; a head that needs it does not ask. */
 static bool has_pooler(const ft_conversion *conversion, const ft_weight_spec *spec, size_t specs,
                        const char *prefix)
 {

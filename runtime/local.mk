@@ -75,6 +75,7 @@ ft_inspect_SOURCES = \
 	runtime/tools/ft-inspect.c \
 	runtime/tools/inspect.h \
 	runtime/tools/inspect_amax.c \
-	runtime/tools/inspect_diff.c
+	runtime/tools/inspect_diff.c \
+	runtime/tools/inspect_plan.c
 ft_inspect_LDADD = runtime/libtools.la
 dist_man_MANS += runtime/ft-artifact.5 runtime/tools/ft-inspect.1

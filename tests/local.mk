@@ -159,7 +159,8 @@ fuzz_targets = \
 	tests/fuzz/artifact.t \
 	tests/fuzz/config.t \
 	tests/fuzz/counters.t \
-	tests/fuzz/safetensors.t
+	tests/fuzz/safetensors.t \
+	tests/fuzz/tokenizer.t
 fuzz_common = tests/fuzz/fuzz.h
 if WITH_FUZZ
 fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -171,7 +172,7 @@ fuzz_ldflags = $(AM_LDFLAGS)
 check_PROGRAMS += $(fuzz_targets)
 TESTS += $(fuzz_targets)
 endif
-EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/safetensors.dict
+EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/config.dict tests/fuzz/safetensors.dict
 
 tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c $(fuzz_common)
 tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)
@@ -185,6 +186,9 @@ tests_fuzz_counters_t_LDADD = $(calibrate_test_libs)
 tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
 tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_safetensors_t_LDADD = $(test_libs)
+tests_fuzz_tokenizer_t_SOURCES = tests/fuzz/tokenizer.c $(fuzz_common)
+tests_fuzz_tokenizer_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 
@@ -208,6 +212,19 @@ endif
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += $(sh_tests) tests/run.sh tests/data tests/golden
+
+# Scripts that compare with published software, and what they share.  Run by hand.
+EXTRA_DIST += \
+	tests/bench/check-reference.py \
+	tests/bench/make-bert.py \
+	tests/bench/make-big.py \
+	tests/bench/minilm-check.py \
+	tests/bench/vs-onnxruntime.py \
+	tests/lib/bert_onnx.py \
+	tests/lib/ort_variants.py \
+	tests/lib/sentences.py \
+	tests/lib/st.py \
+	tests/lib/tools.py
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)

@@ -133,7 +133,7 @@ static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_
 }
 
 const ft_i8_kernels ft_i8_avxvnni = {
-    .walk_rows = 16,
+    .walk_rows = 8,
     .pack_col4 = pack_col4,
     .pack_rows = pack_rows,
     .pack_cols = pack_cols,

@@ -16,7 +16,10 @@ enum { FT_ISA_COUNT = FT_ISA_AVX512VNNI + 1 };
 /* "generic", "avx2", "avxvnni", "avx512vnni". */
 const char *ft_isa_name(ft_isa isa);
 
-/* Whether this build has the kernels and this machine runs them. */
+/*
+ * Whether this build has the kernels and this machine runs them.  Asks the processor, which takes
+ * microseconds on a virtual machine: for the start, not for every product.
+ */
 bool ft_isa_usable(ft_isa isa);
 
 /*

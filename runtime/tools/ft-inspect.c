@@ -135,13 +135,14 @@ static ft_status verify(ft_inspection *what, ft_error *err)
 
 /* ---- Command line ------------------------------------------------------------------------- */
 
-enum { JSON = FT_LONG_ONLY, VERIFY, DIFF, AMAX, AMAX_LIST };
+enum { JSON = FT_LONG_ONLY, VERIFY, DIFF, AMAX, AMAX_LIST, PLAN };
 
 static const ft_option options[] = {
     {'i',       "input",     "FILE",    "the artifact; may also stand alone"                 },
     {JSON,      "json",      NULL,      "print JSON"                                         },
     {VERIFY,    "verify",    "[LEVEL]", "check all entries: structure, crc, sha256 (default)"},
     {DIFF,      "diff",      NULL,      "compare two artifacts; status 1 if they differ"     },
+    {PLAN,      "plan",      NULL,      "the operations that a run executes"                 },
     {AMAX,      "amax",      NULL,      "the calibrated range of every quantized value"      },
     {AMAX_LIST, "amax-list", "LAYER",   "FasterTransformer v3.0's amaxList of a layer"       },
     {0,         NULL,        NULL,      NULL                                                 },
@@ -193,6 +194,9 @@ static ft_view parse_options(int argc, char **argv, ft_inspection *what)
             break;
         case DIFF:
             choose(&view, ft_inspect_diff);
+            break;
+        case PLAN:
+            choose(&view, ft_inspect_plan);
             break;
         case AMAX:
             choose(&view, ft_inspect_amax);

@@ -22,6 +22,7 @@ typedef struct ft_inspection {
 typedef ft_status (*ft_view)(ft_inspection *what, ft_error *err);
 
 ft_status ft_inspect_diff(ft_inspection *what, ft_error *err);
+ft_status ft_inspect_plan(ft_inspection *what, ft_error *err);
 ft_status ft_inspect_amax(ft_inspection *what, ft_error *err);
 ft_status ft_inspect_amax_list(ft_inspection *what, ft_error *err);
 

@@ -28,13 +28,20 @@ static const char *const input_names[FT_INPUTS] = {
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
+/* Fusing leaves values behind that nobody makes or reads any more. */
+static bool has_memory(const ft_plan *plan, int value)
+{
+    return value >= 0 && !plan->value[value].inner &&
+           (ft_plan_producer(plan, value) >= 0 || ft_plan_uses(plan, value) > 0);
+}
+
 static ft_status keep_values(ft_session *session, const char *const *names, ft_error *err)
 {
     for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
         int value = ft_plan_find(&session->plan, names[i]);
-        if (value < 0 || session->plan.value[value].inner)
-            return ft_fail(err, FT_EARG, "%s: no value \"%s\" in the plan", session->model->path,
-                           names[i]);
+        if (!has_memory(&session->plan, value))
+            return ft_fail(err, FT_EARG, "%s: no value \"%s\" in the plan%s", session->model->path,
+                           names[i], session->model->fuse ? ", which is fused" : "");
         session->plan.value[value].keep = true;
     }
     return FT_OK;
@@ -53,12 +60,17 @@ static ft_status allocate(ft_session *session, ft_error *err)
                                             &session->limits, err);
 }
 
+enum { MAX_THREADS = 1024 };
+
 static ft_status set_limits(ft_session *session, const ft_session_options *options, ft_error *err)
 {
     if (options->threads < 0 || options->max_tokens < 0 || options->max_sequences < 0)
         return ft_fail(err, FT_EARG, "threads, tokens and sequences cannot be negative");
     if (options->max_tokens > INT32_MAX || options->max_sequences > INT32_MAX)
         return ft_fail(err, FT_ELIMIT, "a run has at most %d tokens and sequences", INT32_MAX);
+    if (options->threads > MAX_THREADS)
+        return ft_fail(err, FT_ELIMIT, "%d threads, but a session has at most %d", options->threads,
+                       MAX_THREADS);
     session->limits = (ft_limits){
         .tokens = options->max_tokens > 0 ? (size_t) options->max_tokens : 4096,
         .sequences = options->max_sequences > 0 ? (size_t) options->max_sequences : 512,
@@ -259,30 +271,29 @@ static ft_status write_column(ft_session *session, const char *name, const int32
 }
 
 /*
- * BERT numbers positions by column; RoBERTa counts the tokens that are not padding and gives
- * padding tokens the padding id itself.
+ * BERT numbers positions by column.  RoBERTa counts the tokens of a row that are not padding, also
+ * masked ones, and gives padding tokens the padding id itself.
  */
-static ft_status write_positions(ft_session *session, ft_error *err)
+static int32_t position_of(const ft_session *session, size_t place)
 {
     const ft_config *config = &session->model->config;
-    const int32_t *ids = session->input[FT_INPUT_IDS];
+    size_t column = place % session->cols;
+    const int32_t *row = session->input[FT_INPUT_IDS] + place - column;
+    int32_t position = config->position_offset;
+    if (position == 0)
+        return (int32_t) column;
+    if (row[column] == config->padding_id)
+        return config->padding_id;
+    for (size_t i = 0; i < column; i++)
+        position += row[i] != config->padding_id;
+    return position;
+}
+
+static ft_status write_positions(ft_session *session, ft_error *err)
+{
     int value = ft_plan_find(&session->plan, "positions");
-    size_t row = 0;
-    int32_t counted = 0;
-    for (size_t i = 0; i < session->batch.tokens; i++) {
-        size_t place = session->place[i];
-        if (place / session->cols != row) {
-            row = place / session->cols;
-            counted = 0;
-        }
-        bool padding = ids[place] == config->padding_id;
-        if (config->position_offset == 0)
-            session->column[i] = (int32_t) (place % session->cols);
-        else if (padding)
-            session->column[i] = config->padding_id;
-        else
-            session->column[i] = config->position_offset + counted++;
-    }
+    for (size_t i = 0; i < session->batch.tokens; i++)
+        session->column[i] = position_of(session, session->place[i]);
     return session->model->backend->write(session->exec, value, session->column,
                                           session->batch.tokens, err);
 }
@@ -326,15 +337,29 @@ static bool is_padded_output(const char *name)
     return strcmp(name, "last_hidden_state") == 0;
 }
 
+/* Element i of a stored value as a real number. */
+static float real_element(const ft_value *value, const void *stored, size_t i)
+{
+    float real;
+    int32_t whole;
+    if (value->dtype == FT_I8)
+        return value->scale * (float) ((const int8_t *) stored)[i];
+    if (value->dtype == FT_I32) {
+        memcpy(&whole, (const char *) stored + i * sizeof whole, sizeof whole);
+        return (float) whole;
+    }
+    memcpy(&real, (const char *) stored + i * sizeof real, sizeof real);
+    return value->scale > 0.0f ? value->scale * real : real;
+}
+
 /* Read a value as real numbers; its stored elements may be narrower, so expand from the back. */
 static ft_status read_real(const ft_session *session, int value, float *out, size_t rows,
                            ft_error *err)
 {
     const ft_value *v = &session->plan.value[value];
-    size_t count = rows * (size_t) v->cols;
     FT_TRY(session->model->backend->read(session->exec, value, out, rows, err));
-    for (size_t i = count; i-- > 0 && v->scale > 0.0f;)
-        out[i] = v->scale * (v->dtype == FT_I8 ? (float) ((const int8_t *) out)[i] : out[i]);
+    for (size_t i = rows * (size_t) v->cols; i-- > 0;)
+        out[i] = real_element(v, out, i);
     return FT_OK;
 }
 

@@ -61,6 +61,7 @@ c_tests = \
 	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
+	tests/session.t \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
 	tests/vocabulary.t \
@@ -124,6 +125,8 @@ tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
 tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(test_libs)
+tests_session_t_SOURCES = tests/session-t.c
+tests_session_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
 tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
 tests_tokenizer_t_LDADD = $(test_libs)
 tests_tokenizer_json_t_SOURCES = tests/tokenizer_json-t.c tests/lib/tiny_tokenizer.h

@@ -29,6 +29,13 @@ tests_lib_liblib_a_SOURCES = \
 	tests/lib/text.c tests/lib/text.h
 lib_libs = tests/lib/liblib.a $(test_libs)
 
+# From a checkpoint to a run: both toolchains, and the runtime.
+check_LIBRARIES += tests/lib/libcalibrated.a
+tests_lib_libcalibrated_a_SOURCES = tests/lib/calibrated.c tests/lib/calibrated.h
+calibrated_test_libs = \
+	tests/lib/libcalibrated.a tests/lib/libtiny.a tests/lib/libsample.a tests/lib/liblib.a \
+	convert/libconvert.la calibrate/libcalibrate.la $(test_libs)
+
 # ---- Programs -----------------------------------------------------------------------------------
 
 c_tests = \
@@ -59,6 +66,7 @@ c_tests = \
 	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
+	tests/session.t \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
 	tests/vocabulary.t \
@@ -120,6 +128,8 @@ tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
 tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(test_libs)
+tests_session_t_SOURCES = tests/session-t.c
+tests_session_t_LDADD = $(calibrated_test_libs)
 tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
 tests_tokenizer_t_LDADD = $(test_libs)
 tests_tokenizer_json_t_SOURCES = tests/tokenizer_json-t.c tests/lib/tiny_tokenizer.h

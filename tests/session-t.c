@@ -96,6 +96,7 @@ static void test_info(const ft_model *real, const ft_model *codes)
 static void test_open_session(const ft_model *model, const calibrated *files)
 {
     static const char *const unknown[] = { "layer.0.ffn.act", "layer.7.ffn.act", NULL };
+    static const char *const swallowed[] = { "layer.0.ffn.up", NULL };
     const ft_session_options negative[] = {
         { .threads = -1 },
         { .max_tokens = -1 },
@@ -116,6 +117,10 @@ static void test_open_session(const ft_model *model, const calibrated *files)
            FT_EARG, "an unknown value cannot be kept");
     is_str(after_path(err.text, files->real), ": no value \"layer.7.ffn.act\" in the plan",
            "the text names it");
+    is_int(ft_session_open(&session, model, &(ft_session_options){ .keep = swallowed }, &err),
+           FT_EARG, "nor can one that a fusion swallowed");
+    is_str(after_path(err.text, files->real),
+           ": value \"layer.0.ffn.up\" exists only inside a fused operation", "the text says so");
     ft_session_close(NULL);
 }
 

@@ -336,15 +336,30 @@ static bool is_padded_output(const char *name)
     return strcmp(name, "last_hidden_state") == 0;
 }
 
+/* Element i of a matrix as it is stored: a real value, a code, or the number of an input. */
+static float stored_number(ft_dtype dtype, const void *data, size_t i)
+{
+    int32_t number;
+    float real;
+    if (dtype == FT_I8)
+        return (float) ((const int8_t *) data)[i];
+    if (dtype == FT_I32) {
+        memcpy(&number, (const char *) data + i * sizeof number, sizeof number);
+        return (float) number;
+    }
+    memcpy(&real, (const char *) data + i * sizeof real, sizeof real);
+    return real;
+}
+
 /* Read a value as real numbers; its stored elements may be narrower, so expand from the back. */
 static ft_status read_real(const ft_session *session, int value, float *out, size_t rows,
                            ft_error *err)
 {
     const ft_value *v = &session->plan.value[value];
-    size_t count = rows * (size_t) v->cols;
     FT_TRY(session->model->backend->read(session->exec, value, out, rows, err));
-    for (size_t i = count; i-- > 0 && v->scale > 0.0f;)
-        out[i] = v->scale * (v->dtype == FT_I8 ? (float) ((const int8_t *) out)[i] : out[i]);
+    float scale = v->scale > 0.0f ? v->scale : 1.0f;
+    for (size_t i = rows * (size_t) v->cols; i-- > 0;)
+        out[i] = scale * stored_number(v->dtype, out, i);
     return FT_OK;
 }
 

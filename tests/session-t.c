@@ -237,6 +237,21 @@ static void test_get(const ft_model *model)
     ft_session_close(session);
 }
 
+static void test_kept_input(const ft_model *model)
+{
+    static const char *const keep[] = { "input_ids", NULL };
+    const int32_t ids[6] = { 2, 3, 4, 5, 6, 19 }, mask[6] = { 1, 1, 0, 1, 1, 1 };
+    const float expected[5] = { 2, 3, 5, 6, 19 };
+    size_t count;
+    ft_session *session = calibrated_session(model, &(ft_session_options){ .keep = keep });
+    calibrated_run(session, &(model_input){ 2, 3, ids, mask, NULL });
+    float *found = calibrated_get(session, "input_ids", &count);
+    ok(count == 5 && memcmp(found, expected, sizeof expected) == 0,
+       "a kept input has the numbers of the packed tokens");
+    free(found);
+    ft_session_close(session);
+}
+
 /* Values that both plans hold, and how many of them differ. */
 static int compare_kept(const ft_model *fused, const ft_model *unfused, const char *const *keep)
 {
@@ -295,6 +310,7 @@ int main(void)
     test_run(session);
     test_i64(real);
     test_get(real);
+    test_kept_input(real);
     test_kept(files.real, "float");
     test_kept(files.codes, "int8");
     ft_session_close(session);

@@ -123,17 +123,17 @@ void ft_session_close(ft_session *session)
 
 /* ---- Inputs ------------------------------------------------------------------------------- */
 
-/* Read element i of an I32 or I64 tensor; numbers that int32 cannot hold become -1. */
-static int32_t whole_number(const ft_tensor *tensor, size_t i)
+/* Read element i of an I32 or I64 tensor, which may be unaligned. */
+static int64_t whole_number(const ft_tensor *tensor, size_t i)
 {
-    int64_t value;
-    if (tensor->dtype == FT_I32) {
-        int32_t narrow;
-        memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
-        return narrow;
+    int32_t narrow;
+    int64_t wide;
+    if (tensor->dtype == FT_I64) {
+        memcpy(&wide, (const char *) tensor->data + i * sizeof wide, sizeof wide);
+        return wide;
     }
-    memcpy(&value, (const char *) tensor->data + i * sizeof value, sizeof value);
-    return value >= 0 && value <= INT32_MAX ? (int32_t) value : -1;
+    memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
+    return narrow;
 }
 
 static ft_status check_input(const ft_session *session, int input, const ft_tensor *tensor,
@@ -163,6 +163,34 @@ static ft_status check_input(const ft_session *session, int input, const ft_tens
     return FT_OK;
 }
 
+static ft_status check_mask(const int64_t *mask, size_t count, size_t cols, ft_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (mask[i] != 0 && mask[i] != 1)
+            return ft_fail(err, FT_EARG, "attention_mask[%zu][%zu]: %" PRId64 ", expected 0 or 1",
+                           i / cols, i % cols, mask[i]);
+    return FT_OK;
+}
+
+/* A copy of the tensor's numbers; free() it. */
+static ft_status copy_input(int64_t **out, int input, const ft_tensor *tensor, ft_error *err)
+{
+    size_t count = ft_tensor_count(tensor);
+    int64_t *copy = ft_array(count, sizeof *copy);
+    if (copy == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", input_names[input], count);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = whole_number(tensor, i);
+    ft_status status = FT_OK;
+    if (input == FT_INPUT_MASK)
+        status = check_mask(copy, count, (size_t) tensor->dim[1], err);
+    if (status == FT_OK)
+        *out = copy;
+    else
+        free(copy);
+    return status;
+}
+
 static int find_input(const ft_session *session, const char *name)
 {
     for (int i = 0; i < FT_INPUTS; i++)
@@ -181,12 +209,8 @@ ft_status ft_session_set(ft_session *session, const char *name, const ft_tensor 
     if (input != FT_INPUT_IDS && session->input[FT_INPUT_IDS] == NULL)
         return ft_fail(err, FT_EARG, "%s: set input_ids first", name);
     FT_TRY(check_input(session, input, tensor, err));
-    size_t count = ft_tensor_count(tensor);
-    int32_t *copy = ft_array(count, sizeof *copy);
-    if (copy == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", name, count);
-    for (size_t i = 0; i < count; i++)
-        copy[i] = whole_number(tensor, i);
+    int64_t *copy;
+    FT_TRY(copy_input(&copy, input, tensor, err));
     for (int i = 0; i < FT_INPUTS; i++)
         if (i == input || input == FT_INPUT_IDS) {
             free(session->input[i]);
@@ -203,7 +227,7 @@ ft_status ft_session_set(ft_session *session, const char *name, const ft_tensor 
 
 static bool is_token(const ft_session *session, size_t place)
 {
-    const int32_t *mask = session->input[FT_INPUT_MASK];
+    const int64_t *mask = session->input[FT_INPUT_MASK];
     return mask == NULL || mask[place] != 0;
 }
 
@@ -250,7 +274,7 @@ static ft_status pack(ft_session *session, ft_error *err)
 }
 
 /* Write one int32 a token, after checking that each lies below `bound`. */
-static ft_status write_column(ft_session *session, const char *name, const int32_t *source,
+static ft_status write_column(ft_session *session, const char *name, const int64_t *source,
                               int32_t bound, ft_error *err)
 {
     int value = ft_plan_find(&session->plan, name);
@@ -258,11 +282,11 @@ static ft_status write_column(ft_session *session, const char *name, const int32
         return FT_OK;
     for (size_t i = 0; i < session->batch.tokens; i++) {
         size_t place = session->place[i];
-        int32_t number = source == NULL ? 0 : source[place];
+        int64_t number = source == NULL ? 0 : source[place];
         if (number < 0 || number >= bound)
-            return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %d is outside 0 to %d", name,
+            return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %" PRId64 " is outside 0 to %d", name,
                            place / session->cols, place % session->cols, number, bound - 1);
-        session->column[i] = number;
+        session->column[i] = (int32_t) number;
     }
     return session->model->backend->write(session->exec, value, session->column,
                                           session->batch.tokens, err);
@@ -275,7 +299,7 @@ static ft_status write_column(ft_session *session, const char *name, const int32
 static ft_status write_positions(ft_session *session, ft_error *err)
 {
     const ft_config *config = &session->model->config;
-    const int32_t *ids = session->input[FT_INPUT_IDS];
+    const int64_t *ids = session->input[FT_INPUT_IDS];
     int value = ft_plan_find(&session->plan, "positions");
     size_t row = 0;
     int32_t counted = 0;

@@ -16,7 +16,7 @@ struct ft_session {
     ft_limits limits;
     ft_exec *exec;
 
-    int32_t *input[FT_INPUTS]; /* [rows, cols], as given; NULL: not set */
+    int64_t *input[FT_INPUTS]; /* [rows, cols], as given; NULL: not set */
     size_t rows, cols;
 
     ft_batch batch;

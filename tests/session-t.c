@@ -207,6 +207,20 @@ static void test_i64(const ft_model *model)
     ft_session_close(session);
 }
 
+static void test_numbers(ft_session *session)
+{
+    int64_t wide[4] = { 2, 3, (int64_t) 1 << 32, 5 };
+    const int32_t ids[4] = { 2, 3, 4, 5 }, mask[4] = { 1, 1, 2, 1 };
+    ft_tensor tensor = { .dtype = FT_I64, .ndim = 2, .dim = { 2, 2 }, .data = wide };
+    is_int(ft_session_set(session, "input_ids", &tensor, &err), FT_OK,
+           "any number can be set, for it may stand at a masked position");
+    refused(ft_session_run(session, &err), FT_EARG,
+            "input_ids[1][0]: 4294967296 is outside 0 to 19");
+    refused(try(session, &(model_input){ 2, 2, ids, mask, NULL }), FT_EARG,
+            "attention_mask[1][0]: 2, expected 0 or 1");
+    is_int(ft_session_run(session, &err), FT_OK, "a refused mask is not set");
+}
+
 /* ---- Outputs ------------------------------------------------------------------------------ */
 
 static void test_get(const ft_model *model)
@@ -309,6 +323,7 @@ int main(void)
     test_set(session);
     test_run(session);
     test_i64(real);
+    test_numbers(session);
     test_get(real);
     test_kept_input(real);
     test_kept(files.real, "float");

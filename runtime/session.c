@@ -69,6 +69,9 @@ static ft_status set_limits(ft_session *session, const ft_session_options *optio
         return ft_fail(err, FT_EARG, "threads, tokens and sequences cannot be negative");
     if (options->max_tokens > INT32_MAX || options->max_sequences > INT32_MAX)
         return ft_fail(err, FT_ELIMIT, "a run has at most %d tokens and sequences", INT32_MAX);
+    if (options->threads > FT_MAX_THREADS)
+        return ft_fail(err, FT_ELIMIT, "%d threads, but a session has at most %d", options->threads,
+                       FT_MAX_THREADS);
     session->limits = (ft_limits){
         .tokens = options->max_tokens > 0 ? (size_t) options->max_tokens : 4096,
         .sequences = options->max_sequences > 0 ? (size_t) options->max_sequences : 512,

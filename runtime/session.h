@@ -10,6 +10,9 @@
 
 enum { FT_INPUT_IDS, FT_INPUT_MASK, FT_INPUT_TYPES, FT_INPUTS };
 
+/* OpenMP ends the program when it cannot start a thread: nobody may ask it for too many. */
+enum { FT_MAX_THREADS = 1024 };
+
 struct ft_session {
     const ft_model *model;
     ft_plan plan; /* the model's, laid out for the limits */

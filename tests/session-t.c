@@ -113,6 +113,8 @@ static void test_open_session(const ft_model *model, const calibrated *files)
     refused(ft_session_open(&session, model,
                             &(ft_session_options){ .max_sequences = (int64_t) 1 << 31 }, &err),
             FT_ELIMIT, "a run has at most 2147483647 tokens and sequences");
+    refused(ft_session_open(&session, model, &(ft_session_options){ .threads = 1025 }, &err),
+            FT_ELIMIT, "1025 threads, but a session has at most 1024");
     is_int(ft_session_open(&session, model, &(ft_session_options){ .keep = unknown }, &err),
            FT_EARG, "an unknown value cannot be kept");
     is_str(after_path(err.text, files->real), ": no value \"layer.7.ffn.act\" in the plan",

@@ -72,6 +72,12 @@ static void test_open(const calibrated *files)
             FT_EARG, "device gpu: unknown, expected \"cpu\" or \"cuda:N\"");
     refused(ft_model_open(&model, files->real, &(ft_model_options){ .device = "cpu:1" }, &err),
             FT_EDEVICE, "device cpu:1: there is one cpu device");
+    static const char *const words[] = { "cpus", "cudas", "cuda:", "cuda:x", "cuda:-1", "" };
+    for (size_t i = 0; i < FT_COUNT(words); i++)
+        is_int(ft_model_open(&model, files->real, &(ft_model_options){ .device = words[i] }, &err),
+               FT_EARG, "\"%s\" is no device", words[i]);
+    is_int(ft_model_open(&model, files->real, &(ft_model_options){ .device = "cuda:99" }, &err),
+           FT_EDEVICE, "\"cuda:99\" is one, but not there");
     is_int(ft_model_open(&model, files->real, &(ft_model_options){ .device = "cpu" }, NULL), FT_OK,
            "\"cpu\" is a device, and an error may be NULL");
     ft_model_close(model);

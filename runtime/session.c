@@ -212,7 +212,7 @@ ft_status ft_session_set(ft_session *session, const char *name, const ft_tensor 
     if (input != FT_INPUT_IDS && session->input[FT_INPUT_IDS] == NULL)
         return ft_fail(err, FT_EARG, "%s: set input_ids first", name);
     FT_TRY(check_input(session, input, tensor, err));
-    int64_t *copy;
+    int64_t *copy = NULL;
     FT_TRY(copy_input(&copy, input, tensor, err));
     for (int i = 0; i < FT_INPUTS; i++)
         if (i == input || input == FT_INPUT_IDS) {

@@ -30,10 +30,18 @@ tests_lib_liblib_a_SOURCES = \
 	tests/lib/text.c tests/lib/text.h
 lib_libs = tests/lib/liblib.a $(test_libs)
 
+# From a checkpoint to a run: both toolchains, and the runtime.
+check_LIBRARIES += tests/lib/libcalibrated.a
+tests_lib_libcalibrated_a_SOURCES = tests/lib/calibrated.c tests/lib/calibrated.h
+calibrated_test_libs = \
+	tests/lib/libcalibrated.a tests/lib/libtiny.a tests/lib/libsample.a tests/lib/liblib.a \
+	convert/libconvert.la calibrate/libcalibrate.la $(test_libs)
+
 # ---- Programs -----------------------------------------------------------------------------------
 
 c_tests = \
 	tests/amax.t \
+	tests/api.t \
 	tests/artifact.t \
 	tests/attention_i8.t \
 	tests/check.t \
@@ -71,6 +79,8 @@ c_tests = \
 
 tests_amax_t_SOURCES = tests/amax-t.c
 tests_amax_t_LDADD = $(test_libs)
+tests_api_t_SOURCES = tests/api-t.c
+tests_api_t_LDADD = $(calibrated_test_libs)
 tests_artifact_t_SOURCES = tests/artifact-t.c
 tests_artifact_t_LDADD = $(sample_test_libs)
 tests_attention_i8_t_SOURCES = tests/attention_i8-t.c

@@ -153,7 +153,8 @@ tests_zip_t_LDADD = $(sample_test_libs)
 sh_tests = \
 	tests/artifact.sh \
 	tests/convert.sh \
-	tests/layering.sh
+	tests/layering.sh \
+	tests/manpages.sh
 
 check_PROGRAMS += tests/make-sample
 tests_make_sample_SOURCES = tests/make-sample.c

@@ -63,7 +63,6 @@ static ft_status allocate(ft_session *session, ft_error *err)
                                             &session->limits, err);
 }
 
-
 static ft_status set_limits(ft_session *session, const ft_session_options *options, ft_error *err)
 {
     if (options->threads < 0 || options->max_tokens < 0 || options->max_sequences < 0)

@@ -295,33 +295,33 @@ static ft_status write_column(ft_session *session, const char *name, const int64
                                           session->batch.tokens, err);
 }
 
+/* The position of the id at `col`, after `counted` ids of its sequence that are not padding. */
+static int32_t position_of(const ft_config *config, int64_t id, size_t col, int32_t counted)
+{
+    if (config->position_offset == 0)
+        return (int32_t) col;
+    return id == config->padding_id ? config->padding_id : config->position_offset + counted;
+}
+
 /*
- * BERT numbers positions by column; RoBERTa counts the tokens that are not padding and gives
- * padding tokens the padding id itself.
+ * BERT numbers positions by column; RoBERTa counts the ids that are not padding, also where the
+ * mask drops them, and gives padding the padding id itself.
  */
 static ft_status write_positions(ft_session *session, ft_error *err)
 {
     const ft_config *config = &session->model->config;
     const int64_t *ids = session->input[FT_INPUT_IDS];
     int value = ft_plan_find(&session->plan, "positions");
-    size_t row = 0;
-    int32_t counted = 0;
-    for (size_t i = 0; i < session->batch.tokens; i++) {
-        size_t place = session->place[i];
-        if (place / session->cols != row) {
-            row = place / session->cols;
-            counted = 0;
+    size_t place = 0, token = 0;
+    for (size_t row = 0; row < session->rows; row++) {
+        int32_t counted = 0;
+        for (size_t col = 0; col < session->cols; col++, place++) {
+            if (is_token(session, place))
+                session->column[token++] = position_of(config, ids[place], col, counted);
+            counted += ids[place] != config->padding_id;
         }
-        bool padding = ids[place] == config->padding_id;
-        if (config->position_offset == 0)
-            session->column[i] = (int32_t) (place % session->cols);
-        else if (padding)
-            session->column[i] = config->padding_id;
-        else
-            session->column[i] = config->position_offset + counted++;
     }
-    return session->model->backend->write(session->exec, value, session->column,
-                                          session->batch.tokens, err);
+    return session->model->backend->write(session->exec, value, session->column, token, err);
 }
 
 ft_status ft_session_run_counting(ft_session *session, ft_counts *const *counts, ft_error *err)

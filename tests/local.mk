@@ -61,6 +61,7 @@ c_tests = \
 	tests/modes.t \
 	tests/ops.t \
 	tests/output.t \
+	tests/packing.t \
 	tests/plan.t \
 	tests/refuse.t \
 	tests/rows.t \
@@ -118,6 +119,8 @@ tests_modes_t_SOURCES = tests/modes-t.c
 tests_modes_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = $(sample_test_libs)
+tests_packing_t_SOURCES = tests/packing-t.c
+tests_packing_t_LDADD = $(calibrated_test_libs)
 tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
 tests_refuse_t_SOURCES = tests/refuse-t.c

@@ -68,6 +68,7 @@ c_tests = \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/session.t \
+	tests/threads.t \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
 	tests/vocabulary.t \
@@ -133,6 +134,8 @@ tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(test_libs)
 tests_session_t_SOURCES = tests/session-t.c
 tests_session_t_LDADD = $(calibrated_test_libs)
+tests_threads_t_SOURCES = tests/threads-t.c
+tests_threads_t_LDADD = $(calibrated_test_libs)
 tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
 tests_tokenizer_t_LDADD = $(test_libs)
 tests_tokenizer_json_t_SOURCES = tests/tokenizer_json-t.c tests/lib/tiny_tokenizer.h

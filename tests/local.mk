@@ -57,6 +57,7 @@ c_tests = \
 	tests/feed.t \
 	tests/gemm.t \
 	tests/graph.t \
+	tests/loader.t \
 	tests/lower.t \
 	tests/manifest.t \
 	tests/method.t \
@@ -64,12 +65,14 @@ c_tests = \
 	tests/modes.t \
 	tests/ops.t \
 	tests/output.t \
+	tests/packing.t \
 	tests/plan.t \
 	tests/refuse.t \
 	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/session.t \
+	tests/threads.t \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
 	tests/vocabulary.t \
@@ -111,6 +114,8 @@ tests_gemm_t_SOURCES = tests/gemm-t.c
 tests_gemm_t_LDADD = $(test_libs)
 tests_graph_t_SOURCES = tests/graph-t.c
 tests_graph_t_LDADD = $(test_libs)
+tests_loader_t_SOURCES = tests/loader-t.c
+tests_loader_t_LDADD = $(calibrated_test_libs)
 tests_lower_t_SOURCES = tests/lower-t.c
 tests_lower_t_LDADD = $(lib_libs)
 tests_manifest_t_SOURCES = tests/manifest-t.c
@@ -125,6 +130,8 @@ tests_ops_t_SOURCES = tests/ops-t.c tests/ops-attention.c tests/ops-linear.c tes
 tests_ops_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = $(sample_test_libs)
+tests_packing_t_SOURCES = tests/packing-t.c
+tests_packing_t_LDADD = $(calibrated_test_libs)
 tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
 tests_refuse_t_SOURCES = tests/refuse-t.c

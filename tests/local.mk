@@ -53,6 +53,7 @@ c_tests = \
 	tests/crash.t \
 	tests/cuda.t \
 	tests/damage.t \
+	tests/dataset.t \
 	tests/family.t \
 	tests/feed.t \
 	tests/gemm.t \
@@ -106,6 +107,8 @@ tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
 tests_damage_t_SOURCES = tests/damage-t.c
 tests_damage_t_LDADD = $(sample_test_libs)
+tests_dataset_t_SOURCES = tests/dataset-t.c tests/lib/tiny_tokenizer.h
+tests_dataset_t_LDADD = $(calibrated_test_libs)
 tests_family_t_SOURCES = tests/family-t.c
 tests_family_t_LDADD = $(lib_libs)
 tests_feed_t_SOURCES = tests/feed-t.c
@@ -213,7 +216,7 @@ tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 
-benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm
+benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm tests/bench/open
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
 tests_bench_counters_SOURCES = tests/bench/counters.c
@@ -222,6 +225,8 @@ tests_bench_encoder_SOURCES = tests/bench/encoder.c
 tests_bench_encoder_LDADD = runtime/libcore.la
 tests_bench_gemm_SOURCES = tests/bench/gemm.c
 tests_bench_gemm_LDADD = runtime/libcore.la
+tests_bench_open_SOURCES = tests/bench/open.c
+tests_bench_open_LDADD = runtime/libcore.la
 if WITH_DNNL
 tests_bench_gemm_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
 tests_bench_gemm_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL

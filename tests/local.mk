@@ -136,12 +136,19 @@ tests_zip_t_LDADD = $(sample_test_libs)
 sh_tests = \
 	tests/artifact.sh \
 	tests/convert.sh \
+	tests/install.sh \
 	tests/layering.sh \
-	tests/manpages.sh
+	tests/manpages.sh \
+	tests/pipeline.sh
 
-check_PROGRAMS += tests/make-sample
+# What the scripts make their inputs with.
+check_PROGRAMS += tests/make-sample tests/make-tensors tests/pick-rows
 tests_make_sample_SOURCES = tests/make-sample.c
 tests_make_sample_LDADD = $(sample_test_libs)
+tests_make_tensors_SOURCES = tests/make-tensors.c
+tests_make_tensors_LDADD = $(test_libs)
+tests_pick_rows_SOURCES = tests/pick-rows.c
+tests_pick_rows_LDADD = $(test_libs)
 
 # ---- Fuzz targets -------------------------------------------------------------------------------
 
@@ -165,7 +172,8 @@ fuzz_ldflags = $(AM_LDFLAGS)
 check_PROGRAMS += $(fuzz_targets)
 TESTS += $(fuzz_targets)
 endif
-EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/safetensors.dict
+EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/config.dict \
+	tests/fuzz/safetensors.dict
 
 tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c $(fuzz_common)
 tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)

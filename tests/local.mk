@@ -165,12 +165,19 @@ tests_zip_t_LDADD = $(sample_test_libs)
 sh_tests = \
 	tests/artifact.sh \
 	tests/convert.sh \
+	tests/install.sh \
 	tests/layering.sh \
-	tests/manpages.sh
+	tests/manpages.sh \
+	tests/pipeline.sh
 
-check_PROGRAMS += tests/make-sample
+# What the scripts make their inputs with.
+check_PROGRAMS += tests/make-sample tests/make-tensors tests/pick-rows
 tests_make_sample_SOURCES = tests/make-sample.c
 tests_make_sample_LDADD = $(sample_test_libs)
+tests_make_tensors_SOURCES = tests/make-tensors.c
+tests_make_tensors_LDADD = $(test_libs)
+tests_pick_rows_SOURCES = tests/pick-rows.c
+tests_pick_rows_LDADD = $(test_libs)
 
 # ---- Fuzz targets -------------------------------------------------------------------------------
 

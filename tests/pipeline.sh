@@ -262,7 +262,7 @@ bad long.bad 'input_ids: 4000 positions, but the model has' 'a sequence that is 
 bad shape.bad 'attention_mask: shape [2, 7], expected [2, 8]' 'a mask of another shape'
 bad flat.bad 'input_ids: shape [16]' 'a vector of ids'
 bad mask.bad 'attention_mask[0][0] is 2' 'a mask of other numbers than 0 and 1'
-bad labels.bad 'labels[0][0] is 77' 'a label that the model does not have'
+bad labels.bad 'labels[0] is 77' 'a label that the model does not have'
 refused 'samples that are not there are refused' 'few.safetensors: has 14 samples' \
     "$calibrate" -i model.ft -d few.safetensors --samples 10:20 -o new.ft
 refused 'a missing artifact is refused' 'nowhere.ft: No such file' \

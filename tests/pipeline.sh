@@ -223,6 +223,11 @@ json data.json 'those of data, too'
 "$calibrate" -i model.ft --merge whole-0.counts -n --json --report report.json >stdout.json 2>err
 json stdout.json 'and the report of a calibration'
 same report.json stdout.json 'which is the same as in a file'
+for range in 10 4:14; do
+    "$calibrate" -i model.ft -d few.safetensors --samples $range -n -m max >out 2>err
+    grep -q 'against float, 4 held-out samples' out
+    check $? "--samples $range: the report is of samples that were not observed"
+done
 awk 'BEGIN { for (i = 0; i < 600; i++) printf "a "; print "" }' >long
 refused 'a text that is too long is refused' 'text 1: 602 tokens, but the model has' \
     "$run" -i percentile.ft --text long

@@ -141,7 +141,7 @@ static void write_copy(const char *path, const ft_artifact *from, const change *
 {
     ft_artifact_writer *writer;
     ft_artifact_head head = *ft_artifact_get_head(from);
-    bytes source[TENSORS];
+    bytes source[TENSORS] = { 0 };
     ft_error err;
     size_t length;
     char *amax = changed_amax(from, c, &length);

@@ -239,3 +239,11 @@ AM_TESTS_ENVIRONMENT = \
 .PHONY: prove
 prove: all $(check_LIBRARIES) $(check_PROGRAMS)
 	$(AM_TESTS_ENVIRONMENT) prove --exec '' $(c_tests)
+
+# The C tests under valgrind: many minutes, so not a part of `make check`.  What is only possibly
+# lost are the threads that OpenMP keeps for the next parallel region.
+.PHONY: check-valgrind
+check-valgrind:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(c_tests)' \
+	  T_LOG_COMPILER='valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
+	    --errors-for-leak-kinds=definite'

@@ -46,10 +46,11 @@ static ft_status produce(void *user, void *buffer, size_t size, size_t *produced
     bytes *source = user;
     size_t count = ft_min_size(size, source->left);
     memset(buffer, 0, size);
-    if (count > 0)
+    if (count > 0) {
         memcpy(buffer, source->data, count);
-    source->data += count;
-    source->left -= count;
+        source->data += count;
+        source->left -= count;
+    }
     *produced = size;
     return FT_OK;
 }

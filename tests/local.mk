@@ -224,7 +224,7 @@ endif
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/run.sh tests/tsan.supp tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/run.sh tests/lsan.supp tests/tsan.supp tests/data tests/golden
 TEST_EXTENSIONS = .t .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 T_LOG_DRIVER = $(TAP_DRIVER)
@@ -234,7 +234,8 @@ AM_TESTS_ENVIRONMENT = \
 	FT_BUILDDIR='$(abs_top_builddir)' FT_SRCDIR='$(abs_top_srcdir)' \
 	FT_MODELS="$${FT_MODELS:-$(abs_top_srcdir)/../shared/models}"; \
 	TSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/tsan.supp $${TSAN_OPTIONS}"; \
-	export FT_BUILDDIR FT_SRCDIR FT_MODELS TSAN_OPTIONS;
+	LSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/lsan.supp $${LSAN_OPTIONS}"; \
+	export FT_BUILDDIR FT_SRCDIR FT_MODELS TSAN_OPTIONS LSAN_OPTIONS;
 
 .PHONY: prove
 prove: all $(check_LIBRARIES) $(check_PROGRAMS)

@@ -61,19 +61,21 @@ static void write_inputs(const finished *f)
     }
 }
 
-/* With counts: one set a value of the graph, whose points the plan observes. */
-static finished run(const ft_plan *graph, const ft_lowering *how, ft_counts *const *counts)
+/*
+ * With counts: one set a value of the graph, whose points the plan observes.  The plan stays where
+ * it is, for the backend borrows it.
+ */
+static void run(finished *f, const ft_plan *graph, const ft_lowering *how, ft_counts *const *counts)
 {
     ft_error err;
-    finished f = { .plan = test_lower(graph, how) };
+    f->plan = test_lower(graph, how);
     ft_limits limits = { TOKENS, SEQUENCES, counts == NULL ? 2 : 1 };
-    for (int i = 0; i < f.plan.nvalue; i++)
-        f.plan.value[i].keep = true;
-    must(ft_plan_layout(&f.plan, TOKENS, SEQUENCES, &err), &err);
-    must(backend->prepare(&f.exec, device, &f.plan, &limits, &err), &err);
-    write_inputs(&f);
-    must(backend->run(f.exec, &batch, counts, &err), &err);
-    return f;
+    for (int i = 0; i < f->plan.nvalue; i++)
+        f->plan.value[i].keep = true;
+    must(ft_plan_layout(&f->plan, TOKENS, SEQUENCES, &err), &err);
+    must(backend->prepare(&f->exec, device, &f->plan, &limits, &err), &err);
+    write_inputs(f);
+    must(backend->run(f->exec, &batch, counts, &err), &err);
 }
 
 static void end(finished *f)
@@ -148,7 +150,8 @@ static float *observe(const ft_plan *graph)
             if (!ft_counts_init(counts[i]))
                 bail_out("no memory for counters");
         }
-    finished f = run(graph, &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, counts);
+    finished f;
+    run(&f, graph, &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, counts);
     int wrong = 0;
     for (size_t i = 0; i < n; i++) {
         if (counts[i] == NULL)
@@ -189,9 +192,10 @@ static double relative_distance(const finished *a, const finished *b, const char
 
 static void test_float(const ft_plan *graph, const ft_plan *observed)
 {
-    finished fused = run(graph, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
-    finished unfused = run(graph, &(ft_lowering){ .mode = FT_MODE_FLOAT }, NULL);
-    finished seen = run(observed, &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, NULL);
+    finished fused, unfused, seen;
+    run(&fused, graph, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
+    run(&unfused, graph, &(ft_lowering){ .mode = FT_MODE_FLOAT }, NULL);
+    run(&seen, observed, &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, NULL);
     agree(&fused, &unfused, 30, "float: fused and unfused plans give the same bits");
     agree(&fused, &seen, 30, "float: observing changes nothing");
     end(&fused);
@@ -209,7 +213,7 @@ static void test_codes(const test_bert *model, const float *scale, bool int8_res
         for (int fused = 0; fused < 2; fused++) {
             ft_mode mode = int8 ? FT_MODE_INT8 : FT_MODE_FAKE;
             ft_lowering how = { mode, fused, int8_residual, scale };
-            f[int8][fused] = run(&model[mode].graph, &how, NULL);
+            run(&f[int8][fused], &model[mode].graph, &how, NULL);
         }
     snprintf(sentence, sizeof sentence, "%s: faked and int8 plans give the same bits", residual);
     agree(&f[0][1], &f[1][1], 25, sentence);
@@ -235,7 +239,8 @@ int main(void)
     const ft_plan *graph = &model[FT_MODE_FLOAT].graph;
     float *scale = observe(&model[FT_MODE_OBSERVE].graph);
     test_float(graph, &model[FT_MODE_OBSERVE].graph);
-    finished real = run(graph, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
+    finished real;
+    run(&real, graph, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
     test_codes(model, scale, false, &real);
     test_codes(model, scale, true, &real);
     end(&real);

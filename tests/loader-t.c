@@ -46,10 +46,11 @@ static ft_status produce(void *user, void *buffer, size_t size, size_t *produced
     bytes *source = user;
     size_t count = ft_min_size(size, source->left);
     memset(buffer, 0, size);
-    if (count > 0)
+    if (count > 0) {
         memcpy(buffer, source->data, count);
-    source->data += count;
-    source->left -= count;
+        source->data += count;
+        source->left -= count;
+    }
     *produced = size;
     return FT_OK;
 }
@@ -141,7 +142,7 @@ static void write_copy(const char *path, const ft_artifact *from, const change *
 {
     ft_artifact_writer *writer;
     ft_artifact_head head = *ft_artifact_get_head(from);
-    bytes source[TENSORS];
+    bytes source[TENSORS] = { 0 };
     ft_error err;
     size_t length;
     char *amax = changed_amax(from, c, &length);

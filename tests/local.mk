@@ -244,7 +244,7 @@ endif
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/run.sh tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/run.sh tests/lsan.supp tests/tsan.supp tests/data tests/golden
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \
@@ -266,8 +266,18 @@ SH_LOG_COMPILER = $(SHELL)
 AM_TESTS_ENVIRONMENT = \
 	FT_BUILDDIR='$(abs_top_builddir)' FT_SRCDIR='$(abs_top_srcdir)' \
 	FT_MODELS="$${FT_MODELS:-$(abs_top_srcdir)/../shared/models}"; \
-	export FT_BUILDDIR FT_SRCDIR FT_MODELS;
+	TSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/tsan.supp $${TSAN_OPTIONS}"; \
+	LSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/lsan.supp $${LSAN_OPTIONS}"; \
+	export FT_BUILDDIR FT_SRCDIR FT_MODELS TSAN_OPTIONS LSAN_OPTIONS;
 
 .PHONY: prove
 prove: all $(check_LIBRARIES) $(check_PROGRAMS)
 	$(AM_TESTS_ENVIRONMENT) prove --exec '' $(c_tests)
+
+# The C tests under valgrind: many minutes, so not a part of `make check`.  What is only possibly
+# lost are the threads that OpenMP keeps for the next parallel region.
+.PHONY: check-valgrind
+check-valgrind:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(c_tests)' \
+	  T_LOG_COMPILER='valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
+	    --errors-for-leak-kinds=definite'

@@ -15,7 +15,8 @@
 
 static int planned, run, failed;
 
-static bool verdict(bool passed, const char *sentence, va_list args)
+__attribute__((format(printf, 2, 0))) static bool verdict(bool passed, const char *sentence,
+                                                          va_list args)
 {
     printf("%sok %d - ", passed ? "" : "not ", ++run);
     vprintf(sentence, args);

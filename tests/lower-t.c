@@ -329,8 +329,9 @@ static void count_readers(const ft_plan *plan, ft_op_kind kind, int slot, int *a
     *all = *of_codes = 0;
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        bool quantized_linear = kind != FT_OP_LINEAR || plan->weight[op->weight[0]].scale != NULL;
-        if (op->kind != kind || op->in[slot] < 0 || !quantized_linear)
+        if (op->kind != kind || op->in[slot] < 0)
+            continue;
+        if (kind == FT_OP_LINEAR && plan->weight[op->weight[0]].scale == NULL)
             continue;
         ++*all;
         *of_codes += plan->value[op->in[slot]].scale > 0.0f;

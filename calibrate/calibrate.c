@@ -165,6 +165,8 @@ static ft_dataset choose_evaluated(job *j)
         return (ft_dataset){ 0 };
     if (o->nmerge == 0 && o->last > 0 && o->last < j->data.rows)
         return ft_dataset_slice(&j->data, o->last, EVALUATED);
+    if (o->nmerge == 0 && o->first > 0)
+        return ft_dataset_slice(&j->data, 0, ft_min_size(o->first, EVALUATED));
     j->report->held_out = false;
     return ft_dataset_slice(&j->data, 0, EVALUATED);
 }

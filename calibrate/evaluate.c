@@ -29,15 +29,19 @@ static const char *judged_output(const ft_model *model)
     return info.labels > 0 ? "logits" : info.embedding ? "embedding" : "last_hidden_state";
 }
 
+/* Tokens of one run: enough rows for all threads, and at least one sample. */
+static size_t run_tokens(const ft_dataset *data)
+{
+    return data->cols < 2048 ? 2048 : data->cols;
+}
+
 static ft_status open_side(side *s, const char *path, const ft_purpose *purpose,
                            const ft_dataset *data, int threads, ft_error *err)
 {
     FT_TRY(ft_model_open_for(&s->model, path, NULL, purpose, err));
-    return ft_session_open(&s->session, s->model,
-                           &(ft_session_options){ .threads = threads,
-                                                  .max_tokens = (int64_t) data->cols,
-                                                  .max_sequences = 1 },
-                           err);
+    return ft_session_open(
+        &s->session, s->model,
+        &(ft_session_options){ .threads = threads, .max_tokens = (int64_t) run_tokens(data) }, err);
 }
 
 static void close_side(side *s)
@@ -47,11 +51,11 @@ static void close_side(side *s)
     ft_model_close(s->model);
 }
 
-static ft_status run_side(side *s, const ft_dataset *data, size_t sample, const char *output,
-                          ft_error *err)
+static ft_status run_side(side *s, const ft_dataset *data, size_t first, size_t count,
+                          const char *output, ft_error *err)
 {
     ft_tensor tensor = { .data = NULL };
-    FT_TRY(ft_dataset_bind(data, sample, 1, s->session, err));
+    FT_TRY(ft_dataset_bind(data, first, count, s->session, err));
     FT_TRY(ft_session_run(s->session, err));
     FT_TRY(ft_session_get(s->session, output, &tensor, err));
     s->cols = (size_t) tensor.dim[tensor.ndim - 1];
@@ -98,19 +102,29 @@ static void compare_row(sums *s, const float *a, const float *b, size_t n)
     s->rows++;
 }
 
+/* Compare what both sides made of samples first .. first + count - 1. */
+static void compare_batch(sums *s, const side sides[2], const ft_dataset *data, size_t first,
+                          size_t count)
+{
+    size_t cols = sides[0].cols;
+    for (size_t row = 0; row < sides[0].rows; row++)
+        compare_row(s, sides[0].out + row * cols, sides[1].out + row * cols, cols);
+    for (int i = 0; i < 2 && data->labels != NULL; i++)
+        for (size_t row = 0; row < count; row++)
+            s->right[i] +=
+                largest(sides[i].out + row * cols, cols) == (size_t) data->labels[first + row];
+}
+
 static ft_status compare(sums *s, side sides[2], const ft_dataset *data, const char *output,
                          ft_progress progress, void *user, ft_error *err)
 {
-    for (size_t sample = 0; sample < data->rows; sample++) {
+    for (size_t first = 0, count; first < data->rows; first += count) {
+        count = ft_dataset_batch(data, first, run_tokens(data), 512);
         for (int i = 0; i < 2; i++)
-            FT_TRY(run_side(&sides[i], data, sample, output, err));
-        for (size_t row = 0; row < sides[0].rows; row++)
-            compare_row(s, sides[0].out + row * sides[0].cols, sides[1].out + row * sides[0].cols,
-                        sides[0].cols);
-        for (int i = 0; i < 2 && data->labels != NULL; i++)
-            s->right[i] += largest(sides[i].out, sides[i].cols) == (size_t) data->labels[sample];
+            FT_TRY(run_side(&sides[i], data, first, count, output, err));
+        compare_batch(s, sides, data, first, count);
         if (progress != NULL)
-            progress(user, sample + 1, data->rows);
+            progress(user, first + count, data->rows);
     }
     return FT_OK;
 }
@@ -127,9 +141,9 @@ static void conclude(ft_evaluation *out, const sums *s, const ft_dataset *data, 
                                : (double) NAN;
 }
 
-ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_amax *amax,
-                      bool int8_residual, const ft_dataset *data, int threads,
-                      ft_progress progress, void *user, ft_error *err)
+ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_amax *amax, bool int8_residual,
+                      const ft_dataset *data, int threads, ft_progress progress, void *user,
+                      ft_error *err)
 {
     const ft_purpose purpose[2] = {
         { .mode = FT_MODE_FLOAT },

@@ -23,3 +23,4 @@ calibrate_libcalibrate_la_LIBADD = runtime/libcore.la
 bin_PROGRAMS += ft-calibrate
 ft_calibrate_SOURCES = calibrate/main.c
 ft_calibrate_LDADD = calibrate/libcalibrate.la runtime/libtools.la
+dist_man_MANS += calibrate/ft-calibrate.1

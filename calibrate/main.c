@@ -195,21 +195,36 @@ static void step(void *user, uint64_t done, uint64_t total)
     ft_progress_step(&s->line, done, total);
 }
 
+/* Failures to write are left in the file's error flag. */
+static void print_json(const json_t *json, FILE *file)
+{
+    json_dumpf(json, file, JSON_INDENT(1));
+    putc('\n', file);
+}
+
+static ft_status save_json(const json_t *json, const char *path, ft_error *err)
+{
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return ft_fail_errno(err, "%s", path);
+    print_json(json, file);
+    bool failed = ferror(file) != 0;
+    if (fclose(file) != 0 || failed)
+        return ft_fail_errno(err, "%s", path);
+    return FT_OK;
+}
+
 static int write_report(const request *r, const ft_report *report)
 {
     json_t *json = ft_report_to_json(report);
+    ft_error err;
     int status = 0;
     if (json == NULL)
         return ft_tool_fail(&tool, "no memory for the report");
-    if (r->report != NULL && json_dump_file(json, r->report, JSON_INDENT(1)) != 0) {
-        ft_error err;
-        ft_fail_errno(&err, "%s", r->report);
+    if (r->report != NULL && save_json(json, r->report, &err) != FT_OK)
         status = ft_tool_fail(&tool, err.text);
-    }
-    if (r->json) {
-        json_dumpf(json, stdout, JSON_INDENT(1));
-        putchar('\n');
-    }
+    if (r->json)
+        print_json(json, stdout);
     json_decref(json);
     return status;
 }

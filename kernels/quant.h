@@ -32,7 +32,7 @@ FT_HOST_DEVICE float ft_quantize_to_float(float value, float inverse_scale)
     float code = value * inverse_scale;
     code = code < 127.0f ? code : 127.0f; /* also where code is NaN */
     code = code > -127.0f ? code : -127.0f;
-    return rintf(code);
+    return rintf(code) + 0.0f; /* codes have no -0 */
 }
 
 FT_HOST_DEVICE int8_t ft_quantize(float value, float inverse_scale)

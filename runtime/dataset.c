@@ -37,6 +37,17 @@ static int64_t whole_number(const ft_tensor *tensor, size_t i)
     return narrow;
 }
 
+/* "[3]" or "[0][3]": where element i of a vector or a matrix stands. */
+static const char *place_text(char *out, size_t size, const ft_tensor *tensor, size_t i)
+{
+    size_t cols = (size_t) tensor->dim[tensor->ndim - 1];
+    if (tensor->ndim == 1)
+        snprintf(out, size, "[%zu]", i);
+    else
+        snprintf(out, size, "[%zu][%zu]", i / cols, i % cols);
+    return out;
+}
+
 /* Copy a tensor of whole numbers from `low` to `high` - 1. */
 static ft_status copy_numbers(int32_t **out, const source *from, const char *name, int32_t low,
                               int64_t high, ft_error *err)
@@ -50,13 +61,13 @@ static ft_status copy_numbers(int32_t **out, const source *from, const char *nam
     if (*out == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: %s: no memory for %zu elements", from->path, name,
                        count);
-    size_t cols = (size_t) tensor->dim[tensor->ndim - 1];
     for (size_t i = 0; i < count; i++) {
         int64_t number = whole_number(tensor, i);
+        char place[48];
         if (number < low || number >= high)
-            return ft_fail(err, FT_EFORMAT,
-                           "%s: %s[%zu][%zu] is %" PRId64 ", expected %d to %" PRId64, from->path,
-                           name, i / cols, i % cols, number, low, high - 1);
+            return ft_fail(err, FT_EFORMAT, "%s: %s%s is %" PRId64 ", expected %d to %" PRId64,
+                           from->path, name, place_text(place, sizeof place, tensor, i), number,
+                           low, high - 1);
         (*out)[i] = (int32_t) number;
     }
     return FT_OK;
@@ -88,9 +99,8 @@ static ft_status read_ids(ft_dataset *out, const source *from, const ft_model *m
                        ft_shape_text(shape, ids->ndim, ids->dim));
     int32_t positions = ft_model_get_info(model).max_positions;
     if (ids->dim[1] > positions)
-        return ft_fail(err, FT_ELIMIT,
-                       "%s: input_ids: %" PRId64 " positions, but the model has %d", from->path,
-                       ids->dim[1], positions);
+        return ft_fail(err, FT_ELIMIT, "%s: input_ids: %" PRId64 " positions, but the model has %d",
+                       from->path, ids->dim[1], positions);
     out->rows = (size_t) ids->dim[0];
     out->cols = (size_t) ids->dim[1];
     return copy_numbers(&out->ids, from, "input_ids", 0, model->config.vocabulary, err);

@@ -55,6 +55,11 @@ static bool split_name(const char *name, size_t *length, int *index)
     return end != name + *length + 1 && *end == '\0' && number >= 0 && number < 1024;
 }
 
+static bool is_word(const char *name, size_t length, const char *word)
+{
+    return strlen(word) == length && strncmp(name, word, length) == 0;
+}
+
 ft_status ft_device_open(const ft_backend **backend, ft_device **device, const char *name,
                          ft_error *err)
 {
@@ -62,14 +67,13 @@ ft_status ft_device_open(const ft_backend **backend, ft_device **device, const c
     int index;
     if (name == NULL)
         name = "cpu";
-    if (!split_name(name, &length, &index))
-        length = 0;
-    for (size_t b = 0; b < FT_COUNT(backends); b++)
-        if (strlen(backends[b]->name) == length && strncmp(backends[b]->name, name, length) == 0) {
+    bool fine = split_name(name, &length, &index);
+    for (size_t b = 0; b < FT_COUNT(backends) && fine; b++)
+        if (is_word(name, length, backends[b]->name)) {
             *backend = backends[b];
             return backends[b]->open(device, index, err);
         }
-    if (length == 4 && strncmp(name, "cuda", length) == 0)
+    if (fine && is_word(name, length, "cuda"))
         return ft_fail(err, FT_EDEVICE, "device %s: this build has no CUDA backend", name);
     return ft_fail(err, FT_EARG, "device %s: unknown, expected \"cpu\" or \"cuda:N\"", name);
 }

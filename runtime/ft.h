@@ -163,7 +163,7 @@ FT_API FT_MUST_USE ft_status ft_model_write_plan(const ft_model *model, FILE *fi
 typedef struct ft_session ft_session;
 
 typedef struct ft_session_options {
-    int threads;             /* default: the processors this process may use */
+    int threads;             /* <= 1024; default: the processors this process may use */
     int64_t max_tokens;      /* of one run, padding not counted; default 4096 */
     int64_t max_sequences;   /* of one run; default 512 */
     const char *const *keep; /* values to keep for ft_session_get, NULL-terminated; may be NULL */

@@ -78,4 +78,4 @@ ft_inspect_SOURCES = \
 	runtime/tools/inspect_diff.c \
 	runtime/tools/inspect_plan.c
 ft_inspect_LDADD = runtime/libtools.la
-dist_man_MANS += runtime/ft-artifact.5 runtime/tools/ft-inspect.1
+dist_man_MANS += runtime/ft-artifact.5 runtime/tools/ft-inspect.1 runtime/tools/ft-run.1

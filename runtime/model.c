@@ -76,6 +76,25 @@ static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *s
     return ft_fake_weight(weight, &model->faked[index], err);
 }
 
+static bool is_weight(const ft_weight_spec *spec, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(spec[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Name a tensor of the artifact that the model has no use for. */
+static ft_status refuse_stranger(const ft_model *model, const ft_weight_spec *spec, size_t count,
+                                 ft_error *err)
+{
+    size_t i = 0;
+    while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name))
+        i++;
+    return ft_fail(err, FT_EFORMAT, "%s: %s: is no weight of the model", model->path,
+                   ft_artifact_at(model->artifact, i)->name);
+}
+
 static ft_status bind_weights(ft_model *model, ft_error *err)
 {
     ft_weight_spec *spec;
@@ -89,11 +108,10 @@ static ft_status bind_weights(ft_model *model, ft_error *err)
         status = ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, count);
     else
         model->nweight = (int) count;
-    if (status == FT_OK && ft_artifact_count(model->artifact) != count)
-        status = ft_fail(err, FT_EFORMAT, "%s: %zu tensors, expected %zu", model->path,
-                         ft_artifact_count(model->artifact), count);
     for (size_t i = 0; i < count && status == FT_OK; i++)
         status = bind_weight(model, (int) i, &spec[i], err);
+    if (status == FT_OK && ft_artifact_count(model->artifact) != count)
+        status = refuse_stranger(model, spec, count, err);
     free(spec);
     return status;
 }

@@ -28,10 +28,10 @@ static const char *const input_names[FT_INPUTS] = {
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-/* Fusing leaves values behind that nobody makes or reads any more. */
-static bool has_memory(const ft_plan *plan, int value)
+/* Whether a run leaves `value` in memory: what a fusion swallowed nobody reads or writes. */
+static bool is_stored(const ft_plan *plan, int value)
 {
-    return value >= 0 && !plan->value[value].inner &&
+    return !plan->value[value].inner &&
            (ft_plan_producer(plan, value) >= 0 || ft_plan_uses(plan, value) > 0);
 }
 
@@ -39,9 +39,12 @@ static ft_status keep_values(ft_session *session, const char *const *names, ft_e
 {
     for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
         int value = ft_plan_find(&session->plan, names[i]);
-        if (!has_memory(&session->plan, value))
-            return ft_fail(err, FT_EARG, "%s: no value \"%s\" in the plan%s", session->model->path,
-                           names[i], session->model->fuse ? ", which is fused" : "");
+        if (value < 0)
+            return ft_fail(err, FT_EARG, "%s: no value \"%s\" in the plan", session->model->path,
+                           names[i]);
+        if (!is_stored(&session->plan, value))
+            return ft_fail(err, FT_EARG, "%s: value \"%s\" exists only inside a fused operation",
+                           session->model->path, names[i]);
         session->plan.value[value].keep = true;
     }
     return FT_OK;
@@ -60,17 +63,15 @@ static ft_status allocate(ft_session *session, ft_error *err)
                                             &session->limits, err);
 }
 
-enum { MAX_THREADS = 1024 };
-
 static ft_status set_limits(ft_session *session, const ft_session_options *options, ft_error *err)
 {
     if (options->threads < 0 || options->max_tokens < 0 || options->max_sequences < 0)
         return ft_fail(err, FT_EARG, "threads, tokens and sequences cannot be negative");
     if (options->max_tokens > INT32_MAX || options->max_sequences > INT32_MAX)
         return ft_fail(err, FT_ELIMIT, "a run has at most %d tokens and sequences", INT32_MAX);
-    if (options->threads > MAX_THREADS)
+    if (options->threads > FT_MAX_THREADS)
         return ft_fail(err, FT_ELIMIT, "%d threads, but a session has at most %d", options->threads,
-                       MAX_THREADS);
+                       FT_MAX_THREADS);
     session->limits = (ft_limits){
         .tokens = options->max_tokens > 0 ? (size_t) options->max_tokens : 4096,
         .sequences = options->max_sequences > 0 ? (size_t) options->max_sequences : 512,
@@ -125,17 +126,17 @@ void ft_session_close(ft_session *session)
 
 /* ---- Inputs ------------------------------------------------------------------------------- */
 
-/* Read element i of an I32 or I64 tensor; numbers that int32 cannot hold become -1. */
-static int32_t whole_number(const ft_tensor *tensor, size_t i)
+/* Read element i of an I32 or I64 tensor, which may be unaligned. */
+static int64_t whole_number(const ft_tensor *tensor, size_t i)
 {
-    int64_t value;
-    if (tensor->dtype == FT_I32) {
-        int32_t narrow;
-        memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
-        return narrow;
+    int32_t narrow;
+    int64_t wide;
+    if (tensor->dtype == FT_I64) {
+        memcpy(&wide, (const char *) tensor->data + i * sizeof wide, sizeof wide);
+        return wide;
     }
-    memcpy(&value, (const char *) tensor->data + i * sizeof value, sizeof value);
-    return value >= 0 && value <= INT32_MAX ? (int32_t) value : -1;
+    memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
+    return narrow;
 }
 
 static ft_status check_input(const ft_session *session, int input, const ft_tensor *tensor,
@@ -165,6 +166,34 @@ static ft_status check_input(const ft_session *session, int input, const ft_tens
     return FT_OK;
 }
 
+static ft_status check_mask(const int64_t *mask, size_t count, size_t cols, ft_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (mask[i] != 0 && mask[i] != 1)
+            return ft_fail(err, FT_EARG, "attention_mask[%zu][%zu]: %" PRId64 ", expected 0 or 1",
+                           i / cols, i % cols, mask[i]);
+    return FT_OK;
+}
+
+/* A copy of the tensor's numbers; free() it. */
+static ft_status copy_input(int64_t **out, int input, const ft_tensor *tensor, ft_error *err)
+{
+    size_t count = ft_tensor_count(tensor);
+    int64_t *copy = ft_array(count, sizeof *copy);
+    if (copy == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", input_names[input], count);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = whole_number(tensor, i);
+    ft_status status = FT_OK;
+    if (input == FT_INPUT_MASK)
+        status = check_mask(copy, count, (size_t) tensor->dim[1], err);
+    if (status == FT_OK)
+        *out = copy;
+    else
+        free(copy);
+    return status;
+}
+
 static int find_input(const ft_session *session, const char *name)
 {
     for (int i = 0; i < FT_INPUTS; i++)
@@ -183,12 +212,8 @@ ft_status ft_session_set(ft_session *session, const char *name, const ft_tensor 
     if (input != FT_INPUT_IDS && session->input[FT_INPUT_IDS] == NULL)
         return ft_fail(err, FT_EARG, "%s: set input_ids first", name);
     FT_TRY(check_input(session, input, tensor, err));
-    size_t count = ft_tensor_count(tensor);
-    int32_t *copy = ft_array(count, sizeof *copy);
-    if (copy == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", name, count);
-    for (size_t i = 0; i < count; i++)
-        copy[i] = whole_number(tensor, i);
+    int64_t *copy = NULL;
+    FT_TRY(copy_input(&copy, input, tensor, err));
     for (int i = 0; i < FT_INPUTS; i++)
         if (i == input || input == FT_INPUT_IDS) {
             free(session->input[i]);
@@ -205,7 +230,7 @@ ft_status ft_session_set(ft_session *session, const char *name, const ft_tensor 
 
 static bool is_token(const ft_session *session, size_t place)
 {
-    const int32_t *mask = session->input[FT_INPUT_MASK];
+    const int64_t *mask = session->input[FT_INPUT_MASK];
     return mask == NULL || mask[place] != 0;
 }
 
@@ -252,7 +277,7 @@ static ft_status pack(ft_session *session, ft_error *err)
 }
 
 /* Write one int32 a token, after checking that each lies below `bound`. */
-static ft_status write_column(ft_session *session, const char *name, const int32_t *source,
+static ft_status write_column(ft_session *session, const char *name, const int64_t *source,
                               int32_t bound, ft_error *err)
 {
     int value = ft_plan_find(&session->plan, name);
@@ -260,11 +285,11 @@ static ft_status write_column(ft_session *session, const char *name, const int32
         return FT_OK;
     for (size_t i = 0; i < session->batch.tokens; i++) {
         size_t place = session->place[i];
-        int32_t number = source == NULL ? 0 : source[place];
+        int64_t number = source == NULL ? 0 : source[place];
         if (number < 0 || number >= bound)
-            return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %d is outside 0 to %d", name,
+            return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %" PRId64 " is outside 0 to %d", name,
                            place / session->cols, place % session->cols, number, bound - 1);
-        session->column[i] = number;
+        session->column[i] = (int32_t) number;
     }
     return session->model->backend->write(session->exec, value, session->column,
                                           session->batch.tokens, err);
@@ -274,26 +299,28 @@ static ft_status write_column(ft_session *session, const char *name, const int32
  * BERT numbers positions by column.  RoBERTa counts the tokens of a row that are not padding, also
  * masked ones, and gives padding tokens the padding id itself.
  */
-static int32_t position_of(const ft_session *session, size_t place)
-{
-    const ft_config *config = &session->model->config;
-    size_t column = place % session->cols;
-    const int32_t *row = session->input[FT_INPUT_IDS] + place - column;
-    int32_t position = config->position_offset;
-    if (position == 0)
-        return (int32_t) column;
-    if (row[column] == config->padding_id)
-        return config->padding_id;
-    for (size_t i = 0; i < column; i++)
-        position += row[i] != config->padding_id;
-    return position;
-}
-
 static ft_status write_positions(ft_session *session, ft_error *err)
 {
+    const ft_config *config = &session->model->config;
+    const int64_t *ids = session->input[FT_INPUT_IDS];
     int value = ft_plan_find(&session->plan, "positions");
-    for (size_t i = 0; i < session->batch.tokens; i++)
-        session->column[i] = position_of(session, session->place[i]);
+    size_t next = 0; /* tokens before this place are counted */
+    int32_t counted = 0;
+    for (size_t i = 0; i < session->batch.tokens; i++) {
+        size_t place = session->place[i], column = place % session->cols;
+        if (next <= place - column) {
+            next = place - column;
+            counted = 0;
+        }
+        for (; next < place; next++)
+            counted += ids[next] != config->padding_id;
+        if (config->position_offset == 0)
+            session->column[i] = (int32_t) column;
+        else if (ids[place] == config->padding_id)
+            session->column[i] = config->padding_id;
+        else
+            session->column[i] = config->position_offset + counted;
+    }
     return session->model->backend->write(session->exec, value, session->column,
                                           session->batch.tokens, err);
 }
@@ -337,19 +364,19 @@ static bool is_padded_output(const char *name)
     return strcmp(name, "last_hidden_state") == 0;
 }
 
-/* Element i of a stored value as a real number. */
-static float real_element(const ft_value *value, const void *stored, size_t i)
+/* Element i of a matrix as it is stored: a real value, a code, or the number of an input. */
+static float stored_number(ft_dtype dtype, const void *data, size_t i)
 {
+    int32_t number;
     float real;
-    int32_t whole;
-    if (value->dtype == FT_I8)
-        return value->scale * (float) ((const int8_t *) stored)[i];
-    if (value->dtype == FT_I32) {
-        memcpy(&whole, (const char *) stored + i * sizeof whole, sizeof whole);
-        return (float) whole;
+    if (dtype == FT_I8)
+        return (float) ((const int8_t *) data)[i];
+    if (dtype == FT_I32) {
+        memcpy(&number, (const char *) data + i * sizeof number, sizeof number);
+        return (float) number;
     }
-    memcpy(&real, (const char *) stored + i * sizeof real, sizeof real);
-    return value->scale > 0.0f ? value->scale * real : real;
+    memcpy(&real, (const char *) data + i * sizeof real, sizeof real);
+    return real;
 }
 
 /* Read a value as real numbers; its stored elements may be narrower, so expand from the back. */
@@ -358,8 +385,9 @@ static ft_status read_real(const ft_session *session, int value, float *out, siz
 {
     const ft_value *v = &session->plan.value[value];
     FT_TRY(session->model->backend->read(session->exec, value, out, rows, err));
+    float scale = v->scale > 0.0f ? v->scale : 1.0f;
     for (size_t i = rows * (size_t) v->cols; i-- > 0;)
-        out[i] = real_element(v, out, i);
+        out[i] = scale * stored_number(v->dtype, out, i);
     return FT_OK;
 }
 

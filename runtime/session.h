@@ -10,13 +10,16 @@
 
 enum { FT_INPUT_IDS, FT_INPUT_MASK, FT_INPUT_TYPES, FT_INPUTS };
 
+/* OpenMP ends the program when it cannot start a thread: nobody may ask it for too many. */
+enum { FT_MAX_THREADS = 1024 };
+
 struct ft_session {
     const ft_model *model;
     ft_plan plan; /* the model's, laid out for the limits */
     ft_limits limits;
     ft_exec *exec;
 
-    int32_t *input[FT_INPUTS]; /* [rows, cols], as given; NULL: not set */
+    int64_t *input[FT_INPUTS]; /* [rows, cols], as given; NULL: not set */
     size_t rows, cols;
 
     ft_batch batch;

@@ -1,2 +1,15 @@
+# Programs and scripts to begin with.  They are built by those who read them, and by tests.
 # SPDX-License-Identifier: Apache-2.0
-EXTRA_DIST += samples/README.md samples/minilm.py
+
+EXTRA_DIST += \
+	samples/README.md \
+	samples/minilm.py \
+	samples/packages.sh \
+	samples/quickstart.sh \
+	samples/run.c \
+	samples/source-language-bert/calibration.safetensors \
+	samples/source-language-bert/config.json \
+	samples/source-language-bert/model.safetensors \
+	samples/source-language-bert/reference.safetensors \
+	samples/source-language-bert/tokenizer.json \
+	samples/source-language-bert/tokenizer_config.json

@@ -30,10 +30,18 @@ tests_lib_liblib_a_SOURCES = \
 	tests/lib/text.c tests/lib/text.h
 lib_libs = tests/lib/liblib.a $(test_libs)
 
+# From a checkpoint to a run: both toolchains, and the runtime.
+check_LIBRARIES += tests/lib/libcalibrated.a
+tests_lib_libcalibrated_a_SOURCES = tests/lib/calibrated.c tests/lib/calibrated.h
+calibrated_test_libs = \
+	tests/lib/libcalibrated.a tests/lib/libtiny.a tests/lib/libsample.a tests/lib/liblib.a \
+	convert/libconvert.la calibrate/libcalibrate.la $(test_libs)
+
 # ---- Programs -----------------------------------------------------------------------------------
 
 c_tests = \
 	tests/amax.t \
+	tests/api.t \
 	tests/artifact.t \
 	tests/attention_i8.t \
 	tests/check.t \
@@ -45,10 +53,12 @@ c_tests = \
 	tests/crash.t \
 	tests/cuda.t \
 	tests/damage.t \
+	tests/dataset.t \
 	tests/family.t \
 	tests/feed.t \
 	tests/gemm.t \
 	tests/graph.t \
+	tests/loader.t \
 	tests/lower.t \
 	tests/manifest.t \
 	tests/method.t \
@@ -56,12 +66,14 @@ c_tests = \
 	tests/modes.t \
 	tests/ops.t \
 	tests/output.t \
+	tests/packing.t \
 	tests/plan.t \
 	tests/refuse.t \
 	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/session.t \
+	tests/threads.t \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
 	tests/vocabulary.t \
@@ -71,6 +83,8 @@ c_tests = \
 
 tests_amax_t_SOURCES = tests/amax-t.c
 tests_amax_t_LDADD = $(test_libs)
+tests_api_t_SOURCES = tests/api-t.c
+tests_api_t_LDADD = $(calibrated_test_libs)
 tests_artifact_t_SOURCES = tests/artifact-t.c
 tests_artifact_t_LDADD = $(sample_test_libs)
 tests_attention_i8_t_SOURCES = tests/attention_i8-t.c
@@ -93,6 +107,8 @@ tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
 tests_damage_t_SOURCES = tests/damage-t.c
 tests_damage_t_LDADD = $(sample_test_libs)
+tests_dataset_t_SOURCES = tests/dataset-t.c tests/lib/tiny_tokenizer.h
+tests_dataset_t_LDADD = $(calibrated_test_libs)
 tests_family_t_SOURCES = tests/family-t.c
 tests_family_t_LDADD = $(lib_libs)
 tests_feed_t_SOURCES = tests/feed-t.c
@@ -101,11 +117,13 @@ tests_gemm_t_SOURCES = tests/gemm-t.c
 tests_gemm_t_LDADD = $(test_libs)
 tests_graph_t_SOURCES = tests/graph-t.c
 tests_graph_t_LDADD = $(test_libs)
+tests_loader_t_SOURCES = tests/loader-t.c
+tests_loader_t_LDADD = $(calibrated_test_libs)
 tests_lower_t_SOURCES = tests/lower-t.c
 tests_lower_t_LDADD = $(lib_libs)
 tests_manifest_t_SOURCES = tests/manifest-t.c
 tests_manifest_t_LDADD = $(sample_test_libs)
-tests_method_t_SOURCES = tests/method-t.c tests/golden/amax-inputs.c tests/golden/amax-inputs.h
+tests_method_t_SOURCES = tests/method-t.c tests/lib/amax_inputs.c tests/lib/amax_inputs.h
 tests_method_t_LDADD = $(calibrate_test_libs)
 tests_model_t_SOURCES = tests/model-t.c
 tests_model_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
@@ -115,6 +133,8 @@ tests_ops_t_SOURCES = tests/ops-t.c tests/ops-attention.c tests/ops-linear.c tes
 tests_ops_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = $(sample_test_libs)
+tests_packing_t_SOURCES = tests/packing-t.c
+tests_packing_t_LDADD = $(calibrated_test_libs)
 tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
 tests_refuse_t_SOURCES = tests/refuse-t.c
@@ -127,6 +147,8 @@ tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(test_libs)
 tests_session_t_SOURCES = tests/session-t.c
 tests_session_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
+tests_threads_t_SOURCES = tests/threads-t.c
+tests_threads_t_LDADD = $(calibrated_test_libs)
 tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
 tests_tokenizer_t_LDADD = $(test_libs)
 tests_tokenizer_json_t_SOURCES = tests/tokenizer_json-t.c tests/lib/tiny_tokenizer.h
@@ -143,11 +165,19 @@ tests_zip_t_LDADD = $(sample_test_libs)
 sh_tests = \
 	tests/artifact.sh \
 	tests/convert.sh \
-	tests/layering.sh
+	tests/install.sh \
+	tests/layering.sh \
+	tests/manpages.sh \
+	tests/pipeline.sh
 
-check_PROGRAMS += tests/make-sample
+# What the scripts make their inputs with.
+check_PROGRAMS += tests/make-sample tests/make-tensors tests/pick-rows
 tests_make_sample_SOURCES = tests/make-sample.c
 tests_make_sample_LDADD = $(sample_test_libs)
+tests_make_tensors_SOURCES = tests/make-tensors.c
+tests_make_tensors_LDADD = $(test_libs)
+tests_pick_rows_SOURCES = tests/pick-rows.c
+tests_pick_rows_LDADD = $(test_libs)
 
 # ---- Fuzz targets -------------------------------------------------------------------------------
 
@@ -172,7 +202,8 @@ fuzz_ldflags = $(AM_LDFLAGS)
 check_PROGRAMS += $(fuzz_targets)
 TESTS += $(fuzz_targets)
 endif
-EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/config.dict tests/fuzz/safetensors.dict
+EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/config.dict tests/fuzz/safetensors.dict \
+	tests/fuzz/tokenizer.dict
 
 tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c $(fuzz_common)
 tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)
@@ -192,7 +223,7 @@ tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 
-benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm
+benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm tests/bench/open
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
 tests_bench_counters_SOURCES = tests/bench/counters.c
@@ -201,6 +232,8 @@ tests_bench_encoder_SOURCES = tests/bench/encoder.c
 tests_bench_encoder_LDADD = runtime/libcore.la
 tests_bench_gemm_SOURCES = tests/bench/gemm.c
 tests_bench_gemm_LDADD = runtime/libcore.la
+tests_bench_open_SOURCES = tests/bench/open.c
+tests_bench_open_LDADD = runtime/libcore.la
 if WITH_DNNL
 tests_bench_gemm_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
 tests_bench_gemm_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL
@@ -211,7 +244,7 @@ endif
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/run.sh tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/run.sh tests/lsan.supp tests/tsan.supp tests/data tests/golden
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \
@@ -233,8 +266,18 @@ SH_LOG_COMPILER = $(SHELL)
 AM_TESTS_ENVIRONMENT = \
 	FT_BUILDDIR='$(abs_top_builddir)' FT_SRCDIR='$(abs_top_srcdir)' \
 	FT_MODELS="$${FT_MODELS:-$(abs_top_srcdir)/../shared/models}"; \
-	export FT_BUILDDIR FT_SRCDIR FT_MODELS;
+	TSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/tsan.supp $${TSAN_OPTIONS}"; \
+	LSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/lsan.supp $${LSAN_OPTIONS}"; \
+	export FT_BUILDDIR FT_SRCDIR FT_MODELS TSAN_OPTIONS LSAN_OPTIONS;
 
 .PHONY: prove
 prove: all $(check_LIBRARIES) $(check_PROGRAMS)
 	$(AM_TESTS_ENVIRONMENT) prove --exec '' $(c_tests)
+
+# The C tests under valgrind: many minutes, so not a part of `make check`.  What is only possibly
+# lost are the threads that OpenMP keeps for the next parallel region.
+.PHONY: check-valgrind
+check-valgrind:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(c_tests)' \
+	  T_LOG_COMPILER='valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
+	    --errors-for-leak-kinds=definite'

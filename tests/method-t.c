@@ -11,7 +11,7 @@
 #include "kernels/cpu/count.h"
 #include "kernels/half.h"
 #include "runtime/mem.h"
-#include "tests/golden/amax-inputs.h"
+#include "tests/lib/amax_inputs.h"
 #include "tests/tap/tap.h"
 
 #include <inttypes.h>

@@ -87,7 +87,7 @@ static void test_quantization(void)
     is_int(ft_quantize(1.5f, 1.0f), 2, "1.5 rounds to even 2");
     is_int(ft_quantize(-1e30f, 1.0f), -127, "codes stop at -127");
     is_int(ft_quantize(INFINITY, 1.0f), 127, "and at 127");
-    near(ft_inverse_scale(0.0f), 0.0, 0.0, "a zero scale quantizes all to 0");
+    near((double) ft_inverse_scale(0.0f), 0.0, 0.0, "a zero scale quantizes all to 0");
 }
 
 int main(void)

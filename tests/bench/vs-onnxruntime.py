@@ -142,7 +142,7 @@ def compare_results(tools, artifacts, folder, work, expected):
     results = []
     for artifact in artifacts:
         path = os.path.join(work, "out.safetensors")
-        tools.run("ft-run", "-i", artifact, "-d", inputs_path(folder, 8), "-o", path)
+        tools.run("ft-run", "-i", artifact, "-d", inputs_path(folder, 8), "-o", path, "-f")
         results.append(np.array(st.read(path)["last_hidden_state"]).reshape(expected.shape))
     difference = float(np.abs(results[0] - expected).max())
     print(f"\nfloat32 results: largest difference {difference:.2e} (at most {AGREE:g}); "

@@ -1,10 +1,10 @@
 /*
- * amax-inputs.h - the inputs of make-amax.py, bit for bit.
+ * amax_inputs.h - the inputs of make-amax.py, bit for bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FT_TESTS_GOLDEN_AMAX_INPUTS_H
-#define FT_TESTS_GOLDEN_AMAX_INPUTS_H
+#ifndef FT_TESTS_LIB_AMAX_INPUTS_H
+#define FT_TESTS_LIB_AMAX_INPUTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 /*
- * amax-inputs.c - the inputs of make-amax.py, bit for bit: whole numbers from a linear congruence,
+ * amax_inputs.c - the inputs of make-amax.py, bit for bit: whole numbers from a linear congruence,
  * then operations that every machine rounds the same way.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "tests/golden/amax-inputs.h"
+#include "tests/lib/amax_inputs.h"
 
 #include "kernels/half.h"
 #include "runtime/mem.h"

@@ -1,0 +1,96 @@
+# install.sh - what is installed is whole, and a program builds on it with pkg-config alone.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL # of the make that runs the tests
+export OMP_WAIT_POLICY=passive
+count=0
+
+# check STATUS SENTENCE: one line of TAP; the file `out` says why it is not ok.
+check () {
+    count=$((count + 1))
+    if test "$1" -eq 0; then
+        echo "ok $count - $2"
+    else
+        echo "not ok $count - $2"
+        sed 's/^/# /' out
+    fi
+}
+
+skip () {
+    count=$((count + 1))
+    echo "ok $count # SKIP $1"
+}
+
+# makefile NAME: the value that configure gave a variable.
+makefile () {
+    sed -n "s/^$1 = *//p" "$FT_BUILDDIR/Makefile"
+}
+
+cd "$dir" || exit 99
+${MAKE:-make} -s -C "$FT_BUILDDIR" install DESTDIR="$dir/root" >out 2>&1
+check $? 'make install ends with 0'
+prefix=$dir/root$(makefile prefix)
+includes=$dir/root$(find root -name ft.h | sed 's|^root||; s|/ft.h$||')
+libs=$(find "$dir/root" -name libftruntime.so | sed 's|/[^/]*$||')
+
+# there FILE...: each stands somewhere under the root.
+there () {
+    for file in "$@"; do
+        test -n "$(find root -name "$file")" || echo "no $file"
+    done >out
+    test ! -s out
+}
+there ft-convert ft-calibrate ft-run ft-inspect
+check $? 'the tools are there'
+there libftruntime.so ft.h ft-runtime.pc
+check $? 'the library is there, with header and pkg-config file'
+there ft-convert.1 ft-calibrate.1 ft-run.1 ft-inspect.1 ft-artifact.5
+check $? 'the manual pages are there'
+find root -type f \( -name '*.h' -o -name '*.la' -o -path '*/bin/*' \) | sed 's|.*/||' |
+    grep -vxE 'ft\.h|libftruntime\.la|ft-(convert|calibrate|run|inspect)' >out
+test ! -s out
+check $? 'and nothing else is'
+
+# ---- What the library exports -------------------------------------------------------------------
+
+nm -D --defined-only "$libs/libftruntime.so" | awk '{ print $3 }' | sort >exported
+grep -v '^ *\*' "$includes/ft.h" | grep -oE 'ft_[a-z0-9_]+\(' | tr -d '(' | sort -u >declared
+if grep -q fsanitize "$FT_BUILDDIR/Makefile" && test -n "$(makefile FT_SAN_FLAGS)"; then
+    grep '^ft_' exported >ours
+else
+    cp exported ours
+fi
+diff declared ours >out
+check $? 'the library exports the functions of ft.h and nothing else'
+
+# ---- A program on it ----------------------------------------------------------------------------
+
+if ! command -v pkg-config >/dev/null; then
+    skip 'no pkg-config'; skip 'no pkg-config'; skip 'no pkg-config'; skip 'no pkg-config'
+    echo "1..$count"
+    exit 0
+fi
+pc=$(dirname "$(find "$dir/root" -name ft-runtime.pc)")
+flags=$(PKG_CONFIG_PATH=$pc PKG_CONFIG_SYSROOT_DIR=$dir/root pkg-config --cflags --libs ft-runtime)
+compiler=$(makefile CC)
+$compiler $(makefile FT_SAN_FLAGS) -Wall -Wextra -Werror "$FT_SRCDIR/samples/run.c" -o run $flags \
+    >out 2>&1
+check $? 'samples/run.c compiles with what pkg-config says'
+
+LD_LIBRARY_PATH=$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+model=$FT_SRCDIR/samples/source-language-bert
+"$prefix/bin/ft-convert" -q -i "$model" -o model.ft >out 2>&1 &&
+    "$prefix/bin/ft-calibrate" -q -i model.ft -d "$model/calibration.safetensors" --samples 16 \
+        --save-counters model.counts >out 2>&1 &&
+    "$prefix/bin/ft-calibrate" -q -i model.ft --merge model.counts -o model.int8.ft >out 2>&1
+check $? 'the installed tools make an artifact'
+./run model.int8.ft 'def greet(name): return f"hello {name}"' >out 2>&1 && grep -qx python out
+check $? 'which the program runs'
+./run nowhere.ft text >out 2>&1
+test $? -eq 1 && grep -q 'run: nowhere.ft: No such file' out
+check $? 'and it tells what is wrong'
+
+echo "1..$count"

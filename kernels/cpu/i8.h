@@ -25,8 +25,10 @@ enum {
     FT_I8_WEIGHT_BYTES = 2, /* at most, of one packed element */
 };
 
-/* Cache lines to fetch while a product runs: `lines` of them per k block, blocks `step` bytes
- * apart. */
+/*
+ * Cache lines to fetch while a product runs: `lines` of them per k block, blocks `step` bytes
+ * apart.  `at` is never NULL.
+ */
 typedef struct ft_i8_ahead {
     const int8_t *at;
     size_t step, lines;

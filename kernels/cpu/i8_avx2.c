@@ -58,7 +58,6 @@ FT_INLINE void multiply_one(const ft_i8_tile *tile, const char *w, const ft_i8_a
     size_t q = 0;
     for (; q + 8 <= tile->quads; q += 8, next += ahead->step) {
         fetch(next, ahead->lines);
-        FT_UNROLL
         for (size_t i = 0; i < 8; i++)
             multiply_quad(sum, w + (q + i) * QUAD_BYTES, x, 4 * (q + i), rows);
     }

@@ -41,7 +41,7 @@ static void must(ft_status status, const ft_error *err)
 
 /* ---- A run -------------------------------------------------------------------------------- */
 
-/* A plan, all of whose values are kept, after a run. */
+/* A plan, all of whose values are kept, after a run.  Stays where it is: `exec` points into it. */
 typedef struct finished {
     ft_plan plan;
     ft_exec *exec;
@@ -61,10 +61,7 @@ static void write_inputs(const finished *f)
     }
 }
 
-/*
- * With counts: one set a value of the graph, whose points the plan observes.  The plan stays where
- * it is, for the backend borrows it.
- */
+/* With counts: one set a value of the graph, whose points the plan observes. */
 static void run(finished *f, const ft_plan *graph, const ft_lowering *how, ft_counts *const *counts)
 {
     ft_error err;
@@ -106,6 +103,15 @@ static float *values_of(const finished *f, const char *name, size_t *count)
     return real;
 }
 
+/* By value: a faked code may be -0, which int8 does not have. */
+static bool same_numbers(const float *x, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(x[i] == y[i]))
+            return false;
+    return true;
+}
+
 /* Compare all values that both runs have made; returns how many values differ. */
 static int differences(const finished *a, const finished *b, int *compared)
 {
@@ -116,7 +122,7 @@ static int differences(const finished *a, const finished *b, int *compared)
         float *x = values_of(a, a->plan.value[i].name, &na);
         float *y = values_of(b, a->plan.value[i].name, &nb);
         if (na > 0 && nb > 0) {
-            bool same = na == nb && memcmp(x, y, na * sizeof *x) == 0;
+            bool same = na == nb && same_numbers(x, y, na);
             if (!same && differ++ == 0)
                 diag("the first value that differs is %s", a->plan.value[i].name);
             ++*compared;
@@ -127,7 +133,7 @@ static int differences(const finished *a, const finished *b, int *compared)
     return differ;
 }
 
-/* One check: the same bits in every value that both have, at least `least` of them. */
+/* One check: equal numbers in every value that both have, at least `least` of them. */
 static void agree(finished *a, finished *b, int least, const char *sentence)
 {
     int compared, differ = differences(a, b, &compared);
@@ -196,8 +202,8 @@ static void test_float(const ft_plan *graph, const ft_plan *observed)
     run(&fused, graph, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
     run(&unfused, graph, &(ft_lowering){ .mode = FT_MODE_FLOAT }, NULL);
     run(&seen, observed, &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, NULL);
-    agree(&fused, &unfused, 30, "float: fused and unfused plans give the same bits");
-    agree(&fused, &seen, 30, "float: observing changes nothing");
+    agree(&fused, &unfused, 25, "float: fused and unfused plans give equal numbers");
+    agree(&fused, &seen, 25, "float: observing changes nothing");
     end(&fused);
     end(&unfused);
     end(&seen);
@@ -215,7 +221,7 @@ static void test_codes(const test_bert *model, const float *scale, bool int8_res
             ft_lowering how = { mode, fused, int8_residual, scale };
             run(&f[int8][fused], &model[mode].graph, &how, NULL);
         }
-    snprintf(sentence, sizeof sentence, "%s: faked and int8 plans give the same bits", residual);
+    snprintf(sentence, sizeof sentence, "%s: faked and int8 plans give equal numbers", residual);
     agree(&f[0][1], &f[1][1], 25, sentence);
     snprintf(sentence, sizeof sentence, "%s: so do unfused ones", residual);
     agree(&f[0][0], &f[1][0], 25, sentence);

@@ -90,7 +90,7 @@ static ft_i8_tile queries(const head *h, size_t first, size_t rows)
         .x_stride = a->q_stride,
         .rows = rows,
         .quads = (a->head_size + 3) / 4,
-        .ahead = {.at = a->q}, /* nothing to fetch */
+        .ahead = { .at = a->q }, /* nothing to fetch */
     };
     if (a->head_size % 4 == 0)
         return tile;
@@ -126,7 +126,7 @@ static void mix(const head *h, size_t rows)
         .start = start,
         .out = (int32_t *) h->sums,
         .out_stride = h->size.sum_stride / sizeof *tile.out,
-        .ahead = {.at = (const int8_t *) h->codes}, /* nothing to fetch */
+        .ahead = { .at = (const int8_t *) h->codes }, /* nothing to fetch */
     };
     h->kernels->row_starts(start, tile.x, tile.x_stride, rows, tile.quads);
     h->kernels->multiply(&tile, h->values, h->a->head_size);

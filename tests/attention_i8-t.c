@@ -32,22 +32,44 @@ static uint32_t random_bits(void)
     return random_state;
 }
 
-typedef struct batch {
+typedef struct lengths {
     const char *name;
     size_t sequences, heads, head_size;
     int32_t starts[8];
+} lengths;
+
+static const lengths all_lengths[] = {
+    { "one token", 1, 1, 4, { 0, 1 } },
+    { "12 heads of 26", 5, 12, 26, { 0, 7, 7, 8, 40, 57 } },
+    { "heads of 64", 2, 2, 64, { 0, 128, 195 } },
+    { "heads of 80", 2, 2, 80, { 0, 33, 99 } },
+    { "a long sequence", 1, 1, 32, { 0, 517 } },
+};
+
+typedef struct batch {
+    const char *name;
+    size_t sequences, heads, head_size;
+    const int32_t *starts;
     size_t stride, width, tokens; /* of one matrix that holds q, k and v side by side */
     int8_t *qkv;
 } batch;
 
-static void fill(batch *b)
+static batch batch_new(const lengths *l)
 {
-    b->width = b->heads * b->head_size;
-    b->stride = 3 * b->width;
-    b->tokens = (size_t) b->starts[b->sequences];
-    b->qkv = malloc(b->tokens * b->stride);
-    for (size_t i = 0; i < b->tokens * b->stride; i++)
-        b->qkv[i] = (int8_t) ((int) (random_bits() % 255) - 127);
+    batch b = {
+        .name = l->name,
+        .sequences = l->sequences,
+        .heads = l->heads,
+        .head_size = l->head_size,
+        .starts = l->starts,
+        .width = l->heads * l->head_size,
+        .stride = 3 * l->heads * l->head_size,
+        .tokens = (size_t) l->starts[l->sequences],
+    };
+    b.qkv = malloc(b.tokens * b.stride);
+    for (size_t i = 0; i < b.tokens * b.stride; i++)
+        b.qkv[i] = (int8_t) ((int) (random_bits() % 255) - 127);
+    return b;
 }
 
 static const int8_t *element(const batch *b, size_t which, size_t token, size_t head)
@@ -82,7 +104,7 @@ static ft_attention_i8 described(const batch *b, ft_isa isa, int threads, float 
 static double softmax_codes(int8_t *codes, const int32_t *scores, size_t length, float scale,
                             float inverse)
 {
-    float *exps = malloc(length * sizeof *exps), parts[PARTS] = {0};
+    float *exps = malloc(length * sizeof *exps), parts[PARTS] = { 0 };
     int32_t most = scores[0];
     for (size_t i = 1; i < length; i++)
         most = scores[i] > most ? scores[i] : most;
@@ -115,7 +137,7 @@ static int32_t dot(const int8_t *a, const int8_t *b, size_t count)
     return sum;
 }
 
-/* The context of one query of one head. */
+/* The context of one query of one head, from its codes of the probabilities. */
 static void mix(const batch *b, const ft_attention_i8 *a, const int8_t *codes, size_t first,
                 size_t end, size_t head, void *y, size_t token)
 {
@@ -177,9 +199,8 @@ static bool same_bytes(const batch *b, const char *expected, size_t bytes, ft_is
     return same;
 }
 
-static void test_batch(batch *b, float out_inverse)
+static void test_batch(const batch *b, float out_inverse)
 {
-    fill(b);
     ft_attention_i8 a = described(b, FT_ISA_GENERIC, 1, out_inverse);
     size_t element_bytes = out_inverse > 0.0f ? 1 : sizeof(float);
     size_t bytes = b->tokens * a.y_stride * element_bytes + GUARD;
@@ -201,33 +222,15 @@ static void test_batch(batch *b, float out_inverse)
            ft_isa_name((ft_isa) isa), kind);
     }
     free(expected);
-    free(b->qkv);
 }
 
 int main(void)
 {
-    batch batches[] = {
-        {.name = "one token",       .sequences = 1, .heads = 1, .head_size = 4,  .starts = {0, 1}     },
-        {.name = "12 heads of 26",
-         .sequences = 5,
-         .heads = 12,
-         .head_size = 26,
-         .starts = {0, 7, 7, 8, 40, 57}                                                               },
-        {.name = "heads of 64",
-         .sequences = 2,
-         .heads = 2,
-         .head_size = 64,
-         .starts = {0, 128, 195}                                                                      },
-        {.name = "heads of 80",     .sequences = 2, .heads = 2, .head_size = 80, .starts = {0, 33, 99}},
-        {.name = "a long sequence",
-         .sequences = 1,
-         .heads = 1,
-         .head_size = 32,
-         .starts = {0, 517}                                                                           },
-    };
-    for (size_t i = 0; i < FT_COUNT(batches); i++) {
-        test_batch(&batches[i], 0.0f);
-        test_batch(&batches[i], 1.0f / 0.02f);
+    for (size_t i = 0; i < FT_COUNT(all_lengths); i++) {
+        batch b = batch_new(&all_lengths[i]);
+        test_batch(&b, 0.0f);
+        test_batch(&b, 1.0f / 0.02f);
+        free(b.qkv);
     }
     return done_testing();
 }

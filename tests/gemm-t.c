@@ -92,7 +92,7 @@ static void sum_products(problem *p)
 /* x has no byte to spare behind its last row, and garbage between its rows. */
 static problem problem_new(size_t m, size_t n, size_t k, data_kind kind)
 {
-    problem p = {.m = m, .n = n, .k = k, .x_stride = k + (m + n) % 2 * 5, .y_stride = n + n % 3};
+    problem p = { .m = m, .n = n, .k = k, .x_stride = k + (m + n) % 2 * 5, .y_stride = n + n % 3 };
     size_t x_bytes = (m - 1) * p.x_stride + k;
     p.x = malloc(x_bytes);
     for (size_t i = 0; i < x_bytes; i++)
@@ -136,16 +136,16 @@ typedef struct epilogue {
 } epilogue;
 
 static const epilogue epilogues[] = {
-    {"float",                  FT_ACT_NONE,      false, false, 0.0f },
-    {"float, bias, residual",  FT_ACT_NONE,      true,  true,  0.0f },
-    {"codes, bias",            FT_ACT_NONE,      true,  false, 40.0f},
-    {"codes, bias, residual",  FT_ACT_NONE,      true,  true,  30.0f},
-    {"codes, bias, gelu",      FT_ACT_GELU,      true,  false, 50.0f},
-    {"float, bias, gelu",      FT_ACT_GELU,      true,  false, 0.0f },
-    {"codes, bias, tanh gelu", FT_ACT_GELU_TANH, true,  false, 50.0f},
-    {"float, bias, tanh",      FT_ACT_TANH,      true,  false, 0.0f },
-    {"codes, silu",            FT_ACT_SILU,      false, false, 50.0f},
-    {"float, bias, relu",      FT_ACT_RELU,      true,  false, 0.0f },
+    { "float", FT_ACT_NONE, false, false, 0.0f },
+    { "float, bias, residual", FT_ACT_NONE, true, true, 0.0f },
+    { "codes, bias", FT_ACT_NONE, true, false, 40.0f },
+    { "codes, bias, residual", FT_ACT_NONE, true, true, 30.0f },
+    { "codes, bias, gelu", FT_ACT_GELU, true, false, 50.0f },
+    { "float, bias, gelu", FT_ACT_GELU, true, false, 0.0f },
+    { "codes, bias, tanh gelu", FT_ACT_GELU_TANH, true, false, 50.0f },
+    { "float, bias, tanh", FT_ACT_TANH, true, false, 0.0f },
+    { "codes, silu", FT_ACT_SILU, false, false, 50.0f },
+    { "float, bias, relu", FT_ACT_RELU, true, false, 0.0f },
 };
 
 static size_t element_bytes(const epilogue *e)
@@ -222,26 +222,10 @@ static bool same_bytes(const problem *p, const epilogue *e, ft_isa isa, int thre
  */
 
 static const size_t shapes[][3] = {
-    {1,   1,    1   },
-    {1,   8,    32  },
-    {1,   1001, 100 },
-    {2,   9,    31  },
-    {3,   17,   33  },
-    {4,   24,   64  },
-    {5,   100,  4100},
-    {7,   312,  312 },
-    {8,   65,   260 },
-    {9,   64,   128 },
-    {10,  63,   27  },
-    {12,  7,    1000},
-    {13,  129,  36  },
-    {16,  40,   4096},
-    {17,  1000, 26  },
-    {19,  72,   2050},
-    {33,  96,   64  },
-    {64,  312,  80  },
-    {130, 200,  48  },
-    {130, 56,   97  },
+    { 1, 1, 1 },      { 1, 8, 32 },     { 1, 1001, 100 }, { 2, 9, 31 },     { 3, 17, 33 },
+    { 4, 24, 64 },    { 5, 100, 4100 }, { 7, 312, 312 },  { 8, 65, 260 },   { 9, 64, 128 },
+    { 10, 63, 27 },   { 12, 7, 1000 },  { 13, 129, 36 },  { 16, 40, 4096 }, { 17, 1000, 26 },
+    { 19, 72, 2050 }, { 33, 96, 64 },   { 64, 312, 80 },  { 130, 200, 48 }, { 130, 56, 97 },
 };
 
 static void test_shapes(ft_isa isa)
@@ -256,8 +240,8 @@ static void test_shapes(ft_isa isa)
                     same[kind][e] &= same_bytes(&p, &epilogues[e], isa, threads);
             problem_free(&p);
         }
-    static const char *const kinds[DATA_KINDS] = {"random codes", "random pads",
-                                                  "weights -128 and 127, codes -127 and 127"};
+    static const char *const kinds[DATA_KINDS] = { "random codes", "random pads",
+                                                   "weights -128 and 127, codes -127 and 127" };
     for (int kind = 0; kind < DATA_KINDS; kind++)
         for (size_t e = 0; e < FT_COUNT(epilogues); e++)
             ok(same[kind][e], "%s, %s: %s: %zu shapes are the reference's bytes", ft_isa_name(isa),
@@ -267,7 +251,7 @@ static void test_shapes(ft_isa isa)
 /* y may be its own residual: the sum of a layer and its input. */
 static void test_residual_in_place(ft_isa isa)
 {
-    static const epilogue e = {"float, residual in place", FT_ACT_NONE, true, true, 0.0f};
+    static const epilogue e = { "float, residual in place", FT_ACT_NONE, true, true, 0.0f };
     problem p = problem_new(37, 90, 64, RANDOM);
     size_t bytes = p.m * p.y_stride * sizeof(float);
     float *expected = malloc(bytes), *found = malloc(bytes);

@@ -18,7 +18,7 @@
 /* The scratch of one thread: sizes of its pieces, each a multiple of 64 bytes. */
 typedef struct pieces {
     size_t keys, values;
-    size_t query_stride, score_stride, code_stride, sum_stride, exps; /* bytes */
+    size_t query_stride, score_stride, code_stride, sum_stride; /* bytes */
 } pieces;
 
 static pieces pieces_of(size_t length, size_t head_size)
@@ -30,15 +30,14 @@ static pieces pieces_of(size_t length, size_t head_size)
         .score_stride = ft_i8_stride(ft_round_up(length, FT_I8_PANEL) * sizeof(int32_t)),
         .code_stride = ft_i8_stride(ft_round_up(length, FT_I8_PANEL)),
         .sum_stride = ft_i8_stride(ft_round_up(head_size, FT_I8_PANEL) * sizeof(int32_t)),
-        .exps = ft_round_up(length, FT_I8_PANEL) * sizeof(float),
     };
 }
 
 static size_t thread_bytes(size_t length, size_t head_size)
 {
     pieces p = pieces_of(length, head_size);
-    return p.keys + p.values + p.exps +
-           FT_I8_TILE * (p.query_stride + p.score_stride + p.code_stride + p.sum_stride);
+    return p.keys + p.values +
+           FT_I8_TILE * (p.query_stride + 2 * p.score_stride + p.code_stride + p.sum_stride);
 }
 
 size_t ft_attention_i8_scratch(size_t length, size_t head_size, int threads)
@@ -58,7 +57,7 @@ typedef struct head {
     size_t first, length; /* tokens */
     size_t col;           /* of q, k, v and y */
     pieces size;
-    char *keys, *values, *queries, *scores, *codes, *sums, *exps;
+    char *keys, *values, *queries, *scores, *exps, *codes, *sums;
 } head;
 
 static head head_of(const ft_attention_i8 *a, size_t sequence, size_t index, char *scratch)
@@ -76,9 +75,9 @@ static head head_of(const ft_attention_i8 *a, size_t sequence, size_t index, cha
     h.values = h.keys + h.size.keys;
     h.queries = h.values + h.size.values;
     h.scores = h.queries + FT_I8_TILE * h.size.query_stride;
-    h.codes = h.scores + FT_I8_TILE * h.size.score_stride;
+    h.exps = h.scores + FT_I8_TILE * h.size.score_stride;
+    h.codes = h.exps + FT_I8_TILE * h.size.score_stride;
     h.sums = h.codes + FT_I8_TILE * h.size.code_stride;
-    h.exps = h.sums + FT_I8_TILE * h.size.sum_stride;
     return h;
 }
 
@@ -91,7 +90,7 @@ static ft_i8_tile queries(const head *h, size_t first, size_t rows)
         .x_stride = a->q_stride,
         .rows = rows,
         .quads = (a->head_size + 3) / 4,
-        .ahead = {.at = a->q}, /* nothing to fetch */
+        .ahead = { .at = a->q }, /* nothing to fetch */
     };
     if (a->head_size % 4 == 0)
         return tile;
@@ -127,7 +126,7 @@ static void mix(const head *h, size_t rows)
         .start = start,
         .out = (int32_t *) h->sums,
         .out_stride = h->size.sum_stride / sizeof *tile.out,
-        .ahead = {.at = (const int8_t *) h->codes}, /* nothing to fetch */
+        .ahead = { .at = (const int8_t *) h->codes }, /* nothing to fetch */
     };
     h->kernels->row_starts(start, tile.x, tile.x_stride, rows, tile.quads);
     h->kernels->multiply(&tile, h->values, h->a->head_size);
@@ -164,7 +163,7 @@ static void attend(const head *h, size_t first, size_t last, size_t tiles)
         size_t rows, query = ft_i8_share(h->length, tile, tiles, &rows);
         score(h, query, rows);
         h->kernels->softmax((int8_t *) h->codes, h->size.code_stride, (int32_t *) h->scores,
-                            h->size.score_stride / sizeof(int32_t), (float *) h->exps, rows,
+                            (float *) h->exps, h->size.score_stride / sizeof(float), rows,
                             h->length, a->score_scale, a->p_inverse);
         mix(h, rows);
         finish(h, query, rows);

@@ -54,7 +54,7 @@ static part part_of_thread(const ft_gemm_i8 *g, size_t thread, size_t threads)
         row_parts++;
     size_t col_parts = threads / row_parts;
     if (thread >= row_parts * col_parts)
-        return (part){0};
+        return (part){ 0 };
     part p;
     p.row = ft_i8_share(g->m, thread / col_parts, row_parts, &p.rows);
     p.col = ft_i8_share(units, thread % col_parts, col_parts, &p.cols) * FT_I8_UNIT;
@@ -123,7 +123,7 @@ static ft_i8_finish panel_finish(const ft_gemm_i8 *g, size_t col, size_t cols)
 static ft_i8_ahead tile_ahead(const product *job, size_t col, size_t cols, size_t index,
                               size_t tiles)
 {
-    ft_i8_ahead ahead = {.step = job->padded_n * FT_I8_BLOCK};
+    ft_i8_ahead ahead = { .step = job->padded_n * FT_I8_BLOCK };
     size_t first = ft_i8_share(ft_round_up(cols, 8) * FT_I8_BLOCK / 64, index, tiles, &ahead.lines);
     ahead.at = job->g->w + col * FT_I8_BLOCK + first * 64;
     return ahead;

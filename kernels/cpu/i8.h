@@ -19,7 +19,7 @@
 enum {
     FT_I8_PANEL = 64,       /* weight rows of a panel of a matrix product */
     FT_I8_TILE = 6,         /* activation rows that multiply() takes at once */
-    FT_I8_WALK = 16,        /* activation rows that walk() takes at once */
+    FT_I8_WALK = 16,        /* activation rows that walk() takes at most */
     FT_I8_UNIT = 16,        /* packed rows come in multiples of this */
     FT_I8_BLOCK = 32,       /* packed k comes in multiples of this */
     FT_I8_WEIGHT_BYTES = 2, /* at most, of one packed element */
@@ -57,11 +57,13 @@ typedef struct ft_i8_tile {
 } ft_i8_tile;
 
 typedef struct ft_i8_kernels {
-    size_t walk_rows; /* rows of x up to which walk() is faster; at most FT_I8_WALK, 0 without
-                         walk() */
+    /* Rows of x up to which walk() is faster than panels; at most FT_I8_WALK, 0 without walk(). */
+    size_t walk_rows;
 
-    /* Rows first .. first + rows of a COL4_4R2_8C matrix [n, k] with n padded to `padded_n`; first
-     * is a multiple of 8 and rows are at most FT_I8_PANEL. */
+    /*
+     * Rows first .. first + rows of a COL4_4R2_8C matrix [n, k] with n padded to `padded_n`; first
+     * is a multiple of 8 and rows are at most FT_I8_PANEL.
+     */
     void (*pack_col4)(void *panel, const int8_t *w, size_t padded_n, size_t k, size_t first,
                       size_t rows);
 
@@ -83,14 +85,14 @@ typedef struct ft_i8_kernels {
                  size_t weight_rows);
 
     /*
-     * Rows of scores [rows, cols] become codes of their softmax:
+     * Rows of scores [rows, cols] become codes of their softmax; rows <= FT_I8_TILE:
      *     ft_quantize(exp(s - max) / sum of exp(s - max), inverse), s = score * scale
-     * Strides are elements; both matrices and `exps` [cols] have room for cols rounded up to
-     * FT_I8_PANEL, and the codes there become 0.  The sum has 16 partial sums, element i in sum i %
-     * 16, which are then added in pairs at a distance of 8, 4, 2, 1.
+     * `stride` is that of scores and of exps, which is scratch.  All three have room for cols
+     * rounded up to FT_I8_PANEL, and the codes there become 0.  The sum has 16 partial sums,
+     * element i in sum i % 16, which are then added in pairs at a distance of 8, 4, 2, 1.
      */
-    void (*softmax)(int8_t *codes, size_t codes_stride, int32_t *scores, size_t scores_stride,
-                    float *exps, size_t rows, size_t cols, float scale, float inverse);
+    void (*softmax)(int8_t *codes, size_t codes_stride, int32_t *scores, float *exps, size_t stride,
+                    size_t rows, size_t cols, float scale, float inverse);
 
     /* Rows first_row .. first_row + rows of the output, from their sums. */
     void (*finish)(const ft_i8_finish *finish, const int32_t *sums, size_t stride, size_t first_row,

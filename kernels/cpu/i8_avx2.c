@@ -85,7 +85,7 @@ ONE_FUNCTION(6)
 
 static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
 {
-    static strips_function *const one[FT_I8_TILE] = {one_1, one_2, one_3, one_4, one_5, one_6};
+    static strips_function *const one[FT_I8_TILE] = { one_1, one_2, one_3, one_4, one_5, one_6 };
     multiply_strips(tile, panel, panel_rows, 1, one[tile->rows - 1]);
 }
 

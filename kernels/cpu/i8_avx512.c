@@ -149,7 +149,7 @@ static void pack_rows(void *panel, const int8_t *from, size_t stride, size_t row
         for (size_t q = 0; q < quads; q += 4) {
             const int8_t *corner = from + row * stride + q * 4;
             size_t corner_stride = stride, wide = k - q * 4 < 16 ? k - q * 4 : 16;
-            int8_t edge[16][16] = {0};
+            int8_t edge[16][16] = { 0 };
             if (there < 16 || wide < 16) {
                 for (size_t i = 0; i < there; i++)
                     memcpy(edge[i], corner + i * stride, wide);
@@ -318,7 +318,7 @@ FT_INLINE void walk_step(const ft_i8_tile *tile, const int8_t *w, size_t block_b
         load_quads(quads[block], w, w + next_tile);
     }
     for (size_t row = 0; row < tile->rows; row++, out += tile->out_stride, x += tile->x_stride) {
-        __m512i sum[2] = {_mm512_loadu_si512(out), _mm512_setzero_si512()};
+        __m512i sum[2] = { _mm512_loadu_si512(out), _mm512_setzero_si512() };
         FT_UNROLL
         for (size_t q = 0; q < 8; q++) {
             FT_UNROLL

@@ -37,7 +37,7 @@ static void row_starts(int32_t *start, const int8_t *x, size_t stride, size_t ro
         size_t q = 0;
         for (; q + 8 <= quads; q += 8)
             dot(&sum, ones, _mm256_loadu_si256((const __m256i *) (x + 4 * q)));
-        int8_t rest[32] = {0};
+        int8_t rest[32] = { 0 };
         memcpy(rest, x + 4 * q, 4 * (quads - q));
         dot(&sum, ones, _mm256_loadu_si256((const __m256i *) rest));
         __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
@@ -49,8 +49,8 @@ static void row_starts(int32_t *start, const int8_t *x, size_t stride, size_t ro
 FT_INLINE void multiply_quad(__m256i sum[FT_I8_TILE][2], const char *w, size_t strip,
                              const int8_t *const x[FT_I8_TILE], size_t at, int rows)
 {
-    __m256i weights[2] = {_mm256_load_si256((const __m256i *) w),
-                          _mm256_load_si256((const __m256i *) (w + strip))};
+    __m256i weights[2] = { _mm256_load_si256((const __m256i *) w),
+                           _mm256_load_si256((const __m256i *) (w + strip)) };
     FT_UNROLL
     for (int row = 0; row < rows; row++) {
         __m256i all = broadcast_quad(x[row] + at);
@@ -101,7 +101,7 @@ TWO_FUNCTION(6)
 
 static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
 {
-    static strips_function *const two[FT_I8_TILE] = {two_1, two_2, two_3, two_4, two_5, two_6};
+    static strips_function *const two[FT_I8_TILE] = { two_1, two_2, two_3, two_4, two_5, two_6 };
     multiply_strips(tile, panel, panel_rows, 2, two[tile->rows - 1]);
 }
 
@@ -117,7 +117,7 @@ static inline void walk_tile(const ft_i8_tile *tile, const int8_t *weights, cons
     for (int q = 0; q < 8; q++)
         quads[q] = flip(quads[q]);
     for (size_t row = 0; row < tile->rows; row++, x += tile->x_stride, out += tile->out_stride) {
-        __m256i sum[2] = {_mm256_loadu_si256((const __m256i *) out), _mm256_setzero_si256()};
+        __m256i sum[2] = { _mm256_loadu_si256((const __m256i *) out), _mm256_setzero_si256() };
         FT_UNROLL
         for (int q = 0; q < 8; q++)
             dot(&sum[q % 2], quads[q], broadcast_quad(x + 4 * q));

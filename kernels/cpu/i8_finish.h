@@ -46,7 +46,7 @@ FT_INLINE void finish_rest(const int32_t *sums, const float *scale, const float 
                            ft_activation activation, const float *residual, vf inverse, bool codes,
                            void *y, size_t cols)
 {
-    float values[FINISH_STEP], added[FINISH_STEP] = {0};
+    float values[FINISH_STEP], added[FINISH_STEP] = { 0 };
     if (residual != NULL)
         memcpy(added, residual, cols * sizeof *added);
     finish_step(sums, scale, bias, activation, residual != NULL ? added : NULL, inverse, codes,

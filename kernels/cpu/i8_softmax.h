@@ -57,29 +57,36 @@ FT_INLINE float exps_of_scores(float *exps, const int32_t *scores, size_t cols, 
     return vf_sum(sum);
 }
 
-static void softmax_row(int8_t *codes, int32_t *scores, float *exps, size_t cols, float scale,
-                        float inverse)
+FT_INLINE void codes_of_exps(int8_t *codes, const float *exps, size_t wide, float share,
+                             float inverse)
 {
-    size_t padded = ft_round_up(cols, VF_PARTS), wide = ft_round_up(cols, FT_I8_PANEL);
-    for (size_t i = cols; i < padded; i++)
-        scores[i] = scores[0]; /* changes no maximum */
-    float most = largest(scores, padded) * scale;
-    vf share = vf_set(1.0f / exps_of_scores(exps, scores, cols, wide, scale, most));
     for (size_t i = 0; i < wide; i += 4 * LANES) {
         vf code[4];
         FT_UNROLL
         for (size_t v = 0; v < 4; v++)
-            code[v] = vf_clamped_code(vf_load(exps + i + v * LANES) * share, vf_set(inverse));
+            code[v] =
+                vf_clamped_code(vf_load(exps + i + v * LANES) * vf_set(share), vf_set(inverse));
         vf_store_codes(codes + i, code);
     }
 }
 
-static void softmax(int8_t *codes, size_t codes_stride, int32_t *scores, size_t scores_stride,
-                    float *exps, size_t rows, size_t cols, float scale, float inverse)
+/* Each step for all rows before the next one: a short row alone is a chain of waits. */
+static void softmax(int8_t *codes, size_t codes_stride, int32_t *scores, float *exps, size_t stride,
+                    size_t rows, size_t cols, float scale, float inverse)
 {
+    float most[FT_I8_TILE], share[FT_I8_TILE];
+    size_t padded = ft_round_up(cols, VF_PARTS), wide = ft_round_up(cols, FT_I8_PANEL);
+    for (size_t row = 0; row < rows; row++) {
+        int32_t *of_row = scores + row * stride;
+        for (size_t i = cols; i < padded; i++)
+            of_row[i] = of_row[0]; /* changes no maximum */
+        most[row] = largest(of_row, padded) * scale;
+    }
     for (size_t row = 0; row < rows; row++)
-        softmax_row(codes + row * codes_stride, scores + row * scores_stride, exps, cols, scale,
-                    inverse);
+        share[row] = 1.0f / exps_of_scores(exps + row * stride, scores + row * stride, cols, wide,
+                                           scale, most[row]);
+    for (size_t row = 0; row < rows; row++)
+        codes_of_exps(codes + row * codes_stride, exps + row * stride, wide, share[row], inverse);
 }
 
 #endif

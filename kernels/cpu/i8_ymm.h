@@ -90,7 +90,7 @@ static void pack_rows(void *panel, const int8_t *from, size_t stride, size_t row
         for (size_t q = 0; q < quads; q += 4) {
             const int8_t *corner = from + row * stride + q * 4;
             size_t corner_stride = stride, wide = k - q * 4 < 16 ? k - q * 4 : 16;
-            int8_t edge[STRIP][16] = {0};
+            int8_t edge[STRIP][16] = { 0 };
             if (there < STRIP || wide < 16) {
                 for (size_t i = 0; i < there; i++)
                     memcpy(edge[i], corner + i * stride, wide);
@@ -129,7 +129,7 @@ static void pack_cols(void *panel, const int8_t *from, size_t stride, size_t row
             if (there == STRIP && high == 4) {
                 put_quad(to, transpose_cols(corner, stride));
             } else {
-                int8_t edge[4][STRIP] = {0};
+                int8_t edge[4][STRIP] = { 0 };
                 for (size_t j = 0; j < high; j++)
                     memcpy(edge[j], corner + j * stride, there);
                 put_quad(to, transpose_cols(edge[0], sizeof edge[0]));
@@ -161,7 +161,7 @@ FT_INLINE void multiply_strips(const ft_i8_tile *tile, const char *panel, size_t
     size_t rows = strips * STRIP, strip = strip_bytes(4 * tile->quads);
     size_t times = (panel_rows + rows - 1) / rows;
     for (size_t i = 0; i < times; i++) {
-        ft_i8_ahead ahead = {.step = tile->ahead.step};
+        ft_i8_ahead ahead = { .step = tile->ahead.step };
         ahead.at = tile->ahead.at + 64 * ft_i8_share(tile->ahead.lines, i, times, &ahead.lines);
         function(tile, panel + i * strips * strip, strip, &ahead, tile->out + i * rows);
     }

@@ -34,21 +34,21 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {"1024 768 768 int8",          1024, 768,   768,  FT_ACT_NONE, false, true },
-    {"1024 2304 768 int8",         1024, 2304,  768,  FT_ACT_NONE, false, true },
-    {"1024 3072 768 gelu int8",    1024, 3072,  768,  FT_ACT_GELU, false, true },
-    {"1024 768 3072 f32 residual", 1024, 768,   3072, FT_ACT_NONE, true,  false},
-    {"128 768 768 int8",           128,  768,   768,  FT_ACT_NONE, false, true },
-    {"128 3072 768 gelu int8",     128,  3072,  768,  FT_ACT_GELU, false, true },
-    {"128 768 3072 int8",          128,  768,   3072, FT_ACT_NONE, false, true },
-    {"32 4096 4096 int8",          32,   4096,  4096, FT_ACT_NONE, false, true },
-    {"16 4096 4096 int8",          16,   4096,  4096, FT_ACT_NONE, false, true },
-    {"8 4096 4096 f32",            8,    4096,  4096, FT_ACT_NONE, false, false},
-    {"4 4096 4096 f32",            4,    4096,  4096, FT_ACT_NONE, false, false},
-    {"1 4096 4096 f32",            1,    4096,  4096, FT_ACT_NONE, false, false},
-    {"1 11008 4096 f32",           1,    11008, 4096, FT_ACT_NONE, false, false},
-    {"7 312 312 int8",             7,    312,   312,  FT_ACT_NONE, false, true },
-    {"130 1000 200 int8",          130,  1000,  200,  FT_ACT_NONE, false, true },
+    { "1024 768 768 int8", 1024, 768, 768, FT_ACT_NONE, false, true },
+    { "1024 2304 768 int8", 1024, 2304, 768, FT_ACT_NONE, false, true },
+    { "1024 3072 768 gelu int8", 1024, 3072, 768, FT_ACT_GELU, false, true },
+    { "1024 768 3072 f32 residual", 1024, 768, 3072, FT_ACT_NONE, true, false },
+    { "128 768 768 int8", 128, 768, 768, FT_ACT_NONE, false, true },
+    { "128 3072 768 gelu int8", 128, 3072, 768, FT_ACT_GELU, false, true },
+    { "128 768 3072 int8", 128, 768, 3072, FT_ACT_NONE, false, true },
+    { "32 4096 4096 int8", 32, 4096, 4096, FT_ACT_NONE, false, true },
+    { "16 4096 4096 int8", 16, 4096, 4096, FT_ACT_NONE, false, true },
+    { "8 4096 4096 f32", 8, 4096, 4096, FT_ACT_NONE, false, false },
+    { "4 4096 4096 f32", 4, 4096, 4096, FT_ACT_NONE, false, false },
+    { "1 4096 4096 f32", 1, 4096, 4096, FT_ACT_NONE, false, false },
+    { "1 11008 4096 f32", 1, 11008, 4096, FT_ACT_NONE, false, false },
+    { "7 312 312 int8", 7, 312, 312, FT_ACT_NONE, false, true },
+    { "130 1000 200 int8", 130, 1000, 200, FT_ACT_NONE, false, true },
 };
 
 enum { MAX_SETS = 32, SET_BYTES = 512 << 20, MAX_ROUNDS = 1000 };
@@ -119,7 +119,7 @@ static double read_time(const int8_t *memory, size_t bytes, int threads)
     for (int thread = 0; thread < threads; thread++) {
         size_t lines = bytes / (size_t) threads / 2 / sizeof(line);
         const line *near = (const line *) memory + 2 * lines * (size_t) thread, *far = near + lines;
-        line total = {0};
+        line total = { 0 };
         for (size_t i = 0; i < lines; i++) {
             __builtin_prefetch((const void *) ((uintptr_t) (near + i) + 2048));
             __builtin_prefetch((const void *) ((uintptr_t) (far + i) + 2048));
@@ -191,7 +191,7 @@ static void set_weights(setting *s)
 static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
 {
     size_t y_bytes = row->m * row->n * (row->codes ? 1 : sizeof(float));
-    *s = (setting){.row = row};
+    *s = (setting){ .row = row };
     s->gemm = (ft_gemm_i8){
         .isa = isa,
         .threads = threads,
@@ -331,7 +331,7 @@ static void measure(const shape *row, int threads, const options *o)
 static bool parse(options *o, int argc, char **argv)
 {
     int option;
-    *o = (options){.percent = 50, .seconds = 2.0, .pattern = ""};
+    *o = (options){ .percent = 50, .seconds = 2.0, .pattern = "" };
     while ((option = getopt(argc, argv, "t:s:q:")) != -1) {
         switch (option) {
         case 't':

@@ -35,7 +35,7 @@ static dnnl_memory_desc_t matrix(size_t rows, size_t cols, dnnl_data_type_t type
                                  dnnl_format_tag_t tag)
 {
     dnnl_memory_desc_t desc;
-    dnnl_dims_t dims = {(dnnl_dim_t) rows, (dnnl_dim_t) cols};
+    dnnl_dims_t dims = { (dnnl_dim_t) rows, (dnnl_dim_t) cols };
     CHECK(dnnl_memory_desc_init_by_tag(&desc, 2, dims, type, tag));
     return desc;
 }
@@ -73,10 +73,7 @@ static dnnl_memory_t reordered(const onednn *p, const dnnl_memory_desc_t *to_des
     CHECK(
         dnnl_reorder_primitive_desc_create(&desc, &from_desc, p->engine, to_desc, p->engine, NULL));
     CHECK(dnnl_primitive_create(&reorder, desc));
-    dnnl_exec_arg_t args[] = {
-        {DNNL_ARG_FROM, from},
-        {DNNL_ARG_TO,   to  }
-    };
+    dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
     CHECK(dnnl_primitive_execute(reorder, p->stream, 2, args));
     CHECK(dnnl_stream_wait(p->stream));
     CHECK(dnnl_primitive_destroy(reorder));
@@ -137,10 +134,10 @@ void onednn_run(onednn *p, const ft_gemm_i8 *g, size_t set)
     CHECK(dnnl_memory_set_data_handle(p->x, (void *) (uintptr_t) g->x));
     CHECK(dnnl_memory_set_data_handle(p->y, g->y));
     dnnl_exec_arg_t args[] = {
-        {DNNL_ARG_SRC,     p->x           },
-        {DNNL_ARG_WEIGHTS, p->weights[set]},
-        {DNNL_ARG_BIAS,    p->bias        },
-        {DNNL_ARG_DST,     p->y           },
+        { DNNL_ARG_SRC, p->x },
+        { DNNL_ARG_WEIGHTS, p->weights[set] },
+        { DNNL_ARG_BIAS, p->bias },
+        { DNNL_ARG_DST, p->y },
     };
     CHECK(dnnl_primitive_execute(p->primitive, p->stream, 4, args));
     CHECK(dnnl_stream_wait(p->stream));

@@ -12,60 +12,59 @@
 #include "kernels/cpu/i8.h"
 #include "kernels/cpu/simd_math.h"
 
-enum { SOFTMAX_PARTS = 16, SOFTMAX_VECTORS = SOFTMAX_PARTS / LANES };
+enum { SOFTMAX_VECTORS = VF_PARTS / LANES };
 
-/* `count` is a multiple of SOFTMAX_PARTS. */
+/* `count` is a multiple of VF_PARTS. */
 FT_INLINE float largest(const int32_t *scores, size_t count)
 {
     vf best[SOFTMAX_VECTORS];
     FT_UNROLL
     for (int v = 0; v < SOFTMAX_VECTORS; v++)
         best[v] = vf_load_sums(scores + v * LANES);
-    for (size_t i = SOFTMAX_PARTS; i < count; i += SOFTMAX_PARTS) {
+    for (size_t i = VF_PARTS; i < count; i += VF_PARTS) {
         FT_UNROLL
         for (int v = 0; v < SOFTMAX_VECTORS; v++)
             best[v] = vf_max(best[v], vf_load_sums(scores + i + (size_t) v * LANES));
     }
-    float parts[SOFTMAX_PARTS], most;
-    for (int v = 0; v < SOFTMAX_VECTORS; v++)
-        vf_store(parts + v * LANES, best[v]);
-    most = parts[0];
-    for (int i = 1; i < SOFTMAX_PARTS; i++)
-        most = parts[i] > most ? parts[i] : most;
-    return most;
+    return vf_largest(best);
 }
 
-FT_INLINE float total(const float *values, size_t count)
+/* exps[i] = exp(scores[i] * scale - most), zeros up to `wide`; returns their sum. */
+FT_INLINE float exps_of_scores(float *exps, const int32_t *scores, size_t cols, size_t wide,
+                               float scale, float most)
 {
     vf sum[SOFTMAX_VECTORS];
     FT_UNROLL
     for (int v = 0; v < SOFTMAX_VECTORS; v++)
-        sum[v] = vf_load(values + v * LANES);
-    for (size_t i = SOFTMAX_PARTS; i < count; i += SOFTMAX_PARTS) {
+        sum[v] = vf_set(0.0f);
+    size_t whole = cols / VF_PARTS * VF_PARTS;
+    for (size_t i = 0; i < cols; i += VF_PARTS) {
+        FT_UNROLL
+        for (int v = 0; v < SOFTMAX_VECTORS; v++) {
+            size_t at = i + (size_t) v * LANES;
+            vf e = vf_exp(vf_load_sums(scores + at) * vf_set(scale) - vf_set(most));
+            vf_store(exps + at, e);
+            if (i < whole)
+                sum[v] = sum[v] + e;
+        }
+    }
+    memset(exps + cols, 0, (wide - cols) * sizeof *exps);
+    if (whole < cols) {
         FT_UNROLL
         for (int v = 0; v < SOFTMAX_VECTORS; v++)
-            sum[v] = sum[v] + vf_load(values + i + (size_t) v * LANES);
+            sum[v] = sum[v] + vf_load(exps + whole + (size_t) v * LANES);
     }
-    float parts[SOFTMAX_PARTS];
-    for (int v = 0; v < SOFTMAX_VECTORS; v++)
-        vf_store(parts + v * LANES, sum[v]);
-    for (int distance = SOFTMAX_PARTS / 2; distance > 0; distance /= 2)
-        for (int i = 0; i < distance; i++)
-            parts[i] += parts[i + distance];
-    return parts[0];
+    return vf_sum(sum);
 }
 
 static void softmax_row(int8_t *codes, int32_t *scores, float *exps, size_t cols, float scale,
                         float inverse)
 {
-    size_t padded = ft_round_up(cols, SOFTMAX_PARTS), wide = ft_round_up(cols, FT_I8_PANEL);
+    size_t padded = ft_round_up(cols, VF_PARTS), wide = ft_round_up(cols, FT_I8_PANEL);
     for (size_t i = cols; i < padded; i++)
         scores[i] = scores[0]; /* changes no maximum */
     float most = largest(scores, padded) * scale;
-    for (size_t i = 0; i < padded; i += LANES)
-        vf_store(exps + i, vf_exp(vf_load_sums(scores + i) * vf_set(scale) - vf_set(most)));
-    memset(exps + cols, 0, (wide - cols) * sizeof *exps);
-    vf share = vf_set(1.0f / total(exps, padded));
+    vf share = vf_set(1.0f / exps_of_scores(exps, scores, cols, wide, scale, most));
     for (size_t i = 0; i < wide; i += 4 * LANES) {
         vf code[4];
         FT_UNROLL

@@ -27,8 +27,12 @@
 /*
  * vf_min and vf_max return the second argument where one is NaN.
  * vf_scale(p, n) is p * 2^n for a whole number n and a normal result.
- * vf_store_codes(y, v) rounds four vectors of values in [-127, 127] half to even, to 4 LANES bytes.
+ * vf_largest(v) and vf_sum(v) reduce VF_PARTS numbers, whatever the number of vectors they fill;
+ * the sum adds those at a distance of 8, then 4, 2, 1. vf_store_codes(y, v) rounds four vectors of
+ * values in [-127, 127] half to even, to 4 LANES bytes.
  */
+enum { VF_PARTS = 16 };
+
 #if defined __AVX512F__ && !defined FT_SIMD_SCALAR
 
 #include <immintrin.h>
@@ -90,6 +94,22 @@ FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
     __m512i high = _mm512_packs_epi32(_mm512_cvtps_epi32(v[2]), _mm512_cvtps_epi32(v[3]));
     __m512i codes = _mm512_packs_epi16(low, high);
     _mm512_storeu_si512(to, _mm512_permutexvar_epi32(in_order, codes));
+}
+
+FT_INLINE float vf_largest(const vf v[1])
+{
+    __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
+
+FT_INLINE float vf_sum(const vf v[1])
+{
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
 #elif defined __AVX2__ && !defined FT_SIMD_SCALAR
@@ -154,6 +174,22 @@ FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
     _mm256_storeu_si256((__m256i *) to, _mm256_permutevar8x32_epi32(codes, in_order));
 }
 
+FT_INLINE float vf_largest(const vf v[2])
+{
+    __m256 eight = _mm256_max_ps(v[0], v[1]);
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
+
+FT_INLINE float vf_sum(const vf v[2])
+{
+    __m256 eight = _mm256_add_ps(v[0], v[1]);
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
+
 #else
 
 enum { LANES = 1 };
@@ -212,6 +248,25 @@ FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
 {
     for (int i = 0; i < 4; i++)
         to[i] = (int8_t) rintf(v[i]);
+}
+
+FT_INLINE float vf_largest(const vf v[VF_PARTS])
+{
+    float most = v[0];
+    for (int i = 1; i < VF_PARTS; i++)
+        most = vf_max(most, v[i]);
+    return most;
+}
+
+FT_INLINE float vf_sum(const vf v[VF_PARTS])
+{
+    float part[VF_PARTS / 2];
+    for (int i = 0; i < VF_PARTS / 2; i++)
+        part[i] = v[i] + v[i + VF_PARTS / 2];
+    for (int distance = VF_PARTS / 4; distance > 0; distance /= 2)
+        for (int i = 0; i < distance; i++)
+            part[i] += part[i + distance];
+    return part[0];
 }
 
 #endif

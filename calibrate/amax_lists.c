@@ -27,9 +27,9 @@ static const char *const points[FT_AMAX_LIST_ACTIVATIONS] = {
 };
 
 static const char *const weights[FT_AMAX_LIST_WEIGHTS] = {
-    [FT_AMAX_LIST_WQ] = "attn.q.weight",    [FT_AMAX_LIST_WK] = "attn.k.weight",
-    [FT_AMAX_LIST_WV] = "attn.v.weight",    [FT_AMAX_LIST_WO] = "attn.out.weight",
-    [FT_AMAX_LIST_UP] = "ffn.up.weight",    [FT_AMAX_LIST_DOWN] = "ffn.down.weight",
+    [FT_AMAX_LIST_WQ] = "attn.q.weight", [FT_AMAX_LIST_WK] = "attn.k.weight",
+    [FT_AMAX_LIST_WV] = "attn.v.weight", [FT_AMAX_LIST_WO] = "attn.out.weight",
+    [FT_AMAX_LIST_UP] = "ffn.up.weight", [FT_AMAX_LIST_DOWN] = "ffn.down.weight",
 };
 
 static float amax_of(const ft_amax *amax, size_t layer, const char *point)

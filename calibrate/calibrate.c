@@ -46,8 +46,7 @@ static ft_status check_range(const job *j, ft_error *err)
     const ft_calibration_options *o = j->options;
     if (o->last > j->data.rows && o->data != NULL)
         return ft_fail(err, FT_EARG,
-                       "%s: has %zu samples, but samples %" PRIu64 " to %" PRIu64
-                       " were asked for",
+                       "%s: has %zu samples, but samples %" PRIu64 " to %" PRIu64 " were asked for",
                        o->data, j->data.rows, o->first, o->last - 1);
     return FT_OK;
 }
@@ -55,8 +54,8 @@ static ft_status check_range(const job *j, ft_error *err)
 static ft_status open_all(job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    FT_TRY(ft_model_open_for(&j->model, o->input, NULL,
-                             &(ft_purpose){ .mode = FT_MODE_OBSERVE }, err));
+    FT_TRY(ft_model_open_for(&j->model, o->input, NULL, &(ft_purpose){ .mode = FT_MODE_OBSERVE },
+                             err));
     if (o->data != NULL)
         FT_TRY(ft_dataset_read(&j->data, o->data, j->model, err));
     if (o->eval != NULL)

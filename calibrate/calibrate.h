@@ -19,12 +19,12 @@ typedef struct ft_calibration_options {
     const char *save;         /* write the counters here, or NULL */
     const char *const *merge; /* counters files to use instead of observing, or NULL */
     size_t nmerge;
-    uint64_t first, last;     /* observe samples first .. last - 1; last 0: all */
+    uint64_t first, last; /* observe samples first .. last - 1; last 0: all */
     ft_method method;
-    double percentile;        /* 0: the default */
+    double percentile; /* 0: the default */
     bool int8_residual;
     bool force, dry_run;
-    int threads;              /* >= 1 */
+    int threads; /* >= 1 */
 } ft_calibration_options;
 
 /* What long work is shown by; either may be NULL. */

@@ -48,8 +48,7 @@ static ft_status check_names(const char *const *names, size_t count, const char 
 }
 
 ft_status ft_counter_set_new(ft_counter_set **out, const uint8_t model[FT_FINGERPRINT],
-                             const char *const *names, size_t count, const char *who,
-                             ft_error *err)
+                             const char *const *names, size_t count, const char *who, ft_error *err)
 {
     *out = NULL;
     FT_TRY(check_names(names, count, who, err));

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char magic[8] = {'F', 'T', 'C', 'O', 'U', 'N', 'T', 'S'};
+static const char magic[8] = { 'F', 'T', 'C', 'O', 'U', 'N', 'T', 'S' };
 
 enum {
     FORMAT_VERSION = 1,
@@ -124,7 +124,7 @@ static ft_status write_file(const ft_counter_set *set, const char *path, const c
             close(fd);
         return rc;
     }
-    writer w = {.file = file, .digest = EVP_MD_CTX_new()};
+    writer w = { .file = file, .digest = EVP_MD_CTX_new() };
     ft_status rc = FT_OK;
     if (w.digest == NULL)
         rc = ft_fail(err, FT_ENOMEM, "%s: no memory for a digest", path);
@@ -203,8 +203,8 @@ static ft_status read_ranges(const reader *r, ft_counter_set *set, const unsigne
                              size_t count)
 {
     for (size_t i = 0; i < count; i++, bytes += RANGE_BYTES) {
-        ft_sample_range range = {.first = ft_le64(bytes + FT_FINGERPRINT),
-                                 .last = ft_le64(bytes + FT_FINGERPRINT + 8)};
+        ft_sample_range range = { .first = ft_le64(bytes + FT_FINGERPRINT),
+                                  .last = ft_le64(bytes + FT_FINGERPRINT + 8) };
         memcpy(range.data, bytes, FT_FINGERPRINT);
         size_t before = set->range_count;
         FT_TRY(ft_counter_set_cover(set, range, r->who, r->err));
@@ -339,7 +339,7 @@ ft_status ft_counter_set_parse(ft_counter_set **out, const void *bytes, size_t s
                                const char *who, ft_error *err)
 {
     *out = NULL;
-    reader r = {.at = bytes, .end = (const unsigned char *) bytes + size, .who = who, .err = err};
+    reader r = { .at = bytes, .end = (const unsigned char *) bytes + size, .who = who, .err = err };
     ft_status rc = read_set(&r, out);
     if (rc != FT_OK) {
         ft_counter_set_free(*out);

@@ -64,7 +64,7 @@ static void set_edges(ft_histogram *h)
 
 ft_status ft_histogram_init(ft_histogram *h, ft_counters *point, ft_error *err)
 {
-    *h = (ft_histogram){.total = ft_counts_total(&point->counts)};
+    *h = (ft_histogram){ .total = ft_counts_total(&point->counts) };
     const ft_counts *counts = &point->counts;
     if (counts->nans > 0 || counts->infinities > 0)
         return ft_fail(err, FT_EFORMAT,
@@ -92,7 +92,7 @@ void ft_histogram_fini(ft_histogram *h)
 {
     free(h->magnitude);
     free(h->times);
-    *h = (ft_histogram){0};
+    *h = (ft_histogram){ 0 };
 }
 
 ft_distortion ft_histogram_distortion(const ft_histogram *h, float amax)
@@ -107,6 +107,6 @@ ft_distortion ft_histogram_distortion(const ft_histogram *h, float amax)
         noise += times * error * error;
         clipped += h->magnitude[i] > amax ? h->times[i] : 0;
     }
-    return (ft_distortion){.clipped = (double) clipped / (double) h->total,
-                           .sqnr_db = noise > 0.0 ? 10.0 * log10(signal / noise) : HUGE_VAL};
+    return (ft_distortion){ .clipped = (double) clipped / (double) h->total,
+                            .sqnr_db = noise > 0.0 ? 10.0 * log10(signal / noise) : HUGE_VAL };
 }

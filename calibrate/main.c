@@ -16,7 +16,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PERCENTILE = FT_LONG_ONLY, RESIDUAL, SAMPLES, EVAL, SAVE, MERGE, REPORT, JSON, MAX_MERGE = 4096 };
+enum {
+    PERCENTILE = FT_LONG_ONLY,
+    RESIDUAL,
+    SAMPLES,
+    EVAL,
+    SAVE,
+    MERGE,
+    REPORT,
+    JSON,
+    MAX_MERGE = 4096
+};
 
 #define FT_METHOD(NAME, name, help) #name ": " help "\n"
 static const char method_help[] =
@@ -27,21 +37,26 @@ static const char method_help[] =
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the float artifact" },
     { 'o', "output", "FILE", "the int8 artifact to write" },
-    { 'd', "data", "FILE", "samples: safetensors with input_ids [N, S] and\n"
-                           "optionally attention_mask, token_type_ids, labels" },
+    { 'd', "data", "FILE",
+      "samples: safetensors with input_ids [N, S] and\n"
+      "optionally attention_mask, token_type_ids, labels" },
     { 'm', "method", "NAME", method_help },
     { PERCENTILE, "percentile", "P", "for the percentile method; default 99.99" },
-    { RESIDUAL, "residual", "float|int8", "what residual streams are stored as; default float\n"
-                                          "(FasterTransformer's int8_mode 1 and 2)" },
-    { SAMPLES, "samples", "N|FIRST:END", "observe the first N samples, or FIRST to END - 1;\n"
-                                         "default all" },
-    { EVAL, "eval", "FILE", "held-out samples to compare float and int8 on;\n"
-                            "default those of -d that were not observed, or else\n"
-                            "some that were" },
+    { RESIDUAL, "residual", "float|int8",
+      "what residual streams are stored as; default float\n"
+      "(FasterTransformer's int8_mode 1 and 2)" },
+    { SAMPLES, "samples", "N|FIRST:END",
+      "observe the first N samples, or FIRST to END - 1;\n"
+      "default all" },
+    { EVAL, "eval", "FILE",
+      "held-out samples to compare float and int8 on;\n"
+      "default those of -d that were not observed, or else\n"
+      "some that were" },
     { 't', "threads", "N", "threads; default all processors" },
     { SAVE, "save-counters", "FILE", "write what was counted, to be merged later" },
-    { MERGE, "merge", "FILE", "use these counters instead of observing; may be\n"
-                              "repeated, and operands are counters files too" },
+    { MERGE, "merge", "FILE",
+      "use these counters instead of observing; may be\n"
+      "repeated, and operands are counters files too" },
     { REPORT, "report", "FILE", "write the report as JSON" },
     { JSON, "json", NULL, "print the report as JSON" },
     { 'f', "force", NULL, "replace files that exist" },
@@ -121,25 +136,55 @@ static void take_option(request *r, int option, const char *value)
 {
     ft_calibration_options *job = &r->job;
     switch (option) {
-    case 'i': job->input = value; break;
-    case 'o': job->output = value; break;
-    case 'd': job->data = value; break;
-    case 'f': job->force = true; break;
-    case 'n': job->dry_run = true; break;
-    case 'q': r->quiet = true; break;
-    case 't': job->threads = thread_count(value); break;
+    case 'i':
+        job->input = value;
+        break;
+    case 'o':
+        job->output = value;
+        break;
+    case 'd':
+        job->data = value;
+        break;
+    case 'f':
+        job->force = true;
+        break;
+    case 'n':
+        job->dry_run = true;
+        break;
+    case 'q':
+        r->quiet = true;
+        break;
+    case 't':
+        job->threads = thread_count(value);
+        break;
     case 'm':
         if (!ft_method_parse(value, &job->method))
             ft_tool_usage(&tool, "--method: \"%s\" is no method", value);
         break;
-    case PERCENTILE: job->percentile = percentile(value); break;
-    case RESIDUAL: job->int8_residual = is_int8(value); break;
-    case SAMPLES: take_samples(job, value); break;
-    case EVAL: job->eval = value; break;
-    case SAVE: job->save = value; break;
-    case MERGE: take_merge(r, value); break;
-    case REPORT: r->report = value; break;
-    case JSON: r->json = true; break;
+    case PERCENTILE:
+        job->percentile = percentile(value);
+        break;
+    case RESIDUAL:
+        job->int8_residual = is_int8(value);
+        break;
+    case SAMPLES:
+        take_samples(job, value);
+        break;
+    case EVAL:
+        job->eval = value;
+        break;
+    case SAVE:
+        job->save = value;
+        break;
+    case MERGE:
+        take_merge(r, value);
+        break;
+    case REPORT:
+        r->report = value;
+        break;
+    case JSON:
+        r->json = true;
+        break;
     }
 }
 

@@ -17,12 +17,12 @@
 static const float smallest_amax = 0x1p-24f;
 
 static const double default_percentile = 99.99;
-static const double percentiles[] = {99.0, 99.9, 99.99, 99.999};
+static const double percentiles[] = { 99.0, 99.9, 99.99, 99.999 };
 
 static const struct {
     const char *name, *help;
 } methods[FT_METHODS] = {
-#define FT_METHOD(NAME, name, help) [FT_METHOD_##NAME] = {#name, help},
+#define FT_METHOD(NAME, name, help) [FT_METHOD_##NAME] = { #name, help },
 #include "calibrate/methods.def"
 #undef FT_METHOD
 };
@@ -146,16 +146,16 @@ void ft_choose_amax(ft_amax_choice *out, ft_method method, const ft_histogram *h
 #include "calibrate/methods.def"
 #undef FT_METHOD
     };
-    *out = (ft_amax_choice){.status = FT_AMAX_OK};
+    *out = (ft_amax_choice){ .status = FT_AMAX_OK };
     snprintf(out->method, sizeof out->method, "%s", methods[method].name);
     if (h->amax <= smallest_amax) {
-        *out = (ft_amax_choice){.method = "zero",
-                                .status = FT_AMAX_ZERO,
-                                .amax = 1.0f,
-                                .objective = nan(""),
-                                .second = nan("")};
+        *out = (ft_amax_choice){ .method = "zero",
+                                 .status = FT_AMAX_ZERO,
+                                 .amax = 1.0f,
+                                 .objective = nan(""),
+                                 .second = nan("") };
     } else
-        choose[method](out, h, options != NULL ? options : &(ft_method_options){0});
+        choose[method](out, h, options != NULL ? options : &(ft_method_options){ 0 });
     out->distortion = ft_histogram_distortion(h, out->amax);
 }
 
@@ -165,7 +165,7 @@ void ft_choose_candidates(ft_amax_choice out[FT_CANDIDATES], const ft_histogram 
     ft_choose_amax(&out[n++], FT_METHOD_MAX, h, NULL);
     for (size_t i = 0; i < FT_COUNT(percentiles); i++)
         ft_choose_amax(&out[n++], FT_METHOD_PERCENTILE, h,
-                       &(ft_method_options){.percentile = percentiles[i]});
+                       &(ft_method_options){ .percentile = percentiles[i] });
     ft_choose_amax(&out[n++], FT_METHOD_MSE, h, NULL);
     ft_choose_amax(&out[n++], FT_METHOD_ENTROPY, h, NULL);
 }

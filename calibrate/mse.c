@@ -41,7 +41,7 @@ static double squared_change(const centres *c, float amax)
 
 void ft_search_mse(ft_amax_choice *out, const ft_histogram *h)
 {
-    centres c = {0};
+    centres c = { 0 };
     for (int bin = 0; bin < FT_BINS; bin++)
         if (h->bin[bin] > 0) {
             c.value[c.count] = centre(h, bin);

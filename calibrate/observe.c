@@ -124,7 +124,7 @@ static void fail(shift *s, ft_status status, const ft_error *err)
 
 /* The counters of one worker: one for each point, found by the index of its value. */
 typedef struct tally {
-    ft_counts *own;     /* [set->count] */
+    ft_counts *own;       /* [set->count] */
     ft_counts **by_value; /* [nvalue] */
     size_t count;
 } tally;
@@ -203,8 +203,14 @@ ft_status ft_observe(ft_counter_set *set, const ft_model *model, const ft_datase
                      ft_error *err)
 {
     FT_TRY(cover(set, data, first, last, err));
-    shift s = { .model = model, .data = data, .set = set, .first = first, .last = last,
-                .next = first, .progress = progress, .user = user,
+    shift s = { .model = model,
+                .data = data,
+                .set = set,
+                .first = first,
+                .last = last,
+                .next = first,
+                .progress = progress,
+                .user = user,
                 .lock = PTHREAD_MUTEX_INITIALIZER };
     pthread_t *worker = ft_array((size_t) threads, sizeof *worker);
     int started = 0;

@@ -20,8 +20,8 @@ FT_MUST_USE ft_status ft_observe_new(ft_counter_set **out, const ft_model *model
  * Each sample is a run of its own on one thread, so its float results, and with them the counters,
  * depend neither on the number of threads nor on which samples stand beside it.
  */
-FT_MUST_USE ft_status ft_observe(ft_counter_set *set, const ft_model *model,
-                                 const ft_dataset *data, uint64_t first, uint64_t last,
-                                 int threads, ft_progress progress, void *user, ft_error *err);
+FT_MUST_USE ft_status ft_observe(ft_counter_set *set, const ft_model *model, const ft_dataset *data,
+                                 uint64_t first, uint64_t last, int threads, ft_progress progress,
+                                 void *user, ft_error *err);
 
 #endif

@@ -48,8 +48,7 @@ static void print_weights(const ft_report *report, FILE *file)
     fprintf(file, "\n%-28s %18s %18s\n", "weight", "SQNR dB channel", "SQNR dB tensor");
     for (size_t i = 0; i < report->weights; i++) {
         const ft_weight_report *w = &report->weight[i];
-        fprintf(file, "%-28s %18.2f %18.2f\n", w->name, w->sqnr.per_channel,
-                w->sqnr.per_tensor);
+        fprintf(file, "%-28s %18.2f %18.2f\n", w->name, w->sqnr.per_channel, w->sqnr.per_tensor);
     }
 }
 
@@ -140,7 +139,7 @@ json_t *ft_report_to_json(const ft_report *report)
         json_array_append_new(points, point_json(&report->point[i]));
     for (size_t i = 0; i < report->weights; i++)
         json_array_append_new(weights, weight_json(&report->weight[i]));
-    return json_pack("{s:I, s:I, s:o, s:o, s:o}", "samples", (json_int_t) report->samples,
-                     "tokens", (json_int_t) report->tokens, "points", points, "weights", weights,
+    return json_pack("{s:I, s:I, s:o, s:o, s:o}", "samples", (json_int_t) report->samples, "tokens",
+                     (json_int_t) report->tokens, "points", points, "weights", weights,
                      "end_to_end", evaluation_json(report));
 }

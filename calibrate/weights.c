@@ -111,7 +111,7 @@ void ft_weights_quantize(int8_t *codes, const ft_weights *w, const float *scale,
 ft_status ft_weights_stream_init(ft_weights_stream *stream, const ft_weights *w, const float *scale,
                                  ft_error *err)
 {
-    *stream = (ft_weights_stream){.weights = w, .scale = scale};
+    *stream = (ft_weights_stream){ .weights = w, .scale = scale };
     stream->block = malloc(ft_weights_block_bytes(w));
     if (stream->block == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", w->name,
@@ -122,7 +122,7 @@ ft_status ft_weights_stream_init(ft_weights_stream *stream, const ft_weights *w,
 void ft_weights_stream_fini(ft_weights_stream *stream)
 {
     free(stream->block);
-    *stream = (ft_weights_stream){0};
+    *stream = (ft_weights_stream){ 0 };
 }
 
 size_t ft_weights_stream_read(ft_weights_stream *stream, void *bytes, size_t size)
@@ -179,5 +179,5 @@ ft_weights_sqnr ft_weights_measure(const ft_weights *w, const float *scale)
             }
         }
     }
-    return (ft_weights_sqnr){decibels(signal, row_noise), decibels(signal, tensor_noise)};
+    return (ft_weights_sqnr){ decibels(signal, row_noise), decibels(signal, tensor_noise) };
 }

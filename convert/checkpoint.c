@@ -70,8 +70,9 @@ static int compare_places(const void *a, const void *b)
 
 static const place *find(const ft_checkpoint *cp, const char *name)
 {
-    const ft_named_tensor key = {.name = name};
-    return bsearch(&(place){&key, NULL}, cp->tensor, cp->count, sizeof *cp->tensor, compare_places);
+    const ft_named_tensor key = { .name = name };
+    return bsearch(&(place){ &key, NULL }, cp->tensor, cp->count, sizeof *cp->tensor,
+                   compare_places);
 }
 
 static ft_checkpoint *new_checkpoint(const char *path, size_t files)
@@ -105,7 +106,7 @@ static ft_status merge(ft_checkpoint *cp, ft_error *err)
     place *next = cp->tensor;
     for (size_t i = 0; i < cp->files; i++)
         for (size_t k = 0; k < ft_safetensors_count(cp->file[i]); k++)
-            *next++ = (place){ft_safetensors_at(cp->file[i], k), cp->file[i]};
+            *next++ = (place){ ft_safetensors_at(cp->file[i], k), cp->file[i] };
     qsort(cp->tensor, cp->count, sizeof *cp->tensor, compare_places);
     for (size_t i = 1; i < cp->count; i++)
         if (compare_places(&cp->tensor[i - 1], &cp->tensor[i]) == 0)
@@ -225,8 +226,8 @@ static ft_status open_index(ft_checkpoint **out, const char *path, ft_error *err
 
 /* ---- Finding the checkpoint --------------------------------------------------------------- */
 
-static const char *const safe_ends[] = {".safetensors", NULL};
-static const char *const pickle_ends[] = {".bin", ".pt", ".pth", ".ckpt", ".pkl", NULL};
+static const char *const safe_ends[] = { ".safetensors", NULL };
+static const char *const pickle_ends[] = { ".bin", ".pt", ".pth", ".ckpt", ".pkl", NULL };
 
 static bool ends_with_one(const char *name, const char *const *ends)
 {

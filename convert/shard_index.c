@@ -76,7 +76,7 @@ static void keep_distinct(ft_shard_index *index)
 ft_status ft_shard_index_parse(ft_shard_index *index, const char *path, const char *text,
                                size_t bytes, ft_error *err)
 {
-    *index = (ft_shard_index){.path = path};
+    *index = (ft_shard_index){ .path = path };
     FT_TRY(load_map(index, text, bytes, err));
     FT_TRY(list_files(index, err));
     keep_distinct(index);

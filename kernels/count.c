@@ -23,8 +23,8 @@ static uint32_t digit(uint32_t magnitude, int shift)
 
 bool ft_counts_init(ft_counts *counts)
 {
-    *counts = (ft_counts){.key = calloc(FT_COUNT_KEYS, sizeof *counts->key),
-                          .tail = malloc(FT_COUNT_ROOM * sizeof *counts->tail)};
+    *counts = (ft_counts){ .key = calloc(FT_COUNT_KEYS, sizeof *counts->key),
+                           .tail = malloc(FT_COUNT_ROOM * sizeof *counts->tail) };
     if (counts->key != NULL && counts->tail != NULL)
         return true;
     ft_counts_fini(counts);
@@ -35,7 +35,7 @@ void ft_counts_fini(ft_counts *counts)
 {
     free(counts->key);
     free(counts->tail);
-    *counts = (ft_counts){0};
+    *counts = (ft_counts){ 0 };
 }
 
 /* The magnitude of the given rank (0 = largest), found digit by digit from the top. */
@@ -43,7 +43,7 @@ static uint32_t select_rank(const uint32_t *magnitude, size_t n, size_t rank)
 {
     uint32_t found = 0;
     for (int shift = 2 * DIGIT; shift >= 0; shift -= DIGIT) {
-        uint32_t count[RADIX] = {0};
+        uint32_t count[RADIX] = { 0 };
         uint32_t known = ~0u << shift << DIGIT;
         for (size_t i = 0; i < n; i++)
             if ((magnitude[i] & known) == found)
@@ -86,7 +86,7 @@ static void sort(uint32_t *magnitude, uint32_t *scratch, size_t n)
 {
     uint32_t *from = magnitude, *to = scratch;
     for (int shift = 0; shift <= 2 * DIGIT; shift += DIGIT) {
-        size_t place[RADIX + 1] = {0};
+        size_t place[RADIX + 1] = { 0 };
         for (size_t i = 0; i < n; i++)
             place[digit(from[i], shift) + 1]++;
         for (int d = 0; d < RADIX; d++)

@@ -171,7 +171,7 @@ static ft_status parse_line(ft_amax *list, char *line, ft_error *err)
     char *column[COLUMNS], *end;
     if (!split(line, column))
         return ft_fail(err, FT_EFORMAT, "expected %d columns", COLUMNS);
-    ft_amax_entry entry = {.name = column[0]};
+    ft_amax_entry entry = { .name = column[0] };
     entry.amax = strtof(column[1], &end);
     if (!whole(column[1], end))
         return ft_fail(err, FT_EFORMAT, "%.64s: amax \"%.32s\" is no number", column[0], column[1]);

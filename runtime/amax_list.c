@@ -42,7 +42,7 @@ static const char *const weight_names[FT_AMAX_LIST_WEIGHTS] = {
     [FT_AMAX_LIST_DOWN] = "feed-forward down",
 };
 
-static const char *const quad_names[4] = {"amax", "amax / 127", "amax / 127 / 127", "127 / amax"};
+static const char *const quad_names[4] = { "amax", "amax / 127", "amax / 127 / 127", "127 / amax" };
 
 size_t ft_amax_list_count(size_t hidden)
 {

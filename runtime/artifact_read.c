@@ -334,7 +334,7 @@ const ft_artifact_tensor *ft_artifact_at(const ft_artifact *a, size_t index)
 
 const ft_artifact_tensor *ft_artifact_find(const ft_artifact *a, const char *name)
 {
-    const ft_artifact_tensor key = {.name = name}, *wanted = &key;
+    const ft_artifact_tensor key = { .name = name }, *wanted = &key;
     const ft_artifact_tensor **found =
         bsearch(&wanted, a->by_name, a->manifest.tensors, sizeof *a->by_name, by_name);
     return found != NULL ? *found : NULL;

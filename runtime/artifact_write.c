@@ -113,7 +113,7 @@ static ft_status append(ft_artifact_writer *w, const char *prefix, const char *n
     if (copy == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", label(w));
     *out = &w->item[w->items++];
-    **out = (item){.entry = copy, .bytes = bytes};
+    **out = (item){ .entry = copy, .bytes = bytes };
     return FT_OK;
 }
 
@@ -215,7 +215,7 @@ static ft_status format_manifest(ft_artifact_writer *w, ft_error *err)
         const item *it = &w->item[i];
         if (!it->tensor) {
             ft_artifact_entry *f = &m->file[m->files++];
-            *f = (ft_artifact_entry){.name = it->entry, .bytes = it->bytes};
+            *f = (ft_artifact_entry){ .name = it->entry, .bytes = it->bytes };
             memcpy(f->sha256, it->sha256, sizeof f->sha256);
             continue;
         }
@@ -295,7 +295,7 @@ static ft_status plan_entries(ft_artifact_writer *w, const ft_artifact_head *hea
     w->manifest.head = *head;
     for (size_t i = 0; i < w->items; i++) {
         item *it = &w->item[i];
-        w->plan[i] = (ft_zip_item){.name = it->entry, .bytes = it->bytes};
+        w->plan[i] = (ft_zip_item){ .name = it->entry, .bytes = it->bytes };
         if (it->bytes == 0 && !ft_sha256_of("", 0, it->sha256)) /* it will never be read */
             return ft_fail(err, FT_ENOMEM, "%s: cannot compute SHA-256", label(w));
     }

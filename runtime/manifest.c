@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const states[] = {[FT_STATE_FLOAT] = "float", [FT_STATE_INT8] = "int8"};
+static const char *const states[] = { [FT_STATE_FLOAT] = "float", [FT_STATE_INT8] = "int8" };
 
 const char *ft_state_name(ft_state state)
 {
@@ -35,7 +35,7 @@ bool ft_word_ok(const char *word)
 /* 0 when that does not fit. */
 static size_t stored_bytes(const ft_artifact_tensor *t)
 {
-    ft_tensor plain = {.dtype = t->dtype, .ndim = t->ndim};
+    ft_tensor plain = { .dtype = t->dtype, .ndim = t->ndim };
     memcpy(plain.dim, t->dim, sizeof plain.dim);
     if (t->layout == FT_ROW)
         return ft_tensor_bytes(&plain);
@@ -254,7 +254,7 @@ static ft_status get_array(const object *root, const char *key, const json_t **a
 
 static object element(const object *root, const char *key, const json_t *array, size_t index)
 {
-    object o = {.json = json_array_get(array, index), .label = root->label, .err = root->err};
+    object o = { .json = json_array_get(array, index), .label = root->label, .err = root->err };
     snprintf(o.where, sizeof o.where, "%s[%zu]: ", key, index);
     return o;
 }
@@ -298,7 +298,7 @@ static ft_status parse_head(ft_artifact_head *h, const object *root)
     h->state = strcmp(text, states[FT_STATE_INT8]) == 0 ? FT_STATE_INT8 : FT_STATE_FLOAT;
     if (strcmp(text, states[h->state]) != 0)
         return bad(root, "state", "\"float\" or \"int8\"");
-    const object tool = {json_object_get(root->json, "tool"), root->label, "tool: ", root->err};
+    const object tool = { json_object_get(root->json, "tool"), root->label, "tool: ", root->err };
     FT_TRY(get_word(&tool, "name", &h->tool));
     FT_TRY(get_word(root, "family", &h->family));
     h->config = json_object_get(root->json, "config");
@@ -313,7 +313,7 @@ static ft_status parse_head(ft_artifact_head *h, const object *root)
 ft_status ft_manifest_parse(ft_manifest *m, const char *label, const void *text, size_t bytes,
                             ft_error *err)
 {
-    *m = (ft_manifest){0};
+    *m = (ft_manifest){ 0 };
     if (bytes > FT_ARTIFACT_MANIFEST_MAX)
         return ft_fail(err, FT_ELIMIT, "%s: " FT_MANIFEST_ENTRY ": %zu bytes, at most %d", label,
                        bytes, FT_ARTIFACT_MANIFEST_MAX);
@@ -322,7 +322,7 @@ ft_status ft_manifest_parse(ft_manifest *m, const char *label, const void *text,
     if (m->json == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": line %d: %s", label, why.line,
                        why.text);
-    const object root = {.json = m->json, .label = label, .err = err};
+    const object root = { .json = m->json, .label = label, .err = err };
     ft_status rc = FT_OK;
     if (!json_is_object(m->json))
         rc = ft_fail(err, FT_EFORMAT, "%s: " FT_MANIFEST_ENTRY ": expected an object", label);
@@ -340,5 +340,5 @@ void ft_manifest_fini(ft_manifest *m)
     free(m->tensor);
     free(m->file);
     json_decref(m->json);
-    *m = (ft_manifest){0};
+    *m = (ft_manifest){ 0 };
 }

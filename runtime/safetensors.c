@@ -218,7 +218,7 @@ const ft_named_tensor *ft_safetensors_at(const ft_safetensors *st, size_t index)
 
 const ft_tensor *ft_safetensors_find(const ft_safetensors *st, const char *name)
 {
-    const ft_named_tensor key = {.name = name}, *wanted = &key;
+    const ft_named_tensor key = { .name = name }, *wanted = &key;
     const ft_named_tensor **found =
         bsearch(&wanted, st->by_name, st->header.count, sizeof *st->by_name, compare_names);
     return found == NULL ? NULL : &(*found)->tensor;

@@ -104,9 +104,9 @@ static const struct {
     const char *name;
     ft_status (*read)(ft_scan *, entry *);
 } fields[] = {
-    {"dtype",        read_dtype  },
-    {"shape",        read_shape  },
-    {"data_offsets", read_offsets},
+    { "dtype", read_dtype },
+    { "shape", read_shape },
+    { "data_offsets", read_offsets },
 };
 
 static ft_status read_field(ft_scan *scan, entry *e)
@@ -192,13 +192,13 @@ static ft_status append(ft_safetensors_header *header, const char *name, const f
         header->tensor = grown;
         header->capacity = capacity;
     }
-    header->tensor[header->count++] = (ft_named_tensor){name, *tensor};
+    header->tensor[header->count++] = (ft_named_tensor){ name, *tensor };
     return FT_OK;
 }
 
 static ft_status read_entry(ft_scan *scan, const char *name, ft_safetensors_header *header)
 {
-    entry e = {.tensor.layout = FT_ROW};
+    entry e = { .tensor.layout = FT_ROW };
     char *room = scan->room;
     if (*name == '\0')
         return ft_scan_fail(scan, "empty tensor name");
@@ -316,7 +316,7 @@ ft_status ft_safetensors_header_read(ft_safetensors_header *header, const char *
                                      const void *bytes, size_t size, ft_error *err)
 {
     size_t length = 0;
-    *header = (ft_safetensors_header){.count = 0};
+    *header = (ft_safetensors_header){ .count = 0 };
     FT_TRY(read_length(file, bytes, size, &length, err));
     header->names = malloc(length + 1);
     if (header->names == NULL)
@@ -325,12 +325,12 @@ ft_status ft_safetensors_header_read(ft_safetensors_header *header, const char *
     const unsigned char *text = (const unsigned char *) bytes + 8;
     header->data = text + length;
     header->bytes = size - 8 - length;
-    ft_scan scan = {.file = file,
-                    .start = text,
-                    .at = text,
-                    .end = header->data,
-                    .room = header->names,
-                    .err = err};
+    ft_scan scan = { .file = file,
+                     .start = text,
+                     .at = text,
+                     .end = header->data,
+                     .room = header->names,
+                     .err = err };
     return read_object(&scan, header);
 }
 

@@ -271,7 +271,7 @@ static ft_status run(job *j, const ft_named_tensor *tensors, bool force)
 ft_status ft_safetensors_write(const char *path, const ft_named_tensor *tensors, size_t count,
                                bool force, ft_error *err)
 {
-    job j = {.path = path, .count = count, .err = err};
+    job j = { .path = path, .count = count, .err = err };
     j.tensor = ft_array(count, sizeof *j.tensor);
     if (j.tensor == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", path);

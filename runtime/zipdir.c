@@ -227,7 +227,7 @@ static ft_status read_central(const archive *a, const summary *s, size_t *at, he
     size_t bytes = CENTRAL + h->name_bytes + extra_bytes + comment_bytes;
     if (bytes > left || ft_le16(c + 34) != 0 ||
         !widen(h->name + h->name_bytes, extra_bytes,
-               (uint64_t *const[]){&h->bytes, &h->packed, local}, 3))
+               (uint64_t *const[]){ &h->bytes, &h->packed, local }, 3))
         return ft_fail(a->err, FT_EFORMAT, "%s: central directory altered at byte %zu", a->label,
                        *at);
     *at += bytes;
@@ -251,8 +251,8 @@ static ft_status read_local(const archive *a, size_t at, size_t limit, header *h
         .bytes = ft_le32(l + 22),
     };
     size_t bytes = LOCAL + h->name_bytes + extra_bytes;
-    if (bytes > limit - at ||
-        !widen(h->name + h->name_bytes, extra_bytes, (uint64_t *const[]){&h->bytes, &h->packed}, 2))
+    if (bytes > limit - at || !widen(h->name + h->name_bytes, extra_bytes,
+                                     (uint64_t *const[]){ &h->bytes, &h->packed }, 2))
         return ft_fail(a->err, FT_EFORMAT, "%s: local header altered at byte %zu", a->label, at);
     *data = at + bytes;
     return FT_OK;
@@ -298,7 +298,7 @@ static ft_status read_entry(const archive *a, const summary *s, size_t *at, size
                        "%s: %s: not aligned: %zu bytes at byte %zu, not a "
                        "multiple of %zu",
                        a->label, name, bytes, data, ft_zip_alignment(bytes));
-    *entry = (ft_zip_entry){name, a->map + data, data, bytes, central.crc};
+    *entry = (ft_zip_entry){ name, a->map + data, data, bytes, central.crc };
     *next = data + bytes;
     return FT_OK;
 }
@@ -343,9 +343,9 @@ static ft_status index_names(ft_zipdir *dir, const archive *a)
 ft_status ft_zipdir_read(ft_zipdir *dir, const char *label, const void *map, size_t bytes,
                          ft_error *err)
 {
-    *dir = (ft_zipdir){0};
-    archive a = {label, map, bytes, err};
-    summary s = {0};
+    *dir = (ft_zipdir){ 0 };
+    archive a = { label, map, bytes, err };
+    summary s = { 0 };
     FT_TRY(read_end(&a, &s));
 
     /* Names, each with its terminator, are shorter than the headers that hold them. */
@@ -369,12 +369,12 @@ void ft_zipdir_fini(ft_zipdir *dir)
     free(dir->entry);
     free(dir->by_name);
     free(dir->names);
-    *dir = (ft_zipdir){0};
+    *dir = (ft_zipdir){ 0 };
 }
 
 const ft_zip_entry *ft_zipdir_find(const ft_zipdir *dir, const char *name)
 {
-    ft_zip_entry key = {.name = name}, *wanted = &key;
+    ft_zip_entry key = { .name = name }, *wanted = &key;
     const ft_zip_entry **found =
         bsearch(&wanted, dir->by_name, dir->count, sizeof *dir->by_name, by_name);
     return found != NULL ? *found : NULL;

@@ -225,7 +225,7 @@ static ft_status write_archive(job *j, feed *feeds, size_t count, ft_error *err)
         return ft_fail(err, FT_EIO, "%s: %s", j->label, zip_error_strerror(&j->error));
     bool fine = true;
     for (size_t i = 0; i < count && fine; i++) {
-        feeds[i] = (feed){j, i, j->item[i].bytes};
+        feeds[i] = (feed){ j, i, j->item[i].bytes };
         fine = add_item(zip, &feeds[i]);
     }
     if (fine && zip_close(zip) == 0)
@@ -243,7 +243,7 @@ ft_status ft_zip_write(int fd, const char *label, const ft_zip_item *item, size_
     feed *feeds = ft_array(count, sizeof *feeds);
     if (feeds == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu entries", label, count);
-    job j = {.fd = fd, .label = label, .item = item, .pull = pull, .user = user};
+    job j = { .fd = fd, .label = label, .item = item, .pull = pull, .user = user };
     zip_error_init(&j.error);
     ft_status rc = write_archive(&j, feeds, count, err);
     zip_error_fini(&j.error);

@@ -46,8 +46,8 @@ static void test_round_trip(void)
     int failures = 0, different = 0;
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(name, sizeof name, "layer.%zu.x", (i * 7919) % COUNT); /* not in order */
-        const ft_amax_entry e = {name, sample(i), "percentile", (double) i / COUNT,
-                                 0.1 * (double) i};
+        const ft_amax_entry e = { name, sample(i), "percentile", (double) i / COUNT,
+                                  0.1 * (double) i };
         failures += ft_amax_add(list, &e, &err) != FT_OK;
     }
     is_int(failures, 0, "a list takes a thousand points");
@@ -79,7 +79,7 @@ static void test_infinite_sqnr(void)
 /* Another decimal point in the program's locale must not reach the file. */
 static void test_locale(void)
 {
-    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR"};
+    static const char *const names[] = { "de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR" };
     const char *set = NULL;
     for (size_t i = 0; i < FT_COUNT(names) && set == NULL; i++)
         set = setlocale(LC_NUMERIC, names[i]);
@@ -106,29 +106,29 @@ static void test_locale(void)
 static const struct {
     const char *lines, *reason, *sentence;
 } refused[] = {
-    {GOOD "b\t\tmax\t0\t40\n",               "line 3: b: amax \"\" is no number",        "an absent amax"                },
-    {GOOD "b\t0\tmax\t0\t40\n",              "line 3: b: amax 0, expected a positive",   "a zero amax"                   },
-    {GOOD "b\t-1\tmax\t0\t40\n",             "line 3: b: amax -1, expected a positive",  "a negative amax"               },
-    {GOOD "b\tnan\tmax\t0\t40\n",            "line 3: b: amax nan, expected a positive", "a NaN amax"                    },
-    {GOOD "b\tinf\tmax\t0\t40\n",            "line 3: b: amax inf, expected a positive", "an infinite amax"              },
-    {GOOD "b\t1e39\tmax\t0\t40\n",           "line 3: b: amax inf",                      "an amax beyond float"          },
-    {GOOD "b\t1e-40\tmax\t0\t40\n",          "too small for a scale",                    "an amax whose scale underflows"},
-    {GOOD "b\t1 \tmax\t0\t40\n",             "line 3: b: amax \"1 \" is no number",      "space after a number"          },
-    {GOOD "b\t 1\tmax\t0\t40\n",             "line 3: b: amax \" 1\" is no number",      "space before a number"         },
-    {GOOD "b\t1,5\tmax\t0\t40\n",            "line 3: b: amax \"1,5\" is no number",     "a decimal comma"               },
-    {GOOD GOOD,                              "line 3: a: has two amax",                  "a name that comes twice"       },
-    {GOOD "b\t1\tmax\t0\n",                  "line 3: expected 5 columns",               "a missing column"              },
-    {GOOD "b\t1\tmax\t0\t40\t\n",            "line 3: expected 5 columns",               "a sixth column"                },
-    {GOOD "\n",                              "line 3: expected 5 columns",               "an empty line"                 },
-    {GOOD "\t1\tmax\t0\t40\n",               "line 3: \"\" is no name",                  "an empty name"                 },
-    {GOOD "b c\t1\tmax\t0\t40\n",            "line 3: \"b c\" is no name",               "a name with a space"           },
-    {GOOD "b\t1\t\t0\t40\n",                 "line 3: b: no name of a method",           "an empty method"               },
-    {GOOD "b\t1\tamethodoftwentyfourletter\t0\t40\n", "too long",                                 "a method of 25 characters"     },
-    {GOOD "b\t1\tmax\t1.5\t40\n",            "clipped fraction 1.5, expected 0 to 1",    "a fraction above 1"            },
-    {GOOD "b\t1\tmax\tnan\t40\n",            "clipped fraction nan",                     "a NaN fraction"                },
-    {GOOD "b\t1\tmax\t0\tnan\n",             "SQNR is not a number",                     "a NaN SQNR"                    },
-    {GOOD "b\t1\tmax\t0\tx\n",               "SQNR \"x\" is no number",                  "an SQNR that is a word"        },
-    {GOOD "b\t1\tmax\t0\t40",                "line 3: truncated: no end of line",        "a last line without its end"   },
+    { GOOD "b\t\tmax\t0\t40\n", "line 3: b: amax \"\" is no number", "an absent amax" },
+    { GOOD "b\t0\tmax\t0\t40\n", "line 3: b: amax 0, expected a positive", "a zero amax" },
+    { GOOD "b\t-1\tmax\t0\t40\n", "line 3: b: amax -1, expected a positive", "a negative amax" },
+    { GOOD "b\tnan\tmax\t0\t40\n", "line 3: b: amax nan, expected a positive", "a NaN amax" },
+    { GOOD "b\tinf\tmax\t0\t40\n", "line 3: b: amax inf, expected a positive", "an infinite amax" },
+    { GOOD "b\t1e39\tmax\t0\t40\n", "line 3: b: amax inf", "an amax beyond float" },
+    { GOOD "b\t1e-40\tmax\t0\t40\n", "too small for a scale", "an amax whose scale underflows" },
+    { GOOD "b\t1 \tmax\t0\t40\n", "line 3: b: amax \"1 \" is no number", "space after a number" },
+    { GOOD "b\t 1\tmax\t0\t40\n", "line 3: b: amax \" 1\" is no number", "space before a number" },
+    { GOOD "b\t1,5\tmax\t0\t40\n", "line 3: b: amax \"1,5\" is no number", "a decimal comma" },
+    { GOOD GOOD, "line 3: a: has two amax", "a name that comes twice" },
+    { GOOD "b\t1\tmax\t0\n", "line 3: expected 5 columns", "a missing column" },
+    { GOOD "b\t1\tmax\t0\t40\t\n", "line 3: expected 5 columns", "a sixth column" },
+    { GOOD "\n", "line 3: expected 5 columns", "an empty line" },
+    { GOOD "\t1\tmax\t0\t40\n", "line 3: \"\" is no name", "an empty name" },
+    { GOOD "b c\t1\tmax\t0\t40\n", "line 3: \"b c\" is no name", "a name with a space" },
+    { GOOD "b\t1\t\t0\t40\n", "line 3: b: no name of a method", "an empty method" },
+    { GOOD "b\t1\tamethodoftwentyfourletter\t0\t40\n", "too long", "a method of 25 characters" },
+    { GOOD "b\t1\tmax\t1.5\t40\n", "clipped fraction 1.5, expected 0 to 1", "a fraction above 1" },
+    { GOOD "b\t1\tmax\tnan\t40\n", "clipped fraction nan", "a NaN fraction" },
+    { GOOD "b\t1\tmax\t0\tnan\n", "SQNR is not a number", "a NaN SQNR" },
+    { GOOD "b\t1\tmax\t0\tx\n", "SQNR \"x\" is no number", "an SQNR that is a word" },
+    { GOOD "b\t1\tmax\t0\t40", "line 3: truncated: no end of line", "a last line without its end" },
 };
 
 static void test_refusals(void)
@@ -161,7 +161,7 @@ static void test_amax_list(void)
     float weights[9 * H], list[FT_AMAX_LIST_HEAD + 9 * H];
     for (int i = 0; i < 9 * H; i++)
         weights[i] = 100.0f + (float) i;
-    ft_amax_layer layer = {.hidden = H, .ffn = 4 * H};
+    ft_amax_layer layer = { .hidden = H, .ffn = 4 * H };
     for (int i = 0; i < FT_AMAX_LIST_ACTIVATIONS; i++)
         layer.activation[i] = i == FT_AMAX_LIST_V ? 0.0f : 0.3f * (float) (i + 1);
     for (int i = 0, at = 0; i < FT_AMAX_LIST_WEIGHTS; i++) {

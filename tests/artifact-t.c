@@ -22,8 +22,8 @@
 
 static char folder[FOLDER_PATH], path[128], again[128];
 
-static const sample float_sample = {.state = FT_STATE_FLOAT, .seed = 3};
-static const sample int8_sample = {.state = FT_STATE_INT8, .seed = 5, .large = 512};
+static const sample float_sample = { .state = FT_STATE_FLOAT, .seed = 3 };
+static const sample int8_sample = { .state = FT_STATE_INT8, .seed = 5, .large = 512 };
 
 static ft_artifact *open_sample(const char *file, ft_verify verify)
 {
@@ -165,7 +165,7 @@ static void test_untouched(void)
 static bool same_bytes(const char *x, const char *y)
 {
     size_t bytes[2];
-    unsigned char *data[2] = {folder_read(x, &bytes[0]), folder_read(y, &bytes[1])};
+    unsigned char *data[2] = { folder_read(x, &bytes[0]), folder_read(y, &bytes[1]) };
     bool same = bytes[0] == bytes[1] && memcmp(data[0], data[1], bytes[0]) == 0;
     free(data[0]);
     free(data[1]);
@@ -218,7 +218,7 @@ static ft_status finish_with(ft_produce produce, void *user, ft_error *err)
 {
     ft_artifact_writer *w;
     json_t *config = json_object();
-    const ft_artifact_head head = {FT_STATE_FLOAT, "bert", "ft-test", config, NULL};
+    const ft_artifact_head head = { FT_STATE_FLOAT, "bert", "ft-test", config, NULL };
     ft_status rc = ft_artifact_create(&w, path, true, err);
     if (rc == FT_OK)
         rc = ft_artifact_add(w, "selftest/output", 1000, produce, user, err);
@@ -260,7 +260,7 @@ static void follow(void *user, uint64_t done, uint64_t total)
 
 static void test_progress(void)
 {
-    course c = {0};
+    course c = { 0 };
     sample followed = int8_sample;
     followed.progress = follow;
     followed.user = &c;
@@ -287,9 +287,9 @@ static void test_names(ft_artifact_writer *w)
 
 static void test_tensors(ft_artifact_writer *w)
 {
-    static const float scale[4] = {1, 1, 1, 1};
+    static const float scale[4] = { 1, 1, 1, 1 };
     ft_artifact_tensor t = {
-        .name = "x", .role = "linear", .dtype = FT_I8, .ndim = 2, .dim = {4, 4}
+        .name = "x", .role = "linear", .dtype = FT_I8, .ndim = 2, .dim = { 4, 4 }
     };
     ft_error err;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EARG,
@@ -326,14 +326,14 @@ static void test_heads(void)
     test_names(w);
     test_tensors(w);
     const ft_artifact_head heads[] = {
-        {FT_STATE_INT8,  "bert",      "ft-test", config, config}, /* and no amax.tsv */
-        {FT_STATE_INT8,  "bert",      "ft-test", config, NULL  },
-        {FT_STATE_FLOAT, "bert",      "ft-test", config, config},
-        {FT_STATE_FLOAT, "bert",      "ft-test", NULL,   NULL  },
-        {FT_STATE_FLOAT, "two words", "ft-test", config, NULL  },
+        { FT_STATE_INT8, "bert", "ft-test", config, config }, /* and no amax.tsv */
+        { FT_STATE_INT8, "bert", "ft-test", config, NULL },
+        { FT_STATE_FLOAT, "bert", "ft-test", config, config },
+        { FT_STATE_FLOAT, "bert", "ft-test", NULL, NULL },
+        { FT_STATE_FLOAT, "two words", "ft-test", config, NULL },
     };
-    static const char *const missing[] = {"amax.tsv", "a recipe", "no recipe", "a config",
-                                          "a word"};
+    static const char *const missing[] = { "amax.tsv", "a recipe", "no recipe", "a config",
+                                           "a word" };
     for (size_t i = 0; i < FT_COUNT(heads); i++)
         is_int(ft_artifact_finish(w, &heads[i], &err), FT_EARG, "a head that needs %s is refused",
                missing[i]);

@@ -42,9 +42,7 @@ static void write_text(const char *path, const char *text)
 static void write_tensor(const char *path, const char *name, char byte)
 {
     ft_error err;
-    ft_named_tensor tensor = {
-        name, {FT_U8, FT_ROW, 1, {1}, &byte}
-    };
+    ft_named_tensor tensor = { name, { FT_U8, FT_ROW, 1, { 1 }, &byte } };
     if (ft_safetensors_write(path, &tensor, 1, true, &err) != FT_OK)
         bail_out("%s", err.text);
 }
@@ -69,7 +67,7 @@ static void test_single_file(void)
 {
     write_tensor(join(folder, "model.safetensors"), "w", 7);
     write_text(join(folder, "config.json"), "{\"model_type\": \"bert\"}");
-    const char *ways[] = {folder, join(folder, "model.safetensors")};
+    const char *ways[] = { folder, join(folder, "model.safetensors") };
     for (size_t i = 0; i < FT_COUNT(ways); i++) {
         ft_checkpoint *cp = open_good(ways[i]);
         const char *what = i == 0 ? "a folder" : "its file";
@@ -145,7 +143,7 @@ static void test_several_files(void)
     char a[4400], b[4400];
     snprintf(a, sizeof a, "%s/a.safetensors", folder);
     snprintf(b, sizeof b, "%s/b.safetensors", folder);
-    const char *const files[] = {a, b}, *const twice[] = {a, b, a};
+    const char *const files[] = { a, b }, *const twice[] = { a, b, a };
     is_int(ft_checkpoint_open_files(&cp, files, 2, &err), FT_OK, "several files open as one");
     ok(byte_of(cp, "z") == 1 && byte_of(cp, "y") == 2, "and the tensors of all are found");
     ft_checkpoint_close(cp);
@@ -164,40 +162,42 @@ static const struct {
     ft_status status;
     const char *text;
 } bad[] = {
-    {"index-shard-missing",                  FT_EIO,          "shard model-2.safetensors: No such file"                  },
-    {"index-shard-broken",                   FT_EFORMAT,      "/model-2.safetensors: v: data_offsets [0, 8] lie outside" },
-    {"index-other-shard",                    FT_EFORMAT,      "w: listed in model-2.safetensors, found in model-1"       },
-    {"index-tensor-nowhere",                 FT_EFORMAT,      "u: listed in model-2.safetensors, found in no shard"      },
-    {"index-tensor-unlisted",                FT_EFORMAT,      "v: found in model-1.safetensors, but not listed"          },
-    {"index-tensor-in-two-shards",           FT_EFORMAT,      "w: tensor occurs in model-"                               },
-    {"index-path-absolute",                  FT_EFORMAT,      "\"/etc/model-1.safetensors\" is not the name of a file"   },
-    {"index-path-parent",                    FT_EFORMAT,      "\"../index-other-shard/model-1.safetensors\" is not the"  },
-    {"index-path-subfolder",                 FT_EFORMAT,      "\"shards/model-1.safetensors\" is not the name"           },
-    {"index-path-backslash",                 FT_EFORMAT,      "\"..\\model-1.safetensors\" is not the name"              },
-    {"index-path-dots",                      FT_EFORMAT,      "w: \"..\" is not the name of a file in the same folder"   },
-    {"index-path-empty",                     FT_EFORMAT,      "w: \"\" is not the name of a file in the same folder"     },
-    {"index-path-nul",                       FT_EFORMAT,      "line 6: "                                                 },
-    {"index-path-not-text",                  FT_EFORMAT,      "w: expected the name of a file"                           },
-    {"index-duplicate-key",                  FT_EFORMAT,      "line 1: duplicate object key"                             },
-    {"index-not-json",                       FT_EFORMAT,      "line 1: "                                                 },
-    {"index-not-object",                     FT_EFORMAT,      "no object \"weight_map\""                                 },
-    {"index-cut",                            FT_EFORMAT,      "line 8: "                                                 },
-    {"index-without-map",                    FT_EFORMAT,      "no object \"weight_map\""                                 },
-    {"index-map-not-object",                 FT_EFORMAT,      "no object \"weight_map\""                                 },
-    {"index-map-empty",                      FT_EFORMAT,      "weight_map is empty"                                      },
-    {"folder-pickle-only",                   FT_EUNSUPPORTED, "pytorch_model.bin holds pickled weights"                  },
-    {"folder-pickle-only/pytorch_model.bin", FT_EUNSUPPORTED, "safe_serialization=True"                                  },
-    {"folder-without-weights",               FT_EIO,          "no model.safetensors and no model.safetensors.index.json" },
-    {"folder-without-weights/config.json",   FT_EFORMAT,      "no object \"weight_map\""                                 },
-    {"folder-other-name",                    FT_EIO,          "if adapter_model.safetensors is the model, name that file"},
-    {"folder-broken-model",                  FT_EFORMAT,      "/model.safetensors: w: data_offsets [0, 8] lie outside"   },
-    {"none-of-this-name",                    FT_EIO,          "No such file or directory"                                },
+    { "index-shard-missing", FT_EIO, "shard model-2.safetensors: No such file" },
+    { "index-shard-broken", FT_EFORMAT,
+      "/model-2.safetensors: v: data_offsets [0, 8] lie outside" },
+    { "index-other-shard", FT_EFORMAT, "w: listed in model-2.safetensors, found in model-1" },
+    { "index-tensor-nowhere", FT_EFORMAT, "u: listed in model-2.safetensors, found in no shard" },
+    { "index-tensor-unlisted", FT_EFORMAT, "v: found in model-1.safetensors, but not listed" },
+    { "index-tensor-in-two-shards", FT_EFORMAT, "w: tensor occurs in model-" },
+    { "index-path-absolute", FT_EFORMAT, "\"/etc/model-1.safetensors\" is not the name of a file" },
+    { "index-path-parent", FT_EFORMAT, "\"../index-other-shard/model-1.safetensors\" is not the" },
+    { "index-path-subfolder", FT_EFORMAT, "\"shards/model-1.safetensors\" is not the name" },
+    { "index-path-backslash", FT_EFORMAT, "\"..\\model-1.safetensors\" is not the name" },
+    { "index-path-dots", FT_EFORMAT, "w: \"..\" is not the name of a file in the same folder" },
+    { "index-path-empty", FT_EFORMAT, "w: \"\" is not the name of a file in the same folder" },
+    { "index-path-nul", FT_EFORMAT, "line 6: " },
+    { "index-path-not-text", FT_EFORMAT, "w: expected the name of a file" },
+    { "index-duplicate-key", FT_EFORMAT, "line 1: duplicate object key" },
+    { "index-not-json", FT_EFORMAT, "line 1: " },
+    { "index-not-object", FT_EFORMAT, "no object \"weight_map\"" },
+    { "index-cut", FT_EFORMAT, "line 8: " },
+    { "index-without-map", FT_EFORMAT, "no object \"weight_map\"" },
+    { "index-map-not-object", FT_EFORMAT, "no object \"weight_map\"" },
+    { "index-map-empty", FT_EFORMAT, "weight_map is empty" },
+    { "folder-pickle-only", FT_EUNSUPPORTED, "pytorch_model.bin holds pickled weights" },
+    { "folder-pickle-only/pytorch_model.bin", FT_EUNSUPPORTED, "safe_serialization=True" },
+    { "folder-without-weights", FT_EIO,
+      "no model.safetensors and no model.safetensors.index.json" },
+    { "folder-without-weights/config.json", FT_EFORMAT, "no object \"weight_map\"" },
+    { "folder-other-name", FT_EIO, "if adapter_model.safetensors is the model, name that file" },
+    { "folder-broken-model", FT_EFORMAT, "/model.safetensors: w: data_offsets [0, 8] lie outside" },
+    { "none-of-this-name", FT_EIO, "No such file or directory" },
 };
 
 static void test_bad_checkpoints(void)
 {
     for (size_t i = 0; i < FT_COUNT(bad); i++) {
-        ft_error err = {.code = FT_OK};
+        ft_error err = { .code = FT_OK };
         ft_checkpoint *cp;
         char name[256];
         snprintf(name, sizeof name, "bad-%s", bad[i].name);
@@ -241,10 +241,10 @@ static const struct {
     long long elements; /* counted with Python, and for Llama stated by the index */
     const char *tensor;
 } models[] = {
-    {"source-language-bert", 4079366, "bert.embeddings.word_embeddings.weight"},
-    {"python-llama",         5475584, "model.embed_tokens.weight"             },
-    {"numbers-m2m",          1397248, "model.shared.weight"                   },
-    {"digits-vit",           809354,  "vit.embeddings.cls_token"              },
+    { "source-language-bert", 4079366, "bert.embeddings.word_embeddings.weight" },
+    { "python-llama", 5475584, "model.embed_tokens.weight" },
+    { "numbers-m2m", 1397248, "model.shared.weight" },
+    { "digits-vit", 809354, "vit.embeddings.cls_token" },
 };
 
 static void test_trained(const char *name, long long elements, const char *tensor)
@@ -265,7 +265,7 @@ static void test_trained(const char *name, long long elements, const char *tenso
     ok(ft_checkpoint_has(cp, "config.json"), "config.json is beside them");
     ft_checkpoint_close(cp);
 
-    static const char *const samples[] = {"calibration", "reference", "trace"};
+    static const char *const samples[] = { "calibration", "reference", "trace" };
     size_t opened = 0;
     for (size_t i = 0; i < FT_COUNT(samples); i++) {
         char file[64];

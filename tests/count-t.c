@@ -67,14 +67,14 @@ static void test_keys(void)
 static void test_small(void)
 {
     ft_counts c = fresh();
-    ft_cpu_count(&c, (float[]){1.5f, -0.0f, NAN, -INFINITY, 0.0f, -1.5f, 1e-45f, -NAN, 0.1f}, 9);
+    ft_cpu_count(&c, (float[]){ 1.5f, -0.0f, NAN, -INFINITY, 0.0f, -1.5f, 1e-45f, -NAN, 0.1f }, 9);
     ft_counts_settle(&c);
     is_int((long long) c.zeros, 2, "both zeros are counted");
     is_int((long long) c.key[0], 2, "and have key 0");
     is_int((long long) c.nans, 2, "NaN is counted apart");
     is_int((long long) c.infinities, 1, "infinity is counted apart");
     is_int((long long) ft_counts_total(&c), 6, "the total is of finite values");
-    const float sorted[] = {1e-45f, 0.1f, 1.5f, 1.5f};
+    const float sorted[] = { 1e-45f, 0.1f, 1.5f, 1.5f };
     ok(c.tail_used == 4 && memcmp(c.tail, sorted, sizeof sorted) == 0,
        "few values are all in the tail, exact and sorted");
     ft_counts_fini(&c);

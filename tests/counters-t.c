@@ -20,16 +20,16 @@
 
 enum { SAMPLES = 21, PER_SAMPLE = 9001, POINTS = 3 };
 
-static const uint8_t model[FT_FINGERPRINT] = {1};
+static const uint8_t model[FT_FINGERPRINT] = { 1 };
 
 /* Samples first .. last - 1 of data number `data`. */
 static ft_sample_range samples(uint8_t data, uint64_t first, uint64_t last)
 {
-    ft_sample_range range = {.data = {data}, .first = first, .last = last};
+    ft_sample_range range = { .data = { data }, .first = first, .last = last };
     return range;
 }
 
-static const char *const names[POINTS] = {"layer.0.attn.context", "layer.0.ffn.gelu", "output"};
+static const char *const names[POINTS] = { "layer.0.attn.context", "layer.0.ffn.gelu", "output" };
 static char folder[] = "/tmp/counters-t.XXXXXX";
 
 static const char *in_folder(const char *name)
@@ -83,7 +83,7 @@ typedef struct bytes {
 
 static bytes slurp(const char *path)
 {
-    bytes b = {0};
+    bytes b = { 0 };
     FILE *file = fopen(path, "rb");
     struct stat status;
     if (file == NULL || fstat(fileno(file), &status) != 0)
@@ -142,7 +142,7 @@ static void test_shards(const bytes *whole)
 
 static void refuse_merge(ft_counter_set *set, ft_counter_set *from, const char *why)
 {
-    ft_error err = {0};
+    ft_error err = { 0 };
     bytes before = file_of(set);
     is_int(ft_counter_set_merge(set, from, "b.counters", &err), FT_EARG, "refused: %s", why);
     has(err.text, why, "with the reason");
@@ -156,15 +156,15 @@ static void refuse_merge(ft_counter_set *set, ft_counter_set *from, const char *
 
 static void test_foreign(void)
 {
-    static const char *const renamed[POINTS] = {"layer.0.attn.context", "layer.0.ffn.up", "output"};
+    static const char *const renamed[POINTS] = { "layer.0.attn.context", "layer.0.ffn.up",
+                                                 "output" };
     ft_counter_set *set = observed(0, 2), *from;
     ft_error err;
     refuse_merge(set, observed(1, 3), "samples 1 to 2 overlap samples 0 to 1");
     from = observed(2, 3);
     from->model[5] = 9;
     refuse_merge(set, from, "counted on another model");
-    is_int(ft_counter_set_new(&from, model, renamed, POINTS, "t", &err), FT_OK,
-           "other names");
+    is_int(ft_counter_set_new(&from, model, renamed, POINTS, "t", &err), FT_OK, "other names");
     refuse_merge(set, from, "calibration point 2 is layer.0.ffn.up, expected layer.0.ffn.gelu");
     is_int(ft_counter_set_new(&from, model, names, 2, "t", &err), FT_OK, "fewer points");
     refuse_merge(set, from, "2 calibration points, expected 3");
@@ -177,8 +177,8 @@ static void test_ranges(void)
     ft_error err;
     is_int(ft_counter_set_cover(set, samples(2, 5, 5), "x", &err), FT_EARG,
            "an empty range is refused");
-    const ft_sample_range order[] = {samples(2, 10, 12), samples(2, 0, 4), samples(2, 20, 30),
-                                     samples(2, 4, 10), samples(2, 13, 20)};
+    const ft_sample_range order[] = { samples(2, 10, 12), samples(2, 0, 4), samples(2, 20, 30),
+                                      samples(2, 4, 10), samples(2, 13, 20) };
     for (size_t i = 0; i < FT_COUNT(order); i++)
         is_int(ft_counter_set_cover(set, order[i], "x", &err), FT_OK, "range %zu is new", i);
     ok(set->range_count == 2 && set->range[0].first == 0 && set->range[0].last == 12 &&
@@ -195,7 +195,7 @@ static void test_ranges(void)
 
 static void test_names(void)
 {
-    static const char *const twice[] = {"a", "b", "a"}, *const none[] = {"a", ""};
+    static const char *const twice[] = { "a", "b", "a" }, *const none[] = { "a", "" };
     char *long_name = calloc(1, 300);
     ft_counter_set *set;
     ft_error err;
@@ -205,7 +205,7 @@ static void test_names(void)
     is_str(err.text, "m.ft: a: two calibration points have this name", "by name");
     is_int(ft_counter_set_new(&set, model, none, 2, "m.ft", &err), FT_EARG,
            "an empty name is refused");
-    is_int(ft_counter_set_new(&set, model, (const char *const[]){long_name}, 1, "m.ft", &err),
+    is_int(ft_counter_set_new(&set, model, (const char *const[]){ long_name }, 1, "m.ft", &err),
            FT_ELIMIT, "a name of 299 bytes is refused");
     ok(set == NULL, "and there is no set");
     set = new_set();
@@ -247,8 +247,8 @@ static bytes small_file(void)
 {
     ft_counter_set *set;
     ft_error err;
-    static const char *const name[] = {"p"};
-    const float value[] = {0.0f, 1.0f, 2.0f, 2.0f};
+    static const char *const name[] = { "p" };
+    const float value[] = { 0.0f, 1.0f, 2.0f, 2.0f };
     if (ft_counter_set_new(&set, model, name, 1, "t", &err) != FT_OK ||
         ft_counter_set_cover(set, samples(2, 3, 7), "t", &err) != FT_OK)
         bail_out("%s", err.text);
@@ -274,9 +274,9 @@ enum {
 
 static void refuse_edit(bytes good, size_t at, uint32_t value, const char *why)
 {
-    bytes b = {malloc(good.size), good.size};
+    bytes b = { malloc(good.size), good.size };
     ft_counter_set *set;
-    ft_error err = {0};
+    ft_error err = { 0 };
     memcpy(b.byte, good.byte, b.size);
     ft_put_le32(b.byte + at, value);
     sign(b);
@@ -290,7 +290,7 @@ static void test_bad_files(void)
 {
     bytes good = small_file();
     ft_counter_set *set;
-    ft_error err = {0};
+    ft_error err = { 0 };
     is_int((long long) good.size, SMALL, "the file is as long as its description says");
     refuse_edit(good, 0, 0, "not a counters file");
     refuse_edit(good, AT_VERSION, 2, "version 2, expected 1");

@@ -27,8 +27,8 @@
 static char folder[FOLDER_PATH], path[128];
 
 static const sample versions[2] = {
-    {.state = FT_STATE_INT8, .seed = 1, .large = 4096, .force = true},
-    {.state = FT_STATE_INT8, .seed = 2, .large = 4096, .force = true},
+    { .state = FT_STATE_INT8, .seed = 1, .large = 4096, .force = true },
+    { .state = FT_STATE_INT8, .seed = 2, .large = 4096, .force = true },
 };
 
 /* 0 or 1: which version stands there whole; -1: none. */
@@ -53,7 +53,7 @@ static void write_version(const char *file, int version)
 
 static void sleep_nanoseconds(long nanoseconds)
 {
-    nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
+    nanosleep(&(struct timespec){ .tv_nsec = nanoseconds }, NULL);
 }
 
 static void test_kill(void)
@@ -91,10 +91,10 @@ static ft_status write_limited(rlim_t bytes, ft_error *err)
         bail_out("no pipe");
     pid_t child = fork();
     if (child == 0) {
-        const struct rlimit limit = {bytes, bytes};
+        const struct rlimit limit = { bytes, bytes };
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &limit);
-        ft_error why = {.code = FT_OK};
+        ft_error why = { .code = FT_OK };
         sample_write(path, &versions[0], &why);
         ssize_t wrote = write(ends[1], &why, sizeof why);
         _exit(wrote == sizeof why ? 0 : 1);
@@ -144,7 +144,7 @@ static bool mount_small_disk(void)
 
 static findings try_small_disk(void)
 {
-    findings f = {.mounted = mount_small_disk()};
+    findings f = { .mounted = mount_small_disk() };
     if (!f.mounted)
         return f;
     sample small = versions[0], large = versions[1];

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const sample good_sample = {.state = FT_STATE_INT8, .seed = 9};
+static const sample good_sample = { .state = FT_STATE_INT8, .seed = 9 };
 static unsigned char *good; /* its bytes */
 static size_t good_bytes;
 static ft_artifact *whole; /* the same, opened */
@@ -63,31 +63,31 @@ static const struct {
     int add;
     const char *reason, *sentence;
 } fields[] = {
-    {END,     {4},      1,          "spans several files",                 "a disk number"                         },
-    {END,     {8},      1,          "spans several files",                 "two counts that differ"                },
-    {END,     {12},     1,          "do not end at byte",                  "a longer directory"                    },
-    {END,     {16},     1,          "do not end at byte",                  "a directory elsewhere"                 },
-    {END,     {20},     1,          "no end record",                       "a comment that is not there"           },
-    {CENTRAL, {0},      1,          "central directory altered",           "a central header without signature"    },
-    {CENTRAL, {28},     0x7000,     "central directory altered",           "a name longer than the directory"      },
-    {CENTRAL, {28},     -1,         "disagree",                            "a name one byte short"                 },
-    {CENTRAL, {30},     3,          "altered",                             "an extra field of three bytes"         },
-    {CENTRAL, {34},     1,          "central directory altered",           "an entry on another disk"              },
-    {CENTRAL, {42},     1,          "outside, overlapping or after a gap", "a local header elsewhere"              },
-    {LOCAL,   {0, 0},   1,          "no local header",                     "a local header without signature"      },
-    {LOCAL,   {0, 28},  0x7000,     "local header altered",                "an extra field longer than the file"   },
-    {LOCAL,   {0, 28},  -1,         "local header altered",                "an extra field that ends in its middle"},
-    {LOCAL,   {0, 30},  1,          "disagree",                            "another name in the local header"      },
-    {LOCAL,   {0, 14},  1,          "disagree",                            "another CRC-32 in the local header"    },
-    {LOCAL,   {0, 22},  1,          "disagree",                            "another size in the local header"      },
-    {BOTH,    {8, 6},   1,          "w/embed.word: encrypted",             "an encrypted entry"                    },
-    {BOTH,    {8, 6},   8,          "w/embed.word: sizes follow the data", "a data descriptor"                     },
-    {BOTH,    {8, 6},   64,         "w/embed.word: unknown flags 0x0040",  "strong encryption"                     },
-    {BOTH,    {10, 8},  8,          "w/embed.word: not stored (method 8)", "a deflated entry"                      },
-    {BOTH,    {20, 18}, 1,          "bytes in the archive",                "a stored entry of two sizes"           },
-    {BOTH,    {46, 30}, 'W' - 'w',  "w/embed.word: missing",               "a renamed entry"                       },
-    {BOTH,    {47, 31}, '\\' - '/', "is no name for an entry",             "a name with a backslash"               },
-    {BOTH,    {47, 31}, 1,          "missing",                             "a name without its folder"             },
+    { END, { 4 }, 1, "spans several files", "a disk number" },
+    { END, { 8 }, 1, "spans several files", "two counts that differ" },
+    { END, { 12 }, 1, "do not end at byte", "a longer directory" },
+    { END, { 16 }, 1, "do not end at byte", "a directory elsewhere" },
+    { END, { 20 }, 1, "no end record", "a comment that is not there" },
+    { CENTRAL, { 0 }, 1, "central directory altered", "a central header without signature" },
+    { CENTRAL, { 28 }, 0x7000, "central directory altered", "a name longer than the directory" },
+    { CENTRAL, { 28 }, -1, "disagree", "a name one byte short" },
+    { CENTRAL, { 30 }, 3, "altered", "an extra field of three bytes" },
+    { CENTRAL, { 34 }, 1, "central directory altered", "an entry on another disk" },
+    { CENTRAL, { 42 }, 1, "outside, overlapping or after a gap", "a local header elsewhere" },
+    { LOCAL, { 0, 0 }, 1, "no local header", "a local header without signature" },
+    { LOCAL, { 0, 28 }, 0x7000, "local header altered", "an extra field longer than the file" },
+    { LOCAL, { 0, 28 }, -1, "local header altered", "an extra field that ends in its middle" },
+    { LOCAL, { 0, 30 }, 1, "disagree", "another name in the local header" },
+    { LOCAL, { 0, 14 }, 1, "disagree", "another CRC-32 in the local header" },
+    { LOCAL, { 0, 22 }, 1, "disagree", "another size in the local header" },
+    { BOTH, { 8, 6 }, 1, "w/embed.word: encrypted", "an encrypted entry" },
+    { BOTH, { 8, 6 }, 8, "w/embed.word: sizes follow the data", "a data descriptor" },
+    { BOTH, { 8, 6 }, 64, "w/embed.word: unknown flags 0x0040", "strong encryption" },
+    { BOTH, { 10, 8 }, 8, "w/embed.word: not stored (method 8)", "a deflated entry" },
+    { BOTH, { 20, 18 }, 1, "bytes in the archive", "a stored entry of two sizes" },
+    { BOTH, { 46, 30 }, 'W' - 'w', "w/embed.word: missing", "a renamed entry" },
+    { BOTH, { 47, 31 }, '\\' - '/', "is no name for an entry", "a name with a backslash" },
+    { BOTH, { 47, 31 }, 1, "missing", "a name without its folder" },
 };
 
 static void add_at(unsigned char *data, size_t at, int add)

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const sample good_sample = {.state = FT_STATE_INT8, .seed = 9};
+static const sample good_sample = { .state = FT_STATE_INT8, .seed = 9 };
 static unsigned char *good; /* its bytes */
 static size_t good_bytes;
 static ft_artifact *whole; /* the same, opened */
@@ -59,7 +59,7 @@ static void put(contents *c, const char *name, const void *data, size_t bytes)
     while (i < c->count && strcmp(c->item[i].name, name) != 0)
         i++;
     c->count += i == c->count;
-    c->item[i] = (ft_zip_item){.name = name, .bytes = bytes};
+    c->item[i] = (ft_zip_item){ .name = name, .bytes = bytes };
     c->data[i] = data;
 }
 
@@ -76,7 +76,7 @@ static void drop(contents *c, const char *name)
 /* The entries of the good artifact, in their order, without the manifest. */
 static contents good_contents(void)
 {
-    contents c = {.count = 0};
+    contents c = { .count = 0 };
     for (size_t at = ft_le32(good + good_bytes - 22 + 16); at < good_bytes - 22;) {
         static char names[32][64];
         size_t length = ft_le16(good + at + 28), bytes = ft_le32(good + at + 24);
@@ -142,71 +142,73 @@ static const struct {
     ft_status status;
     const char *reason, *sentence;
 } edits[] = {
-    {"format",           "\"gguf\"",                                   FT_EFORMAT,      "\"format\": expected \"ft\"",                      "another format"                },
-    {"version",          "2",                                          FT_EUNSUPPORTED, "format version 2, this program reads version 1",
-     "version 2"                                                                                                                                                            },
-    {"version",          "\"1\"",                                      FT_EFORMAT,      "\"version\": expected a size",                     "a version that is text"        },
-    {"state",            "\"int4\"",                                   FT_EFORMAT,      "\"state\": expected",                              "an unknown state"              },
-    {"state",            "\"float\"",                                  FT_EFORMAT,      "\"recipe\": expected none",                        "state float with a recipe"     },
-    {"family",           "3",                                          FT_EFORMAT,      "\"family\"",                                       "a family that is a number"     },
-    {"tool",             NULL,                                         FT_EFORMAT,      "tool",                                             "no tool"                       },
-    {"config",           "[]",                                         FT_EFORMAT,      "\"config\": expected an object",                   "a config that is a list"       },
-    {"recipe",           NULL,                                         FT_EFORMAT,      "\"recipe\": expected an object",                   "no recipe"                     },
-    {"tensors",          "{}",                                         FT_EFORMAT,      "\"tensors\": expected an array",                   "tensors that are no list"      },
-    {"tensors/0",        "7",                                          FT_EFORMAT,      "an array of objects",                              "a tensor that is a number"     },
-    {"tensors/0/name",   NULL,                                         FT_EFORMAT,      "tensors[0]: \"name\": expected a string",          "no name"                       },
-    {"tensors/0/name",   "\"../x\"",                                   FT_EFORMAT,      "\"name\": expected a path",                        "a name that escapes"           },
-    {"tensors/0/name",   "\"x\"",                                      FT_EFORMAT,      "expected w/x",                                     "a name that is not its entry's"},
-    {"tensors/0/role",   "\"a b\"",                                    FT_EFORMAT,      "\"role\"",                                         "a role of two words"           },
-    {"tensors/0/dtype",  "\"F8\"",                                     FT_EFORMAT,      "\"dtype\": expected a known",                      "an unknown dtype"              },
-    {"tensors/0/dtype",  "\"F32\"",                                    FT_EFORMAT,      "528 bytes, but F32 [11, 24] row has 1056",
-     "F32 with the bytes of F16"                                                                                                                                            },
-    {"tensors/0/shape",  "[11, 23]",                                   FT_EFORMAT,      "but F16 [11, 23] row has 506",
-     "a shape that is too small"                                                                                                                                            },
-    {"tensors/0/shape",  "[11, \"24\"]",                               FT_EFORMAT,      "\"shape\": expected integers",
-     "a dimension that is text"                                                                                                                                             },
-    {"tensors/0/shape",  "[11, -24]",                                  FT_EFORMAT,      "[11, -24] has a dimension below 1",
-     "a negative dimension"                                                                                                                                                 },
-    {"tensors/0/shape",  "[9223372036854775807, 9223372036854775807]", FT_ELIMIT,       "is too large",
-     "a shape that overflows"                                                                                                                                               },
-    {"tensors/0/shape",  "[1,1,1,1,1,1,1,11,24]",                      FT_EFORMAT,      "at most 8 dimensions",
-     "nine dimensions"                                                                                                                                                      },
-    {"tensors/1/shape",  "[9223372036854775807, 9223372036854775807]", FT_ELIMIT,       "is too large",
-     "a padded shape that overflows"                                                                                                                                        },
-    {"tensors/1/shape",  "[41, 70]",                                   FT_EFORMAT,      "3840 bytes, but I8 [41, 70] col4_4r2_8c has 4608",
-     "a shape with other padding"                                                                                                                                           },
-    {"tensors/1/shape",  "[38, 70]",                                   FT_EFORMAT,      "37 scales, expected 38",                           "more rows than scales"         },
-    {"tensors/0/layout", "\"tiled\"",                                  FT_EFORMAT,      "\"layout\": expected a known",
-     "an unknown layout"                                                                                                                                                    },
-    {"tensors/0/layout", "\"col32\"",                                  FT_EFORMAT,      "layout col32 is for I8 matrices, not for F16",
-     "F16 in an I8 layout"                                                                                                                                                  },
-    {"tensors/0/entry",  "\"w/head.weight\"",                          FT_EFORMAT,
-     "found w/head.weight, expected w/embed.word",                                                                                          "another tensor's entry"        },
-    {"tensors/0/offset", "64",                                         FT_EFORMAT,      "says 528 at byte 64",
-     "an offset that is not the entry's"                                                                                                                                    },
-    {"tensors/0/offset", "-64",                                        FT_EFORMAT,      "\"offset\": expected a size",                      "a negative offset"             },
-    {"tensors/0/bytes",  "527",                                        FT_EFORMAT,      "527 bytes, but",                                   "a size that is not the shape's"},
-    {"tensors/0/bytes",  "528.0",                                      FT_EFORMAT,      "\"bytes\": expected a size",
-     "a size with a fraction"                                                                                                                                               },
-    {"tensors/0/sha256", "\"00\"",                                     FT_EFORMAT,      "\"sha256\": expected 64",                          "a short digest"                },
-    {"tensors/0/scale",  "\"s/embed.word\"",                           FT_EFORMAT,      "embed.word: F16 with a scale",
-     "a scale of an F16 tensor"                                                                                                                                             },
-    {"tensors/1/scale",  NULL,                                         FT_EFORMAT,      "layer.0.ffn.up.weight: I8 without scale",
-     "an I8 tensor without scale"                                                                                                                                           },
-    {"tensors/1/scale",  "\"s/head.weight\"",                          FT_EFORMAT,      "expected s/layer.0.ffn.up.weight",
-     "another tensor's scale"                                                                                                                                               },
-    {"tensors/3",        NULL,                                         FT_EFORMAT,      "w/layer.0.norm.weight: not in manifest.json",
-     "an entry that no tensor names"                                                                                                                                        },
-    {"files/0",          NULL,                                         FT_EFORMAT,      "config.json: not in manifest.json",
-     "an entry that no file names"                                                                                                                                          },
-    {"files/0/name",     "\"other.json\"",                             FT_EFORMAT,      "other.json: missing",
-     "a file that is not there"                                                                                                                                             },
-    {"files/0/name",     "\"amax.tsv\"",                               FT_EFORMAT,      "amax.tsv: ",                                       "a file that is named twice"    },
-    {"files/0/name",     "\"manifest.json\"",                          FT_EFORMAT,      "named twice",
-     "a manifest that names itself"                                                                                                                                         },
-    {"files/0/bytes",    "3",                                          FT_EFORMAT,      "config.json: 2 bytes, manifest.json says 3",
-     "a file of another size"                                                                                                                                               },
-    {"files",            NULL,                                         FT_EFORMAT,      "\"files\": expected an array",                     "no list of files"              },
+    { "format", "\"gguf\"", FT_EFORMAT, "\"format\": expected \"ft\"", "another format" },
+    { "version", "2", FT_EUNSUPPORTED, "format version 2, this program reads version 1",
+      "version 2" },
+    { "version", "\"1\"", FT_EFORMAT, "\"version\": expected a size", "a version that is text" },
+    { "state", "\"int4\"", FT_EFORMAT, "\"state\": expected", "an unknown state" },
+    { "state", "\"float\"", FT_EFORMAT, "\"recipe\": expected none", "state float with a recipe" },
+    { "family", "3", FT_EFORMAT, "\"family\"", "a family that is a number" },
+    { "tool", NULL, FT_EFORMAT, "tool", "no tool" },
+    { "config", "[]", FT_EFORMAT, "\"config\": expected an object", "a config that is a list" },
+    { "recipe", NULL, FT_EFORMAT, "\"recipe\": expected an object", "no recipe" },
+    { "tensors", "{}", FT_EFORMAT, "\"tensors\": expected an array", "tensors that are no list" },
+    { "tensors/0", "7", FT_EFORMAT, "an array of objects", "a tensor that is a number" },
+    { "tensors/0/name", NULL, FT_EFORMAT, "tensors[0]: \"name\": expected a string", "no name" },
+    { "tensors/0/name", "\"../x\"", FT_EFORMAT, "\"name\": expected a path",
+      "a name that escapes" },
+    { "tensors/0/name", "\"x\"", FT_EFORMAT, "expected w/x", "a name that is not its entry's" },
+    { "tensors/0/role", "\"a b\"", FT_EFORMAT, "\"role\"", "a role of two words" },
+    { "tensors/0/dtype", "\"F8\"", FT_EFORMAT, "\"dtype\": expected a known", "an unknown dtype" },
+    { "tensors/0/dtype", "\"F32\"", FT_EFORMAT, "528 bytes, but F32 [11, 24] row has 1056",
+      "F32 with the bytes of F16" },
+    { "tensors/0/shape", "[11, 23]", FT_EFORMAT, "but F16 [11, 23] row has 506",
+      "a shape that is too small" },
+    { "tensors/0/shape", "[11, \"24\"]", FT_EFORMAT, "\"shape\": expected integers",
+      "a dimension that is text" },
+    { "tensors/0/shape", "[11, -24]", FT_EFORMAT, "[11, -24] has a dimension below 1",
+      "a negative dimension" },
+    { "tensors/0/shape", "[9223372036854775807, 9223372036854775807]", FT_ELIMIT, "is too large",
+      "a shape that overflows" },
+    { "tensors/0/shape", "[1,1,1,1,1,1,1,11,24]", FT_EFORMAT, "at most 8 dimensions",
+      "nine dimensions" },
+    { "tensors/1/shape", "[9223372036854775807, 9223372036854775807]", FT_ELIMIT, "is too large",
+      "a padded shape that overflows" },
+    { "tensors/1/shape", "[41, 70]", FT_EFORMAT, "3840 bytes, but I8 [41, 70] col4_4r2_8c has 4608",
+      "a shape with other padding" },
+    { "tensors/1/shape", "[38, 70]", FT_EFORMAT, "37 scales, expected 38",
+      "more rows than scales" },
+    { "tensors/0/layout", "\"tiled\"", FT_EFORMAT, "\"layout\": expected a known",
+      "an unknown layout" },
+    { "tensors/0/layout", "\"col32\"", FT_EFORMAT, "layout col32 is for I8 matrices, not for F16",
+      "F16 in an I8 layout" },
+    { "tensors/0/entry", "\"w/head.weight\"", FT_EFORMAT,
+      "found w/head.weight, expected w/embed.word", "another tensor's entry" },
+    { "tensors/0/offset", "64", FT_EFORMAT, "says 528 at byte 64",
+      "an offset that is not the entry's" },
+    { "tensors/0/offset", "-64", FT_EFORMAT, "\"offset\": expected a size", "a negative offset" },
+    { "tensors/0/bytes", "527", FT_EFORMAT, "527 bytes, but", "a size that is not the shape's" },
+    { "tensors/0/bytes", "528.0", FT_EFORMAT, "\"bytes\": expected a size",
+      "a size with a fraction" },
+    { "tensors/0/sha256", "\"00\"", FT_EFORMAT, "\"sha256\": expected 64", "a short digest" },
+    { "tensors/0/scale", "\"s/embed.word\"", FT_EFORMAT, "embed.word: F16 with a scale",
+      "a scale of an F16 tensor" },
+    { "tensors/1/scale", NULL, FT_EFORMAT, "layer.0.ffn.up.weight: I8 without scale",
+      "an I8 tensor without scale" },
+    { "tensors/1/scale", "\"s/head.weight\"", FT_EFORMAT, "expected s/layer.0.ffn.up.weight",
+      "another tensor's scale" },
+    { "tensors/3", NULL, FT_EFORMAT, "w/layer.0.norm.weight: not in manifest.json",
+      "an entry that no tensor names" },
+    { "files/0", NULL, FT_EFORMAT, "config.json: not in manifest.json",
+      "an entry that no file names" },
+    { "files/0/name", "\"other.json\"", FT_EFORMAT, "other.json: missing",
+      "a file that is not there" },
+    { "files/0/name", "\"amax.tsv\"", FT_EFORMAT, "amax.tsv: ", "a file that is named twice" },
+    { "files/0/name", "\"manifest.json\"", FT_EFORMAT, "named twice",
+      "a manifest that names itself" },
+    { "files/0/bytes", "3", FT_EFORMAT, "config.json: 2 bytes, manifest.json says 3",
+      "a file of another size" },
+    { "files", NULL, FT_EFORMAT, "\"files\": expected an array", "no list of files" },
 };
 
 static void edit(json_t *json, const char *path, const char *value)
@@ -260,13 +262,13 @@ static void test_texts(void)
     static const struct {
         const char *text, *reason, *sentence;
     } texts[] = {
-        {"",                                         "manifest.json: line",    "an empty manifest"           },
-        {"[]",                                       "expected an object",     "a manifest that is a list"   },
-        {"{\"format\": \"ft\", \"format\": \"ft\"}", "duplicate object key",
-         "a key that comes twice"                                                                            },
-        {"{\"format\": \"ft\"",                      "manifest.json: line 1:", "a manifest cut short"        },
-        {"{\"format\": \"\xff\"}",                   "unable to decode",       "bytes that are no UTF-8"     },
-        {"{}x",                                      "end of file expected",   "something after the manifest"},
+        { "", "manifest.json: line", "an empty manifest" },
+        { "[]", "expected an object", "a manifest that is a list" },
+        { "{\"format\": \"ft\", \"format\": \"ft\"}", "duplicate object key",
+          "a key that comes twice" },
+        { "{\"format\": \"ft\"", "manifest.json: line 1:", "a manifest cut short" },
+        { "{\"format\": \"\xff\"}", "unable to decode", "bytes that are no UTF-8" },
+        { "{}x", "end of file expected", "something after the manifest" },
     };
     ft_error err;
     for (size_t i = 0; i < FT_COUNT(texts); i++) {
@@ -309,22 +311,18 @@ static void test_scales(void)
         float value;
         const char *found;
     } bad[] = {
-        {0.0f,      "0"   },
-        {-0.5f,     "-0.5"},
-        {NAN,       "nan" },
-        {INFINITY,  "inf" },
-        {-INFINITY, "-inf"}
+        { 0.0f, "0" }, { -0.5f, "-0.5" }, { NAN, "nan" }, { INFINITY, "inf" }, { -INFINITY, "-inf" }
     };
     ft_error err;
     for (size_t i = 0; i < FT_COUNT(bad); i++) {
-        float scale[3] = {0.25f, 0.5f, bad[i].value};
+        float scale[3] = { 0.25f, 0.5f, bad[i].value };
         char reason[80];
         snprintf(reason, sizeof reason, "head.weight: scale of channel 2 is %s, ", bad[i].found);
         ft_status rc = open_with("s/head.weight", scale, sizeof scale, &err);
         ok(rc == FT_EFORMAT && strstr(err.text, reason), "refused: a scale of %s (%s)",
            bad[i].found, err.text);
     }
-    float four[4] = {1, 1, 1, 1};
+    float four[4] = { 1, 1, 1, 1 };
     is_int(open_with("s/head.weight", four, sizeof four, &err), FT_EFORMAT,
            "more scales than channels are refused");
     has(err.text, "s/head.weight: 4 scales, expected 3", "with both numbers");

@@ -60,7 +60,7 @@ static const golden *find(const char *input, const char *method)
 /* The divergence of keeping `kept` bins; NaN where Q has nothing, as in the reference. */
 static double divergence_by_definition(const ft_histogram *h, int kept)
 {
-    double b[FT_BINS], sum[128] = {0}, filled[128] = {0}, p_total = 0, q_total = 0, d = 0;
+    double b[FT_BINS], sum[128] = { 0 }, filled[128] = { 0 }, p_total = 0, q_total = 0, d = 0;
     for (int i = 0; i < FT_BINS; i++)
         b[i] = (double) h->bin[i == 0 ? 1 : i];
     double beyond = 0;
@@ -107,7 +107,7 @@ static double square_error_by_definition(const ft_histogram *h, int index)
 static ft_counters empty_point(void)
 {
     static char name[] = "layer.0.point";
-    ft_counters point = {.name = name};
+    ft_counters point = { .name = name };
     if (!ft_counts_init(&point.counts))
         bail_out("no memory for counters");
     return point;
@@ -184,7 +184,7 @@ static bool holds_quantile(const ft_histogram *h, const ft_amax_choice *c, doubl
 
 static void test_input(const amax_input *in)
 {
-    static const double percentile[FT_CANDIDATES] = {0, 99, 99.9, 99.99, 99.999, 0, 0};
+    static const double percentile[FT_CANDIDATES] = { 0, 99, 99.9, 99.99, 99.999, 0, 0 };
     ok(same_hash(find(in->name, "values"), in->value, in->n * sizeof *in->value),
        "%s: the input has the bits that the reference saw", in->name);
     ft_histogram h = histogram_of(in->value, in->n);
@@ -223,12 +223,9 @@ static void test_reference(void)
 /* Vectors A, B and G; divergences by another program, with exact sums. */
 static void test_vectors(void)
 {
-    static const double divergence[] = {2.71908444e-3, 1.31657319e-2, 2.0999e-3};
-    static const double tolerance[] = {5e-12, 5e-11, 5e-8}; /* half of the last digit */
-    static const uint64_t first[2][4] = {
-        {475, 448, 437, 485},
-        {82,  78,  79,  76 }
-    };
+    static const double divergence[] = { 2.71908444e-3, 1.31657319e-2, 2.0999e-3 };
+    static const double tolerance[] = { 5e-12, 5e-11, 5e-8 }; /* half of the last digit */
+    static const uint64_t first[2][4] = { { 475, 448, 437, 485 }, { 82, 78, 79, 76 } };
     for (size_t k = 0; k < 3; k++) {
         amax_input in = make_amax_input(k);
         ft_histogram h = histogram_of(in.value, in.n);
@@ -276,7 +273,7 @@ static void test_distortion(void)
 
 static void test_zero(void)
 {
-    static const float values[] = {0.0f, -0.0f, 1e-40f, 0x1p-24f};
+    static const float values[] = { 0.0f, -0.0f, 1e-40f, 0x1p-24f };
     for (size_t n = 2; n <= 4; n += 2) {
         ft_histogram h = histogram_of(values, n);
         for (int m = 0; m < FT_METHODS; m++) {
@@ -288,7 +285,7 @@ static void test_zero(void)
         }
         ft_histogram_fini(&h);
     }
-    static const float above[] = {0.0f, 0x1.000002p-24f};
+    static const float above[] = { 0.0f, 0x1.000002p-24f };
     ft_histogram h = histogram_of(above, 2);
     ft_amax_choice c;
     ft_choose_amax(&c, FT_METHOD_MAX, &h, NULL);
@@ -298,7 +295,7 @@ static void test_zero(void)
 
 static void test_refusals(void)
 {
-    static const float values[] = {1.0f, NAN, -INFINITY, NAN, 2.0f};
+    static const float values[] = { 1.0f, NAN, -INFINITY, NAN, 2.0f };
     ft_counters point = empty_point();
     ft_histogram h;
     ft_error err;
@@ -325,7 +322,7 @@ static void test_many(void)
     is_int((long long) h.total, (4 << 24) + 1, "more than 2^24 values are counted");
     is_int((long long) h.bin[FT_BINS / 4], 3 << 24, "also in one bin");
     ft_amax_choice c;
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){.percentile = 74});
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 74 });
     near((double) c.amax, 0.25, 0.0, "percentiles of them are right");
     ft_histogram_fini(&h);
     ft_counts_fini(&point.counts);
@@ -340,13 +337,13 @@ static void test_percentiles(void)
     value[1] = 0.5f;
     value[2] = -0.5f;
     ft_histogram h = histogram_of(value, N);
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){.percentile = 99.0});
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.0 });
     ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile-99.99") == 0 && c.amax == 0.5f,
        "a percentile in the first bin is raised to the next that is not, which is named");
     ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
     ok(c.status == FT_AMAX_TOO_FEW_SAMPLES && strcmp(c.method, "percentile-99.99") == 0,
        "the default is 99.99; 20000 values are too few for it");
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){.percentile = 99.95});
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.95 });
     is_int(c.status, FT_AMAX_RAISED, "99.95 is raised too");
     ft_histogram_fini(&h);
 
@@ -356,16 +353,16 @@ static void test_percentiles(void)
     ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile-99.999") == 0 &&
            c.index == FT_BINS - 1,
        "one value among zeros: 99.999 reaches its bin");
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){.percentile = 99.9995});
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.9995 });
     is_int(c.index, FT_BINS - 1, "and 99.9995 as well");
     ft_histogram_fini(&h);
 
     for (int i = 0; i < N; i++)
         value[i] = (float) (i + 1);
     h = histogram_of(value, N);
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){.percentile = 99.9});
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.9 });
     is_int(c.status, FT_AMAX_OK, "20000 values are enough for 99.9");
-    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){.percentile = 50});
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 50 });
     near((double) c.amax, 10000, 10, "the median is within a bin");
     ft_histogram_fini(&h);
 }
@@ -383,12 +380,10 @@ static void test_names(void)
 
 static void test_best(void)
 {
-    ft_amax_choice c[4] = {
-        {.amax = 3, .distortion.sqnr_db = 30},
-        {.amax = 2, .distortion.sqnr_db = 31},
-        {.amax = 4, .distortion.sqnr_db = 31},
-        {.amax = 4, .distortion.sqnr_db = 31}
-    };
+    ft_amax_choice c[4] = { { .amax = 3, .distortion.sqnr_db = 30 },
+                            { .amax = 2, .distortion.sqnr_db = 31 },
+                            { .amax = 4, .distortion.sqnr_db = 31 },
+                            { .amax = 4, .distortion.sqnr_db = 31 } };
     is_int((long long) ft_best_candidate(c, 4), 2, "equal SQNR: the largest amax, then the first");
     c[0].distortion.sqnr_db = HUGE_VAL;
     is_int((long long) ft_best_candidate(c, 4), 0, "nothing lost is best");

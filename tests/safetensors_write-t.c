@@ -60,15 +60,10 @@ static void test_round_trip(void)
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char) (37 * i);
     for (int i = 0; i < DTYPES; i++)
-        written[i] = (ft_named_tensor){
-            ft_dtype_name((ft_dtype) i), {(ft_dtype) i, FT_ROW, 2, {1, 3}, data + i}
-        };
-    written[DTYPES] = (ft_named_tensor){
-        "nothing", {FT_I64, FT_ROW, 3, {5, 0, 2}, NULL}
-    };
-    written[DTYPES + 1] = (ft_named_tensor){
-        awkward, {FT_U8, FT_ROW, 0, {0}, data}
-    };
+        written[i] = (ft_named_tensor){ ft_dtype_name((ft_dtype) i),
+                                        { (ft_dtype) i, FT_ROW, 2, { 1, 3 }, data + i } };
+    written[DTYPES] = (ft_named_tensor){ "nothing", { FT_I64, FT_ROW, 3, { 5, 0, 2 }, NULL } };
+    written[DTYPES + 1] = (ft_named_tensor){ awkward, { FT_U8, FT_ROW, 0, { 0 }, data } };
 
     ft_safetensors *st;
     const char *path = in_folder("all.safetensors");
@@ -99,12 +94,8 @@ static void test_overwriting(void)
 {
     ft_error err;
     const char *path = in_folder("x.safetensors");
-    ft_named_tensor old = {
-        "old", {FT_U8, FT_ROW, 1, {1}, "x"}
-    };
-    ft_named_tensor new = {
-        "new", {FT_U8, FT_ROW, 1, {1}, "y"}
-    };
+    ft_named_tensor old = { "old", { FT_U8, FT_ROW, 1, { 1 }, "x" } };
+    ft_named_tensor new = { "new", { FT_U8, FT_ROW, 1, { 1 }, "y" } };
     mode_t before = umask(027);
     struct stat about;
     is_int(write_one(path, old, false, &err), FT_OK, "a new file is written");
@@ -126,15 +117,11 @@ static void test_full_disk(void)
 {
     enum { BIG = 1 << 20 };
     ft_error err;
-    struct rlimit limit, small = {4096, RLIM_INFINITY};
+    struct rlimit limit, small = { 4096, RLIM_INFINITY };
     const char *path = in_folder("x.safetensors");
     void *zeros = calloc(1, BIG);
-    ft_named_tensor old = {
-        "old", {FT_U8, FT_ROW, 1, {1}, "x"}
-    };
-    ft_named_tensor big = {
-        "big", {FT_U8, FT_ROW, 1, {BIG}, zeros}
-    };
+    ft_named_tensor old = { "old", { FT_U8, FT_ROW, 1, { 1 }, "x" } };
+    ft_named_tensor big = { "big", { FT_U8, FT_ROW, 1, { BIG }, zeros } };
     if (write_one(path, old, false, &err) != FT_OK || getrlimit(RLIMIT_FSIZE, &limit) != 0)
         bail_out("cannot prepare a small disk");
     small.rlim_max = limit.rlim_max;
@@ -157,25 +144,23 @@ static void test_unwritable_tensors(void)
         const char *what;
         ft_named_tensor tensor;
     } cases[] = {
-        {"an empty name",            {"", {FT_U8, FT_ROW, 1, {1}, "x"}}            },
-        {"the name of the metadata", {"__metadata__", {FT_U8, FT_ROW, 1, {1}, "x"}}},
-        {"a name that is not UTF-8", {"w\xff", {FT_U8, FT_ROW, 1, {1}, "x"}}       },
-        {"a negative dimension",     {"w", {FT_U8, FT_ROW, 1, {-1}, "x"}}          },
-        {"a size that overflows",    {"w", {FT_F64, FT_ROW, 1, {INT64_MAX}, "x"}}  },
-        {"nine dimensions",          {"w", {FT_U8, FT_ROW, 9, {1}, "x"}}           },
-        {"no dtype",                 {"w", {(ft_dtype) 99, FT_ROW, 1, {1}, "x"}}   },
-        {"a layout of kernels",      {"w", {FT_I8, FT_COL32, 2, {1, 1}, "x"}}      },
-        {"no data",                  {"w", {FT_U8, FT_ROW, 1, {1}, NULL}}          },
+        { "an empty name", { "", { FT_U8, FT_ROW, 1, { 1 }, "x" } } },
+        { "the name of the metadata", { "__metadata__", { FT_U8, FT_ROW, 1, { 1 }, "x" } } },
+        { "a name that is not UTF-8", { "w\xff", { FT_U8, FT_ROW, 1, { 1 }, "x" } } },
+        { "a negative dimension", { "w", { FT_U8, FT_ROW, 1, { -1 }, "x" } } },
+        { "a size that overflows", { "w", { FT_F64, FT_ROW, 1, { INT64_MAX }, "x" } } },
+        { "nine dimensions", { "w", { FT_U8, FT_ROW, 9, { 1 }, "x" } } },
+        { "no dtype", { "w", { (ft_dtype) 99, FT_ROW, 1, { 1 }, "x" } } },
+        { "a layout of kernels", { "w", { FT_I8, FT_COL32, 2, { 1, 1 }, "x" } } },
+        { "no data", { "w", { FT_U8, FT_ROW, 1, { 1 }, NULL } } },
     };
     ft_error err;
     for (size_t i = 0; i < FT_COUNT(cases); i++)
         is_int(write_one(in_folder("w"), cases[i].tensor, false, &err), FT_EARG,
                "%s cannot be written", cases[i].what);
-    const ft_named_tensor w = {
-        "w", {FT_U8, FT_ROW, 1, {1}, "x"}
-    };
-    is_int(ft_safetensors_write(in_folder("w"), (ft_named_tensor[]){w, w}, 2, false, &err), FT_EARG,
-           "nor can two tensors of one name");
+    const ft_named_tensor w = { "w", { FT_U8, FT_ROW, 1, { 1 }, "x" } };
+    is_int(ft_safetensors_write(in_folder("w"), (ft_named_tensor[]){ w, w }, 2, false, &err),
+           FT_EARG, "nor can two tensors of one name");
     is_int((long long) files_in_folder(), 0, "and none of that makes a file");
 }
 

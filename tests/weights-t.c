@@ -25,10 +25,11 @@ typedef struct matrix {
 static matrix random_matrix(ft_dtype dtype, size_t rows, size_t cols)
 {
     size_t size = ft_dtype_size(dtype);
-    matrix m = {.bytes = malloc(rows * cols * size + 1),
-                .value = malloc(rows * cols * sizeof *m.value)};
-    m.weights =
-        (ft_weights){.name = "w", .dtype = dtype, .data = m.bytes + 1, .rows = rows, .cols = cols};
+    matrix m = { .bytes = malloc(rows * cols * size + 1),
+                 .value = malloc(rows * cols * sizeof *m.value) };
+    m.weights = (ft_weights){
+        .name = "w", .dtype = dtype, .data = m.bytes + 1, .rows = rows, .cols = cols
+    };
     uint32_t state = 99;
     for (size_t i = 0; i < rows * cols; i++) {
         state = 1664525u * state + 1013904223u;
@@ -128,7 +129,7 @@ static void test_pieces(void)
     float *scale = scales_of(&m);
     int8_t *codes = codes_of(&m, scale);
     size_t total = ft_weights_block_bytes(&m.weights) * ft_weights_blocks(&m.weights);
-    static const size_t pieces[] = {1, 7, 1280, 1281, 100000};
+    static const size_t pieces[] = { 1, 7, 1280, 1281, 100000 };
     is_int((long long) total, (long long) ft_layout_bytes(FT_COL4_4R2_8C, 37, 70),
            "blocks make the whole layout");
     for (size_t k = 0; k < FT_COUNT(pieces); k++) {
@@ -232,7 +233,7 @@ static void test_sqnr(void)
 
 int main(void)
 {
-    static const ft_dtype dtypes[] = {FT_F32, FT_F16, FT_BF16};
+    static const ft_dtype dtypes[] = { FT_F32, FT_F16, FT_BF16 };
     for (size_t i = 0; i < FT_COUNT(dtypes); i++) {
         test_matrix(dtypes[i], 1, 1);
         test_matrix(dtypes[i], 37, 70);

@@ -44,13 +44,13 @@ static unsigned char *round_trip(ft_zip_item *item, size_t count, ft_zipdir *dir
 
 static void test_alignment(void)
 {
-    static const size_t sizes[] = {0, 1, 63, 64, 65535, 65536, 65537, 5, 100000, 0};
+    static const size_t sizes[] = { 0, 1, 63, 64, 65535, 65536, 65537, 5, 100000, 0 };
     ft_zip_item item[FT_COUNT(sizes)];
     char names[FT_COUNT(sizes)][FT_ZIP_NAME_MAX + 1];
     for (size_t i = 0; i < FT_COUNT(sizes); i++) {
         int length = i == 3 ? FT_ZIP_NAME_MAX : 3;
         snprintf(names[i], sizeof names[i], "%0*zu", length, i);
-        item[i] = (ft_zip_item){.name = names[i], .bytes = sizes[i]};
+        item[i] = (ft_zip_item){ .name = names[i], .bytes = sizes[i] };
     }
     ft_zipdir dir;
     unsigned char *data = round_trip(item, FT_COUNT(item), &dir);
@@ -111,10 +111,7 @@ static void test_many(void)
 
 static void test_limits(void)
 {
-    ft_zip_item huge[2] = {
-        {.name = "a", .bytes = SIZE_MAX / 4 + 1},
-        {.name = "b"          }
-    };
+    ft_zip_item huge[2] = { { .name = "a", .bytes = SIZE_MAX / 4 + 1 }, { .name = "b" } };
     size_t end;
     ok(!ft_zip_plan(huge, 2, &end), "an archive beyond the address space is not planned");
     ok(ft_zip_name_ok("w/layer.0.attn.q.weight", 23), "a path is a name");

@@ -191,11 +191,21 @@ static void row_activate(float *out, const float *x, ft_activation activation, s
         if (out != x)
             memcpy(out, x, n * sizeof *out);
         break;
-    case FT_ACT_GELU: activate_all(out, x, FT_ACT_GELU, n); break;
-    case FT_ACT_GELU_TANH: activate_all(out, x, FT_ACT_GELU_TANH, n); break;
-    case FT_ACT_RELU: activate_all(out, x, FT_ACT_RELU, n); break;
-    case FT_ACT_TANH: activate_all(out, x, FT_ACT_TANH, n); break;
-    case FT_ACT_SILU: activate_all(out, x, FT_ACT_SILU, n); break;
+    case FT_ACT_GELU:
+        activate_all(out, x, FT_ACT_GELU, n);
+        break;
+    case FT_ACT_GELU_TANH:
+        activate_all(out, x, FT_ACT_GELU_TANH, n);
+        break;
+    case FT_ACT_RELU:
+        activate_all(out, x, FT_ACT_RELU, n);
+        break;
+    case FT_ACT_TANH:
+        activate_all(out, x, FT_ACT_TANH, n);
+        break;
+    case FT_ACT_SILU:
+        activate_all(out, x, FT_ACT_SILU, n);
+        break;
     }
 }
 

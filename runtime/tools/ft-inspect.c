@@ -121,7 +121,7 @@ static bool report(void *user, const char *entry, size_t bytes, const char *prob
 
 static ft_status verify(ft_inspection *what, ft_error *err)
 {
-    verification v = {.entries = what->json ? json_array() : NULL};
+    verification v = { .entries = what->json ? json_array() : NULL };
     ft_status rc = ft_artifact_verify(what->artifact[0], what->level, report, &v, err);
     if (!what->json) {
         printf("%zu entries checked by %s, %zu failed\n", v.count, levels[what->level], v.bad);
@@ -138,14 +138,14 @@ static ft_status verify(ft_inspection *what, ft_error *err)
 enum { JSON = FT_LONG_ONLY, VERIFY, DIFF, AMAX, AMAX_LIST, PLAN };
 
 static const ft_option options[] = {
-    {'i',       "input",     "FILE",    "the artifact; may also stand alone"                 },
-    {JSON,      "json",      NULL,      "print JSON"                                         },
-    {VERIFY,    "verify",    "[LEVEL]", "check all entries: structure, crc, sha256 (default)"},
-    {DIFF,      "diff",      NULL,      "compare two artifacts; status 1 if they differ"     },
-    {PLAN,      "plan",      NULL,      "the operations that a run executes"                 },
-    {AMAX,      "amax",      NULL,      "the calibrated range of every quantized value"      },
-    {AMAX_LIST, "amax-list", "LAYER",   "FasterTransformer v3.0's amaxList of a layer"       },
-    {0,         NULL,        NULL,      NULL                                                 },
+    { 'i', "input", "FILE", "the artifact; may also stand alone" },
+    { JSON, "json", NULL, "print JSON" },
+    { VERIFY, "verify", "[LEVEL]", "check all entries: structure, crc, sha256 (default)" },
+    { DIFF, "diff", NULL, "compare two artifacts; status 1 if they differ" },
+    { PLAN, "plan", NULL, "the operations that a run executes" },
+    { AMAX, "amax", NULL, "the calibrated range of every quantized value" },
+    { AMAX_LIST, "amax-list", "LAYER", "FasterTransformer v3.0's amaxList of a layer" },
+    { 0, NULL, NULL, NULL },
 };
 
 static const ft_tool tool = {
@@ -216,7 +216,7 @@ static ft_view parse_options(int argc, char **argv, ft_inspection *what)
 
 int main(int argc, char **argv)
 {
-    ft_inspection what = {0};
+    ft_inspection what = { 0 };
     ft_error err;
     ft_view view = parse_options(argc, argv, &what);
     ft_status rc = FT_OK;

@@ -26,8 +26,9 @@ enum { KEEP = FT_LONG_ONLY, TEXT, TRUNCATE, DEVICE, VERIFY, FAKE, NO_FUSE, JSON,
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the artifact" },
-    { 'd', "data", "FILE", "safetensors with input_ids [N, S], and optionally\n"
-                           "attention_mask, token_type_ids, labels [N]" },
+    { 'd', "data", "FILE",
+      "safetensors with input_ids [N, S], and optionally\n"
+      "attention_mask, token_type_ids, labels [N]" },
     { TEXT, "text", "FILE", "one text a line; - is standard input" },
     { TRUNCATE, "truncate", NULL, "cut texts that are longer than the model's positions" },
     { 'o', "output", "FILE", "write all outputs to this safetensors file" },
@@ -94,21 +95,51 @@ static void take_keep(request *r, const char *name)
 static void take_option(request *r, int option, const char *value)
 {
     switch (option) {
-    case 'i': r->input = value; break;
-    case 'd': r->data = value; break;
-    case 'o': r->output = value; break;
-    case 'f': r->force = true; break;
-    case 't': r->session.threads = positive("threads", value); break;
-    case TOKENS: r->session.max_tokens = positive("max-tokens", value); break;
-    case TEXT: r->text = value; break;
-    case TRUNCATE: r->truncate = true; break;
-    case OUTPUTS: r->outputs = value; break;
-    case KEEP: take_keep(r, value); break;
-    case JSON: r->json = true; break;
-    case DEVICE: r->model.device = value; break;
-    case VERIFY: r->model.verify = verify_level(value); break;
-    case FAKE: r->model.fake = true; break;
-    case NO_FUSE: r->model.no_fuse = true; break;
+    case 'i':
+        r->input = value;
+        break;
+    case 'd':
+        r->data = value;
+        break;
+    case 'o':
+        r->output = value;
+        break;
+    case 'f':
+        r->force = true;
+        break;
+    case 't':
+        r->session.threads = positive("threads", value);
+        break;
+    case TOKENS:
+        r->session.max_tokens = positive("max-tokens", value);
+        break;
+    case TEXT:
+        r->text = value;
+        break;
+    case TRUNCATE:
+        r->truncate = true;
+        break;
+    case OUTPUTS:
+        r->outputs = value;
+        break;
+    case KEEP:
+        take_keep(r, value);
+        break;
+    case JSON:
+        r->json = true;
+        break;
+    case DEVICE:
+        r->model.device = value;
+        break;
+    case VERIFY:
+        r->model.verify = verify_level(value);
+        break;
+    case FAKE:
+        r->model.fake = true;
+        break;
+    case NO_FUSE:
+        r->model.no_fuse = true;
+        break;
     }
 }
 
@@ -213,8 +244,8 @@ static ft_status run_batches(job *j, ft_error *err)
         FT_TRY(ft_dataset_bind(&j->dataset, first, count, j->session, err));
         FT_TRY(ft_session_run(j->session, err));
         if (first == 0)
-            FT_TRY(ft_results_init(&j->results, j->session, &j->dataset, j->wanted, j->nwanted,
-                                   err));
+            FT_TRY(
+                ft_results_init(&j->results, j->session, &j->dataset, j->wanted, j->nwanted, err));
         FT_TRY(ft_results_append(&j->results, j->session, err));
     }
     j->seconds = now() - before;

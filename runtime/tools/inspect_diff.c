@@ -151,7 +151,7 @@ static void print_text(const ft_inspection *what, json_t *found)
 
 ft_status ft_inspect_diff(ft_inspection *what, ft_error *err)
 {
-    comparison c = {json_array(), what->artifact[0], what->artifact[1]};
+    comparison c = { json_array(), what->artifact[0], what->artifact[1] };
     compare_heads(&c);
     compare_tensors(&c);
     compare_files(&c);

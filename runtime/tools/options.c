@@ -17,8 +17,8 @@
 enum { MAX_OPTIONS = 64, HELP_COLUMN = 28 };
 
 static const ft_option common[] = {
-    {'h', "help",    NULL, "print this help"  },
-    {'V', "version", NULL, "print the version"},
+    { 'h', "help", NULL, "print this help" },
+    { 'V', "version", NULL, "print the version" },
 };
 
 enum { COMMON = sizeof common / sizeof *common };
@@ -106,7 +106,7 @@ static void translate(const ft_tool *tool, struct option *longs, char *letters)
         int argument = o->argument == NULL     ? no_argument
                        : o->argument[0] == '[' ? optional_argument
                                                : required_argument;
-        longs[i] = (struct option){o->name, argument, NULL, o->id};
+        longs[i] = (struct option){ o->name, argument, NULL, o->id };
         if (o->id >= FT_LONG_ONLY)
             continue;
         *letters++ = (char) o->id;
@@ -117,8 +117,8 @@ static void translate(const ft_tool *tool, struct option *longs, char *letters)
 
 int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **value)
 {
-    struct option longs[MAX_OPTIONS + 1] = {{0}};
-    char letters[3 * MAX_OPTIONS + 2] = {0};
+    struct option longs[MAX_OPTIONS + 1] = { { 0 } };
+    char letters[3 * MAX_OPTIONS + 2] = { 0 };
     translate(tool, longs, letters);
     if (optind == 1)
         for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)

@@ -38,9 +38,8 @@ void ft_progress_step(void *user, uint64_t done, uint64_t total)
     line->printed = true;
     double factor = line->unit == NULL ? 1e-6 : 1.0;
     fprintf(stderr, "\r%s: %.0f of %.0f %s, %.1f/s, %.0f s left  ", line->what,
-            (double) done * factor, (double) total * factor,
-            line->unit == NULL ? "MB" : line->unit, rate * factor,
-            (double) (total - done) / rate);
+            (double) done * factor, (double) total * factor, line->unit == NULL ? "MB" : line->unit,
+            rate * factor, (double) (total - done) / rate);
     fflush(stderr);
 }
 

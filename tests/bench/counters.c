@@ -22,8 +22,8 @@
 
 typedef enum shape { NORMAL, LAPLACE, OUTLIERS_8, OUTLIERS_100, GELU, SHAPES } shape;
 
-static const char *const shape_name[SHAPES] = {"normal", "laplace", "normal, 0.1 % x 8",
-                                               "normal, 0.03 % x 100", "gelu of normal"};
+static const char *const shape_name[SHAPES] = { "normal", "laplace", "normal, 0.1 % x 8",
+                                                "normal, 0.03 % x 100", "gelu of normal" };
 
 /* The most that counting by key has changed, over all sets and for each method. */
 typedef struct differences {
@@ -78,8 +78,8 @@ static ft_histogram exact_histogram(const ft_histogram *counted, const float *va
 
 static void time_methods(const ft_histogram *h)
 {
-    static const ft_method method[] = {FT_METHOD_MAX, FT_METHOD_PERCENTILE, FT_METHOD_MSE,
-                                       FT_METHOD_ENTROPY, FT_METHOD_AUTO};
+    static const ft_method method[] = { FT_METHOD_MAX, FT_METHOD_PERCENTILE, FT_METHOD_MSE,
+                                        FT_METHOD_ENTROPY, FT_METHOD_AUTO };
     for (size_t i = 0; i < FT_COUNT(method); i++) {
         ft_amax_choice c;
         double start = seconds();
@@ -109,7 +109,7 @@ static void compare(differences *d, const ft_histogram *counted, const ft_histog
 
 static void run(differences *d, shape s, size_t n, uint64_t seed, float *value)
 {
-    ft_counters point = {.name = NULL};
+    ft_counters point = { .name = NULL };
     ft_histogram counted;
     if (!ft_counts_init(&point.counts))
         abort();
@@ -134,8 +134,9 @@ int main(void)
 {
     static const char *const names[FT_CANDIDATES] = {
         "max", "percentile 99", "percentile 99.9", "percentile 99.99", "percentile 99.999",
-        "mse", "entropy"};
-    differences d = {0};
+        "mse", "entropy"
+    };
+    differences d = { 0 };
     float *value = malloc(((size_t) 1 << 24) * sizeof *value);
     if (value == NULL)
         return 1;

@@ -39,8 +39,10 @@ int main(int argc, char **argv)
         int number = option == '?' ? 0 : atoi(optarg);
         if (number < 1)
             fail("usage: encoder MODEL.ft [-b SEQUENCES] [-l TOKENS] [-t THREADS] [-r RUNS]");
-        *(option == 'b' ? &batch : option == 'l' ? &length : option == 't' ? &threads : &runs) =
-            number;
+        *(option == 'b'   ? &batch
+          : option == 'l' ? &length
+          : option == 't' ? &threads
+                          : &runs) = number;
     }
     if (optind + 1 != argc)
         fail("give one artifact");
@@ -48,9 +50,9 @@ int main(int argc, char **argv)
     ft_error err;
     ft_model *model;
     ft_session *session;
-    ft_session_options options = {
-        .threads = threads, .max_tokens = batch * length, .max_sequences = batch
-    };
+    ft_session_options options = { .threads = threads,
+                                   .max_tokens = batch * length,
+                                   .max_sequences = batch };
     if (ft_model_open(&model, argv[optind], NULL, &err) != FT_OK ||
         ft_session_open(&session, model, &options, &err) != FT_OK)
         fail(err.text);

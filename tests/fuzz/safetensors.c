@@ -27,7 +27,7 @@ static void check(const ft_safetensors *st, const uint8_t *end)
 
 static void parse(const uint8_t *file, size_t size)
 {
-    ft_error err = {.code = FT_OK};
+    ft_error err = { .code = FT_OK };
     ft_safetensors *st;
     ft_status rc = ft_safetensors_parse(&st, "fuzz", file, size, &err);
     if (rc == FT_OK)

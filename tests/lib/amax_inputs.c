@@ -36,32 +36,32 @@ static const struct {
     double least; /* smaller values are replaced by it */
     part part[2];
 } inputs[] = {
-    {"vector-A",          F32,  ANY,   {{BELL, 65536, 1, 1, 8}}                                 },
-    {"vector-B",          F32,  ANY,   {{BELL, 65536, 7, 1, 0}}                                 },
-    {"vector-G",          F32,  ANY,   {{BELL, 32768, 3, 1, 0}, {BELL, 32768, 5, 1, 8}}         },
-    {"bell",              F32,  ANY,   {{BELL, 65536, 13, THIRD, 0}}                            },
-    {"bell-outliers-8",   F32,  ANY,   {{BELL, 65536, 17, THIRD, 8}}                            },
-    {"bell-outliers-100", F32,  ANY,   {{BELL, 65536, 19, THIRD, 100}}                          },
-    {"heavy",             F32,  ANY,   {{HEAVY, 65536, 23, 1, 0}}                               },
-    {"uniform",           F32,  ANY,   {{UNIFORM, 65536, 29, THIRD, 0}}                         },
-    {"one-sided",         F32,  0,     {{BELL, 65536, 31, THIRD, 0}}                            },
-    {"floor",             F32,  FLOOR, {{BELL, 65536, 37, 4 * THIRD, 0}}                        },
-    {"softmax",           F32,  ANY,   {{SPIKY, 65536, 41, 1, 0}}                               },
-    {"zeros-first",       F32,  ANY,   {{CONSTANT, 20000, 0, 0, 0}, {BELL, 20000, 43, 1, 0}}    },
-    {"zeros",             F32,  ANY,   {{CONSTANT, 1000, 0, 0, 0}}                              },
-    {"negative-zeros",    F32,  ANY,   {{CONSTANT, 1000, 0, -0.0, 0}, {BELL, 1000, 47, 1, 0}}   },
-    {"equal",             F32,  ANY,   {{CONSTANT, 1000, 0, 0.3, 0}}                            },
-    {"one",               F32,  ANY,   {{CONSTANT, 1, 0, 2.5, 0}}                               },
-    {"n-127",             F32,  ANY,   {{BELL, 127, 53, 1, 0}}                                  },
-    {"two-values",        F32,  ANY,   {{CONSTANT, 900, 0, 0.1, 0}, {CONSTANT, 100, 0, -0.7, 0}}},
-    {"edges-exact",       F32,  ANY,   {{GRID, 2049, 0, 4, 0}}                                  },
-    {"edges-rounded",     F32,  ANY,   {{GRID, 2049, 0, TOP, 0}}                                },
-    {"f16-subnormal",     F32,  ANY,   {{HALF_SUBNORMAL, 20000, 59, 1, 0}}                      },
-    {"subnormal-mixed",   F32,  ANY,   {{SUBNORMAL, 5000, 61, 1, 0}, {BELL, 5000, 67, 1, 0}}    },
-    {"f16-largest",       F16,  ANY,   {{BELL, 50000, 71, 20000, 0}, {CONSTANT, 1, 0, 65504, 0}}},
-    {"f16-many",          F16,  ANY,   {{BELL, 300000, 73, 1, 8}}                               },
-    {"bf16-many",         BF16, ANY,   {{BELL, 300000, 79, 1, 8}}                               },
-    {"f32-many",          F32,  ANY,   {{BELL, 300000, 83, THIRD, 8}}                           },
+    { "vector-A", F32, ANY, { { BELL, 65536, 1, 1, 8 } } },
+    { "vector-B", F32, ANY, { { BELL, 65536, 7, 1, 0 } } },
+    { "vector-G", F32, ANY, { { BELL, 32768, 3, 1, 0 }, { BELL, 32768, 5, 1, 8 } } },
+    { "bell", F32, ANY, { { BELL, 65536, 13, THIRD, 0 } } },
+    { "bell-outliers-8", F32, ANY, { { BELL, 65536, 17, THIRD, 8 } } },
+    { "bell-outliers-100", F32, ANY, { { BELL, 65536, 19, THIRD, 100 } } },
+    { "heavy", F32, ANY, { { HEAVY, 65536, 23, 1, 0 } } },
+    { "uniform", F32, ANY, { { UNIFORM, 65536, 29, THIRD, 0 } } },
+    { "one-sided", F32, 0, { { BELL, 65536, 31, THIRD, 0 } } },
+    { "floor", F32, FLOOR, { { BELL, 65536, 37, 4 * THIRD, 0 } } },
+    { "softmax", F32, ANY, { { SPIKY, 65536, 41, 1, 0 } } },
+    { "zeros-first", F32, ANY, { { CONSTANT, 20000, 0, 0, 0 }, { BELL, 20000, 43, 1, 0 } } },
+    { "zeros", F32, ANY, { { CONSTANT, 1000, 0, 0, 0 } } },
+    { "negative-zeros", F32, ANY, { { CONSTANT, 1000, 0, -0.0, 0 }, { BELL, 1000, 47, 1, 0 } } },
+    { "equal", F32, ANY, { { CONSTANT, 1000, 0, 0.3, 0 } } },
+    { "one", F32, ANY, { { CONSTANT, 1, 0, 2.5, 0 } } },
+    { "n-127", F32, ANY, { { BELL, 127, 53, 1, 0 } } },
+    { "two-values", F32, ANY, { { CONSTANT, 900, 0, 0.1, 0 }, { CONSTANT, 100, 0, -0.7, 0 } } },
+    { "edges-exact", F32, ANY, { { GRID, 2049, 0, 4, 0 } } },
+    { "edges-rounded", F32, ANY, { { GRID, 2049, 0, TOP, 0 } } },
+    { "f16-subnormal", F32, ANY, { { HALF_SUBNORMAL, 20000, 59, 1, 0 } } },
+    { "subnormal-mixed", F32, ANY, { { SUBNORMAL, 5000, 61, 1, 0 }, { BELL, 5000, 67, 1, 0 } } },
+    { "f16-largest", F16, ANY, { { BELL, 50000, 71, 20000, 0 }, { CONSTANT, 1, 0, 65504, 0 } } },
+    { "f16-many", F16, ANY, { { BELL, 300000, 73, 1, 8 } } },
+    { "bf16-many", BF16, ANY, { { BELL, 300000, 79, 1, 8 } } },
+    { "f32-many", F32, ANY, { { BELL, 300000, 83, THIRD, 8 } } },
 };
 
 static double draw(uint32_t *state)
@@ -121,7 +121,7 @@ size_t amax_input_count(void)
 
 amax_input make_amax_input(size_t index)
 {
-    amax_input out = {.name = inputs[index].name};
+    amax_input out = { .name = inputs[index].name };
     out.value = malloc((inputs[index].part[0].n + inputs[index].part[1].n) * sizeof *out.value);
     for (int k = 0; k < 2; k++) {
         const part *p = &inputs[index].part[k];

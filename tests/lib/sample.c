@@ -18,31 +18,31 @@ enum { TENSORS = 5, LARGE_ROWS = 130 };
 
 /* 37 x 70 is no multiple of anything: 40 x 96 with the padding of COL4_4R2_8C. */
 static const ft_artifact_tensor float_tensors[] = {
-    {.name = "embed.word",          .role = "table",                .dtype = FT_F16,                                                     .ndim = 2, .dim = {11, 24}},
-    {.name = "layer.0.ffn.up.weight",
-     .role = "linear",
-     .dtype = FT_F32,
-     .ndim = 2,
-     .dim = {37, 70}},
-    {.name = "layer.0.norm.weight",               .role = "vector",                                                     .dtype = FT_F32,                                                                                                                    .ndim = 1, .dim = {24}},
-    {.name = "temperature", .role = "scalar", .dtype = FT_F32},
+    { .name = "embed.word", .role = "table", .dtype = FT_F16, .ndim = 2, .dim = { 11, 24 } },
+    { .name = "layer.0.ffn.up.weight",
+      .role = "linear",
+      .dtype = FT_F32,
+      .ndim = 2,
+      .dim = { 37, 70 } },
+    { .name = "layer.0.norm.weight", .role = "vector", .dtype = FT_F32, .ndim = 1, .dim = { 24 } },
+    { .name = "temperature", .role = "scalar", .dtype = FT_F32 },
 };
 
 static const ft_artifact_tensor int8_tensors[] = {
-    {.name = "embed.word",            .role = "table", .dtype = FT_F16,               .ndim = 2,                        .dim = {11, 24} },
-    {.name = "layer.0.ffn.up.weight",
-     .role = "linear",
-     .dtype = FT_I8,
-     .layout = FT_COL4_4R2_8C,
-     .ndim = 2,
-     .dim = {37, 70}},
-    {.name = "head.weight",                               .role = "dense",                          .dtype = FT_I8,          .ndim = 2,   .dim = {3, 5}},
-    {.name = "layer.0.norm.weight",                               .role = "vector",                  .dtype = FT_F32, .ndim = 1, .dim = {24}       },
+    { .name = "embed.word", .role = "table", .dtype = FT_F16, .ndim = 2, .dim = { 11, 24 } },
+    { .name = "layer.0.ffn.up.weight",
+      .role = "linear",
+      .dtype = FT_I8,
+      .layout = FT_COL4_4R2_8C,
+      .ndim = 2,
+      .dim = { 37, 70 } },
+    { .name = "head.weight", .role = "dense", .dtype = FT_I8, .ndim = 2, .dim = { 3, 5 } },
+    { .name = "layer.0.norm.weight", .role = "vector", .dtype = FT_F32, .ndim = 1, .dim = { 24 } },
 };
 
 static const ft_amax_entry ranges[] = {
-    {"layer.0.input",    3.1415927f, "percentile", 0.0001, 41.25},
-    {"layer.0.ffn.gelu", 0.1f,       "max",        0.0,    38.5 },
+    { "layer.0.input", 3.1415927f, "percentile", 0.0001, 41.25 },
+    { "layer.0.ffn.gelu", 0.1f, "max", 0.0, 38.5 },
 };
 
 typedef struct {
@@ -77,7 +77,8 @@ static ft_status add_weights(ft_artifact_writer *writer, weights list[TENSORS], 
     const ft_artifact_tensor *tensors = what->state == FT_STATE_INT8 ? int8_tensors : float_tensors;
     for (int i = 0; i < TENSORS; i++) {
         ft_artifact_tensor t = {
-            .name = "large.weight", .role = "linear", .dtype = FT_I8, .ndim = 2};
+            .name = "large.weight", .role = "linear", .dtype = FT_I8, .ndim = 2
+        };
         if (i == TENSORS - 1 && what->large == 0)
             break;
         if (i < TENSORS - 1) {
@@ -86,7 +87,7 @@ static ft_status add_weights(ft_artifact_writer *writer, weights list[TENSORS], 
             t.dim[0] = LARGE_ROWS;
             t.dim[1] = (int64_t) what->large;
         }
-        list[i] = (weights){.what = what, .tensor = i};
+        list[i] = (weights){ .what = what, .tensor = i };
         if (t.dtype == FT_I8)
             t.scale = list[i].scale;
         FT_TRY(ft_artifact_add_tensor(writer, &t, produce, &list[i], err));
@@ -115,11 +116,11 @@ static ft_status write_with(ft_artifact_writer *writer, const sample *what, ft_e
     static const char tokenizer[] = "{\"model\": {}}";
     bool int8 = what->state == FT_STATE_INT8;
     weights list[TENSORS];
-    float layer[FT_AMAX_LIST_HEAD + 9 * 2] = {3.0f};
+    float layer[FT_AMAX_LIST_HEAD + 9 * 2] = { 3.0f };
     char *amax = NULL;
     json_t *config = json_pack("{si, sf, ss}", "hidden", 24, "eps", 1e-12, "act", "gelu");
     json_t *recipe = int8 ? json_pack("{ss}", "residual", "float") : NULL;
-    const ft_artifact_head head = {what->state, "bert", "ft-sample", config, recipe};
+    const ft_artifact_head head = { what->state, "bert", "ft-sample", config, recipe };
 
     ft_artifact_set_progress(writer, what->progress, what->user);
     ft_status rc = ft_artifact_add_memory(writer, "config.json", "{}", 2, err);

@@ -12,6 +12,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
+#include <float.h>
 #include <math.h>
 
 static float element(const ft_weight *weight, size_t row, size_t col)
@@ -30,13 +31,17 @@ static float element(const ft_weight *weight, size_t row, size_t col)
     }
 }
 
-/* Quantize one row in place; returns its scale (1 for a row of zeros). */
+/*
+ * Quantize one row in place; returns its scale: 1 for a row of zeros, or of values so small that
+ * their scale has no normal inverse.
+ */
 static float quantize_row(float *row, size_t n)
 {
     float amax = 0.0f;
     for (size_t i = 0; i < n; i++)
         amax = fmaxf(amax, fabsf(row[i]));
-    float scale = amax > 0.0f ? ft_scale_from_amax(amax) : 1.0f;
+    float scale = ft_scale_from_amax(amax);
+    scale = scale >= FLT_MIN ? scale : 1.0f;
     for (size_t i = 0; i < n; i++)
         row[i] = ft_quantize_to_float(row[i], ft_inverse_scale(scale));
     return scale;

@@ -1,5 +1,7 @@
 /*
- * model-t.c - opening artifacts: what is used, and what is refused before anything runs.
+ * model-t.c - an open model: its plan, its weights, its scales.
+ *
+ * What is refused is in loader-t.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,11 +20,6 @@
 static char folder[FOLDER_PATH], path[FOLDER_PATH + 16];
 static test_bert floats, codes;
 
-static void write_file(const bert_file *what)
-{
-    bert_file_write(what->int8 ? &codes : &floats, what, path);
-}
-
 static ft_model *open_model(const ft_model_options *options)
 {
     ft_model *model;
@@ -31,8 +28,6 @@ static ft_model *open_model(const ft_model_options *options)
         bail_out("%s", err.text);
     return model;
 }
-
-/* ---- What is used ------------------------------------------------------------------------- */
 
 /* Whether weight data and scales lie in the map of the artifact. */
 static bool in_place(const ft_model *model)
@@ -47,7 +42,7 @@ static bool in_place(const ft_model *model)
 
 static void test_float(void)
 {
-    write_file(&(bert_file){ .int8 = false });
+    bert_file_write(&floats, "float", path);
     ft_model *model = open_model(NULL);
     ft_model_info info = ft_model_get_info(model);
     is_str(info.family, "bert", "a float artifact opens");
@@ -70,7 +65,7 @@ static void test_float(void)
 
 static void test_int8(void)
 {
-    write_file(&(bert_file){ .int8 = true });
+    bert_file_write(&codes, "float", path);
     ft_model *model = open_model(NULL);
     is_str(ft_model_get_info(model).precision, "int8", "an int8 artifact opens");
     ok(in_place(model), "its codes and scales are used where they lie");
@@ -91,78 +86,10 @@ static void test_int8(void)
        "it also runs with codes held in float");
     ft_model_close(model);
 
-    write_file(&(bert_file){ .int8 = true, .residual = "int8" });
+    bert_file_write(&codes, "int8", path);
     model = open_model(NULL);
     ok(model->purpose.int8_residual, "the recipe decides on the residual stream");
     ft_model_close(model);
-}
-
-/* ---- What is refused ---------------------------------------------------------------------- */
-
-static void refused(const bert_file *what, const ft_model_options *options, ft_status status,
-                    const char *text, const char *sentence)
-{
-    ft_model *model = (ft_model *) folder;
-    ft_error err = { 0 };
-    write_file(what);
-    ft_status found = ft_model_open(&model, path, options, &err);
-    has(found == status && model == NULL ? err.text : "another status", text, "%s", sentence);
-    if (found == FT_OK)
-        ft_model_close(model);
-}
-
-static void test_weights(void)
-{
-    refused(&(bert_file){ .drop = "layer.1.ffn.up.bias" }, NULL, FT_EFORMAT,
-            "layer.1.ffn.up.bias: missing", "a missing weight is refused");
-    refused(&(bert_file){ .rename = "layer.1.ffn.up.bias" }, NULL, FT_EFORMAT,
-            "model.ft: layer.1.ffn.up.bias: missing", "and named, where another one is too many");
-    refused(&(bert_file){ .recast = "embed.norm.weight" }, NULL, FT_EFORMAT,
-            "model.ft: embed.norm.weight: stored as F16 row, which no vector weight is",
-            "a vector in half precision is refused");
-    refused(&(bert_file){ .int8 = true, .recast = "layer.0.attn.q.bias" }, NULL, FT_EFORMAT,
-            "layer.0.attn.q.bias: stored as F16", "in an int8 artifact too");
-    refused(&(bert_file){ .reshape = "classifier.weight" }, NULL, FT_ESHAPE,
-            "model.ft: classifier.weight: shape [2, 12], expected [3, 12]",
-            "a weight of another shape is refused");
-    refused(&(bert_file){ .recall = "pooler.weight" }, NULL, FT_EFORMAT,
-            "model.ft: pooler.weight: role sink, expected dense", "a weight of another role too");
-    refused(&(bert_file){ .family = "gpt" }, NULL, FT_EUNSUPPORTED,
-            "model.ft: family gpt is unknown to this version", "and another family");
-}
-
-static void test_points(void)
-{
-    refused(&(bert_file){ .int8 = true, .unmeasured = "layer.0.attn.probs" }, NULL, FT_EFORMAT,
-            "model.ft: layer.0.attn.probs: no amax for this point",
-            "a point without amax is refused");
-    refused(&(bert_file){ .int8 = true, .misname = "layer.1.ffn.act" }, NULL, FT_EFORMAT,
-            "model.ft: layer.1.ffn.act: no amax for this point", "under another name too");
-    refused(&(bert_file){ .int8 = true, .residual = "half" }, NULL, FT_EFORMAT,
-            "model.ft: recipe: residual is neither float nor int8", "and an unknown recipe");
-}
-
-static void test_purposes(void)
-{
-    refused(&(bert_file){ .int8 = false }, &(ft_model_options){ .fake = true }, FT_EARG,
-            "model.ft: is a float artifact: there are no codes to fake",
-            "a float artifact has no codes to fake");
-    refused(&(bert_file){ .int8 = false }, &(ft_model_options){ .device = "tpu" }, FT_EARG,
-            "device tpu: unknown, expected \"cpu\" or \"cuda:N\"", "an unknown device is refused");
-    refused(&(bert_file){ .int8 = false }, &(ft_model_options){ .device = "cpu:1" }, FT_EDEVICE,
-            "device cpu:1: there is one cpu device", "and a second CPU");
-    refused(&(bert_file){ .int8 = false }, &(ft_model_options){ .device = "cuda:x" }, FT_EARG,
-            "device cuda:x: unknown, expected \"cpu\" or \"cuda:N\"", "and a device of no number");
-
-    ft_model *model;
-    ft_error err;
-    write_file(&(bert_file){ .int8 = true });
-    is_int(ft_model_open_for(&model, path, NULL, &(ft_purpose){ .mode = FT_MODE_OBSERVE }, &err),
-           FT_EARG, "only a float artifact can be observed");
-    has(err.text, "model.ft: is an int8 artifact, expected a float one", "which is said");
-    is_int(ft_model_open(&model, "/nowhere/model.ft", NULL, &err), FT_EIO,
-           "a file that is not there is an error");
-    has(err.text, "/nowhere/model.ft: No such file", "of the system");
 }
 
 int main(void)
@@ -174,9 +101,6 @@ int main(void)
     snprintf(path, sizeof path, "%s/model.ft", folder);
     test_float();
     test_int8();
-    test_weights();
-    test_points();
-    test_purposes();
     folder_remove(folder);
     test_bert_free(&floats);
     test_bert_free(&codes);

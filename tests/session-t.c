@@ -1,8 +1,7 @@
 /*
- * session-t.c - sessions: packing, limits, refused inputs, outputs and kept values, threads.
+ * session-t.c - sessions: what outputs and kept values look like.
  *
- * The model is a small random BERT; most checks use it as int8, whose results do not depend on who
- * shares a run.
+ * Packing, threads and refused inputs have tests of their own: packing-t.c, threads-t.c, api-t.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +16,6 @@
 #include "tests/tap/tap.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +37,7 @@ static ft_model *open_model(const ft_config *config, ft_mode mode, const ft_mode
     ft_error err;
     snprintf(path, sizeof path, "%s/model.ft", folder);
     test_bert_make(&weights, config, mode, 1);
-    bert_file_write(&weights, &(bert_file){ .int8 = mode == FT_MODE_INT8 }, path);
+    bert_file_write(&weights, "float", path);
     test_bert_free(&weights);
     must(ft_model_open(&model, path, options, &err), &err);
     return model;
@@ -135,37 +133,6 @@ static void test_shapes(const ft_model *model)
     ft_session_close(session);
 }
 
-/* Each sequence alone, without padding, must give what it gives among others. */
-static void test_packing(const ft_model *model)
-{
-    ft_session *session = open_session(model, NULL);
-    ft_tensor t;
-    set_all(session);
-    run(session);
-    float *together = get(session, "last_hidden_state", &t), *logits = get(session, "logits", &t);
-    int differ = 0;
-    for (int row = 0; row < ROWS; row++) {
-        int64_t length = 0;
-        while (length < COLS && mask[row * COLS + length] != 0)
-            length++;
-        set(session, "input_ids", matrix(FT_I64, 1, length, ids + row * COLS));
-        set(session, "token_type_ids", matrix(FT_I32, 1, length, types + row * COLS));
-        run(session);
-        float *alone = get(session, "last_hidden_state", &t);
-        differ += memcmp(alone, together + row * COLS * HIDDEN,
-                         (size_t) length * HIDDEN * sizeof *alone) != 0;
-        free(alone);
-        alone = get(session, "logits", &t);
-        for (int i = 0; i < LABELS; i++) /* the classifier is float: the library may round anew */
-            differ += fabsf(alone[i] - logits[row * LABELS + i]) > 1e-5f;
-        free(alone);
-    }
-    is_int(differ, 0, "a sequence alone and among padded others has the same result");
-    free(together);
-    free(logits);
-    ft_session_close(session);
-}
-
 static void test_defaults(const ft_model *model)
 {
     static const int32_t small[] = { 1, 2, 3, 4 }, ones[] = { 1, 1, 1, 1 }, zeros[4] = { 0 };
@@ -185,102 +152,6 @@ static void test_defaults(const ft_model *model)
     free(given);
     free(defaults);
     ft_session_close(session);
-}
-
-/* ---- Refused inputs ----------------------------------------------------------------------- */
-
-static void refused(ft_session *session, const char *name, ft_tensor tensor, ft_status status,
-                    const char *text)
-{
-    ft_error err = { 0 };
-    ft_status found = ft_session_set(session, name, &tensor, &err);
-    has(found == status ? err.text : "another status", text, "refused: %s", text);
-}
-
-static void run_refused(ft_session *session, const char *text)
-{
-    ft_error err = { 0 };
-    ft_status found = ft_session_run(session, &err);
-    has(found == FT_EARG || found == FT_ELIMIT ? err.text : "no error", text, "refused: %s", text);
-}
-
-static void test_shapes_refused(const ft_model *model)
-{
-    ft_session *session = open_session(model, &(ft_session_options){ .max_sequences = 4 });
-    refused(session, "attention_mask", matrix(FT_I32, 2, 2, mask), FT_EARG,
-            "attention_mask: set input_ids first");
-    run_refused(session, "input_ids is not set");
-    refused(session, "pixels", matrix(FT_I32, 2, 2, mask), FT_EARG,
-            "pixels: the model has no such input");
-    refused(session, "input_ids", matrix(FT_F32, 2, 2, mask), FT_EARG,
-            "input_ids: dtype F32, expected I32 or I64");
-    refused(session, "input_ids", (ft_tensor){ .dtype = FT_I32, .ndim = 1, .dim = { 3 } },
-            FT_ESHAPE, "input_ids: shape [3], expected [sequences, positions]");
-    refused(session, "input_ids", matrix(FT_I32, 2, 0, mask), FT_ESHAPE,
-            "input_ids: shape [2, 0], expected [sequences, positions]");
-    refused(session, "input_ids", matrix(FT_I32, -2, -2, mask), FT_ESHAPE,
-            "input_ids: shape [-2, -2], expected [sequences, positions]");
-    refused(session, "input_ids", matrix(FT_I32, 5, 1, mask), FT_ELIMIT,
-            "input_ids: 5 sequences, but the session allows 4");
-    refused(session, "input_ids", matrix(FT_I32, 1, 301, mask), FT_ELIMIT,
-            "input_ids: sequences of 301 positions, but the model has 300");
-    set(session, "input_ids", matrix(FT_I64, ROWS, COLS, ids));
-    refused(session, "attention_mask", matrix(FT_I32, COLS, ROWS, mask), FT_ESHAPE,
-            "attention_mask: shape [5, 3], expected that of input_ids [3, 5]");
-    ft_session_close(session);
-}
-
-static void test_values_refused(const ft_model *model)
-{
-    static const int32_t none[ROWS * COLS] = { 1, 1 };
-    static const int32_t gap[ROWS * COLS] = { 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1 };
-    static const int64_t wide[] = { INT64_C(1) << 40, INT64_MIN };
-    static const int32_t typed[] = { 1, 2 };
-    ft_session *session = open_session(model, &(ft_session_options){ .max_tokens = 9 });
-    set(session, "input_ids", matrix(FT_I64, ROWS, COLS, ids));
-    run_refused(session, "input_ids: more than the 9 tokens that the session allows");
-    set(session, "attention_mask", matrix(FT_I32, ROWS, COLS, none));
-    run_refused(session, "attention_mask: sequence 1 has no token");
-    set(session, "attention_mask", matrix(FT_I32, ROWS, COLS, gap));
-    run_refused(session, "sequence 0 masks its first token, which the model reads");
-    set(session, "input_ids", matrix(FT_I64, 1, 4, ids));
-    run_refused(session, "input_ids[0][2]: 99 is outside 0 to 49");
-    set(session, "input_ids", matrix(FT_I64, 2, 1, wide));
-    run_refused(session, "input_ids[0][0]: 1099511627776 is outside 0 to 49");
-    set(session, "input_ids", matrix(FT_I64, 1, 2, ids));
-    set(session, "token_type_ids", matrix(FT_I32, 1, 2, typed));
-    run_refused(session, "token_type_ids[0][1]: 2 is outside 0 to 1");
-    ft_session_close(session);
-}
-
-static void open_refused(const ft_model *model, const ft_session_options *options, ft_status status,
-                         const char *text)
-{
-    ft_session *session = (ft_session *) folder;
-    ft_error err = { 0 };
-    ft_status found = ft_session_open(&session, model, options, &err);
-    has(found == status && session == NULL ? err.text : "another status", text, "refused: %s",
-        text);
-    if (found == FT_OK)
-        ft_session_close(session);
-}
-
-static void test_options_refused(const ft_model *model)
-{
-    open_refused(model, &(ft_session_options){ .threads = -1 }, FT_EARG,
-                 "threads, tokens and sequences cannot be negative");
-    open_refused(model, &(ft_session_options){ .threads = 1025 }, FT_ELIMIT,
-                 "1025 threads, but a session has at most 1024");
-    open_refused(model, &(ft_session_options){ .max_tokens = INT64_MAX }, FT_ELIMIT,
-                 "a run has at most 2147483647 tokens and sequences");
-    open_refused(model, &(ft_session_options){ .keep = (const char *[]){ "layer.9", NULL } },
-                 FT_EARG, "no value \"layer.9\" in the plan");
-    open_refused(model,
-                 &(ft_session_options){ .keep = (const char *[]){ "layer.0.attn.probs", NULL } },
-                 FT_EARG, "\"layer.0.attn.probs\" exists only inside a fused operation");
-    open_refused(model, &(ft_session_options){ .keep = (const char *[]){ "layer.0.ffn.up", NULL } },
-                 FT_EARG, "\"layer.0.ffn.up\" exists only inside a fused operation");
-    ft_session_close(NULL);
 }
 
 /* ---- Kept values -------------------------------------------------------------------------- */
@@ -342,111 +213,16 @@ static void test_keep_all(const ft_config *config)
     free(keep);
 }
 
-/* ---- Positions ---------------------------------------------------------------------------- */
-
-static void positions(const ft_session *session, const char *expected, const char *sentence)
-{
-    ft_tensor t;
-    char text[128] = "";
-    float *found = get(session, "positions", &t);
-    for (int64_t i = 0; i < t.dim[0]; i++)
-        snprintf(text + strlen(text), 8, "%d ", (int) found[i]);
-    is_str(text, expected, "%s", sentence);
-    free(found);
-}
-
-static void test_positions(const ft_config *config)
-{
-    /* The third token is padding by its number; the masks of two others say so too. */
-    static const int32_t some[] = { 5, 6, 1, 7, 8, 9, 1, 1 };
-    static const int32_t holes[] = { 1, 0, 1, 1, 1, 1, 0, 0 };
-    static const char *const keep[] = { "positions", NULL };
-    ft_config roberta = *config;
-    for (int offset = 0; offset <= 2; offset += 2) {
-        roberta.position_offset = offset;
-        roberta.padding_id = offset - 1;
-        ft_model *model = open_model(&roberta, FT_MODE_INT8, NULL);
-        ft_session *session = open_session(model, &(ft_session_options){ .keep = keep });
-        set(session, "input_ids", matrix(FT_I32, 2, 4, some));
-        run(session);
-        positions(session, offset == 0 ? "0 1 2 3 0 1 2 3 " : "2 3 1 4 2 3 1 1 ",
-                  offset == 0 ? "BERT counts columns"
-                              : "RoBERTa counts the tokens that are not padding");
-        set(session, "attention_mask", matrix(FT_I32, 2, 4, holes));
-        run(session);
-        positions(session, offset == 0 ? "0 2 3 0 1 " : "2 1 4 2 3 ",
-                  "and a masked token keeps its place in the count");
-        if (offset == 2)
-            is_int(ft_model_get_info(model).max_positions, 298, "two positions are not for tokens");
-        ft_session_close(session);
-        ft_model_close(model);
-    }
-}
-
-/* ---- Threads ------------------------------------------------------------------------------ */
-
-typedef struct worker {
-    pthread_t thread;
-    const ft_model *model;
-    const float *expected;
-    int wrong;
-} worker;
-
-static void *work(void *user)
-{
-    worker *w = user;
-    ft_tensor t;
-    ft_session *session = open_session(w->model, &(ft_session_options){ .threads = 1 });
-    for (int i = 0; i < 20; i++) {
-        set_all(session);
-        run(session);
-        float *found = get(session, "last_hidden_state", &t);
-        w->wrong += memcmp(found, w->expected, ft_tensor_bytes(&t)) != 0;
-        free(found);
-    }
-    ft_session_close(session);
-    return NULL;
-}
-
-static void test_threads(const ft_model *model)
-{
-    worker workers[4];
-    ft_tensor t;
-    int wrong = 0;
-    ft_session *session = open_session(model, &(ft_session_options){ .threads = 2 });
-    set_all(session);
-    run(session);
-    float *expected = get(session, "last_hidden_state", &t);
-    for (size_t i = 0; i < FT_COUNT(workers); i++) {
-        workers[i] = (worker){ .model = model, .expected = expected };
-        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
-            bail_out("no thread");
-    }
-    for (size_t i = 0; i < FT_COUNT(workers); i++) {
-        pthread_join(workers[i].thread, NULL);
-        wrong += workers[i].wrong;
-    }
-    is_int(wrong, 0, "sessions of one model run at the same time, and give what one alone gives");
-    free(expected);
-    ft_session_close(session);
-}
-
 int main(void)
 {
     ft_config config = test_bert_config(HIDDEN, 2, 20);
     folder_make(folder);
     ft_model *model = open_model(&config, FT_MODE_INT8, NULL);
     test_shapes(model);
-    test_packing(model);
     test_defaults(model);
-    test_shapes_refused(model);
-    test_values_refused(model);
-    test_options_refused(model);
     test_keep(model);
-    test_threads(model);
     ft_model_close(model);
     test_keep_all(&config);
-    test_positions(&config);
     folder_remove(folder);
     return done_testing();
 }

@@ -30,45 +30,28 @@ static ft_status produce(void *user, void *buffer, size_t bytes, size_t *produce
     return FT_OK;
 }
 
-static bool is(const char *name, const char *other)
-{
-    return other != NULL && strcmp(name, other) == 0;
-}
-
-static ft_status add_weight(ft_artifact_writer *writer, const ft_weight_spec *spec,
-                            const ft_weight *weight, const bert_file *what, source *from,
-                            ft_error *err)
-{
-    ft_artifact_tensor tensor = { .name = weight->name,
-                                  .role = ft_role_name(spec->role),
-                                  .dtype = weight->dtype,
-                                  .layout = weight->layout,
-                                  .ndim = spec->ndim,
-                                  .dim = { spec->dim[0], spec->dim[1] },
-                                  .scale = weight->scale };
-    if (is(weight->name, what->drop))
-        return FT_OK;
-    if (is(weight->name, what->rename))
-        tensor.name = "renamed";
-    if (is(weight->name, what->recast))
-        tensor.dtype = FT_F16;
-    if (is(weight->name, what->reshape))
-        tensor.dim[0]--;
-    if (is(weight->name, what->recall))
-        tensor.role = "sink";
-    from->next = weight->data;
-    return ft_artifact_add_tensor(writer, &tensor, produce, from, err);
-}
-
-static ft_status add_weights(ft_artifact_writer *writer, const test_bert *model,
-                             const bert_file *what, source *from, ft_error *err)
+static ft_status add_weights(ft_artifact_writer *writer, const test_bert *model, source *from,
+                             ft_error *err)
 {
     ft_weight_spec *spec;
     size_t count;
     FT_TRY(ft_family_weights(ft_family_find("bert"), -1, &model->config, &spec, &count, err));
     ft_status status = FT_OK;
-    for (size_t i = 0; i < count && status == FT_OK; i++)
-        status = add_weight(writer, &spec[i], &model->weight[i], what, &from[i], err);
+    for (size_t i = 0; i < count && status == FT_OK; i++) {
+        const ft_weight *weight = &model->weight[i];
+        from[i].next = weight->data;
+        status = ft_artifact_add_tensor(writer,
+                                        &(ft_artifact_tensor){
+                                            .name = weight->name,
+                                            .role = ft_role_name(spec[i].role),
+                                            .dtype = weight->dtype,
+                                            .layout = weight->layout,
+                                            .ndim = spec[i].ndim,
+                                            .dim = { spec[i].dim[0], spec[i].dim[1] },
+                                            .scale = weight->scale,
+                                        },
+                                        produce, &from[i], err);
+    }
     free(spec);
     return status;
 }
@@ -78,8 +61,8 @@ float bert_file_amax(int value)
     return (float) (value + 1) / 8.0f;
 }
 
-static ft_status add_amax(ft_artifact_writer *writer, const test_bert *model, const bert_file *what,
-                          char **text, ft_error *err)
+static ft_status add_amax(ft_artifact_writer *writer, const test_bert *model, char **text,
+                          ft_error *err)
 {
     size_t bytes = 0;
     ft_status status = FT_OK;
@@ -87,9 +70,7 @@ static ft_status add_amax(ft_artifact_writer *writer, const test_bert *model, co
     for (int i = 0; i < model->graph.nvalue && status == FT_OK; i++) {
         ft_value *value = &model->graph.value[i];
         ft_amax_entry entry = { .name = value->name, .amax = bert_file_amax(i), .method = "max" };
-        if (is(value->name, what->misname))
-            entry.name = (char[]){ "nowhere" };
-        if (value->point && !is(value->name, what->unmeasured))
+        if (value->point)
             status = ft_amax_add(list, &entry, err);
     }
     if (status == FT_OK)
@@ -99,27 +80,32 @@ static ft_status add_amax(ft_artifact_writer *writer, const test_bert *model, co
     return ft_artifact_add_memory(writer, "amax.tsv", *text, bytes, err);
 }
 
+static bool is_int8(const test_bert *model)
+{
+    for (int i = 0; i < model->nweight; i++)
+        if (model->weight[i].dtype == FT_I8)
+            return true;
+    return false;
+}
+
 static ft_status write_with(ft_artifact_writer *writer, const test_bert *model,
-                            const bert_file *what, ft_error *err)
+                            const char *residual, ft_error *err)
 {
     static const char labels[] = "{\"id2label\": {\"0\": \"no\", \"1\": \"yes\"}}";
-    bool is_int8 = what->int8;
     char *amax = NULL;
     source *from = ft_array((size_t) model->nweight, sizeof *from);
     ft_artifact_head head = {
-        .state = is_int8 ? FT_STATE_INT8 : FT_STATE_FLOAT,
-        .family = what->family == NULL ? "bert" : what->family,
+        .state = is_int8(model) ? FT_STATE_INT8 : FT_STATE_FLOAT,
+        .family = "bert",
         .tool = "test",
         .config = ft_config_to_json(&model->config),
-        .recipe = is_int8 ? json_pack("{ss}", "residual",
-                                      what->residual == NULL ? "float" : what->residual)
-                          : NULL,
+        .recipe = is_int8(model) ? json_pack("{ss}", "residual", residual) : NULL,
     };
-    ft_status status = from == NULL ? FT_ENOMEM : add_weights(writer, model, what, from, err);
+    ft_status status = from == NULL ? FT_ENOMEM : add_weights(writer, model, from, err);
     if (status == FT_OK)
         status = ft_artifact_add_memory(writer, "config.json", labels, strlen(labels), err);
-    if (status == FT_OK && is_int8)
-        status = add_amax(writer, model, what, &amax, err);
+    if (status == FT_OK && is_int8(model))
+        status = add_amax(writer, model, &amax, err);
     if (status == FT_OK)
         status = ft_artifact_finish(writer, &head, err);
     json_decref(head.config);
@@ -129,13 +115,13 @@ static ft_status write_with(ft_artifact_writer *writer, const test_bert *model,
     return status;
 }
 
-void bert_file_write(const test_bert *model, const bert_file *what, const char *path)
+void bert_file_write(const test_bert *model, const char *residual, const char *path)
 {
     ft_error err = { 0 };
     ft_artifact_writer *writer;
     ft_status status = ft_artifact_create(&writer, path, true, &err);
     if (status == FT_OK) {
-        status = write_with(writer, model, what, &err);
+        status = write_with(writer, model, residual, &err);
         ft_artifact_discard(writer);
     }
     if (status != FT_OK)

@@ -69,10 +69,12 @@ else
 EXTRA_DIST += $(cuda_sources)
 endif
 cuda_sources = \
+	kernels/cuda/arrays.cu \
 	kernels/cuda/backend.cu \
 	kernels/cuda/common.cuh \
 	kernels/cuda/cuda.h \
-	kernels/cuda/quantize.cu \
+	kernels/cuda/epilogue.cuh \
+	kernels/cuda/mma.cuh \
 	kernels/cuda/relayout.cu
 
 # libtool drives nvcc through a wrapper that hands host flags to the host compiler.

@@ -22,8 +22,9 @@ const char *ft_op_name(ft_op_kind kind)
 }
 
 static const char *const activations[] = {
-    [FT_ACT_NONE] = "none", [FT_ACT_GELU] = "gelu", [FT_ACT_GELU_TANH] = "gelu_tanh",
-    [FT_ACT_RELU] = "relu", [FT_ACT_TANH] = "tanh", [FT_ACT_SILU] = "silu",
+    [FT_ACT_NONE] = "none",           [FT_ACT_GELU] = "gelu", [FT_ACT_GELU_CODES] = "gelu_codes",
+    [FT_ACT_GELU_TANH] = "gelu_tanh", [FT_ACT_RELU] = "relu", [FT_ACT_TANH] = "tanh",
+    [FT_ACT_SILU] = "silu",
 };
 
 const char *ft_activation_name(ft_activation activation)

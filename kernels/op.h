@@ -23,7 +23,7 @@ typedef enum ft_op_kind {
 /* "linear", "attention", ... */
 const char *ft_op_name(ft_op_kind kind);
 
-/* "none", "gelu", "gelu_tanh", "relu", "tanh", "silu"; parse is false for other words. */
+/* "none", "gelu", "gelu_codes", "gelu_tanh", "relu", "tanh", "silu"; parse is false for other words. */
 const char *ft_activation_name(ft_activation activation);
 bool ft_activation_parse(const char *name, ft_activation *out);
 
@@ -53,6 +53,7 @@ typedef struct ft_weight {
     ft_layout layout;
     const float *scale; /* [rows], codes (int8, or float when faked); NULL: real values */
     const void *data;   /* 64-byte aligned */
+    const void *tiles;  /* the same codes in an order of the device's own; NULL: there is none */
 } ft_weight;
 
 typedef struct ft_attr {

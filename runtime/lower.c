@@ -1,12 +1,13 @@
 /*
  * lower.c - from a family's graph to the plan for one purpose.
  *
- * Four passes over a list of operations, each simple, each optional:
+ * Passes over a list of operations, each simple, each optional:
  *
  *   fuse      linear + activation, add + norm.  A fusion never swallows a point.
+ *   coarsen   gelu of a point to its short form.
  *   quantize  after each point an operation that makes codes; integer consumers read those.
  *   fold      quantize moves into the operation that produced the float.
- *   observe   (instead of the last two) after each point an operation that counts it.
+ *   observe   (instead of the last three) after each point an operation that counts it.
  *
  * A point keeps its name on the codes: calibration observed exactly what int8 stores.  The float
  * that they were made of is called NAME.float, the float made of them NAME.back.
@@ -110,6 +111,18 @@ static void fuse(ft_plan *plan)
             remove_op(plan, i);
     for (int i = plan->nop - 1; i >= 0; i--)
         fuse_residual(plan, i);
+}
+
+/* ---- Coarsen ------------------------------------------------------------------------------ */
+
+/* Where gelu makes a point, its short form is exact enough: the point becomes codes. */
+static void coarsen(ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++) {
+        ft_op *op = &plan->op[i];
+        if (op->attr.activation == FT_ACT_GELU && plan->value[op->out].point)
+            op->attr.activation = FT_ACT_GELU_CODES;
+    }
 }
 
 /* ---- Quantize ----------------------------------------------------------------------------- */
@@ -279,6 +292,7 @@ ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, f
     if (how->mode == FT_MODE_OBSERVE)
         fine = observe(out);
     if (how->mode == FT_MODE_FAKE || how->mode == FT_MODE_INT8) {
+        coarsen(out);
         fine = quantize(out, how);
         if (how->fuse)
             fold(out);

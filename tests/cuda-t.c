@@ -51,8 +51,8 @@ static void test_quantize(size_t n)
         x[i] = ((float) draw() / 8388608.0f - 1.0f) * 3.0f;
     float *dev_x = upload(x, n * sizeof *x);
     int8_t *dev_codes = upload(x, n);
-    is_int(ft_cuda_quantize(NULL, dev_codes, dev_x, 127.0f / 2.5f, n), 0, "quantize launches");
-    is_int(ft_cuda_dequantize(NULL, dev_x, dev_codes, 2.5f / 127.0f, n), 0, "dequantize launches");
+    is_int(ft_cuda_quantize_array(NULL, dev_codes, dev_x, 127.0f / 2.5f, n), 0, "quantize launches");
+    is_int(ft_cuda_dequantize_array(NULL, dev_x, dev_codes, 2.5f / 127.0f, n), 0, "dequantize launches");
     download(codes, dev_codes, n);
     download(back, dev_x, n * sizeof *back);
     for (size_t i = 0; i < n; i++) {

@@ -166,6 +166,7 @@ static size_t call_sums_bias(const ft_rows_isa *rows, const row_data *d, size_t 
         return n * sizeof(float);                                                                  \
     }
 ACTIVATE(gelu, FT_ACT_GELU)
+ACTIVATE(gelu_codes, FT_ACT_GELU_CODES)
 ACTIVATE(gelu_tanh, FT_ACT_GELU_TANH)
 ACTIVATE(relu, FT_ACT_RELU)
 ACTIVATE(tanh, FT_ACT_TANH)
@@ -191,6 +192,7 @@ static const struct {
     { "scale sums", call_sums },
     { "scale sums, add a bias", call_sums_bias },
     { "gelu", call_gelu },
+    { "gelu for codes", call_gelu_codes },
     { "gelu by tanh", call_gelu_tanh },
     { "relu", call_relu },
     { "tanh", call_tanh },

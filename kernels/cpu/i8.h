@@ -19,7 +19,7 @@
 enum {
     FT_I8_PANEL = 64,       /* weight rows of a panel of a matrix product */
     FT_I8_TILE = 6,         /* activation rows that multiply() takes at once */
-    FT_I8_WALK = 16,        /* activation rows that walk() takes at most */
+    FT_I8_WALK = 32,        /* activation rows that walk() takes at most */
     FT_I8_UNIT = 16,        /* packed rows come in multiples of this */
     FT_I8_BLOCK = 32,       /* packed k comes in multiples of this */
     FT_I8_WEIGHT_BYTES = 2, /* at most, of one packed element */

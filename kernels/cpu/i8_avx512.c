@@ -359,7 +359,7 @@ static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_
 }
 
 const ft_i8_kernels ft_i8_avx512 = {
-    .walk_rows = 16,
+    .walk_rows = 32,
     .pack_col4 = pack_col4,
     .pack_rows = pack_rows,
     .pack_cols = pack_cols,

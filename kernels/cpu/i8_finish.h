@@ -89,6 +89,7 @@ static void finish(const ft_i8_finish *f, const int32_t *sums, size_t stride, si
     switch (f->activation) {
         FINISH_AS(FT_ACT_NONE);
         FINISH_AS(FT_ACT_GELU);
+        FINISH_AS(FT_ACT_GELU_CODES);
         FINISH_AS(FT_ACT_GELU_TANH);
         FINISH_AS(FT_ACT_RELU);
         FINISH_AS(FT_ACT_TANH);

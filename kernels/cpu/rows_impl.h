@@ -1,9 +1,10 @@
 /*
  * rows_impl.h - the body of rows_*.c: plain loops, which each of them compiles for its own set.
  *
- * Loops over elements are written for the vectorizer; sums keep 16 partial sums (lane i adds
- * elements i, i + 16, ...) that are added as a fixed tree.  So a row's result does not depend on
- * the instruction set, and fused and unfused plans agree to the bit.
+ * Loops over elements are written for the vectorizer.  Sums keep 16 partial sums (lane i adds
+ * elements i, i + 16, ...) that are added as a fixed tree; those of a norm are trees of 64
+ * elements, added in order.  So a row's result does not depend on the instruction set, and fused
+ * and unfused plans agree to the bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +19,7 @@
 #include <immintrin.h>
 #endif
 
-enum { SUMS = 16 };
+enum { SUMS = 16, RUN = 64 };
 
 /* Sixteen floats that the compiler may keep in one register, four or two. */
 typedef float vsums __attribute__((vector_size(64)));
@@ -75,13 +76,53 @@ static float row_square_sum(const float *x, size_t n)
     return add_up(sum);
 }
 
+/*
+ * What a norm adds up: runs of 64 elements, each as a tree, then the runs in order.  A device that
+ * spreads a row over lanes and blocks can add in this order too.
+ */
+static inline float run_sum(vsums a, vsums b, vsums c, vsums d)
+{
+    return add_up((a + c) + (b + d));
+}
+
+/* The run that begins at x and has n elements at most, as four vectors with zeros at the end. */
+static inline void load_run(vsums run[4], const float *x, size_t n)
+{
+    for (size_t i = 0; i < 4; i++) {
+        size_t at = i * SUMS;
+        run[i] = at + SUMS <= n ? load_sums(x + at) : load_tail(x + at, at < n ? n - at : 0);
+    }
+}
+
+static float norm_sum(const float *x, size_t n)
+{
+    float sum = 0.0f;
+    for (size_t i = 0; i < n; i += RUN) {
+        vsums run[4];
+        load_run(run, x + i, n - i);
+        sum += run_sum(run[0], run[1], run[2], run[3]);
+    }
+    return sum;
+}
+
+static float norm_square_sum(const float *x, size_t n)
+{
+    float sum = 0.0f;
+    for (size_t i = 0; i < n; i += RUN) {
+        vsums run[4];
+        load_run(run, x + i, n - i);
+        sum += run_sum(run[0] * run[0], run[1] * run[1], run[2] * run[2], run[3] * run[3]);
+    }
+    return sum;
+}
+
 static void row_norm(float *out, const float *x, const float *weight, const float *bias, float eps,
                      size_t n)
 {
-    float mean = row_sum(x, n) / (float) n;
+    float mean = norm_sum(x, n) / (float) n;
     for (size_t i = 0; i < n; i++)
         out[i] = x[i] - mean;
-    float variance = row_square_sum(out, n) / (float) n;
+    float variance = norm_square_sum(out, n) / (float) n;
     float factor = 1.0f / sqrtf(variance + eps);
     for (size_t i = 0; i < n; i++)
         out[i] = out[i] * factor * weight[i] + bias[i];
@@ -193,6 +234,9 @@ static void row_activate(float *out, const float *x, ft_activation activation, s
         break;
     case FT_ACT_GELU:
         activate_all(out, x, FT_ACT_GELU, n);
+        break;
+    case FT_ACT_GELU_CODES:
+        activate_all(out, x, FT_ACT_GELU_CODES, n);
         break;
     case FT_ACT_GELU_TANH:
         activate_all(out, x, FT_ACT_GELU_TANH, n);

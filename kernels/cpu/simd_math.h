@@ -37,6 +37,14 @@ FT_INLINE vf vf_gelu(vf v)
     return v * vf_fma(u, p, vf_set(0.5f));
 }
 
+FT_INLINE vf vf_gelu_codes(vf v)
+{
+    static const float c[] = FT_GELU_CODES_POLYNOMIAL;
+    vf range = vf_set(FT_GELU_CODES_RANGE);
+    vf x = vf_max(vf_min(v, range), -range);
+    return v * vf_fma(x, vf_polynomial(c, sizeof c / sizeof c[0], x * x), vf_set(0.5f));
+}
+
 FT_INLINE vf vf_gelu_tanh(vf v)
 {
     vf slope = vf_fma(v * v, vf_set(FT_GELU_TANH_CUBIC), vf_set(FT_GELU_TANH_LINEAR));
@@ -60,6 +68,8 @@ FT_INLINE vf vf_activate(ft_activation activation, vf v)
         break;
     case FT_ACT_GELU:
         return vf_gelu(v);
+    case FT_ACT_GELU_CODES:
+        return vf_gelu_codes(v);
     case FT_ACT_GELU_TANH:
         return vf_gelu_tanh(v);
     case FT_ACT_RELU:

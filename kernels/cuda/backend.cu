@@ -27,8 +27,7 @@ static bool describe(int index, ft_device_info *out)
     }
     snprintf(out->name, sizeof out->name, "cuda:%d", index);
     snprintf(out->detail, sizeof out->detail, "%.60s, sm_%d%d, %zu MiB; does not run plans yet",
-             properties.name, properties.major, properties.minor,
-             properties.totalGlobalMem >> 20);
+             properties.name, properties.major, properties.minor, properties.totalGlobalMem >> 20);
     return true;
 }
 

@@ -1,25 +1,184 @@
 /*
- * cuda.h - launchers of the CUDA backend's kernels, for C.
+ * cuda.h - inside the CUDA backend: what an operation gets, and who launches what.
  *
- * Pointers are to device memory; `stream` is a cudaStream_t.  A launcher never synchronizes and
- * never allocates; it returns cudaError_t as int, 0 for success.
+ * Pointers called data, x, y, w, ... are to device memory.  A launcher never synchronizes and never
+ * allocates; it returns cudaError_t as int, 0 for success.  int8 plans give the bits of the CPU
+ * backend: kernels use kernels/quant.h and kernels/activation.h and add floats in the CPU's order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef FT_KERNELS_CUDA_CUDA_H
 #define FT_KERNELS_CUDA_CUDA_H
 
-#include "runtime/ft.h"
+#include "kernels/op.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* ---- Devices ------------------------------------------------------------------------------ */
+
+/* What kernels and their launchers ask about the device they run on. */
+typedef struct ft_cuda_chip {
+    int index;      /* of the CUDA runtime */
+    int capability; /* 75, 80, 86, 89, 90, ... */
+    int multiprocessors;
+    size_t shared;  /* bytes of shared memory that one block may ask for */
+    bool has_wgmma; /* sm_90a code is in this build and the device runs it */
+    bool overlaps;  /* launches may begin before their predecessor ends (from sm_90 on) */
+} ft_cuda_chip;
+
+/* ---- Int8 products ------------------------------------------------------------------------ */
+
+enum { FT_CUDA_PARTS = 3 };
+
+/*
+ * y = act(x . w^T * (x_scale * w_scale) + bias) [+ residual], exact int32 sums, then floats or
+ * codes.  The bits are those of kernels/cpu/i8_finish.h.
+ *
+ * With parts > 1 the columns are cut into that many equal matrices, each with its own y and scale:
+ * queries, keys and values are one product.
+ */
+typedef struct ft_cuda_product {
+    size_t m, n, k;
+    const int8_t *x;       /* [m, k], rows k bytes apart */
+    const int8_t *w;       /* [n, k] in COL4_4R2_8C, or NULL: only `tiles` is there */
+    const int8_t *tiles;   /* the same codes in the order of gemm_wgmma.cu, or NULL */
+    float x_scale;         /* of all of x ... */
+    const float *x_scales; /* ... or, not NULL, of each row: [m] */
+    const float *w_scale;  /* [n] */
+    const float *bias;     /* [n], or NULL */
+    ft_activation activation;
+    ft_dtype y_dtype;               /* FT_I8: codes; FT_F32 or FT_F16: real values */
+    int parts;                      /* 1 .. FT_CUDA_PARTS; divides n */
+    void *y[FT_CUDA_PARTS];         /* each [m, n / parts] */
+    float y_inverse[FT_CUDA_PARTS]; /* FT_I8: 1 / scale of each y */
+    const void *residual; /* [m, n] of y_dtype (F32, F16), added after the activation, or NULL */
+} ft_cuda_product;
+
+/* The ways to compute a product, in the order of ft_cuda_gemm_name(). */
+typedef enum ft_cuda_gemm {
+    FT_CUDA_GEMM_PLAIN,    /* gemm_plain.cu: any shape, any device; the reference of the others */
+    FT_CUDA_GEMM_MMA,      /* gemm_mma.cu: mma.sync on COL4_4R2_8C, from sm_80 on */
+    FT_CUDA_GEMM_LT,       /* gemm_lt.cu: cuBLASLt, COL32 x COL4_4R2_8C, sm_75 to sm_89 */
+    FT_CUDA_GEMM_WGMMA,    /* gemm_wgmma.cu: both operands in shared memory, sm_90a */
+    FT_CUDA_GEMM_WGMMA_RS, /* gemm_wgmma_rs.cu: weights in registers, from COL4_4R2_8C, sm_90a */
+    FT_CUDA_GEMMS
+} ft_cuda_gemm;
+
+/* Whether this way takes the product on this chip, and its launch. */
+bool ft_cuda_gemm_plain_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
+int ft_cuda_gemm_plain(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+bool ft_cuda_gemm_mma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
+int ft_cuda_gemm_mma(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
+int ft_cuda_gemm_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+bool ft_cuda_gemm_wgmma_rs_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
+int ft_cuda_gemm_wgmma_rs(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+
+/*
+ * The weights of gemm_wgmma.cu: bytes, and the shuffle that makes them from COL4_4R2_8C.  Matrices
+ * of equal n (a multiple of 32) and k that follow each other are one matrix to it.
+ */
+size_t ft_cuda_tiles_bytes(size_t n, size_t k);
+int ft_cuda_tile(void *stream, int8_t *tiles, const int8_t *w, size_t n, size_t k);
+
+/* The same formula for the host: offset of element (row, col). */
+size_t ft_cuda_tiles_offset(size_t row, size_t col, size_t n, size_t k);
+
+/* The fastest way for this shape on this chip, or what FT_CUDA_GEMM names (gemm.cu). */
+ft_cuda_gemm ft_cuda_gemm_choose(const ft_cuda_chip *chip, const ft_cuda_product *p);
+int ft_cuda_gemm_run(ft_cuda_gemm how, const ft_cuda_chip *chip, void *stream,
+                     const ft_cuda_product *p);
+const char *ft_cuda_gemm_name(ft_cuda_gemm how);
+
+/* ---- Attention ---------------------------------------------------------------------------- */
+
+enum { FT_CUDA_QUERIES = 64 }; /* rows of a block of queries */
+
+/* Up to FT_CUDA_QUERIES queries of one sequence; length 0: nothing to do. */
+typedef struct ft_cuda_queries {
+    int32_t first, length; /* rows of the sequence */
+    int32_t query;         /* first query, relative to `first` */
+    int32_t unused;
+} ft_cuda_queries;
+
+/* softmax(q . k^T * scale) . v per block and head.  q, k, v, y: [tokens, heads * head_size]. */
+typedef struct ft_cuda_heads {
+    const ft_cuda_queries *blocks;
+    size_t nblocks;
+    int heads, head_size;
+    ft_dtype dtype; /* of q, k, v: FT_I8, FT_F32, FT_F16, FT_BF16 */
+    const void *q, *k, *v;
+    void *y;           /* of the same dtype; FT_F32 too when dtype is FT_I8 and y_inverse is 0 */
+    float score_scale; /* scores times it are the exponents; contains the scales of q and k */
+    float p_inverse;   /* codes: 1 / scale of the probabilities */
+    float y_scale;     /* codes: scale of probabilities times scale of v */
+    float y_inverse;   /* codes: 1 / scale of y; 0: y is F32 */
+    struct ft_cuda_counts *counts; /* count the probabilities (FT_F32 only), or NULL */
+} ft_cuda_heads;
+
+int ft_cuda_attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
+
+/* ---- Counters ----------------------------------------------------------------------------- */
+
+/* Of one calibration point, in device memory.  Every magnitude goes by its key: no tail. */
+typedef struct ft_cuda_counts {
+    unsigned long long *key;     /* [FT_COUNT_KEYS] */
+    unsigned long long *special; /* zeros, NaNs, infinities */
+    uint32_t *largest;           /* float bits of the largest finite magnitude */
+} ft_cuda_counts;
+
+int ft_cuda_count(void *stream, const ft_cuda_counts *counts, const float *x, size_t n);
+
+/* ---- Operations --------------------------------------------------------------------------- */
+
+/* A value while an operation runs; rows lie one after the other, cols elements apart. */
+typedef struct ft_cuda_view {
+    void *data; /* NULL: not there */
+    size_t rows, cols;
+    ft_dtype dtype;
+    float scale;
+} ft_cuda_view;
+
+/* The sequences of a run.  Rows beyond those of the batch exist, up to the run's bucket. */
+typedef struct ft_cuda_batch {
+    size_t tokens, sequences;
+    const int32_t *start; /* [sequences + 1]; sequences beyond the batch are empty */
+    const ft_cuda_queries *blocks;
+    size_t nblocks;
+} ft_cuda_batch;
+
+typedef struct ft_cuda_args {
+    const ft_cuda_chip *chip;
+    void *stream; /* cudaStream_t */
+    void *blas;   /* cublasHandle_t, bound to the stream */
+    const ft_op *op;
+    ft_cuda_view in[FT_MAX_IN], out, codes, inner;
+    const ft_weight *weight[FT_MAX_WEIGHTS]; /* device pointers in them; NULL: not there */
+    const ft_cuda_batch *batch;
+    const ft_cuda_counts *counts; /* of the observed point (OBSERVE, or inner), or NULL */
+    void *scratch;
+    size_t scratch_bytes;
+} ft_cuda_args;
+
+/* Every operation: int ft_cuda_norm(const ft_cuda_args *). */
+#define X(NAME, name) int ft_cuda_##name(const ft_cuda_args *args);
+#include "kernels/ops.def"
+#undef X
+
+/* Device scratch bytes that an operation needs for a run within these limits. */
+size_t ft_cuda_linear_scratch(const ft_plan *plan, const ft_op *op, size_t rows);
+size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens);
+
+/* ---- Arrays ------------------------------------------------------------------------------- */
+
 /* codes[i] = ft_quantize(x[i], inverse_scale), n elements. */
-int ft_cuda_quantize(void *stream, int8_t *codes, const float *x, float inverse_scale, size_t n);
+int ft_cuda_quantize_array(void *stream, int8_t *codes, const float *x, float inverse_scale,
+                           size_t n);
 
 /* out[i] = codes[i] * scale, n elements. */
-int ft_cuda_dequantize(void *stream, float *out, const int8_t *codes, float scale, size_t n);
+int ft_cuda_dequantize_array(void *stream, float *out, const int8_t *codes, float scale, size_t n);
 
 /*
  * Move an int8 matrix [rows, cols] from one layout to another; out has ft_layout_bytes(to, ...)

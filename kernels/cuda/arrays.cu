@@ -1,5 +1,5 @@
 /*
- * quantize.cu - floats to codes and back, by kernels/quant.h.
+ * arrays.cu - arrays of floats to codes and back, by kernels/quant.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,18 +29,18 @@ __global__ void dequantize_kernel(float *__restrict__ out, const int8_t *__restr
 
 /* ------------------------------------------------------------------------------------------ */
 
-extern "C" int ft_cuda_quantize(void *stream, int8_t *codes, const float *x, float inverse_scale,
-                                size_t n)
+extern "C" int ft_cuda_quantize_array(void *stream, int8_t *codes, const float *x,
+                                      float inverse_scale, size_t n)
 {
-    quantize_kernel<<<ft_blocks(n, THREADS), THREADS, 0, (cudaStream_t) stream>>>(
-        codes, x, inverse_scale, n);
+    quantize_kernel<<<ft_blocks(n, THREADS), THREADS, 0, (cudaStream_t) stream>>>(codes, x,
+                                                                                  inverse_scale, n);
     return (int) cudaGetLastError();
 }
 
-extern "C" int ft_cuda_dequantize(void *stream, float *out, const int8_t *codes, float scale,
-                                  size_t n)
+extern "C" int ft_cuda_dequantize_array(void *stream, float *out, const int8_t *codes, float scale,
+                                        size_t n)
 {
     dequantize_kernel<<<ft_blocks(n, THREADS), THREADS, 0, (cudaStream_t) stream>>>(out, codes,
-                                                                                   scale, n);
+                                                                                    scale, n);
     return (int) cudaGetLastError();
 }

@@ -180,6 +180,8 @@ static ft_status observe_samples(shift *s, tally *t, ft_error *err)
         if (status == FT_OK)
             report(s);
     }
+    if (status == FT_OK)
+        status = ft_session_collect(session, t->by_value, err);
     ft_session_close(session);
     return status;
 }

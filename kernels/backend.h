@@ -23,14 +23,20 @@ typedef struct ft_limits {
 typedef struct ft_backend {
     const char *name; /* "cpu", "cuda" */
 
+    /* Float plans of a half-precision model keep their values in its precision; else in F32. */
+    bool keeps_half;
+
     /* Describe device `index`; false when there is none, with the reason in out->detail. */
     bool (*describe)(int index, ft_device_info *out);
 
     ft_status (*open)(ft_device **out, int index, ft_error *err);
     void (*close)(ft_device *device);
 
-    /* Make one weight usable on the device.  On the CPU it is used where it lies. */
-    ft_status (*upload)(ft_device *device, ft_weight *weight, ft_error *err);
+    /*
+     * Make all weights of a model usable on the device; their pointers may become the device's.  On
+     * the CPU they are used where they lie.
+     */
+    ft_status (*upload)(ft_device *device, ft_weight *weights, int count, ft_error *err);
 
     /* Allocate all memory that running `plan` within `limits` takes; the plan stays borrowed. */
     ft_status (*prepare)(ft_exec **out, ft_device *device, const ft_plan *plan,
@@ -41,8 +47,20 @@ typedef struct ft_backend {
     ft_status (*write)(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err);
     ft_status (*read)(const ft_exec *exec, int value, void *data, size_t rows, ft_error *err);
 
-    /* Run the whole plan.  `counts` (one per value, or NULL) receives what OBSERVE sees. */
+    /*
+     * Run the whole plan; it may still be running on return, reading a value waits for it.
+     * `counts` (one per value, or NULL) receives what OBSERVE sees, at the latest in collect().
+     */
     ft_status (*run)(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err);
+
+    /* Run one operation of it again, on what the last run left: for timing. */
+    ft_status (*run_op)(ft_exec *exec, const ft_batch *batch, int op, ft_error *err);
+
+    /* Return when everything has been computed. */
+    ft_status (*wait)(ft_exec *exec, ft_error *err);
+
+    /* Add to `counts` what the device has counted and not yet handed over. */
+    ft_status (*collect)(ft_exec *exec, ft_counts *const *counts, ft_error *err);
 } ft_backend;
 
 extern const ft_backend ft_backend_cpu;

@@ -43,9 +43,14 @@ static ft_status refuse(const checker *c, const char *why)
                    why);
 }
 
+static bool is_float(ft_dtype dtype)
+{
+    return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16;
+}
+
 static bool is_real(const ft_value *value)
 {
-    return value != NULL && value->dtype == FT_F32 && value->scale <= 0.0f && !value->inner;
+    return value != NULL && is_float(value->dtype) && value->scale <= 0.0f && !value->inner;
 }
 
 static bool is_codes(const ft_value *value)
@@ -77,8 +82,7 @@ static bool is_vector(const ft_weight *weight, size_t cols)
 
 static bool is_float_matrix(const ft_weight *weight)
 {
-    return weight != NULL && weight->layout == FT_ROW &&
-           (weight->dtype == FT_F32 || weight->dtype == FT_F16 || weight->dtype == FT_BF16);
+    return weight != NULL && weight->layout == FT_ROW && is_float(weight->dtype);
 }
 
 /* What an operation is able to write. */
@@ -228,9 +232,26 @@ static ft_status check_pool(const checker *c)
     return check_results(c, FT_SEQUENCES, (size_t) x->cols, FLOATS);
 }
 
+/* Real values of one operation have one dtype: kernels come in F32, F16 and BF16, not in mixtures.
+ */
+static ft_status check_precision(const checker *c)
+{
+    const ft_value *first = NULL;
+    for (int i = -1; i < FT_MAX_IN; i++) {
+        const ft_value *value = value_at(c, i < 0 ? c->op->out : c->op->in[i]);
+        if (!is_real(value))
+            continue;
+        if (first != NULL && value->dtype != first->dtype)
+            return refuse(c, "reads and writes floats of two precisions");
+        first = value;
+    }
+    return FT_OK;
+}
+
 ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
     checker c = { plan, op, what, err };
+    FT_TRY(check_precision(&c));
     switch (op->kind) {
     case FT_OP_EMBED:
         return check_embed(&c);

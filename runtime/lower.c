@@ -285,10 +285,14 @@ static bool observe(ft_plan *plan)
 ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, ft_error *err)
 {
     assert(how->scale != NULL || how->mode == FT_MODE_FLOAT || how->mode == FT_MODE_OBSERVE);
+    assert(how->real == FT_F32 || how->mode == FT_MODE_FLOAT);
     FT_TRY(ft_plan_copy(out, graph, err));
     bool fine = true;
     if (how->fuse)
         fuse(out);
+    for (int i = 0; i < out->nvalue; i++)
+        if (out->value[i].dtype == FT_F32)
+            out->value[i].dtype = how->real;
     if (how->mode == FT_MODE_OBSERVE)
         fine = observe(out);
     if (how->mode == FT_MODE_FAKE || how->mode == FT_MODE_INT8) {

@@ -20,6 +20,7 @@ typedef struct ft_lowering {
     bool fuse;
     bool int8_residual; /* residual streams are codes too (FasterTransformer's int8_mode 2) */
     const float *scale; /* [graph->nvalue]: of each point; FAKE and INT8 only */
+    ft_dtype real;      /* of the values of a FLOAT plan; F32 in all others */
 } ft_lowering;
 
 /*

@@ -155,6 +155,16 @@ static ft_status build_graph(ft_model *model, ft_error *err)
     return status;
 }
 
+/* What a plan computes in: the precision of the model's matrices where the device keeps that. */
+static ft_dtype real_dtype(const ft_model *model)
+{
+    if (model->purpose.mode == FT_MODE_FLOAT && model->backend->keeps_half)
+        for (int i = 0; i < model->nweight; i++)
+            if (model->quantizable[i])
+                return model->weight[i].dtype;
+    return FT_F32;
+}
+
 static ft_status make_plan(ft_model *model, ft_error *err)
 {
     float *scale = ft_array((size_t) model->graph.nvalue, sizeof *scale);
@@ -168,7 +178,8 @@ static ft_status make_plan(ft_model *model, ft_error *err)
                           &(ft_lowering){ .mode = model->purpose.mode,
                                           .fuse = model->fuse,
                                           .int8_residual = model->purpose.int8_residual,
-                                          .scale = scale },
+                                          .scale = scale,
+                                          .real = real_dtype(model) },
                           err);
     for (int i = 0; i < model->plan.nop && status == FT_OK; i++)
         status = ft_op_check(&model->plan, &model->plan.op[i], model->path, err);
@@ -229,14 +240,6 @@ static void read_labels(ft_model *model)
     json_decref(json);
 }
 
-static ft_status upload(ft_model *model, const char *device, ft_error *err)
-{
-    FT_TRY(ft_device_open(&model->backend, &model->device, device, err));
-    for (int i = 0; i < model->nweight; i++)
-        FT_TRY(model->backend->upload(model->device, &model->weight[i], err));
-    return FT_OK;
-}
-
 static ft_status fill(ft_model *model, const ft_model_options *options, const ft_purpose *purpose,
                       ft_error *err)
 {
@@ -244,10 +247,11 @@ static ft_status fill(ft_model *model, const ft_model_options *options, const ft
     FT_TRY(read_head(model, err));
     FT_TRY(choose_purpose(model, options, purpose, err));
     FT_TRY(bind_weights(model, err));
+    FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
     FT_TRY(build_graph(model, err));
     FT_TRY(make_plan(model, err));
     read_labels(model);
-    return upload(model, options->device, err);
+    return model->backend->upload(model->device, model->weight, model->nweight, err);
 }
 
 ft_status ft_model_open_for(ft_model **out, const char *path, const ft_model_options *options,

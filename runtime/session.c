@@ -10,6 +10,7 @@
 
 #include "runtime/session.h"
 
+#include "kernels/half.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/plan.h"
@@ -342,6 +343,11 @@ ft_status ft_session_run_counting(ft_session *session, ft_counts *const *counts,
     return FT_OK;
 }
 
+ft_status ft_session_collect(ft_session *session, ft_counts *const *counts, ft_error *err)
+{
+    return session->model->backend->collect(session->exec, counts, err);
+}
+
 ft_status ft_session_run(ft_session *session, ft_error *err)
 {
     return ft_session_run_counting(session, NULL, err);
@@ -368,9 +374,14 @@ static bool is_padded_output(const char *name)
 static float stored_number(ft_dtype dtype, const void *data, size_t i)
 {
     int32_t number;
+    uint16_t half;
     float real;
     if (dtype == FT_I8)
         return (float) ((const int8_t *) data)[i];
+    if (dtype == FT_F16 || dtype == FT_BF16) {
+        memcpy(&half, (const char *) data + i * sizeof half, sizeof half);
+        return dtype == FT_F16 ? ft_float_from_f16(half) : ft_float_from_bf16(half);
+    }
     if (dtype == FT_I32) {
         memcpy(&number, (const char *) data + i * sizeof number, sizeof number);
         return (float) number;

@@ -30,8 +30,13 @@ struct ft_session {
     bool ran;
 };
 
-/* ft_session_run() that hands the observe operations one set of counters per value. */
+/*
+ * ft_session_run() that hands the observe operations one set of counters per value.  A device may
+ * count in memory of its own: the counters are complete after ft_session_collect().
+ */
 FT_MUST_USE ft_status ft_session_run_counting(ft_session *session, ft_counts *const *counts,
                                               ft_error *err);
+FT_MUST_USE ft_status ft_session_collect(ft_session *session, ft_counts *const *counts,
+                                         ft_error *err);
 
 #endif

@@ -226,8 +226,9 @@ static void test_fold(void)
     ft_output_as(&g, "y", ft_attention(&g, "a", y, y, y, 2));
     plan = finish(&g, FT_MODE_FAKE, true, false);
     has_ops(&plan, "embed quantize linear attention", "a quantized linear writes codes");
-    ok(plan.op[2].codes >= 0 && plan.op[2].out < 0 && plan.op[2].attr.activation == FT_ACT_GELU,
-       "after its activation");
+    ok(plan.op[2].codes >= 0 && plan.op[2].out < 0 &&
+           plan.op[2].attr.activation == FT_ACT_GELU_CODES,
+       "after its activation, whose short form is exact enough for codes");
     ok(plan.op[3].out >= 0 && plan.value[plan.op[3].inner].scale > 0.0f,
        "attention on codes quantizes its probabilities");
     ft_plan_fini(&plan);

@@ -78,9 +78,9 @@ static void close_cpu(ft_device *device)
 }
 
 /* Weights are used where they lie. */
-static ft_status upload(ft_device *device, ft_weight *weight, ft_error *err)
+static ft_status upload(ft_device *device, ft_weight *weights, int count, ft_error *err)
 {
-    (void) device, (void) weight, (void) err;
+    (void) device, (void) weights, (void) count, (void) err;
     return FT_OK;
 }
 
@@ -191,16 +191,42 @@ static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,
     kernels[op->kind](&args);
 }
 
+/* The float library asks OpenMP how many threads it may use; inside our own, one. */
+static void run_range(const ft_exec *exec, int first, int count, const ft_batch *batch,
+                      ft_counts *const *counts)
+{
+    int before = omp_get_max_threads();
+    omp_set_num_threads(exec->threads);
+    for (int i = first; i < first + count; i++)
+        run_op(exec, &exec->plan->op[i], batch, counts);
+    omp_set_num_threads(before);
+}
+
 static ft_status run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err)
 {
     (void) err;
     assert(counts == NULL || exec->threads == 1);
-    /* The float library asks OpenMP how many threads it may use; inside our own, one. */
-    int before = omp_get_max_threads();
-    omp_set_num_threads(exec->threads);
-    for (int i = 0; i < exec->plan->nop; i++)
-        run_op(exec, &exec->plan->op[i], batch, counts);
-    omp_set_num_threads(before);
+    run_range(exec, 0, exec->plan->nop, batch, counts);
+    return FT_OK;
+}
+
+static ft_status run_one(ft_exec *exec, const ft_batch *batch, int op, ft_error *err)
+{
+    (void) err;
+    run_range(exec, op, 1, batch, NULL);
+    return FT_OK;
+}
+
+/* Runs are complete when they return, and count where they are told to. */
+static ft_status wait_for_nothing(ft_exec *exec, ft_error *err)
+{
+    (void) exec, (void) err;
+    return FT_OK;
+}
+
+static ft_status collect_nothing(ft_exec *exec, ft_counts *const *counts, ft_error *err)
+{
+    (void) exec, (void) counts, (void) err;
     return FT_OK;
 }
 
@@ -215,4 +241,7 @@ const ft_backend ft_backend_cpu = {
     .write = write_value,
     .read = read_value,
     .run = run,
+    .run_op = run_one,
+    .wait = wait_for_nothing,
+    .collect = collect_nothing,
 };

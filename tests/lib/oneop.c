@@ -263,7 +263,7 @@ void oneop_run(oneop *t, float *out, void *codes)
     must(ft_plan_layout(&t->plan, t->batch.tokens, t->batch.sequences, &err), &err);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         if (t->op.weight[i] >= 0)
-            must(t->on->backend->upload(t->on->device, &t->weight[i], &err), &err);
+            must(t->on->backend->upload(t->on->device, &t->weight[i], 1, &err), &err);
     run_with(t, 1, out, codes);
     if (t->counts == NULL)
         run_with(t, 2, out, codes);

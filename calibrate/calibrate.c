@@ -54,8 +54,8 @@ static ft_status check_range(const job *j, ft_error *err)
 static ft_status open_all(job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    FT_TRY(ft_model_open_for(&j->model, o->input, NULL, &(ft_purpose){ .mode = FT_MODE_OBSERVE },
-                             err));
+    FT_TRY(ft_model_open_for(&j->model, o->input, &(ft_model_options){ .device = o->device },
+                             &(ft_purpose){ .mode = FT_MODE_OBSERVE }, err));
     if (o->data != NULL)
         FT_TRY(ft_dataset_read(&j->data, o->data, j->model, err));
     if (o->eval != NULL)
@@ -177,8 +177,8 @@ static ft_status evaluate(job *j, ft_error *err)
         return FT_OK;
     begin(j, "evaluating", "samples");
     return ft_evaluate(&j->report->evaluation, j->options->input, j->amax,
-                       j->options->int8_residual, &data, j->options->threads, j->view->progress,
-                       j->view->user, err);
+                       j->options->int8_residual, &data, j->options->device, j->options->threads,
+                       j->view->progress, j->view->user, err);
 }
 
 /* ---- Packing ------------------------------------------------------------------------------ */

@@ -24,7 +24,8 @@ typedef struct ft_calibration_options {
     double percentile; /* 0: the default */
     bool int8_residual;
     bool force, dry_run;
-    int threads; /* >= 1 */
+    int threads;        /* >= 1 */
+    const char *device; /* where to run the model: "cpu" (also NULL) or "cuda:N" */
 } ft_calibration_options;
 
 /* What long work is shown by; either may be NULL. */

@@ -36,9 +36,10 @@ static size_t run_tokens(const ft_dataset *data)
 }
 
 static ft_status open_side(side *s, const char *path, const ft_purpose *purpose,
-                           const ft_dataset *data, int threads, ft_error *err)
+                           const ft_dataset *data, const char *device, int threads, ft_error *err)
 {
-    FT_TRY(ft_model_open_for(&s->model, path, NULL, purpose, err));
+    FT_TRY(
+        ft_model_open_for(&s->model, path, &(ft_model_options){ .device = device }, purpose, err));
     return ft_session_open(
         &s->session, s->model,
         &(ft_session_options){ .threads = threads, .max_tokens = (int64_t) run_tokens(data) }, err);
@@ -142,8 +143,8 @@ static void conclude(ft_evaluation *out, const sums *s, const ft_dataset *data, 
 }
 
 ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_amax *amax, bool int8_residual,
-                      const ft_dataset *data, int threads, ft_progress progress, void *user,
-                      ft_error *err)
+                      const ft_dataset *data, const char *device, int threads, ft_progress progress,
+                      void *user, ft_error *err)
 {
     const ft_purpose purpose[2] = {
         { .mode = FT_MODE_FLOAT },
@@ -153,7 +154,7 @@ ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_amax *amax,
     sums total = { 0 };
     ft_status status = FT_OK;
     for (int i = 0; i < 2 && status == FT_OK; i++)
-        status = open_side(&sides[i], path, &purpose[i], data, threads, err);
+        status = open_side(&sides[i], path, &purpose[i], data, device, threads, err);
     if (status == FT_OK) {
         out->output = judged_output(sides[0].model);
         status = compare(&total, sides, data, out->output, progress, user, err);

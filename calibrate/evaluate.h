@@ -23,7 +23,7 @@ typedef struct ft_evaluation {
  * and compare their outputs.
  */
 FT_MUST_USE ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_amax *amax,
-                                  bool int8_residual, const ft_dataset *data, int threads,
-                                  ft_progress progress, void *user, ft_error *err);
+                                  bool int8_residual, const ft_dataset *data, const char *device,
+                                  int threads, ft_progress progress, void *user, ft_error *err);
 
 #endif

@@ -21,6 +21,7 @@ enum {
     RESIDUAL,
     SAMPLES,
     EVAL,
+    DEVICE,
     SAVE,
     MERGE,
     REPORT,
@@ -53,6 +54,7 @@ static const ft_option options[] = {
       "default those of -d that were not observed, or else\n"
       "some that were" },
     { 't', "threads", "N", "threads; default all processors" },
+    { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
     { SAVE, "save-counters", "FILE", "write what was counted, to be merged later" },
     { MERGE, "merge", "FILE",
       "use these counters instead of observing; may be\n"
@@ -156,6 +158,9 @@ static void take_option(request *r, int option, const char *value)
         break;
     case 't':
         job->threads = thread_count(value);
+        break;
+    case DEVICE:
+        job->device = value;
         break;
     case 'm':
         if (!ft_method_parse(value, &job->method))

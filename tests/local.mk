@@ -25,6 +25,7 @@ tests_lib_liblib_a_SOURCES = \
 	tests/lib/bert.c tests/lib/bert.h \
 	tests/lib/bert_file.c tests/lib/bert_file.h \
 	tests/lib/oneop.c tests/lib/oneop.h \
+	tests/lib/planrun.c tests/lib/planrun.h \
 	tests/lib/oracle.c tests/lib/oracle.h \
 	tests/lib/random.c tests/lib/random.h \
 	tests/lib/text.c tests/lib/text.h
@@ -52,6 +53,7 @@ c_tests = \
 	tests/counters.t \
 	tests/crash.t \
 	tests/cuda.t \
+	tests/cuda-modes.t \
 	tests/damage.t \
 	tests/dataset.t \
 	tests/fake.t \
@@ -104,6 +106,8 @@ tests_counters_t_SOURCES = tests/counters-t.c
 tests_counters_t_LDADD = $(calibrate_test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = $(sample_test_libs)
+tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
+tests_cuda_modes_t_LDADD = $(lib_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
 tests_damage_t_SOURCES = tests/damage-t.c

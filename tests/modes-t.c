@@ -69,7 +69,7 @@ static void test_float(const ft_plan *graph, const ft_plan *observed)
     planrun fused, unfused, seen;
     planrun_start(&fused, backend, device, graph,
                   &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
-    planrun_start(&unfused, backend, device, graph, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = false }, NULL);
+    planrun_start(&unfused, backend, device, graph, &(ft_lowering){ .mode = FT_MODE_FLOAT }, NULL);
     planrun_start(&seen, backend, device, observed,
                   &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, NULL);
     planrun_agree(&fused, &unfused, 25, "float: fused and unfused plans give equal numbers");
@@ -88,7 +88,9 @@ static void test_codes(const test_bert *model, const float *scale, bool int8_res
     for (int int8 = 0; int8 < 2; int8++)
         for (int fused = 0; fused < 2; fused++) {
             ft_mode mode = int8 ? FT_MODE_INT8 : FT_MODE_FAKE;
-            ft_lowering how = { mode, fused, int8_residual, scale };
+            ft_lowering how = {
+                .mode = mode, .fuse = fused, .int8_residual = int8_residual, .scale = scale
+            };
             planrun_start(&f[int8][fused], backend, device, &model[mode].graph, &how, NULL);
         }
     snprintf(sentence, sizeof sentence, "%s: faked and int8 plans give equal numbers", residual);

@@ -29,6 +29,12 @@ __global__ void dequantize_kernel(float *__restrict__ out, const int8_t *__restr
 
 /* ------------------------------------------------------------------------------------------ */
 
+extern "C" int ft_cuda_probe(void)
+{
+    cudaFuncAttributes attributes;
+    return (int) cudaFuncGetAttributes(&attributes, quantize_kernel);
+}
+
 extern "C" int ft_cuda_quantize_array(void *stream, int8_t *codes, const float *x,
                                       float inverse_scale, size_t n)
 {

@@ -28,6 +28,9 @@ typedef struct ft_cuda_chip {
     bool overlaps;  /* launches may begin before their predecessor ends (from sm_90 on) */
 } ft_cuda_chip;
 
+/* Whether this build has code for the current device: cudaErrorNoKernelImageForDevice if not. */
+int ft_cuda_probe(void);
+
 /* ---- Int8 products ------------------------------------------------------------------------ */
 
 enum { FT_CUDA_PARTS = 3 };
@@ -166,6 +169,12 @@ typedef struct ft_cuda_args {
 #define X(NAME, name) int ft_cuda_##name(const ft_cuda_args *args);
 #include "kernels/ops.def"
 #undef X
+
+/*
+ * Up to FT_CUDA_PARTS linears of one input and one shape in one launch, where their weights lie
+ * side by side; cudaErrorNotSupported, and nothing is launched, where they do not.
+ */
+int ft_cuda_linear_group(const ft_cuda_args *const *args, int count);
 
 /* Device scratch bytes that an operation needs for a run within these limits. */
 size_t ft_cuda_linear_scratch(const ft_plan *plan, const ft_op *op, size_t rows);

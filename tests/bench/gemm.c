@@ -36,10 +36,10 @@ typedef struct shape {
 static const shape shapes[] = {
     { "1024 768 768 int8", 1024, 768, 768, FT_ACT_NONE, false, true },
     { "1024 2304 768 int8", 1024, 2304, 768, FT_ACT_NONE, false, true },
-    { "1024 3072 768 gelu int8", 1024, 3072, 768, FT_ACT_GELU, false, true },
+    { "1024 3072 768 gelu int8", 1024, 3072, 768, FT_ACT_GELU_CODES, false, true },
     { "1024 768 3072 f32 residual", 1024, 768, 3072, FT_ACT_NONE, true, false },
     { "128 768 768 int8", 128, 768, 768, FT_ACT_NONE, false, true },
-    { "128 3072 768 gelu int8", 128, 3072, 768, FT_ACT_GELU, false, true },
+    { "128 3072 768 gelu int8", 128, 3072, 768, FT_ACT_GELU_CODES, false, true },
     { "128 768 3072 int8", 128, 768, 3072, FT_ACT_NONE, false, true },
     { "32 4096 4096 int8", 32, 4096, 4096, FT_ACT_NONE, false, true },
     { "16 4096 4096 int8", 16, 4096, 4096, FT_ACT_NONE, false, true },

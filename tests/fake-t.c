@@ -55,7 +55,13 @@ static ft_weight calibrated(const ft_weight *weight)
     must(ft_weights_scales(scale, &w, &err), &err);
     for (size_t i = 0; i < ft_weights_blocks(&w); i++)
         ft_weights_quantize(codes + i * block, &w, scale, i);
-    return (ft_weight){ "w", weight->rows, weight->cols, FT_I8, FT_COL4_4R2_8C, scale, codes };
+    return (ft_weight){ .name = "w",
+                        .rows = weight->rows,
+                        .cols = weight->cols,
+                        .dtype = FT_I8,
+                        .layout = FT_COL4_4R2_8C,
+                        .scale = scale,
+                        .data = codes };
 }
 
 static void test_dtype(ft_dtype dtype, const char *name)

@@ -78,7 +78,7 @@ static void float_case(bench *on, shape s, ft_dtype dtype, ft_rows rows)
     oneop_in(&t, 0, rows, (int32_t) s.k, FT_F32, 0.0f, x);
     oneop_weight(&t, 0, w);
     if (s.bias)
-        oneop_weight(&t, 1, (ft_weight){ "", 1, s.n, FT_F32, FT_ROW, NULL, bias });
+        oneop_weight(&t, 1, (ft_weight){ .rows = 1, .cols = s.n, .data = bias });
     oneop_out(&t, rows, (int32_t) s.n);
     oneop_run(&t, found, NULL);
     oneop_end(&t);
@@ -175,10 +175,14 @@ static void run_quantized(bench *on, const quantized *q, bool fake, bool to_code
     oneop_in(&t, 0, FT_TOKENS, (int32_t) q->s.k, dtype, q->x_scale,
              fake ? (const void *) q->x_fake : q->x);
     oneop_weight(&t, 0,
-                 (ft_weight){ "", q->s.n, q->s.k, dtype, fake ? FT_ROW : FT_COL4_4R2_8C, q->w_scale,
-                              fake ? (const void *) q->w_fake : q->w_col4 });
+                 (ft_weight){ .rows = q->s.n,
+                              .cols = q->s.k,
+                              .dtype = dtype,
+                              .layout = fake ? FT_ROW : FT_COL4_4R2_8C,
+                              .scale = q->w_scale,
+                              .data = fake ? (const void *) q->w_fake : q->w_col4 });
     if (q->s.bias)
-        oneop_weight(&t, 1, (ft_weight){ "", 1, q->s.n, FT_F32, FT_ROW, NULL, q->bias });
+        oneop_weight(&t, 1, (ft_weight){ .rows = 1, .cols = q->s.n, .data = q->bias });
     if (to_codes)
         oneop_codes(&t, FT_TOKENS, (int32_t) q->s.n, dtype, q->out_scale);
     else

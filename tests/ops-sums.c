@@ -168,8 +168,8 @@ static size_t run_norm(bench *on, const norm_data *d, residual kind, results wri
     t.op.attr.eps = 1e-5f;
     oneop_in(&t, 0, FT_TOKENS, (int32_t) d->cols, FT_F32, 0.0f, d->x);
     add_residual(&t, d, kind);
-    oneop_weight(&t, 0, (ft_weight){ "", 1, d->cols, FT_F32, FT_ROW, NULL, d->weight });
-    oneop_weight(&t, 1, (ft_weight){ "", 1, d->cols, FT_F32, FT_ROW, NULL, d->bias });
+    oneop_weight(&t, 0, (ft_weight){ .rows = 1, .cols = d->cols, .data = d->weight });
+    oneop_weight(&t, 1, (ft_weight){ .rows = 1, .cols = d->cols, .data = d->bias });
     if (write.floats)
         oneop_out(&t, FT_TOKENS, (int32_t) d->cols);
     if (write.codes)

@@ -83,7 +83,7 @@ ft_weight random_weight(uint64_t seed, size_t rows, size_t cols, ft_dtype dtype,
             uint16_t half = ((uint16_t *) data)[i] = random_half(&r, dtype);
             (*value)[i] = dtype == FT_F16 ? oracle_f16(half) : oracle_bf16(half);
         }
-    return (ft_weight){ "", rows, cols, dtype, FT_ROW, NULL, data };
+    return (ft_weight){ .rows = rows, .cols = cols, .dtype = dtype, .data = data };
 }
 
 void free_weight(ft_weight *weight)
@@ -255,15 +255,14 @@ static void run_with(const oneop *t, int threads, float *out, void *codes)
 void oneop_run(oneop *t, float *out, void *codes)
 {
     ft_error err;
-    t->plan.weight = t->weight;
+    t->plan.weight = t->on_device;
     t->plan.nweight = FT_MAX_WEIGHTS;
+    memcpy(t->on_device, t->weight, sizeof t->on_device);
+    must(t->on->backend->upload(t->on->device, t->on_device, FT_MAX_WEIGHTS, &err), &err);
     if (t->plan.nop == 0 && ft_plan_add_op(&t->plan, &t->op) < 0)
         bail_out("no memory for an operation");
     must(ft_op_check(&t->plan, &t->op, "one operation", &err), &err);
     must(ft_plan_layout(&t->plan, t->batch.tokens, t->batch.sequences, &err), &err);
-    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
-        if (t->op.weight[i] >= 0)
-            must(t->on->backend->upload(t->on->device, &t->weight[i], 1, &err), &err);
     run_with(t, 1, out, codes);
     if (t->counts == NULL)
         run_with(t, 2, out, codes);

@@ -26,7 +26,8 @@ typedef struct oneop {
     ft_batch batch;
     ft_plan plan;
     ft_op op;
-    ft_weight weight[FT_MAX_WEIGHTS];
+    ft_weight weight[FT_MAX_WEIGHTS];    /* as given */
+    ft_weight on_device[FT_MAX_WEIGHTS]; /* as uploaded for this run */
     const void *data[FT_MAX_IN];
     ft_counts *counts; /* receives what is observed, on one thread; or NULL */
 } oneop;

@@ -172,6 +172,7 @@ tests_zip_t_LDADD = $(sample_test_libs)
 sh_tests = \
 	tests/artifact.sh \
 	tests/convert.sh \
+	tests/cuda.sh \
 	tests/install.sh \
 	tests/layering.sh \
 	tests/manpages.sh \

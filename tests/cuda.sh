@@ -1,0 +1,154 @@
+# cuda.sh - convert, calibrate and run a trained model on a GPU, and hold it against the CPU: int8
+# results have the same bytes, at every named value.
+#
+# FT_CUDA_MODELS may name more checkpoints: folders with a file of samples calibration.safetensors.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+convert=$FT_BUILDDIR/ft-convert
+calibrate=$FT_BUILDDIR/ft-calibrate
+run=$FT_BUILDDIR/ft-run
+inspect=$FT_BUILDDIR/ft-inspect
+pick=$FT_BUILDDIR/tests/pick-rows
+sample=$FT_SRCDIR/samples/source-language-bert
+count=0
+export OMP_WAIT_POLICY=passive
+unset FT_CPU FT_CUDA_GEMM
+
+# check STATUS SENTENCE: one line of TAP.
+check () {
+    count=$((count + 1))
+    if test "$1" -eq 0; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
+}
+
+# is STATUS SENTENCE COMMAND...: the command ends with that status; its words go to out and err.
+is () {
+    expected=$1 sentence=$2
+    shift 2
+    "$@" >out 2>err
+    found=$?
+    test $found -eq "$expected"
+    check $? "$sentence"
+    test $found -eq "$expected" || sed 's/^/# /' out err
+}
+
+# same A B SENTENCE: two files have the same bytes.
+same () {
+    cmp "$1" "$2" >difference 2>&1
+    found=$?
+    check $found "$3"
+    sed 's/^/# /' difference
+}
+
+# accurate LEAST ARTIFACT SENTENCE: at least that accurate on the reference samples.
+accurate () {
+    "$run" -i "$2" -d "$sample/reference.safetensors" --outputs logits --device cuda >out 2>err
+    awk -v least="$1" '$1 == "accuracy" { found = 1; fine = $2 >= least }
+                       END { exit !(found && fine) }' out
+    check $? "$3"
+    sed -n 's/^accuracy/# &/p' out
+    sed 's/^/# /' err
+}
+
+# The values that a plan makes, without those that exist only inside one operation.
+names () {
+    "$inspect" --plan "$1" | awk '$2 ~ /^[a-z]/ && $1 ~ /^[0-9]+$/ {
+        print $3
+        for (i = 4; i < NF; i++) if ($i == "and") print $(i + 1)
+    }'
+}
+
+# keep ARTIFACT DATA DEVICE VALUE...: run and write these values to DEVICE.out.
+keep () {
+    artifact=$1 samples=$2 device=$3
+    shift 3
+    for value; do
+        set -- "$@" --keep "$value"
+        shift
+    done
+    "$run" -i "$artifact" -d "$samples" --device "$device" -f -o "$device.out" "$@" \
+        >out 2>err || sed 's/^/# /' err
+}
+
+# compare ARTIFACT DATA SENTENCE: every named value has the same bytes on both devices.
+compare () {
+    names "$1" >values
+    split -l 25 values part.
+    found=0 wanted=0
+    for part in part.*; do
+        wanted=$((wanted + 1))
+        rm -f cpu.out cuda.out
+        for device in cpu cuda; do
+            keep "$1" "$2" $device $(cat "$part")
+        done
+        if cmp cpu.out cuda.out >difference 2>&1; then
+            found=$((found + 1))
+        else
+            echo "# one of these differs: $(tr '\n' ' ' <"$part")"
+            sed 's/^/# /' difference
+        fi
+    done
+    rm -f part.*
+    test "$(wc -l <values)" -gt 20 && test $found -eq $wanted
+    check $? "$3: all $(wc -l <values) values have the bytes of the CPU"
+}
+
+cd "$dir" || exit 99
+if test ! -f "$sample/model.safetensors"; then
+    echo '1..0 # SKIP no samples/source-language-bert'
+    exit 0
+fi
+"$convert" -q -i "$sample" -o model.ft || exit 99
+if ! "$run" -i model.ft -d "$sample/calibration.safetensors" --device cuda >out 2>err; then
+    if grep -qE 'no CUDA (device|backend)' err; then
+        echo "1..0 # SKIP $(cut -d ' ' -f 2- err)"
+        exit 0
+    fi
+    echo "not ok 1 - a float model runs"
+    sed 's/^/# /' err
+    echo '1..1'
+    exit 1
+fi
+
+accurate 0.8625 model.ft 'the float model is as accurate as on the CPU'
+for dtype in f32 f16 bf16; do
+    "$convert" -q -i "$sample" -o $dtype.ft --dtype $dtype
+    accurate 0.8500 $dtype.ft "so it is in $dtype"
+done
+
+data=$sample/calibration.safetensors
+"$pick" "$data" few.safetensors 0:14 || exit 99
+for residual in float int8; do
+    is 0 "$residual residual: calibrates on the CPU" \
+        "$calibrate" -q -i model.ft -d "$data" --residual $residual -o $residual.ft
+    compare $residual.ft few.safetensors "$residual residual"
+    accurate 0.850 $residual.ft "$residual residual: is accurate"
+done
+for way in plain mma wgmma wgmma-rs lt; do
+    if FT_CUDA_GEMM=$way "$run" -i float.ft -d few.safetensors --device cuda -f -o $way.out \
+        >out 2>err; then
+        "$run" -i float.ft -d few.safetensors -f -o cpu.out >out
+        same cpu.out $way.out "products by $way: the bytes of the CPU"
+    else
+        count=$((count + 1))
+        echo "ok $count # SKIP $(cut -d ' ' -f 2- err)"
+    fi
+done
+
+"$run" -i float.ft -d few.safetensors --device cuda --outputs last_hidden_state -f -o all.out >out
+"$run" -i float.ft -d few.safetensors --device cuda --outputs last_hidden_state -f -o single.out \
+    --max-tokens 1 >out
+same all.out single.out 'sequences give the same results alone as in batches'
+"$run" -i float.ft -d few.safetensors --device cuda -f -o all.out >out
+"$run" -i float.ft -d few.safetensors --device cuda -f -o unfused.out --no-fuse >out
+same all.out unfused.out 'operations give the same results alone as fused'
+
+is 0 'calibrates on the GPU' \
+    "$calibrate" -q -i model.ft -d "$data" --device cuda -m max -o gpu.ft --save-counters a.counts
+accurate 0.850 gpu.ft 'what the GPU has calibrated is accurate'
+is 0 'and again' \
+    "$calibrate" -q -i model.ft -d "$data" --device cuda -m max -o again.ft --save-counters b.counts
+same a.counts b.counts 'the same samples are counted to the same bytes'
+
+echo "1..$count"

@@ -67,7 +67,8 @@ keep () {
         set -- "$@" --keep "$value"
         shift
     done
-    "$run" -i "$artifact" -d "$samples" --device "$device" -f -o "$device.out" "$@" \
+    "$run" -i "$artifact" -d "$samples" --device "$device" --outputs last_hidden_state -f \
+        -o "$device.out" "$@" \
         >out 2>err || sed 's/^/# /' err
 }
 

@@ -53,7 +53,7 @@ accurate () {
 
 # The values that a plan makes, but for products of floats: two libraries compute those.
 names () {
-    "$inspect" --plan "$1" | awk '$1 ~ /^[0-9]+$/ && !/weight \[(F32|F16|BF16)\]/ {
+    "$inspect" --plan "$1" | awk '$1 ~ /^[0-9]+$/ && !($2 == "linear" && /weight \[(F32|F16|BF16)\]/) {
         print $3
         for (i = 4; i < NF; i++) if ($i == "and") print $(i + 1)
     }'

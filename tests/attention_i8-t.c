@@ -109,21 +109,21 @@ static double softmax_codes(int8_t *codes, const int32_t *scores, size_t length,
     for (size_t i = 1; i < length; i++)
         most = scores[i] > most ? scores[i] : most;
     for (size_t i = 0; i < length; i++) {
-        exps[i] = ft_exp((float) scores[i] * scale - (float) most * scale);
+        exps[i] = ft_exp2_codes((float) (scores[i] - most) * (scale * FT_LOG2_E));
         parts[i % PARTS] += exps[i];
     }
     for (int distance = PARTS / 2; distance > 0; distance /= 2)
         for (int i = 0; i < distance; i++)
             parts[i] += parts[i + distance];
-    float share = 1.0f / parts[0];
+    float factor = inverse / parts[0];
     double sum = 0.0, worst = 0.0;
     for (size_t i = 0; i < length; i++)
         sum += exp((scores[i] - most) * (double) scale);
     for (size_t i = 0; i < length; i++) {
-        float p = exps[i] * share;
+        float code = exps[i] * factor;
         double exact = exp((scores[i] - most) * (double) scale) / sum;
-        worst = fmax(worst, fabs((double) p - exact));
-        codes[i] = ft_quantize(p, inverse);
+        worst = fmax(worst, fabs((double) exps[i] / (double) parts[0] - exact));
+        codes[i] = (int8_t) rintf(code < 127.0f ? code : 127.0f);
     }
     free(exps);
     return worst;

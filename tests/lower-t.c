@@ -23,14 +23,14 @@ static const float scales[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
 
 /* "q" is a weight with scales, as FAKE plans read it; "f" is one that stays float. */
 static const ft_weight weights[] = {
-    { "q.weight", 8, 8, FT_F32, FT_ROW, scales, NULL },
-    { "q.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL },
-    { "f.weight", 8, 8, FT_F32, FT_ROW, NULL, NULL },
-    { "f.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL },
-    { "n.weight", 1, 8, FT_F32, FT_ROW, NULL, NULL },
-    { "n.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL },
-    { "t.word", 9, 8, FT_F32, FT_ROW, NULL, NULL },
-    { "t.position", 9, 8, FT_F32, FT_ROW, NULL, NULL },
+    { "q.weight", 8, 8, FT_F32, FT_ROW, scales, NULL, NULL },
+    { "q.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
+    { "f.weight", 8, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
+    { "f.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
+    { "n.weight", 1, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
+    { "n.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
+    { "t.word", 9, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
+    { "t.position", 9, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
 };
 static const bool quantizable[FT_COUNT(weights)] = { true };
 
@@ -51,7 +51,9 @@ static ft_plan finish(ft_graph *g, ft_mode mode, bool fuse, bool int8_residual)
         scale[i] = (float) (i + 1);
     if (ft_graph_finish(g, &err) != FT_OK)
         bail_out("%s", err.text);
-    ft_plan plan = test_lower(&g->plan, &(ft_lowering){ mode, fuse, int8_residual, scale });
+    ft_plan plan = test_lower(
+        &g->plan, &(ft_lowering){
+                      .mode = mode, .fuse = fuse, .int8_residual = int8_residual, .scale = scale });
     ft_graph_fini(g);
     return plan;
 }
@@ -298,7 +300,10 @@ static ft_plan plan_for(const ft_plan *graph, const purpose *p)
     float *scale = ft_array((size_t) graph->nvalue, sizeof *scale);
     for (int i = 0; i < graph->nvalue; i++)
         scale[i] = amax_of(i) / 127.0f;
-    ft_plan plan = test_lower(graph, &(ft_lowering){ p->mode, p->fuse, p->int8_residual, scale });
+    ft_plan plan = test_lower(graph, &(ft_lowering){ .mode = p->mode,
+                                                     .fuse = p->fuse,
+                                                     .int8_residual = p->int8_residual,
+                                                     .scale = scale });
     free(scale);
     return plan;
 }

@@ -136,6 +136,14 @@ static size_t call_softmax(const ft_rows_isa *rows, const row_data *d, size_t at
     return n * sizeof(float);
 }
 
+static size_t call_softmax_codes(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                 size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->softmax_codes(out, 0.7f, 127.0f, n);
+    return n * sizeof(float);
+}
+
 static size_t call_square_sum(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
                               size_t n)
 {
@@ -188,6 +196,7 @@ static const struct {
     { "add", call_add },
     { "norm", call_norm },
     { "softmax", call_softmax },
+    { "codes of a softmax", call_softmax_codes },
     { "sum of squares", call_square_sum },
     { "scale sums", call_sums },
     { "scale sums, add a bias", call_sums_bias },

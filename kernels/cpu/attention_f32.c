@@ -67,11 +67,12 @@ static void probabilities(const ft_args *args, const task *t, float *scores)
     if (args->in[0].scale > 0.0f)
         scale = args->in[0].scale * args->in[1].scale * scale;
     for (size_t i = 0; i < t->m; i++, scores += t->length) {
-        rows->softmax(scores, scale, t->length);
+        if (args->inner.scale > 0.0f)
+            rows->softmax_codes(scores, scale, ft_inverse_scale(args->inner.scale), t->length);
+        else
+            rows->softmax(scores, scale, t->length);
         if (args->counts != NULL)
             ft_cpu_count(args->counts, scores, t->length);
-        if (args->inner.scale > 0.0f)
-            rows->quantize_f32(scores, scores, ft_inverse_scale(args->inner.scale), t->length);
     }
 }
 

@@ -86,7 +86,8 @@ typedef struct ft_i8_kernels {
 
     /*
      * Rows of scores [rows, cols] become codes of their softmax; rows <= FT_I8_TILE:
-     *     ft_quantize(exp(s - max) / sum of exp(s - max), inverse), s = score * scale
+     *     round(min(e * (inverse / sum of e), 127)),
+     *     e = ft_exp2_codes((score - largest) * (scale * log2(e)))
      * `stride` is that of scores and of exps, which is scratch.  All three have room for cols
      * rounded up to FT_I8_PANEL, and the codes there become 0.  The sum has 16 partial sums,
      * element i in sum i % 16, which are then added in pairs at a distance of 8, 4, 2, 1.

@@ -29,7 +29,7 @@ FT_INLINE float largest(const int32_t *scores, size_t count)
     return vf_largest(best);
 }
 
-/* exps[i] = exp(scores[i] * scale - most), zeros up to `wide`; returns their sum. */
+/* exps[i] = 2^((scores[i] - most) * scale), zeros up to `wide`; returns their sum. */
 FT_INLINE float exps_of_scores(float *exps, const int32_t *scores, size_t cols, size_t wide,
                                float scale, float most)
 {
@@ -42,7 +42,7 @@ FT_INLINE float exps_of_scores(float *exps, const int32_t *scores, size_t cols, 
         FT_UNROLL
         for (int v = 0; v < SOFTMAX_VECTORS; v++) {
             size_t at = i + (size_t) v * LANES;
-            vf e = vf_exp(vf_load_sums(scores + at) * vf_set(scale) - vf_set(most));
+            vf e = vf_exp2_codes((vf_load_sums(scores + at) - vf_set(most)) * vf_set(scale));
             vf_store(exps + at, e);
             if (i < whole)
                 sum[v] = sum[v] + e;
@@ -57,15 +57,14 @@ FT_INLINE float exps_of_scores(float *exps, const int32_t *scores, size_t cols, 
     return vf_sum(sum);
 }
 
-FT_INLINE void codes_of_exps(int8_t *codes, const float *exps, size_t wide, float share,
-                             float inverse)
+/* exps * factor is not negative, so codes need an upper bound only. */
+FT_INLINE void codes_of_exps(int8_t *codes, const float *exps, size_t wide, float factor)
 {
     for (size_t i = 0; i < wide; i += 4 * LANES) {
         vf code[4];
         FT_UNROLL
         for (size_t v = 0; v < 4; v++)
-            code[v] =
-                vf_clamped_code(vf_load(exps + i + v * LANES) * vf_set(share), vf_set(inverse));
+            code[v] = vf_min(vf_load(exps + i + v * LANES) * vf_set(factor), vf_set(127.0f));
         vf_store_codes(codes + i, code);
     }
 }
@@ -74,19 +73,19 @@ FT_INLINE void codes_of_exps(int8_t *codes, const float *exps, size_t wide, floa
 static void softmax(int8_t *codes, size_t codes_stride, int32_t *scores, float *exps, size_t stride,
                     size_t rows, size_t cols, float scale, float inverse)
 {
-    float most[FT_I8_TILE], share[FT_I8_TILE];
+    float most[FT_I8_TILE], factor[FT_I8_TILE], scale2 = scale * FT_LOG2_E;
     size_t padded = ft_round_up(cols, VF_PARTS), wide = ft_round_up(cols, FT_I8_PANEL);
     for (size_t row = 0; row < rows; row++) {
         int32_t *of_row = scores + row * stride;
         for (size_t i = cols; i < padded; i++)
             of_row[i] = of_row[0]; /* changes no maximum */
-        most[row] = largest(of_row, padded) * scale;
+        most[row] = largest(of_row, padded);
     }
     for (size_t row = 0; row < rows; row++)
-        share[row] = 1.0f / exps_of_scores(exps + row * stride, scores + row * stride, cols, wide,
-                                           scale, most[row]);
+        factor[row] = inverse / exps_of_scores(exps + row * stride, scores + row * stride, cols,
+                                               wide, scale2, most[row]);
     for (size_t row = 0; row < rows; row++)
-        codes_of_exps(codes + row * codes_stride, exps + row * stride, wide, share[row], inverse);
+        codes_of_exps(codes + row * codes_stride, exps + row * stride, wide, factor[row]);
 }
 
 #endif

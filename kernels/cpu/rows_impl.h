@@ -158,6 +158,21 @@ static void row_softmax(float *x, float scale, size_t n)
         x[i] *= factor;
 }
 
+static void row_softmax_codes(float *x, float scale, float inverse_scale, size_t n)
+{
+    float most = row_max(x, n), scale2 = scale * FT_LOG2_E;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        vf_store(x + i, vf_exp2_codes((vf_load(x + i) - vf_set(most)) * vf_set(scale2)));
+    for (; i < n; i++)
+        x[i] = ft_exp2_codes((x[i] - most) * scale2);
+    float factor = inverse_scale / row_sum(x, n);
+    for (i = 0; i < n; i++) {
+        float code = x[i] * factor;
+        x[i] = rintf(code < 127.0f ? code : 127.0f);
+    }
+}
+
 static void row_from_f16(float *restrict out, const uint16_t *restrict in, size_t n)
 {
     size_t i = 0;
@@ -276,6 +291,7 @@ static void row_scale_sums(float *restrict out, const int32_t *restrict sums, fl
         .activate = row_activate,                                                                  \
         .norm = row_norm,                                                                          \
         .softmax = row_softmax,                                                                    \
+        .softmax_codes = row_softmax_codes,                                                        \
         .square_sum = row_square_sum,                                                              \
         .scale_sums = row_scale_sums,                                                              \
     }

@@ -27,6 +27,14 @@ FT_INLINE vf vf_exp(vf x)
     return vf_scale(vf_polynomial(c, sizeof c / sizeof c[0], r), n);
 }
 
+FT_INLINE vf vf_exp2_codes(vf y)
+{
+    static const float c[] = FT_EXP2_CODES_POLYNOMIAL;
+    y = vf_max(y, vf_set(FT_EXP2_CODES_MIN));
+    vf n = vf_rint(y);
+    return vf_scale(vf_polynomial(c, sizeof c / sizeof c[0], y - n), n);
+}
+
 FT_INLINE vf vf_gelu(vf v)
 {
     static const float c[] = FT_GELU_POLYNOMIAL;

@@ -13,6 +13,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/artifact_verify.c \
 	runtime/artifact_write.c \
 	runtime/bert_normalizer.c runtime/bert_normalizer.h \
+	runtime/bind.c runtime/bind.h \
 	runtime/dataset.c runtime/dataset.h \
 	runtime/devices.c runtime/devices.h \
 	runtime/error.c runtime/error.h \

@@ -53,7 +53,7 @@ static ft_status time_float(const ft_bench *bench, ft_product p, double *seconds
     *seconds = (double) NAN;
     if (p.x != FT_I8)
         return FT_OK;
-    p.x = p.y = FT_F32;
+    p.x = p.y = bench->model->backend->keeps_half ? FT_F16 : FT_F32;
     p.w = FT_F16;
     ft_times times;
     FT_TRY(ft_product_time(&times, &p, bench->model->backend, bench->model->device, bench->threads,

@@ -157,8 +157,7 @@ static ft_status prepare_product(single *s, const ft_product *p, ft_device *devi
         s->op.out = -1;
     }
     FT_TRY(make_weights(s, p, threads, err));
-    for (int i = 0; i < 2; i++)
-        FT_TRY(s->backend->upload(device, &s->weight[i], err));
+    FT_TRY(s->backend->upload(device, s->weight, s->plan.nweight, err));
     return single_prepare(s, device, threads, err);
 }
 

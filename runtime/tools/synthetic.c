@@ -242,6 +242,8 @@ static ft_status observe(const ft_model *model, ft_counts *const *counts, ft_err
     ft_status status = ft_session_set(session, "input_ids", &input, err);
     if (status == FT_OK)
         status = ft_session_run_counting(session, counts, err);
+    if (status == FT_OK)
+        status = ft_session_collect(session, counts, err);
     ft_session_close(session);
     return status;
 }

@@ -13,6 +13,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/artifact_verify.c \
 	runtime/artifact_write.c \
 	runtime/bert_normalizer.c runtime/bert_normalizer.h \
+	runtime/bind.c runtime/bind.h \
 	runtime/dataset.c runtime/dataset.h \
 	runtime/devices.c runtime/devices.h \
 	runtime/error.c runtime/error.h \
@@ -59,8 +60,10 @@ pkgconfig_DATA = runtime/ft-runtime.pc
 # Tools: each links the common command line, ft-convert and ft-calibrate too.
 noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
+	runtime/tools/noise.h \
 	runtime/tools/options.c runtime/tools/options.h \
-	runtime/tools/progress.c runtime/tools/progress.h
+	runtime/tools/progress.c runtime/tools/progress.h \
+	runtime/tools/synthetic.c runtime/tools/synthetic.h
 runtime_libtools_la_LIBADD = runtime/libcore.la
 
 bin_PROGRAMS += ft-run
@@ -78,4 +81,18 @@ ft_inspect_SOURCES = \
 	runtime/tools/inspect_diff.c \
 	runtime/tools/inspect_plan.c
 ft_inspect_LDADD = runtime/libtools.la
-dist_man_MANS += runtime/ft-artifact.5 runtime/tools/ft-inspect.1 runtime/tools/ft-run.1
+
+bin_PROGRAMS += ft-bench
+ft_bench_SOURCES = \
+	runtime/tools/bench.h \
+	runtime/tools/bench_case.c \
+	runtime/tools/bench_gemm.c \
+	runtime/tools/bench_ops.c \
+	runtime/tools/bench_product.c \
+	runtime/tools/bench_time.c \
+	runtime/tools/ft-bench.c \
+	runtime/tools/table.c runtime/tools/table.h
+ft_bench_LDADD = runtime/libtools.la
+
+dist_man_MANS += runtime/ft-artifact.5 \
+	runtime/tools/ft-bench.1 runtime/tools/ft-inspect.1 runtime/tools/ft-run.1

@@ -1,5 +1,7 @@
 /*
- * model.c - from an artifact to a plan: bind the weights, build the graph, lower it, check it.
+ * model.c - from weights to a plan: bind the weights, build the graph, lower it, check it.
+ *
+ * The weights are those of an artifact, or somebody made them in memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,114 +9,16 @@
 
 #include "runtime/model.h"
 
+#include "kernels/layout.h"
+#include "runtime/bind.h"
 #include "runtime/devices.h"
 #include "runtime/error.h"
-#include "runtime/fake.h"
 #include "runtime/mem.h"
 #include "runtime/plan.h"
-#include "runtime/tensor.h"
 #include "runtime/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Weights ------------------------------------------------------------------------------ */
-
-static ft_status check_shape(const ft_model *model, const ft_artifact_tensor *tensor,
-                             const ft_weight_spec *spec, ft_error *err)
-{
-    if (tensor->ndim == spec->ndim &&
-        memcmp(tensor->dim, spec->dim, (size_t) spec->ndim * sizeof spec->dim[0]) == 0)
-        return FT_OK;
-    char found[FT_SHAPE_TEXT], expected[FT_SHAPE_TEXT];
-    return ft_fail(err, FT_ESHAPE, "%s: %s: shape %s, expected %s", model->path, spec->name,
-                   ft_shape_text(found, tensor->ndim, tensor->dim),
-                   ft_shape_text(expected, spec->ndim, spec->dim));
-}
-
-/* Vectors are F32; matrices are floats, or codes where the role allows it in an int8 artifact. */
-static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *tensor,
-                               const ft_weight_spec *spec, ft_error *err)
-{
-    bool is_int8 = ft_artifact_get_head(model->artifact)->state == FT_STATE_INT8;
-    bool fine = tensor->layout == FT_ROW;
-    if (spec->role == FT_ROLE_VECTOR)
-        fine = fine && tensor->dtype == FT_F32;
-    else if (spec->role == FT_ROLE_LINEAR && is_int8)
-        fine = tensor->dtype == FT_I8 && tensor->layout == FT_COL4_4R2_8C && tensor->scale != NULL;
-    else
-        fine = fine &&
-               (tensor->dtype == FT_F32 || tensor->dtype == FT_F16 || tensor->dtype == FT_BF16);
-    if (!fine)
-        return ft_fail(err, FT_EFORMAT, "%s: %s: stored as %s %s, which no %s weight is",
-                       model->path, spec->name, ft_dtype_name(tensor->dtype),
-                       ft_layout_name(tensor->layout), ft_role_name(spec->role));
-    if (strcmp(tensor->role, ft_role_name(spec->role)) != 0)
-        return ft_fail(err, FT_EFORMAT, "%s: %s: role %s, expected %s", model->path, spec->name,
-                       tensor->role, ft_role_name(spec->role));
-    return FT_OK;
-}
-
-static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *spec, ft_error *err)
-{
-    const ft_artifact_tensor *tensor = ft_artifact_find(model->artifact, spec->name);
-    if (tensor == NULL)
-        return ft_fail(err, FT_EFORMAT, "%s: %s: missing", model->path, spec->name);
-    FT_TRY(check_shape(model, tensor, spec, err));
-    FT_TRY(check_storage(model, tensor, spec, err));
-    ft_weight *weight = &model->weight[index];
-    memcpy(weight->name, spec->name, sizeof weight->name);
-    weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
-    weight->cols = (size_t) spec->dim[spec->ndim - 1];
-    weight->dtype = tensor->dtype;
-    weight->layout = tensor->layout;
-    weight->scale = tensor->scale;
-    weight->data = tensor->data;
-    model->quantizable[index] = spec->role == FT_ROLE_LINEAR;
-    if (model->purpose.mode != FT_MODE_FAKE || spec->role != FT_ROLE_LINEAR)
-        return FT_OK;
-    return ft_fake_weight(weight, &model->faked[index], err);
-}
-
-static bool is_weight(const ft_weight_spec *spec, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(spec[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* Name a tensor of the artifact that the model has no use for. */
-static ft_status refuse_stranger(const ft_model *model, const ft_weight_spec *spec, size_t count,
-                                 ft_error *err)
-{
-    size_t i = 0;
-    while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name))
-        i++;
-    return ft_fail(err, FT_EFORMAT, "%s: %s: is no weight of the model", model->path,
-                   ft_artifact_at(model->artifact, i)->name);
-}
-
-static ft_status bind_weights(ft_model *model, ft_error *err)
-{
-    ft_weight_spec *spec;
-    size_t count;
-    FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &count, err));
-    model->weight = ft_array(count, sizeof *model->weight);
-    model->quantizable = ft_array(count, sizeof *model->quantizable);
-    model->faked = ft_array(count, sizeof *model->faked);
-    ft_status status = FT_OK;
-    if (model->weight == NULL || model->quantizable == NULL || model->faked == NULL)
-        status = ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, count);
-    else
-        model->nweight = (int) count;
-    for (size_t i = 0; i < count && status == FT_OK; i++)
-        status = bind_weight(model, (int) i, &spec[i], err);
-    if (status == FT_OK && ft_artifact_count(model->artifact) != count)
-        status = refuse_stranger(model, spec, count, err);
-    free(spec);
-    return status;
-}
 
 /* ---- Scales ------------------------------------------------------------------------------- */
 
@@ -240,40 +144,72 @@ static void read_labels(ft_model *model)
     json_decref(json);
 }
 
+/* From bound weights to a plan on a device. */
+static ft_status finish(ft_model *model, const ft_model_options *options, ft_error *err)
+{
+    FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
+    FT_TRY(build_graph(model, err));
+    FT_TRY(make_plan(model, err));
+    return model->backend->upload(model->device, model->weight, model->nweight, err);
+}
+
 static ft_status fill(ft_model *model, const ft_model_options *options, const ft_purpose *purpose,
                       ft_error *err)
 {
     FT_TRY(ft_artifact_open(&model->artifact, model->path, options->verify, err));
     FT_TRY(read_head(model, err));
     FT_TRY(choose_purpose(model, options, purpose, err));
-    FT_TRY(bind_weights(model, err));
-    FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
-    FT_TRY(build_graph(model, err));
-    FT_TRY(make_plan(model, err));
+    FT_TRY(ft_model_bind(model, NULL, err));
     read_labels(model);
-    return model->backend->upload(model->device, model->weight, model->nweight, err);
+    return finish(model, options, err);
 }
 
-ft_status ft_model_open_for(ft_model **out, const char *path, const ft_model_options *options,
-                            const ft_purpose *purpose, ft_error *err)
+static ft_status assemble(ft_model *model, const ft_model_parts *parts,
+                          const ft_model_options *options, const ft_purpose *purpose, ft_error *err)
+{
+    model->family = parts->family;
+    model->config = *parts->config;
+    model->purpose = *purpose;
+    FT_TRY(ft_config_check(&model->config, model->path, err));
+    FT_TRY(ft_model_bind(model, parts, err));
+    return finish(model, options, err);
+}
+
+/* From an artifact if `parts` is NULL, else `name` is theirs. */
+static ft_status make_model(ft_model **out, const char *name, const ft_model_parts *parts,
+                            const ft_model_options *options, const ft_purpose *purpose,
+                            ft_error *err)
 {
     static const ft_model_options defaults;
     *out = NULL;
     ft_model *model = ft_array(1, sizeof *model);
-    if (model == NULL || (model->path = ft_strdup(path)) == NULL) {
+    if (model == NULL || (model->path = ft_strdup(name)) == NULL) {
         free(model);
-        return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", name);
     }
     if (options == NULL)
         options = &defaults;
     model->fuse = !options->no_fuse;
-    ft_status status = fill(model, options, purpose, err);
+    ft_status status = parts != NULL ? assemble(model, parts, options, purpose, err)
+                                     : fill(model, options, purpose, err);
     if (status != FT_OK) {
         ft_model_close(model);
         return status;
     }
     *out = model;
     return FT_OK;
+}
+
+ft_status ft_model_make(ft_model **out, const ft_model_parts *parts,
+                        const ft_model_options *options, const ft_purpose *purpose, ft_error *err)
+{
+    return make_model(out, parts->name, parts, options, purpose, err);
+}
+
+ft_status ft_model_open_for(ft_model **out, const char *path, const ft_model_options *options,
+                            const ft_purpose *purpose, ft_error *err)
+{
+    return make_model(out, path, NULL, options, purpose, err);
 }
 
 ft_status ft_model_open(ft_model **out, const char *path, const ft_model_options *options,
@@ -303,12 +239,32 @@ void ft_model_close(ft_model *model)
 
 /* ---- Questions ---------------------------------------------------------------------------- */
 
+static bool has_codes(const ft_model *model)
+{
+    if (model->artifact != NULL)
+        return ft_artifact_get_head(model->artifact)->state == FT_STATE_INT8;
+    return model->purpose.mode == FT_MODE_INT8 || model->purpose.mode == FT_MODE_FAKE;
+}
+
+static size_t weight_bytes(const ft_model *model)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < model->nweight && model->artifact == NULL; i++) {
+        const ft_weight *w = &model->weight[i];
+        bytes += w->dtype == FT_I8 ? ft_layout_bytes(w->layout, w->rows, w->cols)
+                                   : w->rows * w->cols * ft_dtype_size(w->dtype);
+    }
+    for (size_t i = 0; model->artifact != NULL && i < ft_artifact_count(model->artifact); i++)
+        bytes += ft_artifact_at(model->artifact, i)->bytes;
+    return bytes;
+}
+
 ft_model_info ft_model_get_info(const ft_model *model)
 {
     const ft_config *c = &model->config;
-    ft_model_info info = {
+    return (ft_model_info){
         .family = model->family->name,
-        .precision = ft_state_name(ft_artifact_get_head(model->artifact)->state),
+        .precision = ft_state_name(has_codes(model) ? FT_STATE_INT8 : FT_STATE_FLOAT),
         .layers = c->layers,
         .hidden = c->hidden,
         .heads = c->heads,
@@ -316,10 +272,8 @@ ft_model_info ft_model_get_info(const ft_model *model)
         .max_positions = c->positions - c->position_offset,
         .labels = c->labels,
         .embedding = c->embedding != FT_EMBEDDING_NONE,
+        .weight_bytes = weight_bytes(model),
     };
-    for (size_t i = 0; i < ft_artifact_count(model->artifact); i++)
-        info.weight_bytes += ft_artifact_at(model->artifact, i)->bytes;
-    return info;
 }
 
 const char *ft_model_label(const ft_model *model, int32_t index)
@@ -336,7 +290,9 @@ ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err)
 
 ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model, ft_error *err)
 {
-    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, "tokenizer.json");
+    const ft_artifact_entry *file = NULL;
+    if (model->artifact != NULL)
+        file = ft_artifact_find_file(model->artifact, "tokenizer.json");
     *out = NULL;
     if (file == NULL)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: has no tokenizer.json: give token ids",

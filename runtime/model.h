@@ -16,12 +16,12 @@
 typedef struct ft_purpose {
     ft_mode mode;
     bool int8_residual;
-    const ft_amax *amax; /* FAKE from a float artifact: the amax of every point */
+    const ft_amax *amax; /* of every point; FAKE from a float artifact, and ft_model_make() */
 } ft_purpose;
 
 struct ft_model {
-    char *path; /* owned, as everything here */
-    ft_artifact *artifact;
+    char *path;            /* owned, as everything here; what error texts begin with */
+    ft_artifact *artifact; /* NULL: made from weights in memory */
     const ft_family *family;
     ft_config config;
     ft_purpose purpose;
@@ -41,5 +41,23 @@ struct ft_model {
 FT_MUST_USE ft_status ft_model_open_for(ft_model **out, const char *path,
                                         const ft_model_options *options, const ft_purpose *purpose,
                                         ft_error *err);
+
+/* A model whose weights somebody else made, in memory. */
+typedef struct ft_model_parts {
+    const char *name; /* for error texts */
+    const ft_family *family;
+    const ft_config *config;
+    const ft_weight *weight; /* [nweight], in the order of ft_family_weights() */
+    size_t nweight;
+} ft_model_parts;
+
+/*
+ * Plan these weights for a purpose: vectors in F32; linears in floats, or as codes with scales,
+ * which FAKE makes itself if need be.  Their data stay the caller's and must outlive the model,
+ * which has neither labels nor a tokenizer.
+ */
+FT_MUST_USE ft_status ft_model_make(ft_model **out, const ft_model_parts *parts,
+                                    const ft_model_options *options, const ft_purpose *purpose,
+                                    ft_error *err);
 
 #endif

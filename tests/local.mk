@@ -76,6 +76,7 @@ c_tests = \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/session.t \
+	tests/synthetic.t \
 	tests/threads.t \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
@@ -154,6 +155,8 @@ tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(test_libs)
 tests_session_t_SOURCES = tests/session-t.c
 tests_session_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
+tests_synthetic_t_SOURCES = tests/synthetic-t.c
+tests_synthetic_t_LDADD = tests/tap/libtap.a runtime/libtools.la
 tests_threads_t_SOURCES = tests/threads-t.c
 tests_threads_t_LDADD = $(calibrated_test_libs)
 tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
@@ -171,6 +174,7 @@ tests_zip_t_LDADD = $(sample_test_libs)
 
 sh_tests = \
 	tests/artifact.sh \
+	tests/bench.sh \
 	tests/convert.sh \
 	tests/cuda.sh \
 	tests/install.sh \
@@ -261,6 +265,7 @@ EXTRA_DIST += \
 	tests/bench/make-big.py \
 	tests/bench/minilm-check.py \
 	tests/bench/vs-onnxruntime.py \
+	tests/bench/vs-pytorch.py \
 	tests/lib/bert_onnx.py \
 	tests/lib/ort_variants.py \
 	tests/lib/sentences.py \

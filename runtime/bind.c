@@ -1,0 +1,143 @@
+/*
+ * bind.c - give every weight of the family's table its data.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/bind.h"
+
+#include "runtime/error.h"
+#include "runtime/fake.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static ft_status check_shape(const ft_model *model, const ft_artifact_tensor *tensor,
+                             const ft_weight_spec *spec, ft_error *err)
+{
+    if (tensor->ndim == spec->ndim &&
+        memcmp(tensor->dim, spec->dim, (size_t) spec->ndim * sizeof spec->dim[0]) == 0)
+        return FT_OK;
+    char found[FT_SHAPE_TEXT], expected[FT_SHAPE_TEXT];
+    return ft_fail(err, FT_ESHAPE, "%s: %s: shape %s, expected %s", model->path, spec->name,
+                   ft_shape_text(found, tensor->ndim, tensor->dim),
+                   ft_shape_text(expected, spec->ndim, spec->dim));
+}
+
+/* Vectors are F32; matrices are floats, or codes where the role allows it in an int8 artifact. */
+static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *tensor,
+                               const ft_weight_spec *spec, ft_error *err)
+{
+    bool is_int8 = ft_artifact_get_head(model->artifact)->state == FT_STATE_INT8;
+    bool fine = tensor->layout == FT_ROW;
+    if (spec->role == FT_ROLE_VECTOR)
+        fine = fine && tensor->dtype == FT_F32;
+    else if (spec->role == FT_ROLE_LINEAR && is_int8)
+        fine = tensor->dtype == FT_I8 && tensor->layout == FT_COL4_4R2_8C && tensor->scale != NULL;
+    else
+        fine = fine &&
+               (tensor->dtype == FT_F32 || tensor->dtype == FT_F16 || tensor->dtype == FT_BF16);
+    if (!fine)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: stored as %s %s, which no %s weight is",
+                       model->path, spec->name, ft_dtype_name(tensor->dtype),
+                       ft_layout_name(tensor->layout), ft_role_name(spec->role));
+    if (strcmp(tensor->role, ft_role_name(spec->role)) != 0)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: role %s, expected %s", model->path, spec->name,
+                       tensor->role, ft_role_name(spec->role));
+    return FT_OK;
+}
+
+/* Weight `index` as the artifact has it. */
+static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *spec, ft_error *err)
+{
+    const ft_artifact_tensor *tensor = ft_artifact_find(model->artifact, spec->name);
+    if (tensor == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: missing", model->path, spec->name);
+    FT_TRY(check_shape(model, tensor, spec, err));
+    FT_TRY(check_storage(model, tensor, spec, err));
+    ft_weight *weight = &model->weight[index];
+    memcpy(weight->name, spec->name, sizeof weight->name);
+    weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
+    weight->cols = (size_t) spec->dim[spec->ndim - 1];
+    weight->dtype = tensor->dtype;
+    weight->layout = tensor->layout;
+    weight->scale = tensor->scale;
+    weight->data = tensor->data;
+    return FT_OK;
+}
+
+/* Weight `index` as somebody made it. */
+static ft_status take_weight(ft_model *model, int index, const ft_weight_spec *spec,
+                             const ft_weight *given, ft_error *err)
+{
+    size_t rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
+    size_t cols = (size_t) spec->dim[spec->ndim - 1];
+    if (strcmp(given->name, spec->name) != 0)
+        return ft_fail(err, FT_EARG, "%s: weight %d is %s, expected %s", model->path, index,
+                       given->name, spec->name);
+    if (given->rows != rows || given->cols != cols)
+        return ft_fail(err, FT_ESHAPE, "%s: %s: shape [%zu, %zu], expected [%zu, %zu]", model->path,
+                       spec->name, given->rows, given->cols, rows, cols);
+    model->weight[index] = *given;
+    return FT_OK;
+}
+
+/* `parts` NULL: from the artifact. */
+static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *spec,
+                             const ft_model_parts *parts, ft_error *err)
+{
+    if (parts != NULL)
+        FT_TRY(take_weight(model, index, spec, &parts->weight[index], err));
+    else
+        FT_TRY(read_weight(model, index, spec, err));
+    model->quantizable[index] = spec->role == FT_ROLE_LINEAR;
+    if (model->purpose.mode != FT_MODE_FAKE || spec->role != FT_ROLE_LINEAR)
+        return FT_OK;
+    return ft_fake_weight(&model->weight[index], &model->faked[index], err);
+}
+
+static bool is_weight(const ft_weight_spec *spec, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(spec[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Name a tensor of the artifact that the model has no use for. */
+static ft_status refuse_stranger(const ft_model *model, const ft_weight_spec *spec, size_t count,
+                                 ft_error *err)
+{
+    size_t i = 0;
+    while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name))
+        i++;
+    return ft_fail(err, FT_EFORMAT, "%s: %s: is no weight of the model", model->path,
+                   ft_artifact_at(model->artifact, i)->name);
+}
+
+ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *err)
+{
+    ft_weight_spec *spec;
+    size_t count;
+    FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &count, err));
+    model->weight = ft_array(count, sizeof *model->weight);
+    model->quantizable = ft_array(count, sizeof *model->quantizable);
+    model->faked = ft_array(count, sizeof *model->faked);
+    ft_status status = FT_OK;
+    if (model->weight == NULL || model->quantizable == NULL || model->faked == NULL)
+        status = ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, count);
+    else if (parts != NULL && parts->nweight != count)
+        status = ft_fail(err, FT_EARG, "%s: %zu weights, expected %zu", model->path, parts->nweight,
+                         count);
+    else
+        model->nweight = (int) count;
+    for (size_t i = 0; i < count && status == FT_OK; i++)
+        status = bind_weight(model, (int) i, &spec[i], parts, err);
+    if (status == FT_OK && parts == NULL && ft_artifact_count(model->artifact) != count)
+        status = refuse_stranger(model, spec, count, err);
+    free(spec);
+    return status;
+}

@@ -1,0 +1,138 @@
+/*
+ * bench_time.c - how long runs take, and how much work they are.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/bench.h"
+
+#include "kernels/layout.h"
+#include "runtime/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- Time --------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+bool ft_target_queues(const ft_target *target)
+{
+    return strcmp(target->backend->name, "cpu") != 0;
+}
+
+static ft_status run_once(const ft_target *target, ft_error *err)
+{
+    if (target->op < 0)
+        return target->backend->run(target->exec, target->batch, NULL, err);
+    return target->backend->run_op(target->exec, target->batch, target->op, err);
+}
+
+ft_status ft_target_time(const ft_target *target, int count, double *seconds, ft_error *err)
+{
+    double before = now();
+    for (int i = 0; i < count; i++)
+        FT_TRY(run_once(target, err));
+    FT_TRY(target->backend->wait(target->exec, err));
+    *seconds = (now() - before) / count;
+    return FT_OK;
+}
+
+ft_status ft_target_warm(const ft_target *target, ft_error *err)
+{
+    double sum = 0.0, seconds;
+    for (int runs = 0; runs < 2 || sum < 0.1; runs++, sum += seconds)
+        FT_TRY(ft_target_time(target, 1, &seconds, err));
+    return FT_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+    return (x > y) - (x < y);
+}
+
+ft_times ft_times_of(double *sample, size_t count)
+{
+    qsort(sample, count, sizeof *sample, ascending);
+    return (ft_times){
+        .median = (sample[(count - 1) / 2] + sample[count / 2]) / 2.0,
+        .least = sample[0],
+        .p95 = sample[(95 * count + 99) / 100 - 1],
+    };
+}
+
+/* ---- Work --------------------------------------------------------------------------------- */
+
+static double rows_of(const ft_value *value, const ft_batch *batch)
+{
+    return (double) (value->rows == FT_TOKENS ? batch->tokens : batch->sequences);
+}
+
+static double bytes_of(const ft_plan *plan, int value, const ft_batch *batch)
+{
+    if (value < 0)
+        return 0.0;
+    const ft_value *v = &plan->value[value];
+    return rows_of(v, batch) * v->cols * (double) ft_dtype_size(v->dtype);
+}
+
+/* Of a table as many rows are read as there are tokens. */
+static double weight_bytes(const ft_plan *plan, const ft_op *op, int slot, const ft_batch *batch)
+{
+    if (op->weight[slot] < 0)
+        return 0.0;
+    const ft_weight *w = &plan->weight[op->weight[slot]];
+    double rows = (double) (op->kind == FT_OP_EMBED ? batch->tokens : w->rows);
+    return rows * (double) w->cols * (double) ft_dtype_size(w->dtype);
+}
+
+/* Both products of attention: each row of a sequence with each other one. */
+static double attention_operations(const ft_value *q, const ft_batch *batch)
+{
+    double pairs = 0.0;
+    for (size_t i = 0; i < batch->sequences; i++)
+        pairs += pow((double) (batch->start[i + 1] - batch->start[i]), 2.0);
+    return 4.0 * pairs * q->cols;
+}
+
+static double product_operations(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
+{
+    if (op->kind == FT_OP_ATTENTION)
+        return attention_operations(&plan->value[op->in[0]], batch);
+    if (op->kind != FT_OP_LINEAR)
+        return 0.0;
+    ft_product p = ft_product_of(plan, op, batch);
+    return 2.0 * (double) p.m * (double) p.n * (double) p.k;
+}
+
+ft_work ft_work_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
+{
+    double operations = product_operations(plan, op, batch);
+    bool int8 = operations > 0.0 && plan->value[op->in[0]].dtype == FT_I8;
+    ft_work work = { .int8 = int8 ? operations : 0.0, .real = int8 ? 0.0 : operations };
+    for (int i = 0; i < FT_MAX_IN; i++)
+        work.bytes += bytes_of(plan, op->in[i], batch);
+    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
+        work.bytes += weight_bytes(plan, op, i, batch);
+    work.bytes += bytes_of(plan, op->out, batch) + bytes_of(plan, op->codes, batch);
+    return work;
+}
+
+double ft_work_roof(const ft_work *work, const ft_ceilings *ceilings)
+{
+    double seconds = work->bytes / ceilings->copy;
+    if (work->int8 > 0.0)
+        seconds = fmax(seconds, work->int8 / ceilings->int8);
+    if (work->real > 0.0)
+        seconds = fmax(seconds, work->real / ceilings->real);
+    return seconds;
+}

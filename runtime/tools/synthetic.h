@@ -1,0 +1,67 @@
+/*
+ * synthetic.h - models of a given shape with random weights, made in memory: what is timed when
+ * only the shape matters.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TOOLS_SYNTHETIC_H
+#define FT_RUNTIME_TOOLS_SYNTHETIC_H
+
+#include "runtime/model.h"
+
+typedef enum ft_scheme {
+    FT_SCHEME_FLOAT,         /* everything in F32 */
+    FT_SCHEME_F16,           /* matrices in F16 */
+    FT_SCHEME_INT8,          /* linears as codes, other matrices in F16 */
+    FT_SCHEME_INT8_RESIDUAL, /* residual streams as codes too */
+    FT_SCHEMES
+} ft_scheme;
+
+/* "float", "f16", "int8", "int8-residual"; parse is false for other words. */
+const char *ft_scheme_name(ft_scheme scheme);
+bool ft_scheme_parse(const char *name, ft_scheme *out);
+
+/* Shapes that have a name: "bert-base" and so on, from index 0; NULL past the last one. */
+const char *ft_shape_name(size_t index);
+bool ft_shape_parse(const char *name, ft_config *out);
+
+/*
+ * Give `weight`, whose sizes, dtype and layout are set, normal random data; codes are quantized row
+ * by row and have scales.  The numbers depend on `key` alone.  Free with ft_weight_clear().
+ */
+typedef struct ft_distribution {
+    uint64_t key;
+    float mean, deviation;
+} ft_distribution;
+
+FT_MUST_USE ft_status ft_weight_fill(ft_weight *weight, const ft_distribution *how, int threads,
+                                     ft_error *err);
+void ft_weight_clear(ft_weight *weight);
+
+/* All zero: nothing made yet. */
+typedef struct ft_synthetic {
+    const ft_family *family;
+    ft_config config;
+    ft_weight *weight;
+    size_t nweight;
+    ft_amax *amax; /* int8 schemes only */
+    ft_purpose purpose;
+} ft_synthetic;
+
+/*
+ * Make weights as a model has them before it is trained: linears and tables of deviation 0.02 about
+ * 0, gains of the norms about 1.  The ranges of int8 are measured: one layer of the same shape, in
+ * float, is observed on 64 random tokens, and every layer gets its ranges, since all layers are
+ * alike.  In bert-base codes then have deviations of 16 to 38 at every point; in sequences much
+ * shorter than the 64, whose probabilities are greater, those of attention are clipped.
+ * On failure nothing needs to be freed.
+ */
+FT_MUST_USE ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config,
+                                        ft_scheme scheme, int threads, ft_error *err);
+void ft_synthetic_fini(ft_synthetic *made);
+
+/* The model; `made` must outlive it. */
+FT_MUST_USE ft_status ft_synthetic_open(ft_model **out, const ft_synthetic *made, const char *name,
+                                        const char *device, ft_error *err);
+
+#endif

@@ -1,0 +1,167 @@
+# bench.sh - ft-bench on the CPU: what it prints belongs together; how fast it is is no test.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+bench=$FT_BUILDDIR/ft-bench
+sample=$FT_SRCDIR/samples/source-language-bert
+count=0
+
+# Other tests run beside this one: threads that wait shall leave their processor to them.
+export OMP_WAIT_POLICY=passive
+unset FT_CPU
+cd "$dir" || exit 99
+
+# check STATUS SENTENCE: one line of TAP.
+check () {
+    count=$((count + 1))
+    if test "$1" -eq 0; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
+}
+
+# is STATUS SENTENCE COMMAND...: the command ends with that status; its words go to out and err.
+is () {
+    expected=$1 sentence=$2
+    shift 2
+    "$@" >out 2>err
+    found=$?
+    test $found -eq "$expected"
+    check $? "$sentence"
+    test $found -eq "$expected" || sed 's/^/# /' out err
+}
+
+# refused STATUS TEXT COMMAND...: nothing is printed but one line that has this text.
+refused () {
+    status=$1 text=$2
+    shift 2
+    "$@" >out 2>err
+    test $? -eq "$status" && test ! -s out && test "$(wc -l <err)" -eq 1 && grep -qF -e "$text" err
+    found=$?
+    check $found "refused: $text"
+    test $found -eq 0 || sed 's/^/# /' out err
+}
+
+# holds SENTENCE PROGRAM FILE: PROGRAM (awk, fields apart by commas) calls bad() for no line but the
+# first, and sees some.
+holds () {
+    awk -F, "function bad() { wrong = 1; print \"# \" \$0 }
+             # Figures are rounded to that unit.
+             function near(a, b, unit) { return (a > b ? a - b : b - a) <= 0.01 * b + unit }
+             NR > 1 { lines++; $2 } END { exit wrong || lines == 0 }" "$3" >found
+    check $? "$1"
+    cat found
+}
+
+skip () {
+    count=$((count + 1))
+    echo "ok $count # SKIP $1"
+}
+
+# ---- Command line -------------------------------------------------------------------------------
+
+is 0 '--help ends with 0' "$bench" --help
+is 0 '--version ends with 0' "$bench" --version
+refused 2 'give either -i FILE or --shape NAME' "$bench"
+refused 2 'give either -i FILE or --shape NAME' "$bench" -i model.ft --shape minilm
+refused 2 '"tiny" is none of bert-base, bert-large, minilm' "$bench" --shape tiny
+refused 2 '"int4" is none of float, f16, int8, int8-residual' "$bench" --shape minilm --scheme int4
+refused 2 '--scheme goes with --shape' "$bench" -i model.ft --scheme int8
+refused 2 '--batch: "" is not a number' "$bench" --shape minilm -b 1,
+refused 2 '--length: "x" is not a number' "$bench" --shape minilm -l 8,x,9
+refused 2 '--runs: "0" is not a number' "$bench" --shape minilm -r 0
+refused 2 '--threads: at most 1024' "$bench" --shape minilm -t 1025
+refused 2 '--fill: "1.5" is not a number above 0' "$bench" --shape minilm --fill 1.5
+refused 2 '--fill: "nan" is not a number above 0' "$bench" --shape minilm --fill nan
+refused 2 '--ops and --gemm exclude each other' "$bench" --shape minilm --ops --gemm
+refused 2 '--json and --csv exclude each other' "$bench" --shape minilm --json --csv
+refused 2 '-q and -v at once' "$bench" --shape minilm -q -v
+refused 2 'unexpected argument model.ft' "$bench" --shape minilm model.ft
+refused 1 'nowhere.ft: No such file' "$bench" -i nowhere.ft
+refused 1 'device tpu: unknown' "$bench" --shape minilm --device tpu
+
+# ---- Cases --------------------------------------------------------------------------------------
+
+is 0 'four cases of a shape' "$bench" --shape minilm -b 2,5 -l 8,20 -r 4 -t 2 --fill 0.6 --csv
+cp out cases.csv
+cut -d, -f1-6 cases.csv >found
+cat >wanted <<'EOF'
+model,scheme,device,sequences,length,tokens
+minilm,int8,cpu,2,8,10
+minilm,int8,cpu,5,8,24
+minilm,int8,cpu,2,20,24
+minilm,int8,cpu,5,20,60
+EOF
+diff wanted found >difference
+check $? 'have a line each, with true tokens of the mean that was asked for'
+sed 's/^/# /' difference
+holds 'least time, median and 95 % are in order' \
+    'if (!($8 > 0 && $8 <= $7 && $7 <= $9)) bad()' cases.csv
+holds 'rates are those of the median' \
+    'if (!near($11, 1000 * $4 / $7, 0.1) || !near($12, 1000 * $6 / $7, 1)) bad()' cases.csv
+# 6 layers: 4 products 384 x 384 and 2 of 384 x 1536 a token, and two of each pair in a sequence.
+holds 'the operations are those of the formula' \
+    '# of sequences, which are about as long as their mean
+     work = 6 * 2 * ($6 * (4 * 384 * 384 + 2 * 384 * 1536) + 2 * 384 * $6 * $6 / $4) * 1e-9
+     if (!near($13, work / $7, 0.001)) bad()' cases.csv
+holds 'the roof is its part of the median' \
+    'if (!($14 > 0) || !near($15, $14 / $7, 0.001)) bad()' cases.csv
+holds 'the CPU does not queue' 'if ($10 != "") bad()' cases.csv
+
+is 0 'a fill below one half' "$bench" --shape minilm -b 9 -l 10 -r 1 -t 1 --fill 0.3 --csv
+holds 'has its mean too' 'if ($6 != 27) bad()' out
+
+is 0 'float of more tokens than a shape has positions' \
+    "$bench" --shape minilm --scheme float -b 1 -l 520 -r 1 -t 2
+grep -q '^minilm, float, ' out && grep -q 'TFLOPS of float products' out &&
+    ! grep -q 'int8' out && grep -q '^ *1  *520  *520 ' out
+check $? 'is a table for people'
+sed 's/^/# /' out
+
+# ---- Operations and products --------------------------------------------------------------------
+
+is 0 'the operations of a plan' "$bench" --shape minilm --scheme int8-residual -b 3 -l 9 -r 3 -t 1 \
+    --ops --csv -v
+grep -c '^ *[0-9]' err >planned
+awk 'NR > 1' out | wc -l | tr -d ' ' >found
+test "$(cat planned)" -gt 0 && cmp -s planned found
+check $? 'are as many as the plan has'
+diff planned found | sed 's/^/# /'
+holds 'and stand in its order' 'if ($6 != NR - 2) bad()' out
+awk -F, 'NR > 1 { sum += $8 } END { exit !(sum > 0.99 && sum < 1.01) }' out
+check $? 'their shares add up to 1'
+grep -q ',attention,layer.5.attn.context$' out
+check $? 'and name what they compute'
+
+is 0 'the products of a plan' "$bench" --shape minilm -b 3 -l 9 -r 3 -t 1 --gemm --json
+if command -v python3 >/dev/null; then
+    python3 - out >found 2>&1 <<'EOF'
+import json, sys
+root = json.load(open(sys.argv[1]))
+products = {(p["m"], p["n"], p["k"], p["form"]): p for p in root["products"]}
+assert set(products) == {(27, 384, 384, "I8.I8->I8"), (27, 384, 384, "I8.I8->F32"),
+                         (27, 1536, 384, "I8.I8->I8"), (27, 384, 1536, "I8.I8->F32")}, products
+assert [p["count"] for p in root["products"]] == [18, 6, 6, 6]
+assert products[27, 1536, 384, "I8.I8->I8"]["activation"] == "gelu_codes"
+for p in root["products"]:
+    work = 2e-9 * p["m"] * p["n"] * p["k"]
+    assert abs(p["tops"] * p["ms"] - work) < 1e-3 * work
+    assert abs(p["float_ratio"] - p["float_ms"] / p["ms"]) < 1e-3 * p["float_ratio"]
+    assert abs(p["of_best"] - p["tops"] / root["ceilings"]["int8_tops"]) < 1e-3
+assert root["model"]["name"] == "minilm" and root["device"]["name"] == "cpu" and "cases" not in root
+EOF
+    check $? 'are JSON, each shape once, with what belongs to it'
+    sed 's/^/# /' found
+else
+    skip 'no python3'
+fi
+
+# ---- An artifact --------------------------------------------------------------------------------
+
+"$FT_BUILDDIR/ft-convert" -q -i "$sample" -o 'a, "b".ft' >out 2>&1
+is 0 'an artifact' "$bench" -i 'a, "b".ft' -b 1 -l 8 -r 1 -t 1 --csv
+grep -q '^"a, ""b"".ft",float,cpu,1,8,8,' out
+check $? 'is named as CSV wants it'
+is 1 'more tokens than it has positions are a failure' "$bench" -i 'a, "b".ft' -b 1 -l 4000 -r 1
+grep -q 'ft-bench: input_ids: sequences of 4000 positions, but the model has' err
+check $? 'which says so'
+
+echo "1..$count"

@@ -70,12 +70,17 @@ EXTRA_DIST += $(cuda_sources)
 endif
 cuda_sources = \
 	kernels/cuda/arrays.cu \
-	kernels/cuda/backend.cu \
+	kernels/cuda/backend.c \
 	kernels/cuda/common.cuh \
+	kernels/cuda/counts.c \
 	kernels/cuda/cuda.h \
+	kernels/cuda/device.h \
 	kernels/cuda/epilogue.cuh \
+	kernels/cuda/exec.c kernels/cuda/exec.h \
 	kernels/cuda/mma.cuh \
-	kernels/cuda/relayout.cu
+	kernels/cuda/relayout.cu \
+	kernels/cuda/run.c \
+	kernels/cuda/upload.c
 
 # libtool drives nvcc through a wrapper that hands host flags to the host compiler.
 SUFFIXES += .cu

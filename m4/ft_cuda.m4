@@ -23,6 +23,8 @@ AC_DEFUN([FT_CUDA], [
   ])
   AS_IF([test "$ft_cuda" = yes], [
     AC_DEFINE([HAVE_CUDA], [1], [Define to 1 to build the CUDA backend.])
+    AS_CASE([,$with_cuda_arch,], [*,90a,*],
+      [AC_DEFINE([HAVE_WGMMA], [1], [Define to 1 where the build has code for sm_90a.])])
     ft_cuda_summary="$NVCC, compute capability $with_cuda_arch"
   ], [
     CUDA_CPPFLAGS=; CUDA_LIBS=

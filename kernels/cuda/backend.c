@@ -1,0 +1,152 @@
+/*
+ * backend.c - the CUDA backend: which devices there are, and opening one.
+ *
+ * The host side is C and speaks to the CUDA runtime; only kernels and their launchers are .cu.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cuda/device.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+
+ft_status ft_cuda_fail(ft_error *err, const ft_cuda_chip *chip, int code, const char *what)
+{
+    bool lost = code == cudaErrorIllegalAddress || code == cudaErrorLaunchFailure ||
+                code == cudaErrorHardwareStackError || code == cudaErrorIllegalInstruction ||
+                code == cudaErrorMisalignedAddress || code == cudaErrorInvalidAddressSpace ||
+                code == cudaErrorInvalidPc || code == cudaErrorAssert ||
+                code == cudaErrorECCUncorrectable || code == cudaErrorLaunchTimeout;
+    (void) cudaGetLastError(); /* this error has been reported */
+    return ft_fail(err, code == cudaErrorMemoryAllocation ? FT_ENOMEM : FT_EDEVICE,
+                   "cuda:%d: %s: %s%s", chip->index, what, cudaGetErrorString((cudaError_t) code),
+                   lost ? "; the device's context is lost: this process cannot use it again" : "");
+}
+
+ft_status ft_cuda_alloc(void **out, const ft_cuda_chip *chip, size_t bytes, const char *what,
+                        ft_error *err)
+{
+    size_t available = 0, all = 0;
+    *out = NULL;
+    cudaError_t status = cudaMalloc(out, bytes > 0 ? bytes : 1);
+    if (status == cudaSuccess)
+        return FT_OK;
+    if (status != cudaErrorMemoryAllocation)
+        return ft_cuda_fail(err, chip, (int) status, what);
+    (void) cudaGetLastError();
+    (void) cudaMemGetInfo(&available, &all);
+    return ft_fail(err, FT_ENOMEM, "cuda:%d: %s: %zu bytes asked, %zu free of %zu", chip->index,
+                   what, bytes, available, all);
+}
+
+/* ---- Devices ------------------------------------------------------------------------------ */
+
+/* Why there is no device at all. */
+static void describe_absence(cudaError_t status, char *out, size_t capacity)
+{
+    int driver = 0;
+    (void) cudaDriverGetVersion(&driver);
+    if (status == cudaErrorInsufficientDriver && driver > 0)
+        snprintf(out, capacity, "the driver supports CUDA %d.%d, this build needs %d.%d",
+                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                 CUDART_VERSION % 1000 / 10);
+    else if (status == cudaErrorInsufficientDriver)
+        snprintf(out, capacity, "no CUDA device: no driver");
+    else
+        snprintf(out, capacity, "no CUDA device: %.90s",
+                 status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status));
+}
+
+static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
+{
+    int count = 0;
+    struct cudaDeviceProp properties;
+    cudaError_t status = cudaGetDeviceCount(&count);
+    snprintf(out->name, sizeof out->name, "cuda:%d", index);
+    if (status != cudaSuccess || index >= count) {
+        (void) cudaGetLastError();
+        if (count == 0)
+            snprintf(out->name, sizeof out->name, "cuda");
+        if (count > 0)
+            snprintf(out->detail, sizeof out->detail, "there are %d CUDA devices", count);
+        else
+            describe_absence(status, out->detail, sizeof out->detail);
+        return false;
+    }
+    status = cudaGetDeviceProperties(&properties, index);
+    if (status == cudaSuccess)
+        status = cudaSetDevice(index);
+    if (status == cudaSuccess)
+        status = (cudaError_t) ft_cuda_probe();
+    if (status != cudaSuccess) {
+        (void) cudaGetLastError();
+        snprintf(out->detail, sizeof out->detail, "%.50s: %.70s", properties.name,
+                 status == cudaErrorNoKernelImageForDevice
+                     ? "this build has no code for its architecture"
+                     : cudaGetErrorString(status));
+        return false;
+    }
+    *chip = (ft_cuda_chip){
+        .index = index,
+        .capability = 10 * properties.major + properties.minor,
+        .multiprocessors = properties.multiProcessorCount,
+        .shared = properties.sharedMemPerBlockOptin,
+        .overlaps = properties.major >= 9,
+    };
+#ifdef HAVE_WGMMA
+    chip->has_wgmma = chip->capability == 90;
+#endif
+    snprintf(out->detail, sizeof out->detail, "%.60s, sm_%d, %zu MiB", properties.name,
+             chip->capability, properties.totalGlobalMem >> 20);
+    return true;
+}
+
+static bool describe(int index, ft_device_info *out)
+{
+    ft_cuda_chip chip;
+    out->usable = inspect(index, &chip, out);
+    return out->usable;
+}
+
+static ft_status open_cuda(ft_device **out, int index, ft_error *err)
+{
+    ft_device_info info = { 0 };
+    ft_cuda_chip chip;
+    *out = NULL;
+    if (!inspect(index, &chip, &info))
+        return ft_fail(err, FT_EDEVICE, "device cuda:%d: %s", index, info.detail);
+    *out = ft_array(1, sizeof **out);
+    if (*out == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a device");
+    (*out)->chip = chip;
+    return FT_OK;
+}
+
+static void close_cuda(ft_device *device)
+{
+    (void) cudaSetDevice(device->chip.index);
+    for (int i = 0; i < device->uploads; i++)
+        (void) cudaFree(device->weights[i]);
+    free(device->weights);
+    free(device);
+}
+
+const ft_backend ft_backend_cuda = {
+    .name = "cuda",
+    .keeps_half = true,
+    .describe = describe,
+    .open = open_cuda,
+    .close = close_cuda,
+    .upload = ft_cuda_upload,
+    .prepare = ft_cuda_prepare,
+    .release = ft_cuda_release,
+    .write = ft_cuda_write,
+    .read = ft_cuda_read,
+    .run = ft_cuda_run,
+    .run_op = ft_cuda_run_op,
+    .wait = ft_cuda_wait,
+    .collect = ft_cuda_collect,
+};

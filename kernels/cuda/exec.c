@@ -1,0 +1,255 @@
+/*
+ * exec.c - making a plan ready: memory, steps, and moving values in and out.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cuda/exec.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+
+#include <cublas_v2.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 256, BLAS_BYTES = 32 << 20 };
+
+/* ---- Steps -------------------------------------------------------------------------------- */
+
+/* Linears of one input and one shape, as queries, keys and values are: one launch. */
+static bool belong_together(const ft_plan *plan, const ft_op *a, const ft_op *b)
+{
+    const ft_weight *w = &plan->weight[a->weight[0]], *v = &plan->weight[b->weight[0]];
+    return b->kind == FT_OP_LINEAR && b->in[0] == a->in[0] && w->rows == v->rows &&
+           w->cols == v->cols && w->dtype == v->dtype && a->attr.activation == b->attr.activation &&
+           (a->codes < 0) == (b->codes < 0) && (a->weight[1] < 0) == (b->weight[1] < 0);
+}
+
+static void find_steps(ft_exec *exec)
+{
+    const ft_plan *plan = exec->plan;
+    for (int i = 0; i < plan->nop; i += exec->steps[exec->nsteps++].count) {
+        int count = 1;
+        while (plan->op[i].kind == FT_OP_LINEAR && count < FT_CUDA_PARTS && i + count < plan->nop &&
+               belong_together(plan, &plan->op[i], &plan->op[i + count]))
+            count++;
+        exec->steps[exec->nsteps] = (ft_cuda_step){ i, count };
+    }
+}
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+size_t ft_cuda_most_blocks(size_t tokens, size_t sequences)
+{
+    return tokens / FT_CUDA_QUERIES + sequences;
+}
+
+size_t ft_cuda_inputs_layout(const ft_exec *exec, const ft_cuda_bucket *bucket,
+                             size_t value[FT_CUDA_INPUTS], size_t *start, size_t *blocks)
+{
+    size_t at = 0;
+    for (int i = 0; i < exec->ninputs; i++) {
+        value[i] = at;
+        at += ft_round_up(bucket->tokens * sizeof(int32_t), 16);
+    }
+    *start = at;
+    at += ft_round_up((bucket->sequences + 1) * sizeof(int32_t), 16);
+    *blocks = at;
+    return at + bucket->blocks * sizeof(ft_cuda_queries);
+}
+
+static bool has_producer(const ft_plan *plan, int value)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].out == value || plan->op[i].codes == value)
+            return true;
+    return false;
+}
+
+static ft_status find_inputs(ft_exec *exec, ft_error *err)
+{
+    const ft_plan *plan = exec->plan;
+    for (int i = 0; i < plan->nvalue; i++) {
+        const ft_value *value = &plan->value[i];
+        if (value->dtype != FT_I32 || has_producer(plan, i))
+            continue;
+        if (exec->ninputs == FT_CUDA_INPUTS)
+            return ft_fail(err, FT_ELIMIT, "%s: more than %d inputs", value->name, FT_CUDA_INPUTS);
+        exec->input[exec->ninputs] = i;
+        exec->column[exec->ninputs] = ft_array(exec->limits.tokens, sizeof(int32_t));
+        if (exec->column[exec->ninputs++] == NULL)
+            return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", exec->limits.tokens);
+    }
+    return FT_OK;
+}
+
+static size_t rows_within(const ft_limits *limits, ft_rows rows)
+{
+    return rows == FT_TOKENS ? limits->tokens : limits->sequences;
+}
+
+static size_t scratch_of(const ft_exec *exec, const ft_op *op)
+{
+    const ft_plan *plan = exec->plan;
+    if (op->kind == FT_OP_LINEAR)
+        return ft_cuda_linear_scratch(plan, op,
+                                      rows_within(&exec->limits, plan->value[op->in[0]].rows));
+    return op->kind == FT_OP_ATTENTION ? ft_cuda_attention_scratch(plan, op, exec->limits.tokens)
+                                       : 0;
+}
+
+static bool multiplies_floats(const ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].kind == FT_OP_LINEAR && plan->weight[plan->op[i].weight[0]].dtype != FT_I8)
+            return true;
+    return false;
+}
+
+/* The float library, with memory of its own so that it allocates nothing during a run. */
+static ft_status open_blas(ft_exec *exec, ft_error *err)
+{
+    if (!multiplies_floats(exec->plan))
+        return FT_OK;
+    FT_TRY(ft_cuda_alloc(&exec->blas_memory, &exec->device->chip, BLAS_BYTES, "cuBLAS", err));
+    cublasHandle_t blas = NULL;
+    cublasStatus_t status = cublasCreate(&blas);
+    exec->blas = blas;
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasSetStream(blas, exec->stream);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasSetWorkspace(blas, exec->blas_memory, BLAS_BYTES);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return FT_OK;
+    return ft_fail(err, FT_EDEVICE, "cuda:%d: cuBLAS: %s", exec->device->chip.index,
+                   cublasGetStatusString(status));
+}
+
+static ft_status allocate(ft_exec *exec, ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    for (int i = 0; i < exec->plan->nop; i++) {
+        size_t bytes = scratch_of(exec, &exec->plan->op[i]);
+        exec->scratch_bytes = bytes > exec->scratch_bytes ? bytes : exec->scratch_bytes;
+    }
+    size_t offsets[FT_CUDA_INPUTS], start, blocks;
+    ft_cuda_bucket most = { exec->limits.tokens, exec->limits.sequences,
+                            ft_cuda_most_blocks(exec->limits.tokens, exec->limits.sequences) };
+    size_t inputs = ft_cuda_inputs_layout(exec, &most, offsets, &start, &blocks);
+    size_t arena = ft_round_up(exec->plan->arena, ALIGN);
+    size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs;
+    FT_TRY(ft_cuda_alloc((void **) &exec->arena, chip, bytes, "memory of a session", err));
+    exec->scratch = exec->arena + arena;
+    exec->inputs = exec->scratch + ft_round_up(exec->scratch_bytes, ALIGN);
+    int code = (int) cudaHostAlloc((void **) &exec->staging, inputs, cudaHostAllocDefault);
+    if (code == 0)
+        code = (int) cudaEventCreateWithFlags(&exec->staged, cudaEventDisableTiming);
+    if (code == 0) /* rows between a run and its bucket are computed: let them be numbers */
+        code = (int) cudaMemsetAsync(exec->arena, 0, bytes, exec->stream);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "memory of a session");
+}
+
+/* ---- Opening and closing ------------------------------------------------------------------ */
+
+static ft_status fill(ft_exec *exec, ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    int code = (int) cudaSetDevice(chip->index);
+    if (code == 0)
+        code = (int) cudaStreamCreateWithFlags(&exec->stream, cudaStreamNonBlocking);
+    if (code != 0)
+        return ft_cuda_fail(err, chip, code, "a stream");
+    exec->steps = ft_array((size_t) exec->plan->nop, sizeof *exec->steps);
+    if (exec->steps == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
+    find_steps(exec);
+    FT_TRY(find_inputs(exec, err));
+    FT_TRY(allocate(exec, err));
+    FT_TRY(open_blas(exec, err));
+    return ft_cuda_counts_open(exec, err);
+}
+
+ft_status ft_cuda_prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
+                          const ft_limits *limits, ft_error *err)
+{
+    ft_exec *exec = ft_array(1, sizeof *exec);
+    *out = NULL;
+    if (exec == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
+    exec->plan = plan;
+    exec->device = device;
+    exec->limits = *limits;
+    ft_status status = fill(exec, err);
+    if (status == FT_OK)
+        *out = exec;
+    else
+        ft_cuda_release(exec);
+    return status;
+}
+
+void ft_cuda_release(ft_exec *exec)
+{
+    (void) cudaSetDevice(exec->device->chip.index);
+    if (exec->stream != NULL)
+        (void) cudaStreamSynchronize(exec->stream);
+    for (int i = 0; i < FT_CUDA_GRAPHS; i++)
+        if (exec->graphs[i].graph != NULL)
+            (void) cudaGraphExecDestroy(exec->graphs[i].graph);
+    ft_cuda_counts_close(exec);
+    if (exec->blas != NULL)
+        (void) cublasDestroy(exec->blas);
+    (void) cudaFree(exec->blas_memory);
+    (void) cudaFree(exec->arena);
+    (void) cudaFreeHost(exec->staging);
+    if (exec->staged != NULL)
+        (void) cudaEventDestroy(exec->staged);
+    if (exec->stream != NULL)
+        (void) cudaStreamDestroy(exec->stream);
+    for (int i = 0; i < exec->ninputs; i++)
+        free(exec->column[i]);
+    free(exec->steps);
+    free(exec);
+}
+
+/* ---- Values ------------------------------------------------------------------------------- */
+
+ft_status ft_cuda_write(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err)
+{
+    for (int i = 0; i < exec->ninputs; i++)
+        if (exec->input[i] == value) {
+            memcpy(exec->column[i], data, rows * sizeof(int32_t));
+            exec->rows[i] = rows;
+            return FT_OK;
+        }
+    return ft_fail(err, FT_EARG, "%s: is no input of the plan", exec->plan->value[value].name);
+}
+
+ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, size_t rows, ft_error *err)
+{
+    const ft_value *v = &exec->plan->value[value];
+    const ft_cuda_chip *chip = &exec->device->chip;
+    for (int i = 0; i < exec->ninputs; i++)
+        if (exec->input[i] == value) {
+            memcpy(data, exec->column[i], rows * sizeof(int32_t));
+            return FT_OK;
+        }
+    int code = (int) cudaSetDevice(chip->index);
+    if (code == 0)
+        code = (int) cudaMemcpyAsync(data, exec->arena + v->offset,
+                                     rows * (size_t) v->cols * ft_dtype_size(v->dtype),
+                                     cudaMemcpyDeviceToHost, exec->stream);
+    if (code == 0)
+        code = (int) cudaStreamSynchronize(exec->stream);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, v->name);
+}
+
+ft_status ft_cuda_wait(ft_exec *exec, ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    int code = (int) cudaSetDevice(chip->index);
+    if (code == 0)
+        code = (int) cudaStreamSynchronize(exec->stream);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "a run");
+}

@@ -1,0 +1,72 @@
+/*
+ * exec.h - one plan on one stream: its memory, its steps, and the graphs of the shapes it has met.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_EXEC_H
+#define FT_KERNELS_CUDA_EXEC_H
+
+#include "kernels/cuda/device.h"
+
+/* Operations first .. first + count - 1 of a plan, launched as one: linears of one input. */
+typedef struct ft_cuda_step {
+    int first, count;
+} ft_cuda_step;
+
+/*
+ * The shape that a graph was made for.  Runs are rounded up to it, so that a few graphs serve all
+ * lengths; the rows in between hold zeros as inputs and belong to no sequence.
+ */
+typedef struct ft_cuda_bucket {
+    size_t tokens, sequences, blocks;
+} ft_cuda_bucket;
+
+typedef struct ft_cuda_graph {
+    ft_cuda_bucket bucket;
+    cudaGraphExec_t graph; /* NULL: the slot is free */
+    unsigned long used;    /* the run that used it last */
+} ft_cuda_graph;
+
+enum { FT_CUDA_GRAPHS = 32, FT_CUDA_INPUTS = 4 };
+
+struct ft_exec {
+    const ft_plan *plan;
+    const ft_device *device;
+    ft_limits limits;
+    cudaStream_t stream;
+    void *blas; /* cublasHandle_t; NULL where the plan multiplies no floats */
+    void *blas_memory;
+    ft_cuda_step *steps;
+    int nsteps;
+
+    char *arena;   /* the plan's values */
+    char *scratch; /* shared by all operations: they run one after the other */
+    size_t scratch_bytes;
+
+    /* Values without a producer live here, then starts and blocks; one copy brings them all. */
+    int input[FT_CUDA_INPUTS], ninputs;
+    int32_t *column[FT_CUDA_INPUTS]; /* as written, on the host */
+    size_t rows[FT_CUDA_INPUTS];
+    char *staging;      /* pinned */
+    char *inputs;       /* on the device */
+    cudaEvent_t staged; /* the last copy out of `staging` has happened */
+
+    ft_cuda_counts *counts; /* [nvalue] of observed points, else zeros; NULL: none are */
+    char *count_memory;
+
+    ft_cuda_graph graphs[FT_CUDA_GRAPHS];
+    unsigned long runs;
+};
+
+/* Bytes of the inputs of a run of this shape, and where each of them begins. */
+size_t ft_cuda_inputs_layout(const ft_exec *exec, const ft_cuda_bucket *bucket,
+                             size_t value[FT_CUDA_INPUTS], size_t *start, size_t *blocks);
+
+/* Blocks of queries that sequences of these rows make at most. */
+size_t ft_cuda_most_blocks(size_t tokens, size_t sequences);
+
+/* counts.c: device counters for every point that the plan observes. */
+ft_status ft_cuda_counts_open(ft_exec *exec, ft_error *err);
+void ft_cuda_counts_close(ft_exec *exec);
+
+#endif

@@ -1,0 +1,310 @@
+/*
+ * run.c - a whole run is one graph: the copy of the inputs, then every operation of the plan.
+ *
+ * A graph is captured when its shape is first met and launched from then on: nothing is allocated
+ * and the host waits for nothing but the inputs of the run before.  Plans that observe run without
+ * graphs and without rounding up, so that nothing but real rows is counted.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cuda/exec.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <assert.h>
+#include <string.h>
+
+static int (*const kernels[])(const ft_cuda_args *) = {
+#define X(NAME, name) [FT_OP_##NAME] = ft_cuda_##name,
+#include "kernels/ops.def"
+#undef X
+};
+
+/* ---- Shapes ------------------------------------------------------------------------------- */
+
+/* Up to the next of sixteen steps between powers of two, and at least of 16 rows. */
+static size_t rounded_tokens(size_t tokens, size_t limit)
+{
+    size_t step = 16;
+    while (32 * step <= tokens)
+        step *= 2;
+    return ft_min_size(ft_round_up(tokens, step), limit);
+}
+
+static size_t rounded_sequences(size_t sequences, size_t limit)
+{
+    size_t power = 1;
+    while (power < sequences)
+        power *= 2;
+    return ft_min_size(power, limit);
+}
+
+static bool observes(const ft_exec *exec)
+{
+    return exec->counts != NULL;
+}
+
+static ft_cuda_bucket bucket_of(const ft_exec *exec, const ft_batch *batch)
+{
+    ft_cuda_bucket b = { batch->tokens, batch->sequences, 0 };
+    if (!observes(exec)) {
+        b.tokens = rounded_tokens(batch->tokens, exec->limits.tokens);
+        b.sequences = rounded_sequences(batch->sequences, exec->limits.sequences);
+    }
+    b.blocks = ft_cuda_most_blocks(b.tokens, b.sequences);
+    return b;
+}
+
+/* ---- Inputs ------------------------------------------------------------------------------- */
+
+static size_t blocks_of(const ft_batch *batch, size_t sequence)
+{
+    size_t length = (size_t) (batch->start[sequence + 1] - batch->start[sequence]);
+    return (length + FT_CUDA_QUERIES - 1) / FT_CUDA_QUERIES;
+}
+
+/* Blocks of queries, those of the longest sequences first: they take longest. */
+static void write_blocks(ft_cuda_queries *out, size_t room, const ft_batch *batch)
+{
+    size_t count = 0;
+    size_t most = (batch->longest + FT_CUDA_QUERIES - 1) / FT_CUDA_QUERIES;
+    for (size_t blocks = most; blocks > 0; blocks--)
+        for (size_t i = 0; i < batch->sequences; i++)
+            for (size_t block = 0; block < blocks && blocks_of(batch, i) == blocks; block++)
+                out[count++] = (ft_cuda_queries){
+                    .first = batch->start[i],
+                    .length = batch->start[i + 1] - batch->start[i],
+                    .query = (int32_t) (block * FT_CUDA_QUERIES),
+                };
+    assert(count <= room);
+    memset(out + count, 0, (room - count) * sizeof *out);
+}
+
+/* Put the inputs of a run into the pinned buffer, in the order of its bucket. */
+static size_t stage(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket)
+{
+    size_t value[FT_CUDA_INPUTS], start, blocks;
+    size_t bytes = ft_cuda_inputs_layout(exec, bucket, value, &start, &blocks);
+    for (int i = 0; i < exec->ninputs; i++) {
+        int32_t *to = (int32_t *) (void *) (exec->staging + value[i]);
+        memcpy(to, exec->column[i], exec->rows[i] * sizeof *to);
+        memset(to + exec->rows[i], 0, (bucket->tokens - exec->rows[i]) * sizeof *to);
+    }
+    int32_t *to = (int32_t *) (void *) (exec->staging + start);
+    memcpy(to, batch->start, (batch->sequences + 1) * sizeof *to);
+    for (size_t i = batch->sequences + 1; i <= bucket->sequences; i++)
+        to[i] = batch->start[batch->sequences];
+    write_blocks((ft_cuda_queries *) (void *) (exec->staging + blocks), bucket->blocks, batch);
+    return bytes;
+}
+
+/* ---- Operations --------------------------------------------------------------------------- */
+
+/* What all operations of a run share. */
+typedef struct launch {
+    const ft_exec *exec;
+    const ft_cuda_bucket *bucket;
+    ft_cuda_batch batch;
+    size_t value[FT_CUDA_INPUTS];
+} launch;
+
+static launch launch_of(const ft_exec *exec, const ft_cuda_bucket *bucket)
+{
+    launch l = { .exec = exec, .bucket = bucket };
+    size_t start, blocks;
+    (void) ft_cuda_inputs_layout(exec, bucket, l.value, &start, &blocks);
+    l.batch = (ft_cuda_batch){
+        .tokens = bucket->tokens,
+        .sequences = bucket->sequences,
+        .start = (const int32_t *) (const void *) (exec->inputs + start),
+        .blocks = (const ft_cuda_queries *) (const void *) (exec->inputs + blocks),
+        .nblocks = bucket->blocks,
+    };
+    return l;
+}
+
+static ft_cuda_view view_of(const launch *l, int value)
+{
+    if (value < 0)
+        return (ft_cuda_view){ 0 };
+    const ft_value *v = &l->exec->plan->value[value];
+    ft_cuda_view view = {
+        .data = v->inner ? NULL : l->exec->arena + v->offset,
+        .rows = v->rows == FT_TOKENS ? l->bucket->tokens : l->bucket->sequences,
+        .cols = (size_t) v->cols,
+        .dtype = v->dtype,
+        .scale = v->scale,
+    };
+    for (int i = 0; i < l->exec->ninputs; i++)
+        if (l->exec->input[i] == value)
+            view.data = l->exec->inputs + l->value[i];
+    return view;
+}
+
+static ft_cuda_args args_of(const launch *l, const ft_op *op)
+{
+    const ft_exec *exec = l->exec;
+    ft_cuda_args args = {
+        .chip = &exec->device->chip,
+        .stream = exec->stream,
+        .blas = exec->blas,
+        .op = op,
+        .out = view_of(l, op->out),
+        .codes = view_of(l, op->codes),
+        .inner = view_of(l, op->inner),
+        .batch = &l->batch,
+        .scratch = exec->scratch,
+        .scratch_bytes = exec->scratch_bytes,
+    };
+    for (int i = 0; i < FT_MAX_IN; i++)
+        args.in[i] = view_of(l, op->in[i]);
+    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
+        args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
+    int observed = op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
+    if (observes(exec) && observed >= 0)
+        args.counts = &exec->counts[observed];
+    return args;
+}
+
+static ft_status run_op(const launch *l, const ft_op *op, ft_error *err)
+{
+    ft_cuda_args args = args_of(l, op);
+    int code = kernels[op->kind](&args);
+    if (code == 0)
+        return FT_OK;
+    int named = op->out >= 0 ? op->out : op->codes >= 0 ? op->codes : op->in[0];
+    return ft_cuda_fail(err, args.chip, code, l->exec->plan->value[named].name);
+}
+
+/* A step of several linears is one product where their weights lie side by side. */
+static ft_status run_step(const launch *l, const ft_cuda_step *step, ft_error *err)
+{
+    const ft_op *op = &l->exec->plan->op[step->first];
+    if (step->count > 1) {
+        ft_cuda_args args[FT_CUDA_PARTS];
+        const ft_cuda_args *group[FT_CUDA_PARTS];
+        for (int i = 0; i < step->count; i++) {
+            args[i] = args_of(l, &op[i]);
+            group[i] = &args[i];
+        }
+        int code = ft_cuda_linear_group(group, step->count);
+        if (code == 0)
+            return FT_OK;
+        if (code != (int) cudaErrorNotSupported)
+            return ft_cuda_fail(err, &l->exec->device->chip, code,
+                                l->exec->plan->value[op->in[0]].name);
+    }
+    for (int i = 0; i < step->count; i++)
+        FT_TRY(run_op(l, &op[i], err));
+    return FT_OK;
+}
+
+/* Everything that a run puts on the stream; `flags` of the event that frees the pinned buffer. */
+static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, unsigned flags,
+                         ft_error *err)
+{
+    launch l = launch_of(exec, bucket);
+    int code = (int) cudaMemcpyAsync(exec->inputs, exec->staging, bytes, cudaMemcpyHostToDevice,
+                                     exec->stream);
+    if (code == 0)
+        code = (int) cudaEventRecordWithFlags(exec->staged, exec->stream, flags);
+    if (code != 0)
+        return ft_cuda_fail(err, &exec->device->chip, code, "inputs");
+    for (int i = 0; i < exec->nsteps; i++)
+        FT_TRY(run_step(&l, &exec->steps[i], err));
+    return FT_OK;
+}
+
+/* ---- Graphs ------------------------------------------------------------------------------- */
+
+static bool same_bucket(const ft_cuda_bucket *a, const ft_cuda_bucket *b)
+{
+    return a->tokens == b->tokens && a->sequences == b->sequences;
+}
+
+/* The graph of this shape, or the slot for it: a free one, or that of the longest unused. */
+static ft_cuda_graph *find_graph(ft_exec *exec, const ft_cuda_bucket *bucket)
+{
+    ft_cuda_graph *oldest = &exec->graphs[0];
+    for (int i = 0; i < FT_CUDA_GRAPHS; i++) {
+        ft_cuda_graph *g = &exec->graphs[i];
+        if (g->graph != NULL && same_bucket(&g->bucket, bucket))
+            return g;
+        if (g->graph == NULL ? oldest->graph != NULL
+                             : oldest->graph != NULL && g->used < oldest->used)
+            oldest = g;
+    }
+    if (oldest->graph != NULL)
+        (void) cudaGraphExecDestroy(oldest->graph);
+    oldest->graph = NULL;
+    return oldest;
+}
+
+static ft_status capture(ft_exec *exec, ft_cuda_graph *slot, const ft_cuda_bucket *bucket,
+                         size_t bytes, ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    cudaGraph_t graph = NULL;
+    int code = (int) cudaStreamBeginCapture(exec->stream, cudaStreamCaptureModeThreadLocal);
+    if (code != 0)
+        return ft_cuda_fail(err, chip, code, "a graph");
+    ft_status status = enqueue(exec, bucket, bytes, cudaEventRecordExternal, err);
+    code = (int) cudaStreamEndCapture(exec->stream, &graph);
+    if (status == FT_OK && code == 0)
+        code = (int) cudaGraphInstantiate(&slot->graph, graph, 0);
+    if (status == FT_OK && code != 0)
+        status = ft_cuda_fail(err, chip, code, "a graph");
+    if (graph != NULL)
+        (void) cudaGraphDestroy(graph);
+    if (status != FT_OK)
+        slot->graph = NULL;
+    slot->bucket = *bucket;
+    return status;
+}
+
+static ft_status run_graph(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, ft_error *err)
+{
+    ft_cuda_graph *g = find_graph(exec, bucket);
+    if (g->graph == NULL)
+        FT_TRY(capture(exec, g, bucket, bytes, err));
+    g->used = ++exec->runs;
+    int code = (int) cudaGraphLaunch(g->graph, exec->stream);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->chip, code, "a run");
+}
+
+/* ---- Runs --------------------------------------------------------------------------------- */
+
+/* Wait until the inputs of the run before have left the pinned buffer, then fill it. */
+static ft_status begin(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
+                       size_t *bytes, ft_error *err)
+{
+    int code = (int) cudaSetDevice(exec->device->chip.index);
+    if (code == 0)
+        code = (int) cudaEventSynchronize(exec->staged);
+    if (code != 0)
+        return ft_cuda_fail(err, &exec->device->chip, code, "the run before");
+    *bytes = stage(exec, batch, bucket);
+    return FT_OK;
+}
+
+ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err)
+{
+    (void) counts; /* stay on the device until ft_cuda_collect() */
+    ft_cuda_bucket bucket = bucket_of(exec, batch);
+    size_t bytes = 0;
+    FT_TRY(begin(exec, batch, &bucket, &bytes, err));
+    return observes(exec) ? enqueue(exec, &bucket, bytes, cudaEventRecordDefault, err)
+                          : run_graph(exec, &bucket, bytes, err);
+}
+
+ft_status ft_cuda_run_op(ft_exec *exec, const ft_batch *batch, int op, ft_error *err)
+{
+    ft_cuda_bucket bucket = bucket_of(exec, batch);
+    launch l = launch_of(exec, &bucket);
+    int code = (int) cudaSetDevice(exec->device->chip.index);
+    if (code != 0)
+        return ft_cuda_fail(err, &exec->device->chip, code, "an operation");
+    return run_op(&l, &exec->plan->op[op], err);
+}

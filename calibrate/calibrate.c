@@ -27,6 +27,7 @@ typedef struct job {
     ft_model *model;
     ft_dataset data, eval;
     ft_artifact_writer *writer;
+    ft_output *counters, *json;
     ft_counter_set *set;
     ft_amax *amax;
     ft_quantized *quantized;
@@ -51,7 +52,21 @@ static ft_status check_range(const job *j, ft_error *err)
     return FT_OK;
 }
 
-static ft_status open_all(job *j, ft_error *err)
+static ft_status open_outputs(job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    if (o->output != NULL && !o->dry_run) {
+        FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
+        ft_artifact_set_progress(j->writer, j->view->progress, j->view->user);
+    }
+    if (o->save != NULL)
+        FT_TRY(ft_output_open(&j->counters, o->save, o->force, err));
+    if (o->report != NULL)
+        FT_TRY(ft_output_open(&j->json, o->report, o->force, err));
+    return FT_OK;
+}
+
+static ft_status open_inputs(job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
     FT_TRY(ft_model_open_for(&j->model, o->input, &(ft_model_options){ .device = o->device },
@@ -60,12 +75,7 @@ static ft_status open_all(job *j, ft_error *err)
         FT_TRY(ft_dataset_read(&j->data, o->data, j->model, err));
     if (o->eval != NULL)
         FT_TRY(ft_dataset_read(&j->eval, o->eval, j->model, err));
-    FT_TRY(check_range(j, err));
-    if (o->output == NULL || o->dry_run)
-        return FT_OK;
-    FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
-    ft_artifact_set_progress(j->writer, j->view->progress, j->view->user);
-    return FT_OK;
+    return check_range(j, err);
 }
 
 /* ---- Counting ----------------------------------------------------------------------------- */
@@ -203,21 +213,36 @@ static ft_status pack(job *j, ft_error *err)
     return ft_pack(j->writer, j->model, j->amax, j->quantized, j->nquantized, recipe, err);
 }
 
+/* ---- Reporting ---------------------------------------------------------------------------- */
+
+static ft_status write_report(const job *j, ft_error *err)
+{
+    if (j->json == NULL)
+        return FT_OK;
+    FILE *file = ft_output_stream(j->json);
+    if (file == NULL)
+        return ft_fail_errno(err, "%s: cannot write", j->options->report);
+    FT_TRY(ft_report_write(j->report, file, j->options->report, err));
+    return ft_output_commit(j->json, err);
+}
+
 /* ------------------------------------------------------------------------------------------- */
 
 static ft_status calibrate(job *j, ft_error *err)
 {
-    FT_TRY(open_all(j, err));
+    FT_TRY(open_outputs(j, err));
+    FT_TRY(open_inputs(j, err));
     FT_TRY(count_samples(j, err));
     j->report->samples = ft_counter_set_samples(j->set);
-    if (j->options->save != NULL)
-        FT_TRY(ft_counter_set_write(j->set, j->options->save, err));
+    if (j->counters != NULL)
+        FT_TRY(ft_counter_set_write(j->set, j->counters, err));
     if (j->options->output == NULL && !j->options->dry_run)
         return FT_OK;
     FT_TRY(choose_all(j, err));
     FT_TRY(measure_weights(j, err));
     FT_TRY(evaluate(j, err));
-    return pack(j, err);
+    FT_TRY(pack(j, err));
+    return write_report(j, err);
 }
 
 ft_status ft_calibrate(const ft_calibration_options *options, const ft_calibration_view *view,
@@ -230,6 +255,8 @@ ft_status ft_calibrate(const ft_calibration_options *options, const ft_calibrati
     ft_amax_free(j.amax);
     ft_counter_set_free(j.set);
     ft_artifact_discard(j.writer);
+    ft_output_close(j.counters);
+    ft_output_close(j.json);
     ft_dataset_fini(&j.data);
     ft_dataset_fini(&j.eval);
     ft_model_close(j.model);

@@ -46,4 +46,7 @@ void ft_report_print(const ft_report *report, FILE *file, FILE *warnings);
 /* Everything, for machines; NULL without memory. */
 json_t *ft_report_to_json(const ft_report *report);
 
+/* The same as text.  FT_EIO when `file`, which `who` names, does not take it. */
+ft_status ft_report_write(const ft_report *report, FILE *file, const char *who, ft_error *err);
+
 #endif

@@ -29,6 +29,7 @@ struct ft_output {
     const char *name; /* its last component */
     bool force, committed;
     int folder, fd;
+    FILE *stream;                 /* over a copy of fd; NULL until somebody asks */
     char temporary[NAME_MAX + 1]; /* in the folder; empty before there is one */
 };
 
@@ -40,6 +41,16 @@ const char *ft_output_path(const ft_output *o)
 int ft_output_fd(const ft_output *o)
 {
     return o->fd;
+}
+
+FILE *ft_output_stream(ft_output *o)
+{
+    if (o->stream != NULL)
+        return o->stream;
+    int copy = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+    if (copy >= 0 && (o->stream = fdopen(copy, "wb")) == NULL)
+        close(copy);
+    return o->stream;
 }
 
 /* ---- Opening ------------------------------------------------------------------------------ */
@@ -74,7 +85,7 @@ static ft_status check_target(const ft_output *o, ft_error *err)
     if (!dangling && !S_ISREG(st.st_mode))
         return ft_fail(err, FT_EARG, "%s: is not a regular file", o->path);
     if (!o->force)
-        return ft_fail(err, FT_EARG, "%s: exists already", o->path);
+        return ft_fail(err, FT_EARG, "%s: exists already; --force replaces it", o->path);
     return FT_OK;
 }
 
@@ -204,6 +215,8 @@ static int move_into_place(const ft_output *o)
 
 ft_status ft_output_commit(ft_output *o, ft_error *err)
 {
+    if (o->stream != NULL && (ferror(o->stream) || fflush(o->stream) != 0))
+        return ft_fail_errno(err, "%s: cannot write", o->path);
     if (fsync(o->fd) != 0)
         return ft_fail_errno(err, "%s: cannot make it durable", o->path);
     if (move_into_place(o) != 0)
@@ -220,6 +233,8 @@ void ft_output_close(ft_output *o)
         return;
     if (o->temporary[0] != '\0' && !o->committed)
         unlinkat(o->folder, o->temporary, 0);
+    if (o->stream != NULL)
+        fclose(o->stream);
     if (o->fd >= 0)
         close(o->fd);
     if (o->folder >= 0)

@@ -16,6 +16,8 @@
 
 #include "runtime/ft.h"
 
+#include <stdio.h>
+
 typedef struct ft_output ft_output;
 
 /*
@@ -27,6 +29,13 @@ ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error
 /* The path, for error texts, and the descriptor to write to and read back from. */
 const char *ft_output_path(const ft_output *output);
 int ft_output_fd(const ft_output *output);
+
+/*
+ * A buffered stream to the same descriptor, or NULL and errno.  It belongs to the output:
+ * committing flushes it and fails if any write to it has failed, so that one look at the end is
+ * enough.
+ */
+FILE *ft_output_stream(ft_output *output);
 
 /* Set space aside, so that a full disk is known before the work; FT_EIO when it is full. */
 ft_status ft_output_reserve(ft_output *output, uint64_t bytes, ft_error *err);

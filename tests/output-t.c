@@ -10,9 +10,11 @@
 #include "tests/tap/tap.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,6 +82,36 @@ static ft_status refusal(const char *path, bool force, ft_error *err)
     ft_status rc = ft_output_open(&o, path, force, err);
     ft_output_close(o);
     return rc;
+}
+
+static void test_stream(void)
+{
+    struct rlimit limit, none = { .rlim_cur = 0 };
+    ft_error err;
+    ft_output *o = begin(target, true, "by descriptor");
+    FILE *stream = ft_output_stream(o);
+    ok(stream != NULL && ft_output_stream(o) == stream, "an output has one stream");
+    fputs(", by stream", stream);
+    is_int(ft_output_commit(o, NULL), FT_OK, "it is flushed by the commit");
+    ft_output_close(o);
+    ok(contains(target, "by descriptor, by stream"), "and writes where the descriptor stands");
+
+    o = begin(target, true, "");
+    fputs("lost", ft_output_stream(o));
+    getrlimit(RLIMIT_FSIZE, &limit);
+    none.rlim_max = limit.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &none);
+    is_int(ft_output_commit(o, &err), FT_EIO, "a stream that cannot be flushed is not committed");
+    setrlimit(RLIMIT_FSIZE, &limit);
+    has(err.text, "model.ft: cannot write: File too large", "and the text says why");
+    ft_output_close(o);
+    ok(contains(target, "by descriptor, by stream") && folder_count(folder) == 1,
+       "the old file stays, alone");
+    unlink(target);
+    o = begin(target, false, "two");
+    is_int(ft_output_commit(o, NULL), FT_OK, "the name is free again");
+    ft_output_close(o);
 }
 
 static void test_refusals(void)
@@ -188,6 +220,7 @@ int main(void)
     folder_make(folder);
     snprintf(target, sizeof target, "%s/model.ft", folder);
     test_commit();
+    test_stream();
     test_refusals();
     test_links();
     test_relative();

@@ -285,8 +285,17 @@ done
 refused 'ft-run -o: a file that exists is refused' 'kept exists; -f replaces it' \
     "$run" -i model.ft -d few.safetensors -o kept
 same kept kept.copy 'and left as it was'
+for tool in "$run" "$calibrate"; do
+    refused "${tool##*/}: the output comes first, before inputs are looked at" 'kept exists' \
+        "$tool" -i nowhere.ft -d nowhere.bad -o kept
+done
 is 1 'a failure leaves it as it was, too' "$calibrate" -q -i model.ft -d float.bad -o kept -f
 same kept kept.copy 'although it might be replaced'
+is 1 'a report that cannot be written is a failure' \
+    sh -c 'trap "" XFSZ; ulimit -f 2; "$0" "$@"' \
+    "$calibrate" -q -i model.ft --merge whole-0.counts -n --report half.json
+grep -q 'half.json: cannot write: ' err && test ! -e half.json
+check $? 'which says why and leaves no half report'
 test -z "$(find . -name '*.tmp*' -o -name '.*.ft*')"
 check $? 'no half-written file is left'
 

@@ -163,6 +163,7 @@ static void parse(request *r, int argc, char **argv)
 
 typedef struct job {
     request *request;
+    ft_output *output;
     ft_model *model;
     ft_session *session;
     ft_texts texts;
@@ -252,18 +253,20 @@ static ft_status run_batches(job *j, ft_error *err)
     return FT_OK;
 }
 
+/* The output comes first: where it cannot be written, no work is started. */
 static ft_status run(job *j, ft_error *err)
 {
+    if (j->request->output != NULL)
+        FT_TRY(ft_output_open(&j->output, j->request->output, j->request->force, err));
     FT_TRY(ft_model_open(&j->model, j->request->input, &j->request->model, err));
     FT_TRY(read_inputs(j, err));
     fit_session(j);
     FT_TRY(choose_outputs(j, err));
     FT_TRY(ft_session_open(&j->session, j->model, &j->request->session, err));
     FT_TRY(run_batches(j, err));
-    if (j->request->output == NULL)
+    if (j->output == NULL)
         return FT_OK;
-    return ft_safetensors_write(j->request->output, j->results.tensor, j->results.count,
-                                j->request->force, err);
+    return ft_safetensors_write_to(j->output, j->results.tensor, j->results.count, err);
 }
 
 static void job_fini(job *j)
@@ -273,6 +276,7 @@ static void job_fini(job *j)
     ft_dataset_fini(&j->dataset);
     ft_texts_fini(&j->texts);
     ft_model_close(j->model);
+    ft_output_close(j->output);
     free(j->names);
 }
 

@@ -192,12 +192,6 @@ static void take_option(request *r, int option, const char *value)
     }
 }
 
-static void refuse_existing(const request *r, const char *path)
-{
-    if (path != NULL && !r->job.force && access(path, F_OK) == 0)
-        ft_tool_usage(&tool, "%s exists; -f replaces it", path);
-}
-
 static void parse(request *r, int argc, char **argv)
 {
     const char *value;
@@ -218,10 +212,6 @@ static void parse(request *r, int argc, char **argv)
         ft_tool_usage(&tool, "nothing to do: give -o FILE, --save-counters FILE or -n");
     if (r->job.nmerge > 0 && r->job.last > 0)
         ft_tool_usage(&tool, "--samples and --merge exclude each other");
-    if (!r->job.dry_run)
-        refuse_existing(r, r->job.output);
-    refuse_existing(r, r->job.save);
-    refuse_existing(r, r->job.report);
 }
 
 /* ---- Output ------------------------------------------------------------------------------- */

@@ -42,14 +42,14 @@ same () {
     sed 's/^/# /' difference
 }
 
-# refused SENTENCE TEXT COMMAND...: the command fails and says why in one line with TEXT in it; it
-# leaves new.ft, which it was to write, unwritten.
+# refused SENTENCE TEXT COMMAND...: the command ends with 1 and says why in one line with TEXT in it;
+# it leaves new.ft, which it was to write, unwritten.
 refused () {
     sentence=$1 text=$2
     shift 2
     "$@" >out 2>err
     found=$?
-    test $found -ne 0 && test $found -lt 3 && test "$(wc -l <err)" -eq 1 &&
+    test $found -eq 1 && test "$(wc -l <err)" -eq 1 &&
         grep -qF -e "$text" err && test ! -s out && test ! -e new.ft
     found=$?
     check $found "$sentence"
@@ -278,15 +278,15 @@ refused 'and an unknown output' 'nonsense' \
 echo precious >kept
 cp kept kept.copy
 for option in '-o' '--save-counters' '-n --report'; do
-    refused "ft-calibrate $option: a file that exists is refused" 'kept exists; -f replaces it' \
+    refused "ft-calibrate $option: a file that exists is refused" 'kept: exists already; --force' \
         "$calibrate" -i model.ft -d few.safetensors $option kept
     same kept kept.copy 'and left as it was'
 done
-refused 'ft-run -o: a file that exists is refused' 'kept exists; -f replaces it' \
+refused 'ft-run -o: a file that exists is refused' 'kept: exists already; --force' \
     "$run" -i model.ft -d few.safetensors -o kept
 same kept kept.copy 'and left as it was'
 for tool in "$run" "$calibrate"; do
-    refused "${tool##*/}: the output comes first, before inputs are looked at" 'kept exists' \
+    refused "${tool##*/}: the output comes first, before inputs are looked at" 'kept: exists' \
         "$tool" -i nowhere.ft -d nowhere.bad -o kept
 done
 is 1 'a failure leaves it as it was, too' "$calibrate" -q -i model.ft -d float.bad -o kept -f

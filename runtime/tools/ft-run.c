@@ -154,8 +154,6 @@ static void parse(request *r, int argc, char **argv)
         ft_tool_usage(&tool, "no artifact given: use -i FILE");
     if ((r->data != NULL) + (r->text != NULL) + (r->noperand > 0) != 1)
         ft_tool_usage(&tool, "give either -d FILE, --text FILE or texts");
-    if (r->output != NULL && !r->force && access(r->output, F_OK) == 0)
-        ft_tool_usage(&tool, "%s exists; -f replaces it", r->output);
     r->session.keep = r->keep;
 }
 

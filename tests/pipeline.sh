@@ -166,6 +166,13 @@ refused 'samples are not counted twice' \
     "$calibrate" -i model.ft --merge whole-0.counts half-0.counts -o new.ft
 refused 'counters of another model are refused' 'whole-0.counts: counted on another model' \
     "$calibrate" -i f32.ft --merge whole-0.counts -o new.ft
+mkdir eps
+ln -s "$sample/model.safetensors" eps
+sed 's/"layer_norm_eps": *[^,]*/"layer_norm_eps": 0.5/' "$sample/config.json" >eps/config.json
+"$convert" -q -i eps -o eps.ft
+refused 'also of one that differs only in its configuration' \
+    'whole-0.counts: counted on another model' \
+    "$calibrate" -i eps.ft --merge whole-0.counts -o new.ft
 head -c 1000 whole-0.counts >cut.counts
 refused 'damaged counters are refused' 'cut.counts: ' \
     "$calibrate" -i model.ft --merge cut.counts -o new.ft

@@ -19,10 +19,10 @@
 
 enum { EVALUATED = 64 }; /* samples at most, when none were held out explicitly */
 
-/* Everything open at once; job_fini() closes what there is. */
+/* Everything open at once; ft_calibrate() closes what there is. */
 typedef struct job {
     const ft_calibration_options *options;
-    const ft_calibration_view *view;
+    ft_calibration_view view;
     ft_report *report;
     ft_model *model;
     ft_dataset data, eval;
@@ -36,8 +36,8 @@ typedef struct job {
 
 static void begin(const job *j, const char *what, const char *unit)
 {
-    if (j->view->stage != NULL)
-        j->view->stage(j->view->user, what, unit);
+    if (j->view.stage != NULL)
+        j->view.stage(j->view.user, what, unit);
 }
 
 /* ---- Before work starts ------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static ft_status open_outputs(job *j, ft_error *err)
     const ft_calibration_options *o = j->options;
     if (o->output != NULL && !o->dry_run) {
         FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
-        ft_artifact_set_progress(j->writer, j->view->progress, j->view->user);
+        ft_artifact_set_progress(j->writer, j->view.progress, j->view.user);
     }
     if (o->save != NULL)
         FT_TRY(ft_output_open(&j->counters, o->save, o->force, err));
@@ -101,7 +101,7 @@ static ft_status count_samples(job *j, ft_error *err)
         return merge_files(j, err);
     begin(j, "observing", "samples");
     return ft_observe(j->set, j->model, &j->data, o->first, o->last > 0 ? o->last : j->data.rows,
-                      o->threads, j->view->progress, j->view->user, err);
+                      o->threads, j->view.progress, j->view.user, err);
 }
 
 /* ---- Choosing ----------------------------------------------------------------------------- */
@@ -136,8 +136,8 @@ static ft_status choose_all(job *j, ft_error *err)
     for (size_t i = 0; i < j->set->count; i++) {
         FT_TRY(choose(j, &j->report->point[i], &j->set->point[i], err));
         j->report->points = i + 1;
-        if (j->view->progress != NULL)
-            j->view->progress(j->view->user, i + 1, j->set->count);
+        if (j->view.progress != NULL)
+            j->view.progress(j->view.user, i + 1, j->set->count);
     }
     return FT_OK;
 }
@@ -155,8 +155,8 @@ static ft_status measure_weights(job *j, ft_error *err)
         snprintf(report->name, sizeof report->name, "%s", q->weights.name);
         report->sqnr = ft_weights_measure(&q->weights, q->scale);
         j->report->weights = i + 1;
-        if (j->view->progress != NULL)
-            j->view->progress(j->view->user, i + 1, j->nquantized);
+        if (j->view.progress != NULL)
+            j->view.progress(j->view.user, i + 1, j->nquantized);
     }
     return FT_OK;
 }
@@ -188,7 +188,7 @@ static ft_status evaluate(job *j, ft_error *err)
     begin(j, "evaluating", "samples");
     return ft_evaluate(&j->report->evaluation, j->options->input, j->amax,
                        j->options->int8_residual, &data, j->options->device, j->options->threads,
-                       j->view->progress, j->view->user, err);
+                       j->view.progress, j->view.user, err);
 }
 
 /* ---- Packing ------------------------------------------------------------------------------ */
@@ -249,7 +249,9 @@ ft_status ft_calibrate(const ft_calibration_options *options, const ft_calibrati
                        ft_report *report, ft_error *err)
 {
     memset(report, 0, sizeof *report);
-    job j = { .options = options, .view = view, .report = report };
+    job j = { .options = options, .report = report };
+    if (view != NULL)
+        j.view = *view;
     ft_status status = calibrate(&j, err);
     ft_quantized_free(j.quantized, j.nquantized);
     ft_amax_free(j.amax);

@@ -30,7 +30,7 @@ typedef struct ft_calibration_options {
     const char *device; /* where to run the model: "cpu" (also NULL) or "cuda:N" */
 } ft_calibration_options;
 
-/* What long work is shown by; either may be NULL. */
+/* What long work is shown by; each may be NULL. */
 typedef struct ft_calibration_view {
     void (*stage)(void *user, const char *what, const char *unit); /* what begins now */
     ft_progress progress;
@@ -39,8 +39,8 @@ typedef struct ft_calibration_view {
 
 /*
  * Calibrate.  Everything that can be wrong with the model, the data, the options or the places of
- * the outputs is refused before the first sample is observed.  *report is to be freed by
- * ft_report_fini(), also after a failure.
+ * the outputs is refused before the first sample is observed.  `view` may be NULL.  *report is to
+ * be freed by ft_report_fini(), also after a failure.
  */
 FT_MUST_USE ft_status ft_calibrate(const ft_calibration_options *options,
                                    const ft_calibration_view *view, ft_report *report,

@@ -206,6 +206,18 @@ for model in percentile residual; do
         --max-tokens 1 >out
     same all.out single.out "$model: sequences give the same results alone as in batches"
 done
+# More values than anybody wants, some of them twice: the plan's, and what fused operations hide.
+set --
+for name in $("$inspect" --plan percentile.ft | awk '$1 != "output" { print $3 }'); do
+    set -- "$@" --keep "${name%.float}"
+    case $name in
+    *.[qkv] | *.context | *.act | *.float) set -- "$@" --keep "${name%.float}.float" ;;
+    esac
+done
+is 0 'any number of values can be kept' \
+    "$run" -i percentile.ft -d few.safetensors --no-fuse --outputs logits,logits "$@" -o kept.out
+test "$(grep -ao '"dtype"' kept.out | wc -l)" -eq $(($# / 2 + 1))
+check $? "all $(($# / 2 + 1)) are written"
 refused 'an unknown instruction set is refused' 'FT_CPU=mmx: no instruction set of that name' \
     env FT_CPU=mmx "$run" -i model.ft -d few.safetensors
 

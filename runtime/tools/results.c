@@ -25,9 +25,10 @@ ft_status ft_results_init(ft_results *out, const ft_session *session, const ft_d
                           const char *const *names, size_t count, ft_error *err)
 {
     memset(out, 0, sizeof *out);
-    if (count > FT_MAX_RESULTS)
-        return ft_fail(err, FT_ELIMIT, "%zu outputs, but at most %d can be gathered", count,
-                       FT_MAX_RESULTS);
+    out->tensor = ft_array(count, sizeof *out->tensor);
+    out->filled = ft_array(count, sizeof *out->filled);
+    if (out->tensor == NULL || out->filled == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu outputs", count);
     for (size_t i = 0; i < count; i++) {
         ft_tensor *tensor = &out->tensor[i].tensor;
         FT_TRY(ft_session_get(session, names[i], tensor, err));
@@ -47,6 +48,8 @@ void ft_results_fini(ft_results *results)
 {
     for (size_t i = 0; i < results->count; i++)
         free(results->tensor[i].tensor.data);
+    free(results->tensor);
+    free(results->filled);
     memset(results, 0, sizeof *results);
 }
 

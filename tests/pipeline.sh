@@ -218,6 +218,13 @@ is 0 'any number of values can be kept' \
     "$run" -i percentile.ft -d few.safetensors --no-fuse --outputs logits,logits "$@" -o kept.out
 test "$(grep -ao '"dtype"' kept.out | wc -l)" -eq $(($# / 2 + 1))
 check $? "all $(($# / 2 + 1)) are written"
+# The first run has as many tokens as sequences, namely one.
+"$make" short.safetensors input_ids:I32:3,8=5,7,9 attention_mask:I32:3,8=1,0,0,0,0,0,0,0,1
+"$run" -i percentile.ft -d short.safetensors \
+    --outputs last_hidden_state --keep embed.norm -o all.out -f >out
+is 0 'a sequence of one token runs alone' "$run" -i percentile.ft -d short.safetensors \
+    --outputs last_hidden_state --keep embed.norm --max-tokens 1 -o single.out -f
+same all.out single.out 'and gives the same results as in a batch'
 refused 'an unknown instruction set is refused' 'FT_CPU=mmx: no instruction set of that name' \
     env FT_CPU=mmx "$run" -i model.ft -d few.safetensors
 

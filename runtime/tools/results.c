@@ -9,16 +9,28 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/plan.h"
 #include "runtime/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The shape of a result over the whole dataset, from its shape in one run. */
-static void widen(ft_tensor *tensor, const ft_session *session, const ft_dataset *dataset)
+/* Whether the plan says so: a run of sequences of one token has as many rows either way. */
+static bool is_per_token(const ft_plan *plan, const char *name)
 {
-    bool per_token = tensor->ndim == 2 && tensor->dim[0] != (int64_t) session->batch.sequences;
-    tensor->dim[0] = (int64_t) (per_token ? ft_dataset_tokens(dataset) : dataset->rows);
+    int value = ft_plan_find(plan, name);
+    for (int i = 0; i < plan->noutput; i++)
+        if (strcmp(plan->output[i].name, name) == 0)
+            value = plan->output[i].value;
+    return plan->value[value].rows == FT_TOKENS;
+}
+
+/* The shape of a result over the whole dataset, from its shape in one run. */
+static void widen(ft_named_tensor *result, const ft_session *session, const ft_dataset *dataset)
+{
+    ft_tensor *tensor = &result->tensor;
+    bool packed = tensor->ndim == 2 && is_per_token(&session->plan, result->name);
+    tensor->dim[0] = (int64_t) (packed ? ft_dataset_tokens(dataset) : dataset->rows);
 }
 
 ft_status ft_results_init(ft_results *out, const ft_session *session, const ft_dataset *dataset,
@@ -32,8 +44,8 @@ ft_status ft_results_init(ft_results *out, const ft_session *session, const ft_d
     for (size_t i = 0; i < count; i++) {
         ft_tensor *tensor = &out->tensor[i].tensor;
         FT_TRY(ft_session_get(session, names[i], tensor, err));
-        widen(tensor, session, dataset);
         out->tensor[i].name = names[i];
+        widen(&out->tensor[i], session, dataset);
         size_t bytes = ft_tensor_bytes(tensor);
         tensor->data = ft_alloc(bytes);
         out->count = i + 1;

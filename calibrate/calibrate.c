@@ -52,9 +52,28 @@ static ft_status check_range(const job *j, ft_error *err)
     return FT_OK;
 }
 
+/* What is read is not to be replaced, nor anything written twice. */
+static ft_status check_paths(const ft_calibration_options *o, ft_error *err)
+{
+    const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->report };
+    const char *input[] = { o->input, o->data, o->eval };
+    for (size_t i = 0; i < FT_COUNT(output); i++) {
+        for (size_t k = 0; output[i] != NULL && k < FT_COUNT(input); k++)
+            if (input[k] != NULL)
+                FT_TRY(ft_output_spare_input(output[i], input[k], err));
+        for (size_t k = 0; output[i] != NULL && k < o->nmerge; k++)
+            FT_TRY(ft_output_spare_input(output[i], o->merge[k], err));
+        for (size_t k = 0; output[i] != NULL && k < i; k++)
+            if (output[k] != NULL && ft_output_same_file(output[i], output[k]))
+                return ft_fail(err, FT_EARG, "%s: two things are to be written there", output[i]);
+    }
+    return FT_OK;
+}
+
 static ft_status open_outputs(job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
+    FT_TRY(check_paths(o, err));
     if (o->output != NULL && !o->dry_run) {
         FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
         ft_artifact_set_progress(j->writer, j->view.progress, j->view.user);

@@ -53,22 +53,61 @@ FILE *ft_output_stream(ft_output *o)
     return o->stream;
 }
 
+/* ---- Paths -------------------------------------------------------------------------------- */
+
+/* The last component. */
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* What is before it, for free(); NULL without memory. */
+static char *folder_of(const char *path)
+{
+    size_t length = (size_t) (name_of(path) - path);
+    if (length > 1) /* without the slash, unless it is the root */
+        length--;
+    return length == 0 ? ft_strdup(".") : strndup(path, length);
+}
+
+static bool same_inode(const char *a, const char *b)
+{
+    struct stat left, right;
+    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
+           left.st_ino == right.st_ino;
+}
+
+bool ft_output_same_file(const char *a, const char *b)
+{
+    if (same_inode(a, b))
+        return true;
+    char *left = folder_of(a), *right = folder_of(b);
+    bool same = left != NULL && right != NULL && strcmp(name_of(a), name_of(b)) == 0 &&
+                same_inode(left, right);
+    free(left);
+    free(right);
+    return same;
+}
+
+ft_status ft_output_spare_input(const char *path, const char *input, ft_error *err)
+{
+    if (ft_output_same_file(path, input))
+        return ft_fail(err, FT_EARG, "%s: would replace the input %s", path, input);
+    return FT_OK;
+}
+
 /* ---- Opening ------------------------------------------------------------------------------ */
 
 static ft_status open_folder(ft_output *o, ft_error *err)
 {
-    char *folder = ft_strdup(o->path);
+    char *folder = folder_of(o->path);
     if (folder == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", o->path);
-    size_t length = (size_t) (o->name - o->path);
-    if (length > 1) /* without the slash, unless it is the root */
-        length--;
-    folder[length] = '\0';
-    o->folder = open(length == 0 ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    o->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ft_status rc = FT_OK;
     if (o->folder < 0)
-        rc = ft_fail_errno(err, "%s: cannot write to folder %s", o->path,
-                           length == 0 ? "." : folder);
+        rc = ft_fail_errno(err, "%s: cannot write to folder %s", o->path, folder);
     free(folder);
     return rc;
 }
@@ -158,8 +197,7 @@ ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error
         free(o);
         return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
     }
-    const char *slash = strrchr(o->path, '/');
-    o->name = slash != NULL ? slash + 1 : o->path;
+    o->name = name_of(o->path);
     o->force = force;
     o->folder = o->fd = -1;
 

@@ -21,6 +21,15 @@
 typedef struct ft_output ft_output;
 
 /*
+ * Whether two paths lead to one file, whatever they spell and whatever links they follow.  A file
+ * that is not there yet is known by its folder and its name.
+ */
+bool ft_output_same_file(const char *a, const char *b);
+
+/* FT_EARG when a file written at `path` would take the place of the file read from `input`. */
+ft_status ft_output_spare_input(const char *path, const char *input, ft_error *err);
+
+/*
  * Begin a file that will be called `path`.  FT_EARG when something stands there already (a folder
  * or device always, a file unless `force`); FT_EIO when the folder does not let us write.
  */

@@ -154,6 +154,30 @@ static void test_links(void)
     unlink(link);
 }
 
+static void test_same_file(void)
+{
+    char hard[256], soft[256], new[256], detour[256];
+    snprintf(hard, sizeof hard, "%s", at("hard.ft"));
+    snprintf(soft, sizeof soft, "%s", at("soft.ft"));
+    snprintf(new, sizeof new, "%s", at("new.ft"));
+    snprintf(detour, sizeof detour, "%s/.//new.ft", folder);
+    if (link(target, hard) != 0 || symlink("model.ft", soft) != 0)
+        bail_out("cannot make links");
+    ok(ft_output_same_file(target, target), "a file is itself");
+    ok(ft_output_same_file(target, hard), "by a hard link");
+    ok(ft_output_same_file(soft, hard), "by a symbolic one");
+    ok(ft_output_same_file(new, detour), "and by another path, even before it exists");
+    ok(!ft_output_same_file(target, new) && !ft_output_same_file(new, target),
+       "but not by another name");
+    ok(!ft_output_same_file(new, "new.ft"), "nor by the same one elsewhere");
+    ft_error err;
+    is_int(ft_output_spare_input(hard, soft, &err), FT_EARG, "an input is spared");
+    has(err.text, "hard.ft: would replace the input", "and the text says so");
+    is_int(ft_output_spare_input(new, target, &err), FT_OK, "what is no input may be written");
+    unlink(hard);
+    unlink(soft);
+}
+
 static void test_relative(void)
 {
     char old[512];
@@ -223,6 +247,7 @@ int main(void)
     test_stream();
     test_refusals();
     test_links();
+    test_same_file();
     test_relative();
     test_race();
     test_leftovers();

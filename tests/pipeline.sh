@@ -315,6 +315,28 @@ for tool in "$run" "$calibrate"; do
     refused "${tool##*/}: the output comes first, before inputs are looked at" 'kept: exists' \
         "$tool" -i nowhere.ft -d nowhere.bad -o kept
 done
+cp model.ft float.ft
+cp few.safetensors data
+cp whole-0.counts counts
+ln -s float.ft soft
+ln data hard
+cksum float.ft data counts >sums
+for output in float.ft soft data hard; do
+    refused "ft-run -o: the input $output is not replaced" "$output: would replace the input" \
+        "$run" -i float.ft -d data -o $output -f
+    for option in -o --save-counters "-n --report"; do
+        refused "ft-calibrate $option: nor is $output" "$output: would replace the input" \
+            "$calibrate" -i float.ft -d data $option $output -f
+    done
+done
+refused 'nor are counters that are merged' 'counts: would replace the input counts' \
+    "$calibrate" -i float.ft --merge counts --save-counters ./counts -f
+refused 'nor samples that are evaluated' 'hard: would replace the input data' \
+    "$calibrate" -i float.ft --merge counts --eval data -o hard -f
+refused 'no file is written twice' './new.ft: two things are to be written there' \
+    "$calibrate" -i float.ft -d data -o new.ft --save-counters ./new.ft
+cksum float.ft data counts | cmp -s - sums
+check $? 'all inputs are as they were'
 is 1 'a failure leaves it as it was, too' "$calibrate" -q -i model.ft -d float.bad -o kept -f
 same kept kept.copy 'although it might be replaced'
 is 1 'a report that cannot be written is a failure' \

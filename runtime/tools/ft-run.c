@@ -254,10 +254,21 @@ static ft_status run_batches(job *j, ft_error *err)
 }
 
 /* The output comes first: where it cannot be written, no work is started. */
+static ft_status open_output(job *j, ft_error *err)
+{
+    const request *r = j->request;
+    const char *input[] = { r->input, r->data, r->text };
+    if (r->output == NULL)
+        return FT_OK;
+    for (size_t i = 0; i < FT_COUNT(input); i++)
+        if (input[i] != NULL)
+            FT_TRY(ft_output_spare_input(r->output, input[i], err));
+    return ft_output_open(&j->output, r->output, r->force, err);
+}
+
 static ft_status run(job *j, ft_error *err)
 {
-    if (j->request->output != NULL)
-        FT_TRY(ft_output_open(&j->output, j->request->output, j->request->force, err));
+    FT_TRY(open_output(j, err));
     FT_TRY(ft_model_open(&j->model, j->request->input, &j->request->model, err));
     FT_TRY(read_inputs(j, err));
     fit_session(j);

@@ -198,10 +198,12 @@ tests_pick_rows_LDADD = $(test_libs)
 #     make tests/fuzz/safetensors.t
 #     tests/fuzz/safetensors.t -dict=tests/fuzz/safetensors.dict NEW tests/fuzz/corpus/safetensors
 fuzz_targets = \
+	tests/fuzz/amax.t \
 	tests/fuzz/artifact.t \
 	tests/fuzz/config.t \
 	tests/fuzz/counters.t \
 	tests/fuzz/safetensors.t \
+	tests/fuzz/shard_index.t \
 	tests/fuzz/tokenizer.t
 fuzz_common = tests/fuzz/fuzz.h
 if WITH_FUZZ
@@ -214,9 +216,12 @@ fuzz_ldflags = $(AM_LDFLAGS)
 check_PROGRAMS += $(fuzz_targets)
 TESTS += $(fuzz_targets)
 endif
-EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/config.dict tests/fuzz/safetensors.dict \
-	tests/fuzz/tokenizer.dict
+EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/amax.dict tests/fuzz/config.dict \
+	tests/fuzz/safetensors.dict tests/fuzz/shard_index.dict tests/fuzz/tokenizer.dict
 
+tests_fuzz_amax_t_SOURCES = tests/fuzz/amax.c $(fuzz_common)
+tests_fuzz_amax_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_amax_t_LDADD = $(test_libs)
 tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c $(fuzz_common)
 tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_artifact_t_LDADD = $(test_libs)
@@ -229,6 +234,9 @@ tests_fuzz_counters_t_LDADD = $(calibrate_test_libs)
 tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
 tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_safetensors_t_LDADD = $(test_libs)
+tests_fuzz_shard_index_t_SOURCES = tests/fuzz/shard_index.c $(fuzz_common)
+tests_fuzz_shard_index_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_shard_index_t_LDADD = convert/libconvert.la $(test_libs)
 tests_fuzz_tokenizer_t_SOURCES = tests/fuzz/tokenizer.c $(fuzz_common)
 tests_fuzz_tokenizer_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_tokenizer_t_LDADD = $(test_libs)

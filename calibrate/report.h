@@ -30,7 +30,7 @@ typedef struct ft_report {
     size_t points;
     ft_weight_report *weight; /* [weights], owned */
     size_t weights;
-    uint64_t samples, tokens;
+    uint64_t samples;         /* observed */
     bool held_out;            /* the evaluation's samples were not calibrated on */
     ft_evaluation evaluation; /* samples = 0: none */
 } ft_report;

@@ -255,8 +255,8 @@ static ft_status calibrate(job *j, ft_error *err)
     j->report->samples = ft_counter_set_samples(j->set);
     if (j->counters != NULL)
         FT_TRY(ft_counter_set_write(j->set, j->counters, err));
-    if (j->options->output == NULL && !j->options->dry_run)
-        return FT_OK;
+    if (j->options->output == NULL && j->json == NULL && !j->options->dry_run)
+        return FT_OK; /* only counters were asked for */
     FT_TRY(choose_all(j, err));
     FT_TRY(measure_weights(j, err));
     FT_TRY(evaluate(j, err));

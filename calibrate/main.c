@@ -210,6 +210,8 @@ static void parse(request *r, int argc, char **argv)
         ft_tool_usage(&tool, "no sample data given: use -d FILE");
     if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
         ft_tool_usage(&tool, "nothing to do: give -o FILE, --save-counters FILE or -n");
+    if (r->job.output == NULL && r->json)
+        r->job.dry_run = true; /* there is a report to print */
     if (r->job.nmerge > 0 && r->job.last > 0)
         ft_tool_usage(&tool, "--samples and --merge exclude each other");
 }

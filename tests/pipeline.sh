@@ -249,6 +249,10 @@ json data.json 'those of data, too'
 "$calibrate" -i model.ft --merge whole-0.counts -n --json --report report.json >stdout.json 2>err
 json stdout.json 'and the report of a calibration'
 same report.json stdout.json 'which is the same as in a file'
+"$calibrate" -q -i model.ft --merge whole-0.counts --save-counters rewritten.counts \
+    --report counted.json --json >stdout.json 2>err
+same report.json counted.json 'and when only counters are written beside it'
+same report.json stdout.json 'in both places'
 for range in 10 4:14; do
     "$calibrate" -i model.ft -d few.safetensors --samples $range -n -m max >out 2>err
     grep -q 'against float, 4 held-out samples' out

@@ -56,6 +56,7 @@ c_tests = \
 	tests/cuda-modes.t \
 	tests/damage.t \
 	tests/dataset.t \
+	tests/evaluate.t \
 	tests/fake.t \
 	tests/family.t \
 	tests/feed.t \
@@ -115,6 +116,8 @@ tests_damage_t_SOURCES = tests/damage-t.c
 tests_damage_t_LDADD = $(sample_test_libs)
 tests_dataset_t_SOURCES = tests/dataset-t.c tests/lib/tiny_tokenizer.h
 tests_dataset_t_LDADD = $(calibrated_test_libs)
+tests_evaluate_t_SOURCES = tests/evaluate-t.c
+tests_evaluate_t_LDADD = $(calibrated_test_libs)
 tests_fake_t_SOURCES = tests/fake-t.c
 tests_fake_t_LDADD = tests/lib/liblib.a $(calibrate_test_libs)
 tests_family_t_SOURCES = tests/family-t.c

@@ -242,6 +242,13 @@ check $? 'one line for each, with label and text'
 same expected out 'standard input is read as a file is'
 "$run" -i percentile.ft "$main" "$greet" "$move" >out
 same expected out 'and so are operands'
+mkdir red
+ln -s "$sample/model.safetensors" "$sample/tokenizer.json" red
+sed 's/"0": "c"/"0": "\\u001b[31mc"/' "$sample/config.json" >red/config.json
+"$convert" -q -i red -o red.ft
+"$run" -i red.ft "$main" >out
+grep -qF '?[31mc ' out
+check $? 'a label does not command the terminal'
 "$run" -i percentile.ft --text texts --json >texts.json
 json texts.json 'results of texts can be had as JSON'
 "$run" -i percentile.ft -d few.safetensors --json >data.json

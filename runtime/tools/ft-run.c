@@ -329,7 +329,7 @@ static void print_predictions(const job *j, const ft_tensor *logits)
         prediction p = predict(logits, row);
         const char *label = ft_model_label(j->model, p.index);
         if (label != NULL)
-            printf("%-12s", label);
+            ft_tool_print(label, 12);
         else
             printf("%-12d", p.index);
         printf("  %6.4f", p.probability);

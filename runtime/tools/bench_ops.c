@@ -2,8 +2,8 @@
  * bench_ops.c - the operations of a plan, timed one by one.
  *
  * A device that queues runs each operation several times in a row, since waiting for it takes
- * longer than many an operation; what it reads is then in the cache, and neighbours do not overlap,
- * so the sum is not the time of a run.  On the CPU the operations run in the order of the plan.
+ * longer than many an operation; what it reads is then in the cache, and neighbours neither overlap
+ * nor are joined, so the sum is not the time of a run.  On the CPU nothing of this happens.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

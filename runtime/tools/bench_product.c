@@ -2,7 +2,7 @@
  * bench_product.c - single operations on random numbers: what a device can do at best, and what the
  * products of a plan take alone.
  *
- * An operation is a plan of one line, which goes the way that all plans go; so ceilings are
+ * An operation is the end of a short plan, which goes the way that all plans go; so ceilings are
  * measured with the kernels that models run on, whatever the backend.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -3,12 +3,14 @@
 
 A BERT of the size of bert-base (random weights, of each side's own: the time does not depend on
 them) runs in ft-bench, and in PyTorch in float16 with scaled dot product attention in three ways:
-transformers' BertModel, eager and compiled with CUDA graphs (mode "reduce-overhead"), and the leanest
-encoder that PyTorch can be given (lib/lean_bert.py), compiled like that.  The fastest of them is the
-one to compare with.  For each case the two sides are timed in blocks that alternate, since a GPU that
-has worked for a while lowers its clock.  PyTorch's ids are on the device before; ft-bench's runs send
-theirs.  A run is over when the device has finished it; beside these latencies stand the times of runs
-that are queued and waited for together.
+transformers' BertModel, eager and compiled with CUDA graphs (mode "reduce-overhead"), and the
+leanest encoder that PyTorch can be given (lib/lean_bert.py), compiled like that.  The fastest of
+them is the one to compare with.
+
+For each case the two sides are timed in blocks that alternate, since a GPU that has worked for a
+while lowers its clock.  PyTorch's ids are on the device before; ft-bench's runs send theirs.  A run
+is over when the device has finished it; beside these latencies stand the times of runs that are
+queued and waited for together.
 
 A case is SEQUENCESxLENGTH, or with @FILL ft-bench's own run of sequences whose mean length is that
 fraction, compared with its run of full ones: what padding costs that nobody drops.
@@ -265,7 +267,8 @@ def main():
         rows += report(case, args, known[case.name])
         if args.json:
             with open(args.json, "w", encoding="utf-8") as file:
-                json.dump({"shape": args.shape, "device": args.device, "rows": rows}, file, indent=1)
+                result = {"shape": args.shape, "device": args.device, "rows": rows}
+                json.dump(result, file, indent=1)
 
 
 if __name__ == "__main__":

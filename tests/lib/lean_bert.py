@@ -35,16 +35,16 @@ class LeanBert(nn.Module):
 
     def __init__(self, layers, hidden, heads, ffn, vocabulary, positions):
         super().__init__()
-        self.word = nn.Embedding(vocabulary, hidden)
-        self.position = nn.Embedding(positions, hidden)
-        self.type = nn.Embedding(2, hidden)
+        self.words = nn.Embedding(vocabulary, hidden)
+        self.positions = nn.Embedding(positions, hidden)
+        self.segments = nn.Embedding(2, hidden)
         self.norm = nn.LayerNorm(hidden, eps=1e-12)
         self.layers = nn.ModuleList(Layer(hidden, heads, ffn) for _ in range(layers))
         self.pooler = nn.Linear(hidden, hidden)
 
     def forward(self, ids):
-        fixed = self.position.weight[:ids.shape[1]] + self.type.weight[0]
-        x = self.norm(self.word(ids) + fixed)
+        fixed = self.positions.weight[:ids.shape[1]] + self.segments.weight[0]
+        x = self.norm(self.words(ids) + fixed)
         for layer in self.layers:
             x = layer(x)
         return x, torch.tanh(self.pooler(x[:, 0]))

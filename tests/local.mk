@@ -278,6 +278,7 @@ EXTRA_DIST += \
 	tests/bench/vs-onnxruntime.py \
 	tests/bench/vs-pytorch.py \
 	tests/lib/bert_onnx.py \
+	tests/lib/lean_bert.py \
 	tests/lib/ort_variants.py \
 	tests/lib/sentences.py \
 	tests/lib/st.py \

@@ -70,6 +70,12 @@ EXTRA_DIST += $(cuda_sources)
 endif
 cuda_sources = \
 	kernels/cuda/arrays.cu \
+	kernels/cuda/attention.cu \
+	kernels/cuda/attention.cuh \
+	kernels/cuda/attention_f16.cu \
+	kernels/cuda/attention_f32.cu \
+	kernels/cuda/attention_i8.cu \
+	kernels/cuda/attention_i8.cuh \
 	kernels/cuda/backend.c \
 	kernels/cuda/common.cuh \
 	kernels/cuda/counts.c \

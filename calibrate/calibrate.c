@@ -83,6 +83,13 @@ static ft_status merge_files(job *j, ft_error *err)
     return FT_OK;
 }
 
+/* A GPU counts by keys, and which magnitudes are exact would depend on who counted: one session. */
+static int observers(const ft_calibration_options *o)
+{
+    bool on_cpu = o->device == NULL || strncmp(o->device, "cpu", 3) == 0;
+    return on_cpu ? o->threads : 1;
+}
+
 static ft_status count_samples(job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
@@ -91,7 +98,7 @@ static ft_status count_samples(job *j, ft_error *err)
         return merge_files(j, err);
     begin(j, "observing", "samples");
     return ft_observe(j->set, j->model, &j->data, o->first, o->last > 0 ? o->last : j->data.rows,
-                      o->threads, j->view->progress, j->view->user, err);
+                      observers(o), j->view->progress, j->view->user, err);
 }
 
 /* ---- Choosing ----------------------------------------------------------------------------- */

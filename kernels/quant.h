@@ -40,11 +40,10 @@ FT_HOST_DEVICE int8_t ft_quantize(float value, float inverse_scale)
     return (int8_t) ft_quantize_to_float(value, inverse_scale);
 }
 
-/* An exact int32 sum becomes a real value: multiply, then add the bias; never fused. */
+/* An exact int32 sum becomes a real value: product and bias are rounded once. */
 FT_HOST_DEVICE float ft_dequantize(int32_t sum, float scale, float bias)
 {
-    float product = (float) sum * scale;
-    return product + bias;
+    return fmaf((float) sum, scale, bias);
 }
 
 #endif

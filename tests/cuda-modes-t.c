@@ -22,12 +22,14 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* One model on one device. */
+/* One model on one device; `host` keeps what the model owns when its weights are the device's. */
 typedef struct place {
     const ft_backend *backend;
     ft_device *device;
     test_bert model;
+    ft_weight *host;
 } place;
 
 static void place_open(place *p, const char *device, const ft_config *config, ft_mode mode)
@@ -35,12 +37,17 @@ static void place_open(place *p, const char *device, const ft_config *config, ft
     ft_error err;
     planrun_must(ft_device_open(&p->backend, &p->device, device, &err), &err);
     test_bert_make(&p->model, config, mode, 1);
+    size_t bytes = (size_t) p->model.nweight * sizeof *p->host;
+    p->host = must_have((size_t) p->model.nweight, sizeof *p->host);
+    memcpy(p->host, p->model.weight, bytes);
     planrun_must(p->backend->upload(p->device, p->model.weight, p->model.nweight, &err), &err);
 }
 
 static void place_close(place *p)
 {
     p->backend->close(p->device);
+    memcpy(p->model.weight, p->host, (size_t) p->model.nweight * sizeof *p->host);
+    free(p->host);
     test_bert_free(&p->model);
 }
 

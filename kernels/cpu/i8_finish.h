@@ -22,8 +22,9 @@ FT_INLINE void finish_step(const int32_t *sums, const float *scale, const float 
     vf value[4];
     FT_UNROLL
     for (int i = 0; i < 4; i++) {
-        vf product = vf_load_sums(sums + i * LANES) * vf_load(scale + i * LANES);
-        value[i] = vf_activate(activation, product + vf_load(bias + i * LANES));
+        vf real = vf_fma(vf_load_sums(sums + i * LANES), vf_load(scale + i * LANES),
+                         vf_load(bias + i * LANES));
+        value[i] = vf_activate(activation, real);
     }
     if (residual != NULL) {
         FT_UNROLL

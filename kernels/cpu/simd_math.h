@@ -48,9 +48,8 @@ FT_INLINE vf vf_gelu(vf v)
 FT_INLINE vf vf_gelu_codes(vf v)
 {
     static const float c[] = FT_GELU_CODES_POLYNOMIAL;
-    vf range = vf_set(FT_GELU_CODES_RANGE);
-    vf x = vf_max(vf_min(v, range), -range);
-    return v * vf_fma(x, vf_polynomial(c, sizeof c / sizeof c[0], x * x), vf_set(0.5f));
+    vf u = vf_min(vf_max(v, -v), vf_set(FT_GELU_CODES_RANGE));
+    return vf_fma(u, vf_polynomial(c, sizeof c / sizeof c[0], u), vf_max(v, vf_set(0.0f)));
 }
 
 FT_INLINE vf vf_gelu_tanh(vf v)

@@ -223,7 +223,17 @@ ft_status ft_cuda_write(ft_exec *exec, int value, const void *data, size_t rows,
             exec->rows[i] = rows;
             return FT_OK;
         }
-    return ft_fail(err, FT_EARG, "%s: is no input of the plan", exec->plan->value[value].name);
+    /* Any other value goes straight to its place: what tests and benchmarks begin with. */
+    const ft_value *v = &exec->plan->value[value];
+    const ft_cuda_chip *chip = &exec->device->chip;
+    int code = (int) cudaSetDevice(chip->index);
+    if (code == 0)
+        code = (int) cudaMemcpyAsync(exec->arena + v->offset, data,
+                                     rows * (size_t) v->cols * ft_dtype_size(v->dtype),
+                                     cudaMemcpyHostToDevice, exec->stream);
+    if (code == 0)
+        code = (int) cudaStreamSynchronize(exec->stream);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, v->name);
 }
 
 ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, size_t rows, ft_error *err)

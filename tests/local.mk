@@ -55,6 +55,7 @@ c_tests = \
 	tests/cuda-attention.t \
 	tests/cuda.t \
 	tests/cuda-modes.t \
+	tests/cuda-ops.t \
 	tests/damage.t \
 	tests/dataset.t \
 	tests/fake.t \
@@ -114,6 +115,9 @@ tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
 tests_cuda_modes_t_LDADD = $(lib_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
+tests_cuda_ops_t_SOURCES = tests/cuda-ops-t.c tests/cuda-ops.c tests/cuda-ops.h \
+	tests/cuda-ops-counts.c tests/cuda-ops-maps.c
+tests_cuda_ops_t_LDADD = $(lib_libs)
 tests_damage_t_SOURCES = tests/damage-t.c
 tests_damage_t_LDADD = $(sample_test_libs)
 tests_dataset_t_SOURCES = tests/dataset-t.c tests/lib/tiny_tokenizer.h

@@ -83,8 +83,7 @@ cuda_sources = \
 	kernels/cuda/device.h \
 	kernels/cuda/embed.cu \
 	kernels/cuda/epilogue.cuh \
-	kernels/cuda/exec.c \
-	kernels/cuda/exec.h \
+	kernels/cuda/exec.c kernels/cuda/exec.h \
 	kernels/cuda/maps.cu \
 	kernels/cuda/mma.cuh \
 	kernels/cuda/norm.cu \

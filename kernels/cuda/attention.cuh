@@ -119,15 +119,32 @@ __device__ __forceinline__ uint4 ft_gather_bytes(const uint8_t *from, int count)
     return make_uint4(word[0], word[1], word[2], word[3]);
 }
 
-/* Rows of `bytes` bytes, `stride` apart, of which `count` exist. */
+/* Rows of `bytes` bytes, `stride` apart, of which `count` exist: for one thread, its part of them.
+ */
 typedef struct ft_rows_of {
-    const uint8_t *data;
-    int count, bytes;
+    const uint8_t *data; /* the thread's first piece */
+    int count;
+    int bytes, unit; /* `unit` divides every address: 16, 8 or 1 */
     uint32_t stride;
-    int unit; /* divides every address: 16, 8 or 1 */
 } ft_rows_of;
 
-/* ft_stage_rows() for rows that are not whole pieces of 16 bytes, or that threads do not divide. */
+/*
+ * Threads take pieces of 16 bytes: all of one column, some rows apart.  Where they cannot, because
+ * rows are no whole pieces or threads no multiple of a row's pieces, `data` is the first row.
+ */
+template <int width, int threads>
+__device__ __forceinline__ ft_rows_of ft_rows_for_thread(const uint8_t *data, int count, int bytes,
+                                                         uint32_t stride, int unit)
+{
+    constexpr int pieces = width / 16;
+    int piece = (int) threadIdx.x % pieces, first = (int) threadIdx.x / pieces;
+    unit = threads % pieces == 0 ? unit : min(unit, 8);
+    if (unit == 16)
+        data += (size_t) first * stride + 16 * piece;
+    return ft_rows_of{ data, count, bytes, unit, stride };
+}
+
+/* ft_stage_rows() for rows that are no whole pieces. */
 template <int width, int rows, int threads>
 __device__ __noinline__ void ft_stage_odd_rows(uint8_t *to, ft_rows_of from)
 {
@@ -137,7 +154,7 @@ __device__ __noinline__ void ft_stage_odd_rows(uint8_t *to, ft_rows_of from)
         int valid = row < from.count ? from.bytes - 16 * piece : 0;
         uint8_t *place = to + ft_panel_offset<width, rows>(row, piece);
         const uint8_t *source = from.data + (size_t) row * from.stride + 16 * piece;
-        if (from.unit >= 8) {
+        if (from.unit == 8) {
             ft_copy_async<8>(place, source, valid > 0);
             ft_copy_async<8>(place + 8, source + 8, valid > 8);
         } else
@@ -151,22 +168,20 @@ template <int width, int rows, int threads>
 __device__ __forceinline__ void ft_stage_rows(uint8_t *to, const ft_rows_of &from)
 {
     constexpr int pieces = width / 16, step = threads / pieces;
-    if (threads % pieces != 0 || from.unit != 16) {
+    if (from.unit != 16) {
         ft_stage_odd_rows<width, rows, threads>(to, from);
         return;
     }
     int piece = (int) threadIdx.x % pieces, first = (int) threadIdx.x / pieces;
     int left = (16 * piece < from.bytes ? from.count : 0) - first;
-    const uint8_t *source = from.data + ((size_t) first * from.stride + 16 * piece);
+    const uint8_t *source = from.data;
     uint8_t *place = to + ft_panel_offset<width, rows>(first, piece);
+    int line = piece / 4 < width / 64 ? 64 : 32;
 #pragma unroll
     for (int row = 0; row < rows; row += step) {
         if (step % 8 != 0) /* else pieces lie alike in these rows */
-            place = to + ft_panel_offset<width, rows>(first + row, piece);
-        ft_copy_async<16>(step % 8 != 0            ? place
-                          : piece / 4 < width / 64 ? place + row * 64
-                                                   : place + row * 32,
-                          source, row < left);
+            place = to + ft_panel_offset<width, rows>(first + row, piece) - row * line;
+        ft_copy_async<16>(place + row * line, source, row < left);
         source += (size_t) step * from.stride;
         asm(""
             : "+l"(source)); /* else each row's place is multiplied out anew, for 8 instructions */

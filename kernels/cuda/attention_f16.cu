@@ -207,31 +207,45 @@ template <int width> static constexpr size_t shared_bytes()
     return (size_t) (2 * width) * (FT_CUDA_QUERIES + 4 * tile_keys<width>);
 }
 
-template <int width, int rows>
-static __device__ __forceinline__ void stage(uint8_t *to, const ft_cuda_heads &a,
-                                             const ft_attention_task &task, const void *x,
-                                             int first, int count, int unit)
-{
-    size_t cols = (size_t) a.heads * (size_t) a.head_size;
-    const uint16_t *data =
-        (const uint16_t *) x + (task.first + (size_t) first) * cols + task.column;
-    ft_stage_rows<2 * width, rows, threads<width>>(
-        to,
-        ft_rows_of{ (const uint8_t *) data, count, 2 * a.head_size, (uint32_t) (2 * cols), unit });
-}
+/* Keys and values, of which the next tile is copied. */
+typedef struct feed {
+    ft_rows_of keys;
+    ptrdiff_t to_values;
+} feed;
 
-/* Begin to copy keys and values of the tile from key `first` on, if there is one. */
-template <int width>
-static __device__ __forceinline__ void fetch(uint8_t *slot, const ft_cuda_heads &a,
-                                             const ft_attention_task &task, int first, int unit)
+/* Begin to copy the next tile of keys and values, if there is one. */
+template <int width> static __device__ __forceinline__ void fetch(uint8_t *slot, feed *f)
 {
     constexpr int keys = tile_keys<width>;
-    int count = min(task.length - first, keys);
-    if (count > 0) {
-        stage<width, keys>(slot, a, task, a.k, first, count, unit);
-        stage<width, keys>(slot + keys * 2 * width, a, task, a.v, first, count, unit);
+    if (f->keys.count > 0) {
+        ft_rows_of values = f->keys;
+        values.data += f->to_values;
+        ft_stage_rows<2 * width, keys, threads<width>>(slot, f->keys);
+        ft_stage_rows<2 * width, keys, threads<width>>(slot + keys * 2 * width, values);
+        f->keys.data += (size_t) keys * f->keys.stride;
+        f->keys.count -= keys;
     }
     ft_copies_end();
+}
+
+/* The queries and the first tile. */
+template <int width>
+static __device__ __forceinline__ void begin(feed *f, uint8_t *queries, uint8_t *slot,
+                                             const ft_cuda_heads &a, const ft_attention_task &task,
+                                             int unit)
+{
+    uint32_t stride = 2 * (uint32_t) (a.heads * a.head_size);
+    const uint8_t *data = (const uint8_t *) a.q + task.first * stride + 2 * task.column;
+    ft_rows_of rows =
+        ft_rows_for_thread<2 * width, threads<width>>(data, 0, 2 * a.head_size, stride, unit);
+    f->keys = rows;
+    f->keys.data += (size_t) task.query * stride;
+    f->keys.count = task.queries;
+    ft_stage_rows<2 * width, FT_CUDA_QUERIES, threads<width>>(queries, f->keys);
+    f->keys.data = rows.data + ((const uint8_t *) a.k - (const uint8_t *) a.q);
+    f->keys.count = task.length;
+    f->to_values = (const uint8_t *) a.v - (const uint8_t *) a.k;
+    fetch<width>(slot, f);
 }
 
 template <int width, bool bf16>
@@ -245,8 +259,8 @@ static __global__ void __launch_bounds__(threads<width>)
     ft_wait_for_predecessor();
     if (!ft_take_task(&task, a))
         return;
-    stage<width, FT_CUDA_QUERIES>(queries, a, task, a.q, task.query, task.queries, unit);
-    fetch<width>(slots, a, task, 0, unit);
+    feed f;
+    begin<width>(&f, queries, slots, a, task, unit);
     ft_let_successor_begin();
 
     int row = (int) threadIdx.x / 32 * 16 * tiles<width>;
@@ -257,7 +271,7 @@ static __global__ void __launch_bounds__(threads<width>)
         rows[m] = softmax{ { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
     for (int first = 0, step = 0; first < task.length; first += keys, step++) {
         const uint8_t *slot = slots + step % 2 * slot_bytes;
-        fetch<width>(slots + (step + 1) % 2 * slot_bytes, a, task, first + keys, unit);
+        fetch<width>(slots + (step + 1) % 2 * slot_bytes, &f);
         ft_copies_wait<1>();
         __syncthreads();
         if (row < task.queries) {

@@ -31,30 +31,36 @@ typedef struct feed {
     const uint8_t *again; /* where the next sweep begins */
     const uint8_t *other; /* in turns: what comes after `next`; before that the values */
     uint8_t *slots;
-    int length, sweeps; /* that are left */
-    bool kept, turns, values_turn;
-    int fetched, taken; /* tiles */
+    int length;
+    bool kept;
+    int sweeps; /* that are left */
+    int turn;   /* 0: no turns; 1: the next tile is of keys; 2: of values */
+    uint32_t fetched, taken;
 } feed;
+
+/* The end of a sweep; the last of three is in turns. */
+static __device__ __forceinline__ void next_sweep(feed *f)
+{
+    f->turn = f->sweeps == 2 && !f->kept;
+    f->sweeps--;
+    f->next.data = f->again;
+    f->next.count = f->length;
+}
 
 static __device__ __forceinline__ void advance(feed *f)
 {
-    size_t tile = (size_t) TILE * f->next.stride;
-    if (f->turns) {
+    f->next.data += (size_t) TILE * f->next.stride;
+    if (f->turn != 0) {
         const uint8_t *data = f->next.data;
         f->next.data = f->other;
-        f->other = data + tile;
-        f->values_turn = !f->values_turn;
-        if (f->values_turn)
+        f->other = data;
+        f->turn = 3 - f->turn;
+        if (f->turn == 2)
             return;
-    } else
-        f->next.data += tile;
-    f->next.count -= TILE;
-    if (f->next.count <= 0) {
-        f->sweeps--;
-        f->turns = !f->kept && f->sweeps == 1;
-        f->next.data = f->again;
-        f->next.count = f->length;
     }
+    f->next.count -= TILE;
+    if (f->next.count <= 0)
+        next_sweep(f);
 }
 
 template <int width> static __device__ __forceinline__ void fetch(feed *f)
@@ -80,23 +86,27 @@ template <int width> static __device__ __forceinline__ const uint8_t *take(feed 
 template <int width>
 static __device__ __forceinline__ void begin(feed *f, const ft_cuda_heads &a,
                                              const ft_attention_task &task, uint8_t *slots,
-                                             int unit, int room)
+                                             int unit, bool kept)
 {
     uint32_t stride = (uint32_t) (a.heads * a.head_size);
     size_t first = task.first * stride + task.column;
-    const uint8_t *queries = (const uint8_t *) a.q + first + (size_t) task.query * stride;
+    ft_rows_of rows = ft_rows_for_thread<width, THREADS>((const uint8_t *) a.q + first, 0,
+                                                         a.head_size, stride, unit);
+    ptrdiff_t to_keys = (const uint8_t *) a.k - (const uint8_t *) a.q;
+    ptrdiff_t to_values = (const uint8_t *) a.v - (const uint8_t *) a.q;
     *f = feed{};
-    const uint8_t *keys = (const uint8_t *) a.k + first;
     f->slots = slots;
     f->length = task.length;
-    f->kept = task.length <= room;
-    f->sweeps = f->kept ? 2 : 3;
-    f->other = (const uint8_t *) a.v + first;
-    f->again = f->kept ? f->other : keys;
-    f->next = ft_rows_of{ keys, task.length, a.head_size, stride, unit };
-    ft_stage_rows<width, TILE, THREADS>(
-        slots + (SLOTS - 1) * tile_bytes<width>,
-        ft_rows_of{ queries, task.queries, a.head_size, stride, unit });
+    f->kept = kept;
+    f->sweeps = kept ? 2 : 3;
+    f->other = rows.data + to_values;
+    f->again = kept ? f->other : rows.data + to_keys;
+    f->next = rows;
+    f->next.data += (size_t) task.query * stride;
+    f->next.count = task.queries;
+    ft_stage_rows<width, TILE, THREADS>(slots + (SLOTS - 1) * tile_bytes<width>, f->next);
+    f->next.data = rows.data + to_keys;
+    f->next.count = task.length;
     for (int i = 0; i < SLOTS - 1; i++)
         fetch<width>(f);
 }
@@ -132,7 +142,7 @@ static __device__ __forceinline__ void recall(chunk *c, const uint4 *at)
 /* A warp without queries takes part in the copies only. */
 typedef struct work {
     feed from;
-    bool busy;
+    bool busy, kept;
     uint4 *area; /* what is kept */
     int room;
 } work;
@@ -150,7 +160,7 @@ static __device__ __forceinline__ void first_sweep(work *w, softmax *s, const ui
                 chunk c;
                 score<width>(&c, q, tile, i);
                 raise_most(most, &c, w->from.length - key);
-                if (w->from.kept)
+                if (w->kept)
                     keep(kept_at(w->area, w->room, key / CHUNK), &c);
             }
     }
@@ -247,7 +257,8 @@ static __global__ void __launch_bounds__(THREADS, width <= 64    ? 4
     w.busy = row < task.queries;
     w.area = shared + SLOTS * tile_bytes<width> / 16;
     w.room = room;
-    begin<width>(&w.from, a, task, (uint8_t *) shared, unit, room);
+    w.kept = task.length <= room;
+    begin<width>(&w.from, a, task, (uint8_t *) shared, unit, w.kept);
     ft_let_successor_begin();
 
     uint32_t q[width / 32][4];
@@ -258,12 +269,12 @@ static __global__ void __launch_bounds__(THREADS, width <= 64    ? 4
     __syncthreads();
     load_queries<width>(q, w.from.slots + (SLOTS - 1) * tile_bytes<width>, row);
     first_sweep<width>(&w, &s, q);
-    if (w.from.kept && w.busy)
+    if (w.kept && w.busy)
         second_sweep_kept(&w, &s);
-    else if (!w.from.kept)
+    else if (!w.kept)
         second_sweep<width>(&w, &s, q);
     settle_factor(&s, a.p_inverse);
-    if (w.from.kept)
+    if (w.kept)
         third_sweep_kept<width>(&w, &s, sums);
     else
         third_sweep<width>(&w, &s, q, sums);

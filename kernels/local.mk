@@ -69,16 +69,28 @@ else
 EXTRA_DIST += $(cuda_sources)
 endif
 cuda_sources = \
-	kernels/cuda/arrays.cu \
+	kernels/cuda/attention.cu \
+	kernels/cuda/attention.cuh \
+	kernels/cuda/attention_f16.cu \
+	kernels/cuda/attention_f32.cu \
+	kernels/cuda/attention_i8.cu \
+	kernels/cuda/attention_i8.cuh \
 	kernels/cuda/backend.c \
 	kernels/cuda/common.cuh \
+	kernels/cuda/count.cuh \
 	kernels/cuda/counts.c \
 	kernels/cuda/cuda.h \
 	kernels/cuda/device.h \
+	kernels/cuda/embed.cu \
 	kernels/cuda/epilogue.cuh \
 	kernels/cuda/exec.c kernels/cuda/exec.h \
+	kernels/cuda/maps.cu \
 	kernels/cuda/mma.cuh \
+	kernels/cuda/norm.cu \
+	kernels/cuda/observe.cu \
+	kernels/cuda/pool.cu \
 	kernels/cuda/relayout.cu \
+	kernels/cuda/rows.cuh \
 	kernels/cuda/run.c \
 	kernels/cuda/upload.c
 

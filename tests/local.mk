@@ -52,8 +52,10 @@ c_tests = \
 	tests/count.t \
 	tests/counters.t \
 	tests/crash.t \
+	tests/cuda-attention.t \
 	tests/cuda.t \
 	tests/cuda-modes.t \
+	tests/cuda-ops.t \
 	tests/damage.t \
 	tests/dataset.t \
 	tests/evaluate.t \
@@ -108,10 +110,15 @@ tests_counters_t_SOURCES = tests/counters-t.c
 tests_counters_t_LDADD = tests/lib/libsample.a $(calibrate_test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = $(sample_test_libs)
+tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c
+tests_cuda_attention_t_LDADD = $(test_libs)
 tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
 tests_cuda_modes_t_LDADD = $(lib_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
+tests_cuda_ops_t_SOURCES = tests/cuda-ops-t.c tests/cuda-ops.c tests/cuda-ops.h \
+	tests/cuda-ops-counts.c tests/cuda-ops-maps.c
+tests_cuda_ops_t_LDADD = $(lib_libs)
 tests_damage_t_SOURCES = tests/damage-t.c
 tests_damage_t_LDADD = $(sample_test_libs)
 tests_dataset_t_SOURCES = tests/dataset-t.c tests/lib/tiny_tokenizer.h
@@ -257,6 +264,11 @@ tests_bench_gemm_SOURCES = tests/bench/gemm.c
 tests_bench_gemm_LDADD = runtime/libcore.la
 tests_bench_open_SOURCES = tests/bench/open.c
 tests_bench_open_LDADD = runtime/libcore.la
+if WITH_CUDA
+benchmarks += tests/bench/attention_cuda
+tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c
+tests_bench_attention_cuda_LDADD = runtime/libcore.la
+endif
 if WITH_DNNL
 tests_bench_gemm_SOURCES += tests/bench/onednn.c tests/bench/onednn.h
 tests_bench_gemm_CPPFLAGS = $(AM_CPPFLAGS) -DHAVE_DNNL

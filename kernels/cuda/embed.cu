@@ -1,0 +1,69 @@
+/*
+ * embed.cu - each token's vector is a sum of table rows.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/rows.cuh"
+
+/* A block takes 64 vectors of columns of 4 tokens: of 768 columns, all by three blocks. */
+enum { ACROSS = 64, ROWS = 4 };
+
+typedef struct embed {
+    const void *table[FT_MAX_IN]; /* NULL: not there */
+    ft_dtype dtype[FT_MAX_IN];
+    int32_t *index[FT_MAX_IN];
+    ft_cuda_view out;
+} embed;
+
+/* N columns of a token; the sum begins at 0, as the CPU's does. */
+template <int N> static __global__ void __launch_bounds__(ACROSS *ROWS) embed_kernel(const embed e)
+{
+    size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y;
+    size_t col = ((size_t) blockIdx.y * ACROSS + threadIdx.x) * N;
+    ft_bits<N> bits[FT_MAX_IN];
+    float sum[N] = {};
+    ft_wait_for_predecessor();
+    ft_let_successor_begin();
+    if (col >= e.out.cols || row >= e.out.rows)
+        return;
+#pragma unroll
+    for (int i = 0; i < FT_MAX_IN; i++)
+        if (e.table[i] != NULL)
+            ft_fetch<N>(bits[i], (void *) e.table[i], e.dtype[i],
+                        (size_t) e.index[i][row] * e.out.cols + col);
+#pragma unroll
+    for (int i = 0; i < FT_MAX_IN; i++)
+        if (e.table[i] != NULL) {
+            float part[N];
+            ft_unpack<N>(part, bits[i], e.dtype[i]);
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                sum[j] += part[j];
+        }
+    ft_store<N>(e.out.data, e.out.dtype, row * e.out.cols + col, sum);
+}
+
+template <int N> static int launch(const ft_cuda_args *args, const embed &e)
+{
+    dim3 grid(ft_blocks(e.out.rows, ROWS), ft_blocks(e.out.cols, ACROSS * N));
+    return ft_launch(embed_kernel<N>, grid, dim3(ACROSS, ROWS), 0, args->stream,
+                     args->chip->overlaps, 1, e);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+extern "C" int ft_cuda_embed(const ft_cuda_args *args)
+{
+    embed e = {};
+    e.out = args->out;
+    for (int i = 0; i < FT_MAX_IN; i++)
+        if (args->weight[i] != NULL) {
+            e.table[i] = args->weight[i]->data;
+            e.dtype[i] = args->weight[i]->dtype;
+            e.index[i] = (int32_t *) args->in[i].data;
+        }
+    if (e.out.rows == 0)
+        return (int) cudaSuccess;
+    return e.out.cols % 4 == 0 ? launch<4>(args, e) : launch<1>(args, e);
+}

@@ -1,0 +1,227 @@
+/*
+ * maps.cu - operations that treat every element alone, or (normalize) every row.
+ *
+ * Matrices are arrays here.  A thread takes four neighbours four times, and waits for none of them
+ * before it has asked for all: 1024 threads of a multiprocessor then have 32 KB of F16 on the way,
+ * more than the 23 KB that hide the latency of the memory of an H200.  Short arrays, which would
+ * leave multiprocessors without a block, are taken four neighbours at a time.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/rows.cuh"
+#include "kernels/quant.h"
+
+enum { THREADS = 256, STEPS = 4, SHORT = 2 << 20 };
+
+/* y = f(a), or a + b; those of them that a kind of operation needs. */
+typedef struct map {
+    ft_cuda_view a, b, y;
+    ft_activation activation;
+    float inverse; /* QUANTIZE */
+    size_t n;      /* elements */
+} map;
+
+/* ---- Elements ------------------------------------------------------------------------------ */
+
+/* N results at `at`, from the operands fetched there. */
+template <ft_op_kind kind, int N>
+__device__ __forceinline__ void finish(const map &m, size_t at, const ft_bits<N> &a_bits,
+                                       const ft_bits<N> &b_bits)
+{
+    float a[N], b[N];
+    ft_unpack<N>(a, a_bits, m.a.dtype);
+    if constexpr (kind == FT_OP_ADD)
+        ft_unpack<N>(b, b_bits, m.b.dtype);
+    if constexpr (kind == FT_OP_ACTIVATE)
+        ft_activate_all<N>(m.activation, a);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if constexpr (kind == FT_OP_DEQUANTIZE)
+            a[i] = a[i] * m.a.scale;
+        else if constexpr (kind == FT_OP_ADD)
+            a[i] += m.b.scale > 0.0f ? b[i] * m.b.scale : b[i];
+    if constexpr (kind == FT_OP_QUANTIZE)
+        ft_store_codes<N>(m.y.data, m.y.dtype, at, a, m.inverse);
+    else
+        ft_store<N>(m.y.data, m.y.dtype, at, a);
+}
+
+/* The last elements of an array whose size is no multiple of four. */
+template <ft_op_kind kind> __device__ __forceinline__ void map_each(const map &m, size_t at)
+{
+    for (; at < m.n; at++) {
+        ft_bits<1> a, b;
+        ft_fetch<1>(a, m.a.data, m.a.dtype, at);
+        if (kind == FT_OP_ADD)
+            ft_fetch<1>(b, m.b.data, m.b.dtype, at);
+        finish<kind, 1>(m, at, a, b);
+    }
+}
+
+template <ft_op_kind kind, int N, int steps>
+static __global__ void __launch_bounds__(THREADS, 4) map_kernel(const map m)
+{
+    ft_bits<N> a[steps], b[steps];
+    size_t first = ((size_t) blockIdx.x * steps * THREADS + threadIdx.x) * N;
+    ft_wait_for_predecessor();
+    ft_let_successor_begin();
+#pragma unroll
+    for (int s = 0; s < steps; s++) {
+        size_t at = first + s * THREADS * N;
+        if (at + N > m.n)
+            continue;
+        ft_fetch<N>(a[s], m.a.data, m.a.dtype, at);
+        if (kind == FT_OP_ADD)
+            ft_fetch<N>(b[s], m.b.data, m.b.dtype, at);
+    }
+#pragma unroll
+    for (int s = 0; s < steps; s++) {
+        size_t at = first + s * THREADS * N;
+        if (at + N <= m.n)
+            finish<kind, N>(m, at, a[s], b[s]);
+        else
+            map_each<kind>(m, at);
+    }
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------- */
+
+enum { LANES = 16, ROWS = 16, UNROLL = 8 };
+
+/*
+ * Rows to unit length.  Lane i of 16 adds the squares of elements i, i + 16, ...; then the lanes
+ * are added as a tree: the order of kernels/cpu/rows_impl.h.
+ */
+static __global__ void __launch_bounds__(LANES *ROWS)
+    normalize_kernel(ft_cuda_view x, ft_cuda_view y)
+{
+    size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y, at = row * x.cols;
+    size_t cols = row < x.rows ? x.cols : 0;
+    float sum = 0.0f;
+    ft_wait_for_predecessor();
+    ft_let_successor_begin();
+    for (size_t col = threadIdx.x; col < cols; col += UNROLL * LANES) {
+        ft_bits<1> bits[UNROLL];
+#pragma unroll
+        for (int i = 0; i < UNROLL; i++)
+            if (col + i * LANES < cols)
+                ft_fetch<1>(bits[i], x.data, x.dtype, at + col + i * LANES);
+#pragma unroll
+        for (int i = 0; i < UNROLL; i++) {
+            float v;
+            ft_unpack<1>(&v, bits[i], x.dtype);
+            sum += col + i * LANES < cols ? v * v : 0.0f;
+        }
+    }
+    for (int apart = LANES / 2; apart > 0; apart /= 2)
+        sum += __shfl_xor_sync(0xffffffff, sum, apart);
+    float length = sqrtf(sum);
+    /* The bound is the published one: a zero row stays zero. */
+    float factor = 1.0f / (length > 1e-12f ? length : 1e-12f);
+    for (size_t col = threadIdx.x; col < cols; col += LANES) {
+        float v;
+        ft_load<1>(&v, x.data, x.dtype, at + col);
+        v = v * factor;
+        ft_store<1>(y.data, y.dtype, at + col, &v);
+    }
+}
+
+/* ---- Launching ------------------------------------------------------------------------------ */
+
+/* Whether four elements can be read and written at once: 16 bytes at most. */
+static bool is_aligned(const map *m)
+{
+    return ((uintptr_t) m->a.data | (uintptr_t) m->b.data | (uintptr_t) m->y.data) % 16 == 0;
+}
+
+template <ft_op_kind kind, int N, int steps>
+static int launch_with(void *stream, bool overlaps, const map &m)
+{
+    return ft_launch(map_kernel<kind, N, steps>, ft_blocks(m.n, N * steps * THREADS), THREADS, 0,
+                     stream, overlaps, 1, m);
+}
+
+template <ft_op_kind kind> static int launch(void *stream, bool overlaps, const map &m)
+{
+    if (m.n == 0)
+        return (int) cudaSuccess;
+    if (!is_aligned(&m))
+        return launch_with<kind, 1, STEPS>(stream, overlaps, m);
+    return m.n < SHORT ? launch_with<kind, 4, 1>(stream, overlaps, m)
+                       : launch_with<kind, 4, STEPS>(stream, overlaps, m);
+}
+
+template <ft_op_kind kind> static int map_op(const ft_cuda_args *args)
+{
+    map m = {};
+    m.a = args->in[0], m.b = args->in[1];
+    m.y = kind == FT_OP_QUANTIZE ? args->codes : args->out;
+    m.activation = args->op->attr.activation;
+    m.inverse = ft_inverse_scale(args->codes.scale);
+    m.n = m.a.rows * m.a.cols;
+    return launch<kind>(args->stream, args->chip->overlaps, m);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+extern "C" int ft_cuda_activate(const ft_cuda_args *args)
+{
+    return map_op<FT_OP_ACTIVATE>(args);
+}
+
+extern "C" int ft_cuda_add(const ft_cuda_args *args)
+{
+    return map_op<FT_OP_ADD>(args);
+}
+
+extern "C" int ft_cuda_quantize(const ft_cuda_args *args)
+{
+    return map_op<FT_OP_QUANTIZE>(args);
+}
+
+extern "C" int ft_cuda_dequantize(const ft_cuda_args *args)
+{
+    return map_op<FT_OP_DEQUANTIZE>(args);
+}
+
+extern "C" int ft_cuda_normalize(const ft_cuda_args *args)
+{
+    const ft_cuda_view *x = &args->in[0];
+    if (x->rows == 0)
+        return (int) cudaSuccess;
+    return ft_launch(normalize_kernel, ft_blocks(x->rows, ROWS), dim3(LANES, ROWS), 0, args->stream,
+                     args->chip->overlaps, 1, *x, args->out);
+}
+
+extern "C" int ft_cuda_probe(void)
+{
+    cudaFuncAttributes attributes;
+    return (int) cudaFuncGetAttributes(&attributes, normalize_kernel);
+}
+
+static ft_cuda_view array_of(const void *data, ft_dtype dtype, float scale)
+{
+    ft_cuda_view view = {};
+    view.data = (void *) data, view.dtype = dtype, view.scale = scale;
+    return view;
+}
+
+extern "C" int ft_cuda_quantize_array(void *stream, int8_t *codes, const float *x,
+                                      float inverse_scale, size_t n)
+{
+    map m = {};
+    m.a = array_of(x, FT_F32, 0.0f), m.y = array_of(codes, FT_I8, 0.0f);
+    m.inverse = inverse_scale;
+    m.n = n;
+    return launch<FT_OP_QUANTIZE>(stream, false, m);
+}
+
+extern "C" int ft_cuda_dequantize_array(void *stream, float *out, const int8_t *codes, float scale,
+                                        size_t n)
+{
+    map m = {};
+    m.a = array_of(codes, FT_I8, scale), m.y = array_of(out, FT_F32, 0.0f);
+    m.n = n;
+    return launch<FT_OP_DEQUANTIZE>(stream, false, m);
+}

@@ -1,0 +1,73 @@
+/*
+ * pool.cu - one row per sequence.
+ *
+ * A thread adds a column of its sequence from the first row to the last, as the CPU does; sixteen
+ * rows are on the way at a time.  Sequences beyond the batch have no rows, and get zeros.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/rows.cuh"
+
+enum { THREADS = 64, UNROLL = 16 };
+
+typedef struct pool {
+    ft_cuda_view x, out;
+    int32_t *start; /* [sequences + 1] */
+    size_t sequences;
+} pool;
+
+/* The sum of column `col` of rows first .. end - 1. */
+__device__ __forceinline__ float add_column(const ft_cuda_view &x, size_t col, size_t first,
+                                            size_t end)
+{
+    float sum = 0.0f;
+    for (size_t row = first; row < end; row += UNROLL) {
+        ft_bits<1> bits[UNROLL];
+#pragma unroll
+        for (int i = 0; i < UNROLL; i++)
+            if (row + i < end)
+                ft_fetch<1>(bits[i], x.data, x.dtype, (row + i) * x.cols + col);
+#pragma unroll
+        for (int i = 0; i < UNROLL; i++) {
+            float v;
+            ft_unpack<1>(&v, bits[i], x.dtype);
+            sum += row + i < end ? v : 0.0f;
+        }
+    }
+    return sum;
+}
+
+/* blockIdx.x is the sequence. */
+template <ft_pooling pooling> static __global__ void __launch_bounds__(THREADS) pool_kernel(pool p)
+{
+    size_t col = (size_t) blockIdx.y * THREADS + threadIdx.x, sequence = blockIdx.x;
+    float value = 0.0f;
+    ft_wait_for_predecessor();
+    ft_let_successor_begin();
+    if (col >= p.x.cols)
+        return;
+    bool inside = sequence < p.sequences;
+    size_t first = inside ? p.start[sequence] : 0, end = inside ? p.start[sequence + 1] : 0;
+    if (first < end && pooling == FT_POOL_MEAN)
+        value = add_column(p.x, col, first, end) * (1.0f / (float) (end - first));
+    else if (first < end)
+        ft_load<1>(&value, p.x.data, p.x.dtype, first * p.x.cols + col);
+    ft_store<1>(p.out.data, p.out.dtype, sequence * p.x.cols + col, &value);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+extern "C" int ft_cuda_pool(const ft_cuda_args *args)
+{
+    pool p = {};
+    p.x = args->in[0], p.out = args->out;
+    p.start = (int32_t *) args->batch->start;
+    p.sequences = args->batch->sequences;
+    if (p.out.rows == 0)
+        return (int) cudaSuccess;
+    dim3 grid((unsigned) p.out.rows, ft_blocks(p.x.cols, THREADS));
+    return ft_launch(args->op->attr.pooling == FT_POOL_MEAN ? pool_kernel<FT_POOL_MEAN>
+                                                            : pool_kernel<FT_POOL_FIRST>,
+                     grid, THREADS, 0, args->stream, args->chip->overlaps, 1, p);
+}

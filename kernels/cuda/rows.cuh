@@ -1,0 +1,234 @@
+/*
+ * rows.cuh - reading and writing values of any dtype, for the operations on rows.
+ *
+ * Arithmetic is in float: what is narrower is converted when it is read and rounded half to even
+ * when it is written, so an operation has one kernel and not one for each pair of dtypes.  Where a
+ * kernel branches on the dtype of a value, all threads go the same way.  Reading has two halves for
+ * that reason: after ft_fetch() a thread goes on to its next load, only ft_unpack() waits.  (With
+ * both in one switch, each load waited for the one before: a pool of F16 took six times longer.)
+ *
+ * Pointers to values are neither const nor __restrict__: with both, the compiler may read through
+ * the cache for constants, and so before ft_wait_for_predecessor().
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_ROWS_CUH
+#define FT_KERNELS_CUDA_ROWS_CUH
+
+#include "kernels/activation.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/epilogue.cuh"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+/* N elements as they lie in memory: N = 4 neighbours, the first at a multiple of four, or N = 1. */
+template <int N> struct alignas(4 * N) ft_bits {
+    uint32_t word[N];
+};
+
+/* The address of element `at`. */
+template <typename T> __device__ __forceinline__ T *ft_element(void *data, size_t at)
+{
+    return (T *) data + at;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+template <ft_dtype dtype, int N>
+__device__ __forceinline__ void ft_fetch_as(ft_bits<N> &bits, void *data, size_t at)
+{
+    if constexpr (dtype == FT_F32)
+        bits = *(ft_bits<N> *) ft_element<uint32_t>(data, at);
+    else if constexpr (N == 4 && dtype == FT_I8)
+        bits.word[0] = *(uint32_t *) ft_element<uint8_t>(data, at);
+    else if constexpr (N == 4)
+        *(uint2 *) bits.word = *(uint2 *) ft_element<uint16_t>(data, at);
+    else if constexpr (dtype == FT_I8)
+        bits.word[0] = *ft_element<uint8_t>(data, at);
+    else
+        bits.word[0] = *ft_element<uint16_t>(data, at);
+}
+
+template <int N>
+__device__ __forceinline__ void ft_fetch(ft_bits<N> &bits, void *data, ft_dtype dtype, size_t at)
+{
+    switch (dtype) {
+    case FT_F16:
+    case FT_BF16:
+        return ft_fetch_as<FT_F16, N>(bits, data, at);
+    case FT_I8:
+        return ft_fetch_as<FT_I8, N>(bits, data, at);
+    default:
+        return ft_fetch_as<FT_F32, N>(bits, data, at);
+    }
+}
+
+/*
+ * A code plus 128 in the lowest byte of the float 2^23 is that float plus the code plus 128: no
+ * conversion, of which a multiprocessor does only 16 in a cycle.
+ */
+__device__ __forceinline__ float ft_unpack_code(uint32_t word, int i)
+{
+    return __uint_as_float(__byte_perm(word ^ 0x80808080, 0x4b000000, 0x7440 + i)) - 8388736.0f;
+}
+
+template <ft_dtype dtype, int N>
+__device__ __forceinline__ void ft_unpack_as(float v[N], const ft_bits<N> &bits)
+{
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        uint32_t half = bits.word[i / 2] >> 16 * (i % 2);
+        if constexpr (dtype == FT_F16)
+            v[i] = __half2float(__ushort_as_half((unsigned short) half));
+        else if constexpr (dtype == FT_BF16)
+            v[i] = __uint_as_float(half << 16);
+        else if constexpr (dtype == FT_I8)
+            v[i] = ft_unpack_code(bits.word[0], i);
+        else
+            v[i] = __uint_as_float(bits.word[i]);
+    }
+}
+
+template <int N>
+__device__ __forceinline__ void ft_unpack(float v[N], const ft_bits<N> &bits, ft_dtype dtype)
+{
+    switch (dtype) {
+    case FT_F16:
+        return ft_unpack_as<FT_F16, N>(v, bits);
+    case FT_BF16:
+        return ft_unpack_as<FT_BF16, N>(v, bits);
+    case FT_I8:
+        return ft_unpack_as<FT_I8, N>(v, bits);
+    default:
+        return ft_unpack_as<FT_F32, N>(v, bits);
+    }
+}
+
+template <int N>
+__device__ __forceinline__ void ft_load(float v[N], void *data, ft_dtype dtype, size_t at)
+{
+    ft_bits<N> bits;
+    ft_fetch(bits, data, dtype, at);
+    ft_unpack(v, bits, dtype);
+}
+
+/* ---- Writing ------------------------------------------------------------------------------- */
+
+/* One half-precision number in the low half of a word, or two. */
+template <ft_dtype dtype> __device__ __forceinline__ uint32_t ft_pack_half(float value)
+{
+    if constexpr (dtype == FT_F16)
+        return __half_as_ushort(__float2half_rn(value));
+    else
+        return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+}
+
+template <ft_dtype dtype> __device__ __forceinline__ uint32_t ft_pack_halves(float low, float high)
+{
+    if constexpr (dtype == FT_F16) {
+        __half2 pair = __floats2half2_rn(low, high);
+        return *(uint32_t *) &pair;
+    } else {
+        __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+        return *(uint32_t *) &pair;
+    }
+}
+
+/* Real values; v becomes what was written. */
+template <ft_dtype dtype, int N>
+__device__ __forceinline__ void ft_store_as(void *data, size_t at, float v[N])
+{
+    ft_bits<N> bits;
+    if constexpr (dtype == FT_F32 && N == 4) {
+        *(float4 *) ft_element<float>(data, at) = make_float4(v[0], v[1], v[2], v[3]);
+    } else if constexpr (dtype == FT_F32) {
+        *ft_element<float>(data, at) = v[0];
+    } else if constexpr (N == 4) {
+        bits.word[0] = ft_pack_halves<dtype>(v[0], v[1]);
+        bits.word[1] = ft_pack_halves<dtype>(v[2], v[3]);
+        *(uint2 *) ft_element<uint16_t>(data, at) = make_uint2(bits.word[0], bits.word[1]);
+        ft_unpack_as<dtype, N>(v, bits);
+    } else {
+        bits.word[0] = ft_pack_half<dtype>(v[0]);
+        *ft_element<uint16_t>(data, at) = (uint16_t) bits.word[0];
+        ft_unpack_as<dtype, N>(v, bits);
+    }
+}
+
+template <int N>
+__device__ __forceinline__ void ft_store(void *data, ft_dtype dtype, size_t at, float v[N])
+{
+    switch (dtype) {
+    case FT_F16:
+        return ft_store_as<FT_F16, N>(data, at, v);
+    case FT_BF16:
+        return ft_store_as<FT_BF16, N>(data, at, v);
+    default:
+        return ft_store_as<FT_F32, N>(data, at, v);
+    }
+}
+
+/* The codes of real values, as int8 or held in float. */
+template <ft_dtype dtype, int N>
+__device__ __forceinline__ void ft_store_codes_as(void *data, size_t at, const float v[N],
+                                                  float inverse)
+{
+    if constexpr (dtype != FT_I8) {
+        float codes[N];
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            codes[i] = ft_quantize_to_float(v[i], inverse);
+        ft_store_as<FT_F32, N>(data, at, codes);
+    } else if constexpr (N == 4) {
+        *(uint32_t *) ft_element<int8_t>(data, at) =
+            ft_pack_codes(ft_code_bits(v[0], inverse), ft_code_bits(v[1], inverse),
+                          ft_code_bits(v[2], inverse), ft_code_bits(v[3], inverse));
+    } else {
+        *ft_element<int8_t>(data, at) = ft_quantize(v[0], inverse);
+    }
+}
+
+template <int N>
+__device__ __forceinline__ void ft_store_codes(void *data, ft_dtype dtype, size_t at,
+                                               const float v[N], float inverse)
+{
+    if (dtype == FT_I8)
+        ft_store_codes_as<FT_I8, N>(data, at, v, inverse);
+    else
+        ft_store_codes_as<FT_F32, N>(data, at, v, inverse);
+}
+
+/* ---- Activations ---------------------------------------------------------------------------- */
+
+template <ft_activation activation, int N>
+__device__ __forceinline__ void ft_activate_as(float v[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        v[i] = ft_activate(activation, v[i]);
+}
+
+/* ft_activate() of N values with one look at the activation. */
+template <int N>
+__device__ __forceinline__ void ft_activate_all(ft_activation activation, float v[N])
+{
+    switch (activation) {
+    case FT_ACT_NONE:
+        break;
+    case FT_ACT_GELU:
+        return ft_activate_as<FT_ACT_GELU, N>(v);
+    case FT_ACT_GELU_CODES:
+        return ft_activate_as<FT_ACT_GELU_CODES, N>(v);
+    case FT_ACT_GELU_TANH:
+        return ft_activate_as<FT_ACT_GELU_TANH, N>(v);
+    case FT_ACT_RELU:
+        return ft_activate_as<FT_ACT_RELU, N>(v);
+    case FT_ACT_TANH:
+        return ft_activate_as<FT_ACT_TANH, N>(v);
+    case FT_ACT_SILU:
+        return ft_activate_as<FT_ACT_SILU, N>(v);
+    }
+}
+
+#endif

@@ -1,0 +1,204 @@
+/*
+ * attention_cuda.c - how long attention takes on the GPU, and what that is of its floors.
+ *
+ *     attention_cuda [HEADS HEAD_SIZE [SEQUENCES LENGTH]]
+ *
+ * Every case is a graph of launches over input sets that together exceed the second cache; the
+ * figure is the median of 30 replays, for one launch.  "peak" counts 4 L^2 head_size operations a
+ * head against 740 TFLOPS, what f16 products reach on an H200; "traffic" is the time that q, k, v
+ * and y need at 4.3 TB/s.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cuda/cuda.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { REPLAYS = 30, LAUNCHES = 24, MOST_SETS = 24 };
+
+static const double peak_flops = 740e12, bandwidth = 4.3e12;
+
+static void must(cudaError_t status, const char *what)
+{
+    if (status == cudaSuccess)
+        return;
+    fprintf(stderr, "attention_cuda: %s: %s\n", what, cudaGetErrorString(status));
+    exit(1);
+}
+
+/* Bytes that are random codes, and random halves between 2^-1 and 2 when read as f16. */
+static void *random_bytes(size_t bytes, ft_dtype dtype)
+{
+    static uint32_t state = 12345;
+    uint8_t *host = malloc(bytes);
+    void *memory;
+    if (host == NULL)
+        exit(1);
+    for (size_t i = 0; i < bytes; i++) {
+        state = state * 1664525u + 1013904223u;
+        host[i] = (uint8_t) (state >> 24);
+        if (dtype == FT_I8 && host[i] == 0x80)
+            host[i] = 0;
+        if (dtype != FT_I8 && i % 2 == 1)
+            host[i] = (uint8_t) ((host[i] & 0x80) | (0x38 + (host[i] & 7)));
+    }
+    must(cudaMalloc(&memory, bytes), "cudaMalloc");
+    must(cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    free(host);
+    return memory;
+}
+
+typedef struct problem {
+    size_t sequences, length;
+    int heads, head_size;
+    ft_dtype dtype;
+} problem;
+
+static ft_cuda_queries *blocks_of(const problem *p, size_t *count)
+{
+    size_t each = (p->length + FT_CUDA_QUERIES - 1) / FT_CUDA_QUERIES;
+    ft_cuda_queries *host = malloc(p->sequences * each * sizeof *host), *device;
+    *count = p->sequences * each;
+    for (size_t i = 0; i < *count; i++)
+        host[i] = (ft_cuda_queries){ (int32_t) (i / each * p->length), (int32_t) p->length,
+                                     (int32_t) (i % each * FT_CUDA_QUERIES), 0 };
+    must(cudaMalloc((void **) &device, *count * sizeof *host), "cudaMalloc");
+    must(cudaMemcpy(device, host, *count * sizeof *host, cudaMemcpyHostToDevice), "cudaMemcpy");
+    free(host);
+    return device;
+}
+
+static size_t element_bytes(ft_dtype dtype)
+{
+    return dtype == FT_I8 ? 1 : dtype == FT_F32 ? 4 : 2;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    float x = *(const float *) a, y = *(const float *) b;
+    return x < y ? -1 : x > y;
+}
+
+/* Microseconds of one launch. */
+static double measure(const ft_cuda_chip *chip, const ft_cuda_heads *sets, int count)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t run;
+    cudaEvent_t begin, end;
+    float times[REPLAYS];
+    must(cudaStreamCreate(&stream), "cudaStreamCreate");
+    must(cudaEventCreate(&begin), "cudaEventCreate");
+    must(cudaEventCreate(&end), "cudaEventCreate");
+    must((cudaError_t) ft_cuda_attend(chip, stream, &sets[0]), "attention");
+    must(cudaStreamSynchronize(stream), "attention");
+    must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+    for (int i = 0; i < LAUNCHES; i++)
+        must((cudaError_t) ft_cuda_attend(chip, stream, &sets[i % count]), "attention");
+    must(cudaStreamEndCapture(stream, &graph), "capture");
+    must(cudaGraphInstantiate(&run, graph, 0), "instantiate");
+    for (int i = -3; i < REPLAYS; i++) {
+        must(cudaEventRecord(begin, stream), "record");
+        must(cudaGraphLaunch(run, stream), "launch");
+        must(cudaEventRecord(end, stream), "record");
+        must(cudaStreamSynchronize(stream), "attention");
+        if (i >= 0)
+            must(cudaEventElapsedTime(&times[i], begin, end), "elapsed");
+    }
+    qsort(times, REPLAYS, sizeof *times, by_size);
+    cudaGraphExecDestroy(run);
+    cudaGraphDestroy(graph);
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    cudaStreamDestroy(stream);
+    return times[REPLAYS / 2] * 1e3 / LAUNCHES;
+}
+
+static void report(const ft_cuda_chip *chip, const problem *p)
+{
+    size_t bytes =
+        p->sequences * p->length * (size_t) (p->heads * p->head_size) * element_bytes(p->dtype);
+    int count = (int) (120e6 / (4.0 * (double) bytes)) + 2;
+    count = count > MOST_SETS ? MOST_SETS : count;
+    ft_cuda_heads sets[MOST_SETS];
+    size_t nblocks;
+    ft_cuda_queries *blocks = blocks_of(p, &nblocks);
+    for (int i = 0; i < count; i++)
+        sets[i] = (ft_cuda_heads){ .blocks = blocks,
+                                   .nblocks = nblocks,
+                                   .longest = p->length,
+                                   .heads = p->heads,
+                                   .head_size = p->head_size,
+                                   .dtype = p->dtype,
+                                   .q = random_bytes(bytes, p->dtype),
+                                   .k = random_bytes(bytes, p->dtype),
+                                   .v = random_bytes(bytes, p->dtype),
+                                   .y = random_bytes(bytes, p->dtype),
+                                   .score_scale = p->dtype == FT_I8 ? 4e-5f : 0.1f,
+                                   .p_inverse = (float) p->length * 4.0f,
+                                   .y_scale = 1e-4f,
+                                   .y_inverse = 1e2f };
+    ft_cuda_chip plain = *chip;
+    plain.overlaps = false;
+    double us = measure(&plain, sets, count), overlapped = measure(chip, sets, count);
+    double flops = 4.0 * (double) p->sequences * (double) p->length * (double) p->length *
+                   (double) (p->heads * p->head_size);
+    double best = us < overlapped ? us : overlapped;
+    printf("%-4s %3zu x %4zu, %2d heads of %3d: %8.2f us, overlapped %8.2f; %6.1f TFLOPS, %4.1f %% "
+           "of peak; traffic %5.2f us\n",
+           p->dtype == FT_I8    ? "i8"
+           : p->dtype == FT_F16 ? "f16"
+           : p->dtype == FT_F32 ? "f32"
+                                : "bf16",
+           p->sequences, p->length, p->heads, p->head_size, us, overlapped, flops / best * 1e-6,
+           flops / best * 1e8 / peak_flops, 4.0 * (double) bytes / bandwidth * 1e6);
+    for (int i = 0; i < count; i++) {
+        cudaFree((void *) sets[i].q);
+        cudaFree((void *) sets[i].k);
+        cudaFree((void *) sets[i].v);
+        cudaFree(sets[i].y);
+    }
+    cudaFree(blocks);
+    fflush(stdout);
+}
+
+typedef struct sequences {
+    size_t count, length;
+} sequences;
+
+static size_t argument(int argc, char **argv, int i, size_t otherwise)
+{
+    return argc > i ? strtoul(argv[i], NULL, 10) : otherwise;
+}
+
+int main(int argc, char **argv)
+{
+    static const sequences all[] = { { 1, 128 },   { 8, 128 },  { 32, 128 },
+                                     { 128, 128 }, { 32, 256 }, { 32, 384 },
+                                     { 16, 512 },  { 8, 1024 }, { 2, 4096 } };
+    static const ft_dtype dtypes[] = { FT_I8, FT_F16 };
+    int heads = (int) argument(argc, argv, 1, 12), head_size = (int) argument(argc, argv, 2, 64);
+    const sequences asked = { argument(argc, argv, 3, 0), argument(argc, argv, 4, 0) };
+    bool one = argc > 4;
+    ft_cuda_chip chip = { 0 };
+    struct cudaDeviceProp properties;
+    int value;
+    must(cudaGetDeviceProperties(&properties, 0), "no CUDA device");
+    chip.capability = properties.major * 10 + properties.minor;
+    chip.multiprocessors = properties.multiProcessorCount;
+    must(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "attribute");
+    chip.shared = (size_t) value;
+    chip.overlaps = chip.capability >= 90;
+    printf("%s, capability %d\n", properties.name, chip.capability);
+    for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+        for (size_t i = 0; i < (one ? 1 : sizeof all / sizeof all[0]); i++) {
+            sequences s = one ? asked : all[i];
+            problem p = { s.count, s.length, heads, head_size, dtypes[d] };
+            report(&chip, &p);
+        }
+    return 0;
+}

@@ -1,0 +1,293 @@
+/*
+ * cuda-ops.c - an operation on two sides.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#ifdef HAVE_CUDA
+
+#include "tests/cuda-ops.h"
+
+#include "kernels/half.h"
+#include "kernels/quant.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "tests/tap/tap.h"
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 256, PATTERN = 0x5a, ROOM = 512 << 20, SCRATCH = 64 << 20 };
+
+rng numbers = { 20 };
+ft_cuda_chip chip;
+
+/* Memory is handed out from the start of a block, on either side. */
+static char *host_block, *device_block, *host_scratch, *device_scratch;
+static size_t host_used, device_used;
+static cublasHandle_t blas;
+
+static int attribute(enum cudaDeviceAttr which)
+{
+    int found = 0;
+    cudaDeviceGetAttribute(&found, which, 0);
+    return found;
+}
+
+bool open_device(const char **why)
+{
+    int count = 0;
+    cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaSuccess && count > 0)
+        status = cudaMalloc((void **) &device_block, ROOM);
+    if (status == cudaSuccess && count > 0)
+        status = cudaMalloc((void **) &device_scratch, SCRATCH);
+    *why = status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status);
+    if (status != cudaSuccess || count == 0)
+        return false;
+    chip.capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+                      attribute(cudaDevAttrComputeCapabilityMinor);
+    chip.multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
+    chip.shared = (size_t) attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    chip.has_wgmma = chip.capability == 90;
+    chip.overlaps = chip.capability >= 90;
+    host_block = malloc(ROOM);
+    host_scratch = aligned_alloc(64, SCRATCH);
+    if (host_block == NULL || host_scratch == NULL || cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
+        bail_out("no memory for the tests, or no cuBLAS");
+    return true;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+void begin_case(void)
+{
+    host_used = device_used = 0;
+}
+
+void *host_memory(size_t bytes)
+{
+    char *memory = host_block + host_used;
+    host_used += ft_round_up(bytes, 64);
+    if (host_used > ROOM)
+        bail_out("a case takes more than %d bytes of the host", ROOM);
+    return memory;
+}
+
+void *device_memory(size_t bytes)
+{
+    char *memory = device_block + device_used;
+    size_t all = ft_round_up(bytes, GUARD) + 2 * GUARD;
+    device_used += all;
+    if (device_used > ROOM)
+        bail_out("a case takes more than %d bytes of the device", ROOM);
+    if (cudaMemset(memory, PATTERN, all) != cudaSuccess)
+        bail_out("cannot write to the device: %s", cudaGetErrorString(cudaGetLastError()));
+    return memory + GUARD;
+}
+
+void *to_device(const void *data, size_t bytes)
+{
+    void *memory = device_memory(bytes);
+    if (cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice) != cudaSuccess)
+        bail_out("cannot copy to the device: %s", cudaGetErrorString(cudaGetLastError()));
+    return memory;
+}
+
+void from_device(void *data, const void *memory, size_t bytes)
+{
+    if (cudaMemcpy(data, memory, bytes, cudaMemcpyDeviceToHost) != cudaSuccess)
+        bail_out("cannot copy from the device: %s", cudaGetErrorString(cudaGetLastError()));
+}
+
+/* ---- Values ------------------------------------------------------------------------------- */
+
+static bool is_half(ft_dtype dtype)
+{
+    return dtype == FT_F16 || dtype == FT_BF16;
+}
+
+static uint16_t half_of(float x, ft_dtype dtype)
+{
+    return dtype == FT_F16 ? ft_f16_from_float(x) : ft_bf16_from_float(x);
+}
+
+static float float_of(uint16_t half, ft_dtype dtype)
+{
+    return dtype == FT_F16 ? ft_float_from_f16(half) : ft_float_from_bf16(half);
+}
+
+static matrix empty_matrix(size_t rows, size_t cols, ft_dtype dtype, float scale)
+{
+    ft_dtype host_dtype = is_half(dtype) ? FT_F32 : dtype;
+    return (matrix){
+        .host = { host_memory(rows * cols * ft_dtype_size(host_dtype)), rows, cols, host_dtype,
+                  scale },
+        .device = { NULL, rows, cols, dtype, scale },
+    };
+}
+
+matrix matrix_of(const float *x, size_t rows, size_t cols, ft_dtype dtype, float scale)
+{
+    size_t n = rows * cols;
+    matrix v = empty_matrix(rows, cols, dtype, scale);
+    void *bytes = host_memory(n * ft_dtype_size(dtype));
+    for (size_t i = 0; i < n; i++)
+        if (is_half(dtype)) {
+            ((uint16_t *) bytes)[i] = half_of(x[i], dtype);
+            ((float *) v.host.data)[i] = float_of(((uint16_t *) bytes)[i], dtype);
+        } else if (dtype == FT_I8) {
+            ((int8_t *) bytes)[i] = ((int8_t *) v.host.data)[i] = (int8_t) x[i];
+        } else {
+            ((float *) bytes)[i] = ((float *) v.host.data)[i] = x[i];
+        }
+    v.device.data = to_device(bytes, n * ft_dtype_size(dtype));
+    return v;
+}
+
+matrix random_matrix(size_t rows, size_t cols, ft_dtype dtype, float scale)
+{
+    float *x = host_memory(rows * cols * sizeof *x);
+    rng_floats(&numbers, x, rows * cols, 2.0);
+    for (size_t i = 0; scale > 0.0f && i < rows * cols; i++)
+        x[i] = (float) rng_below(&numbers, 255) - 127.0f;
+    return matrix_of(x, rows, cols, dtype, scale);
+}
+
+matrix result_of(size_t rows, size_t cols, ft_dtype dtype, float scale)
+{
+    matrix v = empty_matrix(rows, cols, dtype, scale);
+    v.device.data = device_memory(rows * cols * ft_dtype_size(dtype));
+    return v;
+}
+
+/* The same bits, or both NaN. */
+static bool is_same(const char *found, const matrix *v, size_t i)
+{
+    if (v->host.dtype == FT_I8)
+        return ((const int8_t *) found)[i] == ((const int8_t *) v->host.data)[i];
+    float expected = ((const float *) v->host.data)[i];
+    if (is_half(v->device.dtype)) {
+        uint16_t half = ((const uint16_t *) (const void *) found)[i];
+        return isnan(expected) ? isnan(float_of(half, v->device.dtype))
+                               : half == half_of(expected, v->device.dtype);
+    }
+    float real = ((const float *) (const void *) found)[i];
+    return isnan(expected) ? isnan(real) : memcmp(&real, &expected, sizeof real) == 0;
+}
+
+size_t count_differences(const matrix *result)
+{
+    const ft_cuda_view *device = &result->device;
+    size_t wrong = 0, bytes = device->rows * device->cols * ft_dtype_size(device->dtype);
+    size_t all = ft_round_up(bytes, GUARD) + 2 * GUARD, before = host_used;
+    char *found = host_memory(all);
+    from_device(found, (const char *) device->data - GUARD, all);
+    for (size_t i = 0; i < all; i++)
+        wrong += (i < GUARD || i >= GUARD + bytes) && found[i] != PATTERN;
+    for (size_t i = 0; i < device->rows * device->cols; i++)
+        wrong += !is_same(found + GUARD, result, i);
+    host_used = before;
+    return wrong;
+}
+
+/* ---- Operations --------------------------------------------------------------------------- */
+
+void begin(both *b, ft_op_kind kind, host_kernel *host_run, device_kernel *device_run)
+{
+    ft_isa isa;
+    if (ft_cpu_isa(&isa, NULL) != FT_OK)
+        bail_out("this machine has no instruction set for the CPU kernels");
+    memset(b, 0, sizeof *b);
+    b->op.kind = kind;
+    b->host_run = host_run;
+    b->device_run = device_run;
+    b->host.isa = isa;
+    b->host.rows = ft_rows_of(isa);
+}
+
+void add_weight(both *b, int slot, size_t rows, size_t cols, ft_dtype dtype)
+{
+    size_t n = rows * cols;
+    void *data = host_memory(n * ft_dtype_size(dtype));
+    for (size_t i = 0; i < n; i++) {
+        float x = (float) rng_normal(&numbers);
+        if (is_half(dtype))
+            ((uint16_t *) data)[i] = half_of(x, dtype);
+        else
+            ((float *) data)[i] = x;
+    }
+    b->weight[slot] = (ft_weight){ .rows = rows, .cols = cols, .dtype = dtype, .data = data };
+    b->device_weight[slot] = b->weight[slot];
+    b->device_weight[slot].data = to_device(data, n * ft_dtype_size(dtype));
+}
+
+void run_host(both *b)
+{
+    ft_args *args = &b->host;
+    args->op = &b->op;
+    args->batch = &b->batch;
+    args->threads = 1;
+    args->scratch = host_scratch;
+    args->scratch_bytes = SCRATCH;
+    args->out = b->out.host;
+    args->codes = b->codes.host;
+    for (int i = 0; i < FT_MAX_IN; i++)
+        args->in[i] = b->in[i].host;
+    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
+        args->weight[i] = b->weight[i].data == NULL ? NULL : &b->weight[i];
+    b->host_run(args);
+    if (!is_half(b->out.device.dtype))
+        return;
+    /* What was written is what others read: a later operation, or a quantize. */
+    float *out = b->out.host.data, inverse = ft_inverse_scale(b->codes.host.scale);
+    for (size_t i = 0; i < b->out.host.rows * b->out.host.cols; i++) {
+        out[i] = float_of(half_of(out[i], b->out.device.dtype), b->out.device.dtype);
+        if (b->codes.host.data != NULL && b->codes.host.dtype == FT_I8)
+            ((int8_t *) b->codes.host.data)[i] = ft_quantize(out[i], inverse);
+        else if (b->codes.host.data != NULL)
+            ((float *) b->codes.host.data)[i] = ft_quantize_to_float(out[i], inverse);
+    }
+}
+
+const ft_cuda_args *device_args(both *b)
+{
+    ft_cuda_args *args = &b->device;
+    args->chip = &chip;
+    args->blas = blas;
+    args->op = &b->op;
+    args->batch = &b->device_batch;
+    args->scratch = device_scratch;
+    args->scratch_bytes = SCRATCH;
+    args->out = b->out.device;
+    args->codes = b->codes.device;
+    for (int i = 0; i < FT_MAX_IN; i++)
+        args->in[i] = b->in[i].device;
+    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
+        args->weight[i] = b->device_weight[i].data == NULL ? NULL : &b->device_weight[i];
+    return args;
+}
+
+int run_device(both *b)
+{
+    return b->device_run(device_args(b));
+}
+
+size_t run_both(both *b)
+{
+    run_host(b);
+    if (run_device(b) != 0 || cudaDeviceSynchronize() != cudaSuccess)
+        bail_out("%s fails: %s", ft_op_name(b->op.kind), cudaGetErrorString(cudaGetLastError()));
+    return (b->out.device.data == NULL ? 0 : count_differences(&b->out)) +
+           (b->codes.device.data == NULL ? 0 : count_differences(&b->codes));
+}
+
+#else
+
+typedef int ft_nothing_without_cuda;
+
+#endif

@@ -53,9 +53,11 @@ c_tests = \
 	tests/counters.t \
 	tests/crash.t \
 	tests/cuda-attention.t \
+	tests/cuda-gemm.t \
 	tests/cuda.t \
 	tests/cuda-modes.t \
 	tests/cuda-ops.t \
+	tests/cuda-wgmma.t \
 	tests/damage.t \
 	tests/dataset.t \
 	tests/evaluate.t \
@@ -112,10 +114,14 @@ tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = $(sample_test_libs)
 tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c
 tests_cuda_attention_t_LDADD = $(test_libs)
+tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda_gemm.c tests/cuda_gemm.h
+tests_cuda_gemm_t_LDADD = $(test_libs)
 tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
 tests_cuda_modes_t_LDADD = $(lib_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
+tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c
+tests_cuda_wgmma_t_LDADD = $(test_libs)
 tests_cuda_ops_t_SOURCES = tests/cuda-ops-t.c tests/cuda-ops.c tests/cuda-ops.h \
 	tests/cuda-ops-counts.c tests/cuda-ops-maps.c
 tests_cuda_ops_t_LDADD = $(lib_libs)

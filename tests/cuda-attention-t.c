@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POISON = 0x5a, GUARD = 256, MOST_SEQUENCES = 8, MOST_BLOCKS = 256 };
+enum { POISON = 0x5a, GUARD = 256, MOST_LENGTHS = 8 };
 
 static ft_cuda_chip chip;
 static ft_isa cpu;
@@ -85,45 +85,60 @@ static float draw_float(void)
 
 typedef struct shape {
     int heads, head_size;
-    int length[MOST_SEQUENCES]; /* until a negative one, or the end */
+    int length[MOST_LENGTHS]; /* until a negative one, or the end */
+    int times;                /* all of it; 0: once */
+    int hint;                 /* for `longest`; 0: the truth; negative: not known */
 } shape;
+
+#define LENGTHS(...)                                                                               \
+    {                                                                                              \
+        __VA_ARGS__, -1                                                                            \
+    }
+#define SHAPE(H, D, ...)                                                                           \
+    {                                                                                              \
+        .heads = H, .head_size = D, .length = LENGTHS(__VA_ARGS__)                                 \
+    }
 
 typedef struct batch {
     int heads, head_size;
-    size_t sequences, tokens, longest, cols;
-    int32_t start[MOST_SEQUENCES + 1];
-    ft_cuda_queries block[MOST_BLOCKS];
-    size_t nblocks;
+    size_t sequences, tokens, longest, hint, cols, nblocks;
+    int32_t *start;
+    ft_cuda_queries *block;
     void *device_blocks, *device_start;
 } batch;
 
-static void add_block(batch *b, int first, int length, int query)
+/* Blocks of length 0 lie between the others: a run's bucket has some at its end. */
+static void add_sequence(batch *b, int length)
 {
-    if (b->nblocks == MOST_BLOCKS)
-        bail_out("too many blocks");
-    b->block[b->nblocks++] = (ft_cuda_queries){ first, length, query, -1 };
+    for (int query = 0; query < length; query += FT_CUDA_QUERIES)
+        b->block[b->nblocks++] = (ft_cuda_queries){ (int32_t) b->tokens, length, query, -1 };
+    b->block[b->nblocks++] = (ft_cuda_queries){ 0, 0, 0, 0 };
+    b->tokens += (size_t) length;
+    b->longest = (size_t) length > b->longest ? (size_t) length : b->longest;
+    b->start[++b->sequences] = (int32_t) b->tokens;
 }
 
-/* Blocks of length 0 lie between the others: a run's bucket has some at its end. */
 static void batch_init(batch *b, const shape *s)
 {
+    size_t times = s->times > 0 ? (size_t) s->times : 1, sequences = 0, blocks = 0;
+    for (; sequences < MOST_LENGTHS && s->length[sequences] >= 0; sequences++)
+        blocks += (size_t) s->length[sequences] / FT_CUDA_QUERIES + 2;
     *b = (batch){ .heads = s->heads, .head_size = s->head_size };
     b->cols = (size_t) s->heads * (size_t) s->head_size;
-    for (int i = 0; i < MOST_SEQUENCES && s->length[i] >= 0; i++) {
-        int length = s->length[i], first = (int) b->tokens;
-        for (int query = 0; query < length; query += FT_CUDA_QUERIES)
-            add_block(b, first, length, query);
-        add_block(b, 0, 0, 0);
-        b->tokens += (size_t) length;
-        b->longest = (size_t) length > b->longest ? (size_t) length : b->longest;
-        b->start[++b->sequences] = (int32_t) b->tokens;
-    }
+    b->start = must_have((times * sequences + 1) * sizeof *b->start);
+    b->block = must_have(times * blocks * sizeof *b->block);
+    b->start[0] = 0;
+    for (size_t i = 0; i < times * sequences; i++)
+        add_sequence(b, s->length[i % sequences]);
+    b->hint = s->hint == 0 ? b->longest : s->hint < 0 ? 0 : (size_t) s->hint;
     b->device_blocks = upload(b->block, b->nblocks * sizeof *b->block);
-    b->device_start = upload(b->start, sizeof b->start);
+    b->device_start = upload(b->start, (b->sequences + 1) * sizeof *b->start);
 }
 
 static void batch_fini(batch *b)
 {
+    free(b->start);
+    free(b->block);
     cudaFree(b->device_blocks);
     cudaFree(b->device_start);
 }
@@ -132,7 +147,7 @@ static const char *name_of(const shape *s)
 {
     static char text[128];
     int used = snprintf(text, sizeof text, "%d heads of %d, lengths", s->heads, s->head_size);
-    for (int i = 0; i < MOST_SEQUENCES && s->length[i] >= 0; i++)
+    for (int i = 0; i < MOST_LENGTHS && s->length[i] >= 0; i++)
         used += snprintf(text + used, sizeof text - (size_t) used, " %d", s->length[i]);
     return text;
 }
@@ -204,7 +219,7 @@ static int run_codes(const batch *b, void *const x[3], void *y, const scales *s,
     const ft_cuda_batch on_device = { .tokens = b->tokens,
                                       .sequences = b->sequences,
                                       .start = b->device_start,
-                                      .longest = b->longest,
+                                      .longest = b->hint,
                                       .blocks = b->device_blocks,
                                       .nblocks = b->nblocks };
     const float scale[3] = { s->q, s->k, s->v };
@@ -216,9 +231,9 @@ static int run_codes(const batch *b, void *const x[3], void *y, const scales *s,
         args.codes = (ft_cuda_view){ y, b->tokens, b->cols, dtype, s->y };
     else
         args.out = (ft_cuda_view){ y, b->tokens, b->cols, FT_F32, 0.0f };
-    const ft_value values[2] = { { .dtype = dtype, .cols = (int32_t) b->cols },
+    ft_value values[2] = { { .dtype = dtype, .cols = (int32_t) b->cols },
                                  { .scale = s->probs } };
-    ft_plan plan = { .value = (ft_value *) values, .nvalue = 2 };
+    ft_plan plan = { .value = values, .nvalue = 2 };
     op.inner = 1;
     args.scratch_bytes = ft_cuda_attention_scratch(&plan, &op, b->tokens);
     args.scratch = upload(NULL, args.scratch_bytes);
@@ -352,7 +367,7 @@ static double exact_row(double *y, double *p, const batch *b, const row *r, doub
 {
     size_t dim = (size_t) b->head_size;
     const double *q = x[0] + r->query * b->cols + r->column;
-    double most = -INFINITY, sum = 0.0;
+    double most = -(double) INFINITY, sum = 0.0;
     for (size_t key = 0; key < r->length; key++) {
         const double *k = x[1] + (r->first + key) * b->cols + r->column;
         p[key] = 0.0;
@@ -400,7 +415,7 @@ static double worst_error(const batch *b, double *const x[3], double scale, cons
                 double error = 0.0, largest = exact_row(y, p, b, &r, x, scale);
                 for (size_t i = 0; i < (size_t) b->head_size; i++) {
                     double z = found_at(found, dtype, (size_t) query * b->cols + column + i);
-                    error = z == z ? fmax(error, fabs(z - y[i])) : INFINITY;
+                    error = z == z ? fmax(error, fabs(z - y[i])) : (double) INFINITY;
                 }
                 worst = fmax(worst, error / largest);
             }
@@ -414,7 +429,7 @@ static ft_cuda_heads described(const batch *b, ft_dtype dtype, void *const x[3],
 {
     return (ft_cuda_heads){ .blocks = b->device_blocks,
                             .nblocks = b->nblocks,
-                            .longest = b->longest,
+                            .longest = b->hint,
                             .heads = b->heads,
                             .head_size = b->head_size,
                             .dtype = dtype,
@@ -560,32 +575,32 @@ static void test_counts(const shape *s)
  */
 
 static const shape widths[] = {
-    { 12, 64, { 128, 67, 1, 64, 65, -1 } },
-    { 3, 64, { 5, 31, 32, 33, 0, 96, 97, -1 } },
-    { 2, 64, { 129, 255, 256, 17, -1 } },
-    { 2, 64, { 257, 300, 383, 384, 40, -1 } },
-    { 2, 64, { 385, 3, 640, 447, -1 } },
-    { 2, 32, { 128, 77, -1 } },
-    { 3, 32, { 200, 129, -1 } },
-    { 2, 32, { 384, 350, 2, -1 } },
-    { 2, 32, { 513, 70, -1 } },
-    { 2, 128, { 128, 77, -1 } },
-    { 1, 128, { 200, 256, -1 } },
-    { 2, 128, { 384, 290, 16, -1 } },
-    { 1, 128, { 600, 70, -1 } },
-    { 3, 16, { 100, 400, -1 } },
-    { 3, 24, { 100, 270, -1 } },
-    { 12, 26, { 7, 1, 40, 130, -1 } },
-    { 2, 33, { 64, 129, -1 } },
-    { 3, 1, { 64, 65, 3, -1 } },
-    { 2, 40, { 90, 300, -1 } },
-    { 2, 80, { 90, 410, -1 } },
-    { 2, 96, { 90, 300, -1 } },
-    { 2, 104, { 120, 500, -1 } },
-    { 1, 160, { 90, 300, -1 } },
-    { 1, 200, { 90, 300, -1 } },
-    { 2, 256, { 90, 300, -1 } },
-    { 1, 255, { 33, 70, -1 } },
+    SHAPE(12, 64, 128, 67, 1, 64, 65),
+    SHAPE(3, 64, 5, 31, 32, 33, 0, 96, 97),
+    SHAPE(2, 64, 129, 255, 256, 17),
+    SHAPE(2, 64, 257, 300, 383, 384, 40),
+    SHAPE(2, 64, 385, 3, 640, 447),
+    SHAPE(2, 32, 128, 77),
+    SHAPE(3, 32, 200, 129),
+    SHAPE(2, 32, 384, 350, 2),
+    SHAPE(2, 32, 513, 70),
+    SHAPE(2, 128, 128, 77),
+    SHAPE(1, 128, 200, 256),
+    SHAPE(2, 128, 384, 290, 16),
+    SHAPE(1, 128, 600, 70),
+    SHAPE(3, 16, 100, 400),
+    SHAPE(3, 24, 100, 270),
+    SHAPE(12, 26, 7, 1, 40, 130),
+    SHAPE(2, 33, 64, 129),
+    SHAPE(3, 1, 64, 65, 3),
+    SHAPE(2, 40, 90, 300),
+    SHAPE(2, 80, 90, 410),
+    SHAPE(2, 96, 90, 300),
+    SHAPE(2, 104, 120, 500),
+    SHAPE(1, 160, 90, 300),
+    SHAPE(1, 200, 90, 300),
+    SHAPE(2, 256, 90, 300),
+    SHAPE(1, 255, 33, 70),
 };
 
 int main(void)
@@ -607,10 +622,18 @@ int main(void)
 
     for (size_t i = 0; i < FT_COUNT(widths); i++)
         test_codes(&widths[i], 2.0f, "");
-    test_codes(&(shape){ 2, 64, { 100, 350, -1 } }, 60.0f, ", exponents below exp's range");
-    test_codes(&(shape){ 2, 64, { 100, 350, 700, -1 } }, 0.01f, ", equal probabilities");
-    test_codes(&(shape){ 1, 64, { 2048, 1000, -1 } }, 2.0f, "");
-    test_codes(&(shape){ 1, 64, { 8192, -1 } }, 4.0f, "");
+    test_codes(&(shape) SHAPE(2, 64, 100, 350), 60.0f, ", exponents below exp's range");
+    test_codes(&(shape) SHAPE(2, 64, 100, 350, 700), 0.01f, ", equal probabilities");
+    test_codes(&(shape) SHAPE(1, 64, 2048, 1000), 2.0f, "");
+    test_codes(
+        &(shape){ .heads = 2, .head_size = 64, .length = LENGTHS(100, 300, 129), .hint = 128 },
+        2.0f, ", 128 expected");
+    test_codes(
+        &(shape){ .heads = 2, .head_size = 64, .length = LENGTHS(100, 300, 500), .hint = -1 }, 2.0f,
+        ", none expected");
+    test_codes(&(shape){ .heads = 1, .head_size = 16, .length = LENGTHS(2, 1), .times = 20000 },
+               2.0f, ", 20000 times");
+    test_codes(&(shape) SHAPE(1, 64, 8192), 4.0f, "");
     for (size_t i = 0; i < FT_COUNT(widths); i += 4) {
         test_faked(&widths[i], true);
         test_faked(&widths[i], false);
@@ -621,10 +644,10 @@ int main(void)
         if (chip.capability >= 80)
             test_floats(&widths[i], FT_BF16);
     }
-    test_floats(&(shape){ 1, 64, { 1500, -1 } }, FT_F32);
-    test_floats(&(shape){ 1, 64, { 1500, -1 } }, FT_F16);
-    test_counts(&(shape){ 3, 16, { 1, 66, 100, -1 } });
-    test_counts(&(shape){ 2, 40, { 300, 17, -1 } });
+    test_floats(&(shape) SHAPE(1, 64, 1500), FT_F32);
+    test_floats(&(shape) SHAPE(1, 64, 1500), FT_F16);
+    test_counts(&(shape) SHAPE(3, 16, 1, 66, 100));
+    test_counts(&(shape) SHAPE(2, 40, 300, 17));
     is_int(ft_cuda_attend(&chip, NULL,
                           &(ft_cuda_heads){ .heads = 1, .head_size = 264, .dtype = FT_I8 }),
            cudaErrorNotSupported, "a head of 264 is refused");

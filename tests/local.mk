@@ -109,7 +109,8 @@ tests_counters_t_SOURCES = tests/counters-t.c
 tests_counters_t_LDADD = $(calibrate_test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = $(sample_test_libs)
-tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c
+tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c \
+	tests/cuda-attention.h tests/cuda-attention-floats.c
 tests_cuda_attention_t_LDADD = $(test_libs)
 tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
 tests_cuda_modes_t_LDADD = $(lib_libs)

@@ -9,136 +9,21 @@
 
 #ifdef HAVE_CUDA
 
+#include "tests/cuda-attention.h"
+
 #include "kernels/cpu/attention_i8.h"
-#include "kernels/cuda/cuda.h"
-#include "kernels/half.h"
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
-#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { POISON = 0x5a, GUARD = 256, MOST_SEQUENCES = 8, MOST_BLOCKS = 256 };
-
-static ft_cuda_chip chip;
 static ft_isa cpu;
-
-/* ---- Memory, numbers --------------------------------------------------------------------------
- */
-
-static void must(cudaError_t status, const char *what)
-{
-    if (status != cudaSuccess)
-        bail_out("%s: %s", what, cudaGetErrorString(status));
-}
-
-static void *must_have(size_t bytes)
-{
-    void *memory = malloc(bytes > 0 ? bytes : 1);
-    if (memory == NULL)
-        bail_out("no memory for %zu bytes", bytes);
-    return memory;
-}
-
-static void *upload(const void *data, size_t bytes)
-{
-    void *memory;
-    must(cudaMalloc(&memory, bytes + GUARD), "cudaMalloc");
-    must(cudaMemset(memory, POISON, bytes + GUARD), "cudaMemset");
-    if (data != NULL)
-        must(cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice), "upload");
-    return memory;
-}
-
-static void *download(const void *memory, size_t bytes)
-{
-    void *data = must_have(bytes);
-    must(cudaMemcpy(data, memory, bytes, cudaMemcpyDeviceToHost), "download");
-    return data;
-}
-
-static uint64_t state = 0x9e3779b97f4a7c15u;
-
-static uint32_t draw(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t) (state >> 32);
-}
 
 static int8_t draw_code(void)
 {
     return (int8_t) ((int) (draw() % 255) - 127);
 }
-
-/* Between -1 and 1. */
-static float draw_float(void)
-{
-    return (float) (int32_t) draw() * 0x1p-31f;
-}
-
-/* ---- Sequences --------------------------------------------------------------------------------
- */
-
-typedef struct shape {
-    int heads, head_size;
-    int length[MOST_SEQUENCES]; /* until a negative one, or the end */
-} shape;
-
-typedef struct batch {
-    int heads, head_size;
-    size_t sequences, tokens, longest, cols;
-    int32_t start[MOST_SEQUENCES + 1];
-    ft_cuda_queries block[MOST_BLOCKS];
-    size_t nblocks;
-    void *device_blocks, *device_start;
-} batch;
-
-static void add_block(batch *b, int first, int length, int query)
-{
-    if (b->nblocks == MOST_BLOCKS)
-        bail_out("too many blocks");
-    b->block[b->nblocks++] = (ft_cuda_queries){ first, length, query, -1 };
-}
-
-/* Blocks of length 0 lie between the others: a run's bucket has some at its end. */
-static void batch_init(batch *b, const shape *s)
-{
-    *b = (batch){ .heads = s->heads, .head_size = s->head_size };
-    b->cols = (size_t) s->heads * (size_t) s->head_size;
-    for (int i = 0; i < MOST_SEQUENCES && s->length[i] >= 0; i++) {
-        int length = s->length[i], first = (int) b->tokens;
-        for (int query = 0; query < length; query += FT_CUDA_QUERIES)
-            add_block(b, first, length, query);
-        add_block(b, 0, 0, 0);
-        b->tokens += (size_t) length;
-        b->longest = (size_t) length > b->longest ? (size_t) length : b->longest;
-        b->start[++b->sequences] = (int32_t) b->tokens;
-    }
-    b->device_blocks = upload(b->block, b->nblocks * sizeof *b->block);
-    b->device_start = upload(b->start, sizeof b->start);
-}
-
-static void batch_fini(batch *b)
-{
-    cudaFree(b->device_blocks);
-    cudaFree(b->device_start);
-}
-
-static const char *name_of(const shape *s)
-{
-    static char text[128];
-    int used = snprintf(text, sizeof text, "%d heads of %d, lengths", s->heads, s->head_size);
-    for (int i = 0; i < MOST_SEQUENCES && s->length[i] >= 0; i++)
-        used += snprintf(text + used, sizeof text - (size_t) used, " %d", s->length[i]);
-    return text;
-}
-
-/* ---- Codes ------------------------------------------------------------------------------------
- */
 
 /* Scales of a layer; `spread` is the deviation of the exponents. */
 typedef struct scales {
@@ -204,7 +89,7 @@ static int run_codes(const batch *b, void *const x[3], void *y, const scales *s,
     const ft_cuda_batch on_device = { .tokens = b->tokens,
                                       .sequences = b->sequences,
                                       .start = b->device_start,
-                                      .longest = b->longest,
+                                      .longest = b->hint,
                                       .blocks = b->device_blocks,
                                       .nblocks = b->nblocks };
     const float scale[3] = { s->q, s->k, s->v };
@@ -216,9 +101,8 @@ static int run_codes(const batch *b, void *const x[3], void *y, const scales *s,
         args.codes = (ft_cuda_view){ y, b->tokens, b->cols, dtype, s->y };
     else
         args.out = (ft_cuda_view){ y, b->tokens, b->cols, FT_F32, 0.0f };
-    const ft_value values[2] = { { .dtype = dtype, .cols = (int32_t) b->cols },
-                                 { .scale = s->probs } };
-    ft_plan plan = { .value = (ft_value *) values, .nvalue = 2 };
+    ft_value values[2] = { { .dtype = dtype, .cols = (int32_t) b->cols }, { .scale = s->probs } };
+    ft_plan plan = { .value = values, .nvalue = 2 };
     op.inner = 1;
     args.scratch_bytes = ft_cuda_attention_scratch(&plan, &op, b->tokens);
     args.scratch = upload(NULL, args.scratch_bytes);
@@ -313,281 +197,6 @@ static void test_faked(const shape *s, bool to_codes)
     batch_fini(&b);
 }
 
-/* ---- Floats -----------------------------------------------------------------------------------
- */
-
-static float half_to_float(uint16_t bits, ft_dtype dtype)
-{
-    return dtype == FT_F16 ? ft_float_from_f16(bits) : ft_float_from_bf16(bits);
-}
-
-/* Random values, rounded as they are stored; the stored form goes to *device. */
-static double *make_floats(size_t n, ft_dtype dtype, float size, void **device)
-{
-    double *exact = must_have(n * sizeof *exact);
-    float *values = must_have(n * sizeof *values);
-    uint16_t *halves = must_have(n * sizeof *halves);
-    for (size_t i = 0; i < n; i++) {
-        values[i] = draw_float() * size;
-        halves[i] = dtype == FT_F16 ? ft_f16_from_float(values[i]) : ft_bf16_from_float(values[i]);
-        exact[i] = dtype == FT_F32 ? (double) values[i] : (double) half_to_float(halves[i], dtype);
-    }
-    *device =
-        dtype == FT_F32 ? upload(values, n * sizeof *values) : upload(halves, n * sizeof *halves);
-    free(values);
-    free(halves);
-    return exact;
-}
-
-typedef struct row {
-    size_t first, length, query, column; /* `query` and `first` count rows of the batch */
-} row;
-
-/*
- * The context of one query in `y`, its probabilities in `p`.  Returns the largest sum of p |v|: a
- * context of one column may itself be next to nothing.
- */
-static double exact_row(double *y, double *p, const batch *b, const row *r, double *const x[3],
-                        double scale)
-{
-    size_t dim = (size_t) b->head_size;
-    const double *q = x[0] + r->query * b->cols + r->column;
-    double most = -INFINITY, sum = 0.0;
-    for (size_t key = 0; key < r->length; key++) {
-        const double *k = x[1] + (r->first + key) * b->cols + r->column;
-        p[key] = 0.0;
-        for (size_t i = 0; i < dim; i++)
-            p[key] += q[i] * k[i];
-        p[key] *= scale;
-        most = fmax(most, p[key]);
-    }
-    for (size_t key = 0; key < r->length; key++)
-        sum += p[key] = exp(p[key] - most);
-    double largest = 0.0;
-    for (size_t key = 0; key < r->length; key++)
-        p[key] /= sum;
-    for (size_t i = 0; i < dim; i++) {
-        double size = 0.0;
-        y[i] = 0.0;
-        for (size_t key = 0; key < r->length; key++) {
-            double part = p[key] * x[2][(r->first + key) * b->cols + r->column + i];
-            y[i] += part;
-            size += fabs(part);
-        }
-        largest = fmax(largest, size);
-    }
-    return largest;
-}
-
-static double found_at(const void *y, ft_dtype dtype, size_t i)
-{
-    return dtype == FT_F32 ? (double) ((const float *) y)[i]
-                           : (double) half_to_float(((const uint16_t *) y)[i], dtype);
-}
-
-/* The worst error of a context, as a part of its row's largest sum of sizes. */
-static double worst_error(const batch *b, double *const x[3], double scale, const void *found,
-                          ft_dtype dtype)
-{
-    double *y = must_have((size_t) b->head_size * sizeof *y), worst = 0.0;
-    double *p = must_have(b->longest * sizeof *p);
-    for (size_t sequence = 0; sequence < b->sequences; sequence++)
-        for (int32_t query = b->start[sequence]; query < b->start[sequence + 1]; query++)
-            for (size_t column = 0; column < b->cols; column += (size_t) b->head_size) {
-                row r = { (size_t) b->start[sequence],
-                          (size_t) (b->start[sequence + 1] - b->start[sequence]), (size_t) query,
-                          column };
-                double error = 0.0, largest = exact_row(y, p, b, &r, x, scale);
-                for (size_t i = 0; i < (size_t) b->head_size; i++) {
-                    double z = found_at(found, dtype, (size_t) query * b->cols + column + i);
-                    error = z == z ? fmax(error, fabs(z - y[i])) : INFINITY;
-                }
-                worst = fmax(worst, error / largest);
-            }
-    free(y);
-    free(p);
-    return worst;
-}
-
-static ft_cuda_heads described(const batch *b, ft_dtype dtype, void *const x[3], void *y,
-                               float scale)
-{
-    return (ft_cuda_heads){ .blocks = b->device_blocks,
-                            .nblocks = b->nblocks,
-                            .longest = b->longest,
-                            .heads = b->heads,
-                            .head_size = b->head_size,
-                            .dtype = dtype,
-                            .q = x[0],
-                            .k = x[1],
-                            .v = x[2],
-                            .y = y,
-                            .score_scale = scale };
-}
-
-/*
- * In f16 and bf16, probabilities and contexts are rounded to 11 and 8 bits, which makes at most
- * 2 * 2^-11 and 2 * 2^-8 of the sizes that are added; twice that leaves room for the exponentials.
- */
-static void test_floats(const shape *s, ft_dtype dtype)
-{
-    static const double tolerance[] = { [FT_F32] = 1e-5, [FT_F16] = 2e-3, [FT_BF16] = 2e-2 };
-    batch b;
-    double *x[3];
-    void *device[3];
-    batch_init(&b, s);
-    size_t n = b.tokens * b.cols, bytes = n * (dtype == FT_F32 ? 4 : 2);
-    float scale = 6.0f / sqrtf((float) b.head_size);
-    for (int i = 0; i < 3; i++)
-        x[i] = make_floats(n, dtype, 1.0f, &device[i]);
-    void *y = upload(NULL, bytes);
-    ft_cuda_heads a = described(&b, dtype, device, y, scale);
-    int status = ft_cuda_attend(&chip, NULL, &a);
-    must(cudaDeviceSynchronize(), "attention");
-    uint8_t *found = download(y, bytes + GUARD);
-    bool kept = true;
-    for (size_t i = 0; i < GUARD; i++)
-        kept &= found[bytes + i] == POISON;
-    double worst = worst_error(&b, x, scale, found, dtype);
-    const char *name = dtype == FT_F32 ? "f32" : dtype == FT_F16 ? "f16" : "bf16";
-    ok(status == 0 && kept && worst <= tolerance[dtype], "%s, %s: error %.1e of a row's largest",
-       name, name_of(s), worst);
-    free(found);
-    cudaFree(y);
-    for (int i = 0; i < 3; i++) {
-        free(x[i]);
-        cudaFree(device[i]);
-    }
-    batch_fini(&b);
-}
-
-/* ---- Counters ---------------------------------------------------------------------------------
- */
-
-static uint64_t total_of(const uint64_t *keys)
-{
-    uint64_t total = 0;
-    for (size_t i = 0; i < FT_COUNT_KEYS; i++)
-        total += keys[i];
-    return total;
-}
-
-/* Values per binade, of which the sums of keys and of exact probabilities may differ a little. */
-static void exact_binades(double binade[FT_COUNT_BINADES], double *largest, const batch *b,
-                          double *const x[3], double scale)
-{
-    double *y = must_have((size_t) b->head_size * sizeof *y);
-    double *p = must_have(b->longest * sizeof *p);
-    memset(binade, 0, FT_COUNT_BINADES * sizeof *binade);
-    *largest = 0.0;
-    for (size_t sequence = 0; sequence < b->sequences; sequence++)
-        for (int32_t query = b->start[sequence]; query < b->start[sequence + 1]; query++)
-            for (size_t column = 0; column < b->cols; column += (size_t) b->head_size) {
-                row r = { (size_t) b->start[sequence],
-                          (size_t) (b->start[sequence + 1] - b->start[sequence]), (size_t) query,
-                          column };
-                exact_row(y, p, b, &r, x, scale);
-                for (size_t key = 0; key < r.length; key++) {
-                    uint32_t bits = ft_bits_from_float((float) p[key]);
-                    uint32_t at = ft_count_key(bits);
-                    binade[at == 0 ? 0 : (at - 1) >> FT_COUNT_MANTISSA] += 1.0;
-                    *largest = fmax(*largest, p[key]);
-                }
-            }
-    free(y);
-    free(p);
-}
-
-static void test_counts(const shape *s)
-{
-    batch b;
-    double *x[3], binade[FT_COUNT_BINADES], largest;
-    void *device[3];
-    batch_init(&b, s);
-    size_t n = b.tokens * b.cols, key_bytes = FT_COUNT_KEYS * sizeof(uint64_t);
-    float scale = 12.0f / sqrtf((float) b.head_size), seen_largest;
-    uint64_t probabilities = 0;
-    for (size_t i = 0; i < b.sequences; i++)
-        probabilities += (uint64_t) (b.start[i + 1] - b.start[i]) *
-                         (uint64_t) (b.start[i + 1] - b.start[i]) * (uint64_t) b.heads;
-    for (int i = 0; i < 3; i++)
-        x[i] = make_floats(n, FT_F32, 1.0f, &device[i]);
-    void *y = upload(NULL, n * sizeof(float));
-    ft_cuda_counts counts = { upload(NULL, key_bytes), upload(NULL, 3 * sizeof(uint64_t)),
-                              upload(NULL, sizeof(uint32_t)) };
-    ft_cuda_heads a = described(&b, FT_F32, device, y, scale);
-    a.counts = &counts;
-    uint64_t *once = NULL, *again = NULL;
-    for (int run = 0; run < 2; run++) {
-        must(cudaMemset(counts.key, 0, key_bytes), "cudaMemset");
-        must(cudaMemset(counts.special, 0, 3 * sizeof(uint64_t)), "cudaMemset");
-        must(cudaMemset(counts.largest, 0, sizeof(uint32_t)), "cudaMemset");
-        is_int(ft_cuda_attend(&chip, NULL, &a), 0, "counting launches");
-        must(cudaDeviceSynchronize(), "attention");
-        *(run == 0 ? &once : &again) = download(counts.key, key_bytes);
-    }
-    is_int((long long) total_of(once), (long long) probabilities,
-           "%s: every probability is counted once", name_of(s));
-    ok(memcmp(once, again, key_bytes) == 0, "and a second run counts the same");
-    exact_binades(binade, &largest, &b, x, scale);
-    double moved = 0.0;
-    for (size_t i = 0; i < FT_COUNT_BINADES; i++) {
-        double here = i == 0 ? (double) once[0] : 0.0;
-        for (size_t j = 0; j < 1u << FT_COUNT_MANTISSA; j++)
-            here += (double) once[1 + (i << FT_COUNT_MANTISSA) + j];
-        moved += fabs(here - binade[i]);
-    }
-    /* A relative error of 1e-6 takes a value over the edge of its binade once in 700,000. */
-    ok(moved <= 4.0 + (double) probabilities * 1e-5, "they lie in the binades of the exact ones");
-    uint32_t *bits = download(counts.largest, sizeof *bits);
-    memcpy(&seen_largest, bits, sizeof seen_largest);
-    near((double) seen_largest / largest, 1.0, 1e-5, "and the largest is the exact one");
-    free(bits);
-    free(once);
-    free(again);
-    cudaFree(counts.key);
-    cudaFree(counts.special);
-    cudaFree(counts.largest);
-    cudaFree(y);
-    for (int i = 0; i < 3; i++) {
-        free(x[i]);
-        cudaFree(device[i]);
-    }
-    batch_fini(&b);
-}
-
-/* ---- All of it --------------------------------------------------------------------------------
- */
-
-static const shape widths[] = {
-    { 12, 64, { 128, 67, 1, 64, 65, -1 } },
-    { 3, 64, { 5, 31, 32, 33, 0, 96, 97, -1 } },
-    { 2, 64, { 129, 255, 256, 17, -1 } },
-    { 2, 64, { 257, 300, 383, 384, 40, -1 } },
-    { 2, 64, { 385, 3, 640, 447, -1 } },
-    { 2, 32, { 128, 77, -1 } },
-    { 3, 32, { 200, 129, -1 } },
-    { 2, 32, { 384, 350, 2, -1 } },
-    { 2, 32, { 513, 70, -1 } },
-    { 2, 128, { 128, 77, -1 } },
-    { 1, 128, { 200, 256, -1 } },
-    { 2, 128, { 384, 290, 16, -1 } },
-    { 1, 128, { 600, 70, -1 } },
-    { 3, 16, { 100, 400, -1 } },
-    { 3, 24, { 100, 270, -1 } },
-    { 12, 26, { 7, 1, 40, 130, -1 } },
-    { 2, 33, { 64, 129, -1 } },
-    { 3, 1, { 64, 65, 3, -1 } },
-    { 2, 40, { 90, 300, -1 } },
-    { 2, 80, { 90, 410, -1 } },
-    { 2, 96, { 90, 300, -1 } },
-    { 2, 104, { 120, 500, -1 } },
-    { 1, 160, { 90, 300, -1 } },
-    { 1, 200, { 90, 300, -1 } },
-    { 2, 256, { 90, 300, -1 } },
-    { 1, 255, { 33, 70, -1 } },
-};
-
 int main(void)
 {
     int count, value;
@@ -605,26 +214,25 @@ int main(void)
     if (ft_cpu_isa(&cpu, &error) != FT_OK)
         bail_out("%s", error.text);
 
-    for (size_t i = 0; i < FT_COUNT(widths); i++)
+    for (size_t i = 0; i < width_count; i++)
         test_codes(&widths[i], 2.0f, "");
-    test_codes(&(shape){ 2, 64, { 100, 350, -1 } }, 60.0f, ", exponents below exp's range");
-    test_codes(&(shape){ 2, 64, { 100, 350, 700, -1 } }, 0.01f, ", equal probabilities");
-    test_codes(&(shape){ 1, 64, { 2048, 1000, -1 } }, 2.0f, "");
-    test_codes(&(shape){ 1, 64, { 8192, -1 } }, 4.0f, "");
-    for (size_t i = 0; i < FT_COUNT(widths); i += 4) {
+    test_codes(&(shape) SHAPE(2, 64, 100, 350), 60.0f, ", exponents below exp's range");
+    test_codes(&(shape) SHAPE(2, 64, 100, 350, 700), 0.01f, ", equal probabilities");
+    test_codes(&(shape) SHAPE(1, 64, 2048, 1000), 2.0f, "");
+    test_codes(
+        &(shape){ .heads = 2, .head_size = 64, .length = LENGTHS(100, 300, 129), .hint = 128 },
+        2.0f, ", 128 expected");
+    test_codes(
+        &(shape){ .heads = 2, .head_size = 64, .length = LENGTHS(100, 300, 500), .hint = -1 }, 2.0f,
+        ", none expected");
+    test_codes(&(shape){ .heads = 1, .head_size = 16, .length = LENGTHS(2, 1), .times = 20000 },
+               2.0f, ", 20000 times");
+    test_codes(&(shape) SHAPE(1, 64, 8192), 4.0f, "");
+    for (size_t i = 0; i < width_count; i += 4) {
         test_faked(&widths[i], true);
         test_faked(&widths[i], false);
     }
-    for (size_t i = 0; i < FT_COUNT(widths); i++) {
-        test_floats(&widths[i], FT_F32);
-        test_floats(&widths[i], FT_F16);
-        if (chip.capability >= 80)
-            test_floats(&widths[i], FT_BF16);
-    }
-    test_floats(&(shape){ 1, 64, { 1500, -1 } }, FT_F32);
-    test_floats(&(shape){ 1, 64, { 1500, -1 } }, FT_F16);
-    test_counts(&(shape){ 3, 16, { 1, 66, 100, -1 } });
-    test_counts(&(shape){ 2, 40, { 300, 17, -1 } });
+    test_floats_and_counts();
     is_int(ft_cuda_attend(&chip, NULL,
                           &(ft_cuda_heads){ .heads = 1, .head_size = 264, .dtype = FT_I8 }),
            cudaErrorNotSupported, "a head of 264 is refused");

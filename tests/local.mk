@@ -112,7 +112,8 @@ tests_counters_t_SOURCES = tests/counters-t.c
 tests_counters_t_LDADD = tests/lib/libsample.a $(calibrate_test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = $(sample_test_libs)
-tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c
+tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c \
+	tests/cuda-attention.h tests/cuda-attention-floats.c
 tests_cuda_attention_t_LDADD = $(test_libs)
 tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda_gemm.c tests/cuda_gemm.h
 tests_cuda_gemm_t_LDADD = $(test_libs)

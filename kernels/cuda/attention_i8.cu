@@ -114,25 +114,25 @@ static __device__ __forceinline__ void begin(feed *f, const ft_cuda_heads &a,
 /* ---- What a lane keeps ------------------------------------------------------------------------
  */
 
-/* Chunk `i` of this warp, in an area for `room` keys. */
-static __device__ __forceinline__ uint4 *kept_at(uint4 *area, int room, int i)
+/* The tile from `key` on of this warp, in an area for `room` keys. */
+static __device__ __forceinline__ uint4 *kept_at(uint4 *area, int room, int key)
 {
-    return area + (int) threadIdx.x / 32 * room * 4 + i * (CHUNK * 4) + (int) threadIdx.x % 32;
+    return area + (int) threadIdx.x / 32 * room * 4 + key * 4 + (int) threadIdx.x % 32;
 }
 
-static __device__ __forceinline__ void keep(uint4 *at, const chunk *c)
+static __device__ __forceinline__ void keep(uint4 *at, const scores *c)
 {
 #pragma unroll
-    for (int j = 0; j < CHUNK / 8; j++)
-        at[32 * j] = make_uint4(c->score[j][0], c->score[j][1], c->score[j][2], c->score[j][3]);
+    for (int j = 0; j < TILE / 8; j++)
+        at[32 * j] = make_uint4(c->of[j][0], c->of[j][1], c->of[j][2], c->of[j][3]);
 }
 
-static __device__ __forceinline__ void recall(chunk *c, const uint4 *at)
+static __device__ __forceinline__ void recall(scores *c, const uint4 *at)
 {
 #pragma unroll
-    for (int j = 0; j < CHUNK / 8; j++) {
+    for (int j = 0; j < TILE / 8; j++) {
         uint4 v = at[32 * j];
-        c->score[j][0] = v.x, c->score[j][1] = v.y, c->score[j][2] = v.z, c->score[j][3] = v.w;
+        c->of[j][0] = v.x, c->of[j][1] = v.y, c->of[j][2] = v.z, c->of[j][3] = v.w;
     }
 }
 
@@ -152,31 +152,33 @@ template <int width>
 static __device__ __forceinline__ void first_sweep(work *w, softmax *s, const uint32_t q[][4])
 {
     int32_t most[2] = { 0, 0 };
-    for (int key = 0; key < w->from.length;) {
+    for (int key = 0; key < w->from.length; key += TILE) {
         const uint8_t *tile = take<width>(&w->from);
-#pragma unroll
-        for (int i = 0; i < TILE; i += CHUNK, key += CHUNK)
-            if (w->busy && key < w->from.length) {
-                chunk c;
-                score<width>(&c, q, tile, i);
-                raise_most(most, &c, w->from.length - key);
-                if (w->kept)
-                    keep(kept_at(w->area, w->room, key / CHUNK), &c);
-            }
+        if (!w->busy)
+            continue;
+        scores c;
+        score<width>(&c, q, tile);
+        if (w->kept)
+            keep(kept_at(w->area, w->room, key), &c);
+        raise_most(most, &c, w->from.length - key);
     }
     settle_most(s, most);
 }
 
-static __device__ __forceinline__ void second_sweep_kept(work *w, softmax *s)
+/* What follows is loaded before it is needed: a block that keeps much has few warps beside it. */
+template <int unroll> static __device__ __forceinline__ void second_sweep_kept(work *w, softmax *s)
 {
-#pragma unroll 2
-    for (int key = 0; key < w->from.length; key += CHUNK) {
-        uint4 *at = kept_at(w->area, w->room, key / CHUNK);
-        chunk c;
-        recall(&c, at);
+    scores c, next;
+    uint4 *at = kept_at(w->area, w->room, 0);
+    recall(&next, at);
+#pragma unroll unroll
+    for (int key = 0; key < w->from.length; key += TILE, at += TILE * 4) {
+        c = next;
+        if (key + TILE < w->from.length)
+            recall(&next, at + TILE * 4);
         exponentials(&c, s, w->from.length - key);
-        add_up(s, &c);
         keep(at, &c);
+        add_up(s, &c);
     }
 }
 
@@ -184,56 +186,49 @@ template <int width>
 static __device__ __forceinline__ void third_sweep_kept(work *w, const softmax *s,
                                                         int32_t sums[][4])
 {
-    for (int key = 0; key < w->from.length;) {
+    for (int key = 0; key < w->from.length; key += TILE) {
+        scores c;
+        uint32_t codes[TILE / 32][4];
+        if (w->busy) {
+            recall(&c, kept_at(w->area, w->room, key));
+            encode(codes, &c, s);
+        }
         const uint8_t *tile = take<width>(&w->from);
-#pragma unroll
-        for (int i = 0; i < TILE; i += CHUNK, key += CHUNK)
-            if (w->busy && key < w->from.length) {
-                chunk c;
-                uint32_t codes[4];
-                recall(&c, kept_at(w->area, w->room, key / CHUNK));
-                encode(codes, &c, s);
-                mix<width>(sums, codes, tile, i);
-            }
+        if (w->busy)
+            mix<width>(sums, codes, tile);
     }
 }
 
 template <int width>
 static __device__ __forceinline__ void second_sweep(work *w, softmax *s, const uint32_t q[][4])
 {
-    for (int key = 0; key < w->from.length;) {
+    for (int key = 0; key < w->from.length; key += TILE) {
         const uint8_t *tile = take<width>(&w->from);
-#pragma unroll 1
-        for (int i = 0; i < TILE; i += CHUNK, key += CHUNK)
-            if (w->busy && key < w->from.length) {
-                chunk c;
-                score<width>(&c, q, tile, i);
-                exponentials(&c, s, w->from.length - key);
-                add_up(s, &c);
-            }
+        if (!w->busy)
+            continue;
+        scores c;
+        score<width>(&c, q, tile);
+        exponentials(&c, s, w->from.length - key);
+        add_up(s, &c);
     }
 }
 
 template <int width>
-static __device__ __forceinline__ void third_sweep(work *w, softmax *s, const uint32_t q[][4],
+static __device__ __forceinline__ void third_sweep(work *w, const softmax *s, const uint32_t q[][4],
                                                    int32_t sums[][4])
 {
-    for (int first = 0; first < w->from.length; first += TILE) {
-        uint32_t codes[TILE / CHUNK][4];
+    for (int key = 0; key < w->from.length; key += TILE) {
+        scores c;
+        uint32_t codes[TILE / 32][4];
         const uint8_t *tile = take<width>(&w->from);
-#pragma unroll
-        for (int i = 0; i < TILE; i += CHUNK)
-            if (w->busy && first + i < w->from.length) {
-                chunk c;
-                score<width>(&c, q, tile, i);
-                exponentials(&c, s, w->from.length - first - i);
-                encode(codes[i / CHUNK], &c, s);
-            }
+        if (w->busy) {
+            score<width>(&c, q, tile);
+            exponentials(&c, s, w->from.length - key);
+            encode(codes, &c, s);
+        }
         tile = take<width>(&w->from);
-#pragma unroll
-        for (int i = 0; i < TILE; i += CHUNK)
-            if (w->busy && first + i < w->from.length)
-                mix<width>(sums, codes[i / CHUNK], tile, i);
+        if (w->busy)
+            mix<width>(sums, codes, tile);
     }
 }
 
@@ -241,10 +236,8 @@ static __device__ __forceinline__ void third_sweep(work *w, softmax *s, const ui
  */
 
 /* One block per block of queries and head; `room`: keys for which a block has memory. */
-template <int width>
-static __global__ void __launch_bounds__(THREADS, width <= 64    ? 4
-                                                  : width <= 128 ? 3
-                                                                 : 2)
+template <int width, int blocks>
+static __global__ void __launch_bounds__(THREADS, blocks)
     attend_kernel(const __grid_constant__ ft_cuda_heads a, int unit, int room)
 {
     extern __shared__ uint4 shared[];
@@ -262,7 +255,6 @@ static __global__ void __launch_bounds__(THREADS, width <= 64    ? 4
     ft_let_successor_begin();
 
     uint32_t q[width / 32][4];
-    int32_t sums[width / 8][4] = {};
     softmax s = {};
     s.scale = a.score_scale * FT_LOG2_E;
     ft_copies_wait<SLOTS - 2>();
@@ -270,10 +262,11 @@ static __global__ void __launch_bounds__(THREADS, width <= 64    ? 4
     load_queries<width>(q, w.from.slots + (SLOTS - 1) * tile_bytes<width>, row);
     first_sweep<width>(&w, &s, q);
     if (w.kept && w.busy)
-        second_sweep_kept(&w, &s);
+        second_sweep_kept<blocks == 2 ? 2 : 1>(&w, &s);
     else if (!w.kept)
         second_sweep<width>(&w, &s, q);
     settle_factor(&s, a.p_inverse);
+    int32_t sums[width / 8][4] = {};
     if (w.kept)
         third_sweep_kept<width>(&w, &s, sums);
     else
@@ -292,30 +285,34 @@ static int room_for(const ft_cuda_chip *chip, const ft_cuda_heads *a, size_t slo
 {
     size_t half = chip->shared / 2, most = half > slots ? (half - slots) / KEPT_BYTES : 0;
     size_t wanted = a->longest == 0 ? MOST_KEPT : a->longest <= MOST_KEPT ? a->longest : 128;
-    wanted = (wanted + CHUNK - 1) / CHUNK * CHUNK;
-    return (int) (wanted < most ? wanted : most / CHUNK * CHUNK);
+    wanted = (wanted + TILE - 1) / TILE * TILE;
+    return (int) (wanted < most ? wanted : most / TILE * TILE);
 }
 
-template <int width>
+/* `most`: blocks on a multiprocessor that leave each thread registers enough. */
+template <int width, int most>
 static int attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
 {
     size_t bytes = SLOTS * tile_bytes<width>;
     int unit = ft_stage_unit((size_t) a->head_size, a->q, a->k, a->v);
     int room = room_for(chip, a, bytes);
     bytes += (size_t) room * KEPT_BYTES;
-    cudaError_t status = cudaFuncSetAttribute(
-        attend_kernel<width>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+    /* where memory allows two blocks only, they have registers for two steps at a time */
+    auto kernel = 3 * bytes > chip->shared ? attend_kernel<width, 2> : attend_kernel<width, most>;
+    cudaError_t status =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int) chip->shared); /* one limit for all launches, of any thread */
     if (status != cudaSuccess)
         return (int) status;
-    return ft_launch(attend_kernel<width>, ft_attention_grid(a), dim3(THREADS), bytes, stream,
-                     chip->overlaps, 1, *a, unit, room);
+    return ft_launch(kernel, ft_attention_grid(a), dim3(THREADS), bytes, stream, chip->overlaps, 1,
+                     *a, unit, room);
 }
 
 int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
 {
-    return a->head_size <= 32    ? attend<32>(chip, stream, a)
-           : a->head_size <= 64  ? attend<64>(chip, stream, a)
-           : a->head_size <= 96  ? attend<96>(chip, stream, a)
-           : a->head_size <= 128 ? attend<128>(chip, stream, a)
-                                 : attend<256>(chip, stream, a);
+    return a->head_size <= 32    ? attend<32, 4>(chip, stream, a)
+           : a->head_size <= 64  ? attend<64, 4>(chip, stream, a)
+           : a->head_size <= 96  ? attend<96, 3>(chip, stream, a)
+           : a->head_size <= 128 ? attend<128, 3>(chip, stream, a)
+                                 : attend<256, 2>(chip, stream, a);
 }

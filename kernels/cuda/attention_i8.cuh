@@ -18,7 +18,7 @@
 #include "kernels/cuda/mma.cuh"
 
 enum { WARPS = FT_CUDA_QUERIES / 16, THREADS = 32 * WARPS };
-enum { TILE = 64, CHUNK = 32 }; /* keys that are copied at a time, and computed at a time */
+enum { TILE = 64 }; /* keys that are copied and computed at a time */
 
 /*
  * Sums start from the bits of 1.5 * 2^23, so they are floats already: whole numbers beside it.  The
@@ -27,10 +27,10 @@ enum { TILE = 64, CHUNK = 32 }; /* keys that are copied at a time, and computed 
 #define SEED 0x4b400000
 #define SEED_VALUE 12582912.0f
 
-/* 16 queries and 32 keys: four tiles as the products leave them, float bits from SEED on. */
-typedef struct chunk {
-    int32_t score[CHUNK / 8][4];
-} chunk;
+/* 16 queries and a tile of keys, as the products leave them: float bits from SEED on. */
+typedef struct scores {
+    int32_t of[TILE / 8][4];
+} scores;
 
 /* Rows g (0) and g + 8 (1) of a warp. */
 typedef struct softmax {
@@ -67,51 +67,51 @@ static __device__ __forceinline__ void load_queries(uint32_t q[][4], const uint8
     }
 }
 
-/* Scores of the 32 keys from `key` of a tile on. */
+/* Scores of a tile. */
 template <int width>
-static __device__ __forceinline__ void score(chunk *out, const uint32_t q[][4], const uint8_t *tile,
-                                             int key)
+static __device__ __forceinline__ void score(scores *out, const uint32_t q[][4],
+                                             const uint8_t *tile)
 {
     const int32_t seed[4] = { SEED, SEED, SEED, SEED };
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    const uint8_t *whole = tile + ft_panel_offset<64, TILE>(g, t) + key * 64;
+    const uint8_t *whole = tile + ft_panel_offset<64, TILE>(g, t);
     const uint8_t *half =
-        tile + ft_panel_offset<width, TILE>(g, width / 64 * 4 + t / 2) + t % 2 * 8 + key * 32;
+        tile + ft_panel_offset<width, TILE>(g, width / 64 * 4 + t / 2) + t % 2 * 8;
 #pragma unroll
-    for (int j = 0; j < CHUNK / 8; j++) {
+    for (int j = 0; j < TILE / 8; j++) {
 #pragma unroll
         for (int p = 0; p < width / 64; p++) {
             uint4 k = *(const uint4 *) (whole + j * 8 * 64 + p * TILE * 64);
-            ft_mma_codes_from(out->score[j], p == 0 ? seed : out->score[j], q[2 * p], k.x, k.y);
-            ft_mma_codes(out->score[j], q[2 * p + 1], k.z, k.w);
+            ft_mma_codes_from(out->of[j], p == 0 ? seed : out->of[j], q[2 * p], k.x, k.y);
+            ft_mma_codes(out->of[j], q[2 * p + 1], k.z, k.w);
         }
         if (width % 64 != 0) {
             uint2 k = *(const uint2 *) (half + j * 8 * 32);
-            ft_mma_codes_from(out->score[j], width < 64 ? seed : out->score[j], q[width / 32 - 1],
-                              k.x, k.y);
+            ft_mma_codes_from(out->of[j], width < 64 ? seed : out->of[j], q[width / 32 - 1], k.x,
+                              k.y);
         }
     }
 }
 
-/* The key of element (tile, e) of a chunk, relative to the chunk. */
-static __device__ __forceinline__ int key_of(int tile, int e)
+/* The key of element (n, e), relative to the tile. */
+static __device__ __forceinline__ int key_of(int n, int e)
 {
-    return 8 * tile + 2 * (threadIdx.x % 4) + e % 2;
+    return 8 * n + 2 * (threadIdx.x % 4) + e % 2;
 }
 
-/* `keys` of the chunk exist. */
-static __device__ __forceinline__ void raise_most(int32_t most[2], const chunk *c, int keys)
+/* `keys` of the tile exist. */
+static __device__ __forceinline__ void raise_most(int32_t most[2], const scores *c, int keys)
 {
-    if (keys >= CHUNK) {
+    if (keys >= TILE) {
 #pragma unroll
-        for (int i = 0; i < CHUNK / 2; i++)
-            most[i / 2 % 2] = max(most[i / 2 % 2], c->score[i / 4][i % 4]);
+        for (int i = 0; i < TILE / 2; i++)
+            most[i / 2 % 2] = max(most[i / 2 % 2], c->of[i / 4][i % 4]);
         return;
     }
 #pragma unroll
-    for (int i = 0; i < CHUNK / 2; i++)
+    for (int i = 0; i < TILE / 2; i++)
         if (key_of(i / 4, i % 4) < keys)
-            most[i / 2 % 2] = max(most[i / 2 % 2], c->score[i / 4][i % 4]);
+            most[i / 2 % 2] = max(most[i / 2 % 2], c->of[i / 4][i % 4]);
 }
 
 /* From the lanes' largest sums to the rows'. */
@@ -144,26 +144,26 @@ static __device__ __forceinline__ float exp2_codes(float y)
 }
 
 /* Scores become exponentials, those of keys that do not exist 0; the sums grow. */
-static __device__ __forceinline__ void exponentials(chunk *c, softmax *s, int keys)
+static __device__ __forceinline__ void exponentials(scores *c, const softmax *s, int keys)
 {
 #pragma unroll
-    for (int i = 0; i < CHUNK / 2; i++) {
-        int32_t *at = &c->score[i / 4][i % 4];
+    for (int i = 0; i < TILE / 2; i++) {
+        int32_t *at = &c->of[i / 4][i % 4];
         *at = __float_as_int(exp2_codes((__int_as_float(*at) - s->most[i / 2 % 2]) * s->scale));
     }
-    if (keys < CHUNK)
+    if (keys < TILE)
 #pragma unroll
-        for (int i = 0; i < CHUNK / 2; i++)
+        for (int i = 0; i < TILE / 2; i++)
             if (key_of(i / 4, i % 4) >= keys)
-                c->score[i / 4][i % 4] = 0;
+                c->of[i / 4][i % 4] = 0;
 }
 
-static __device__ __forceinline__ void add_up(softmax *s, const chunk *c)
+static __device__ __forceinline__ void add_up(softmax *s, const scores *c)
 {
 #pragma unroll
-    for (int i = 0; i < CHUNK / 2; i++) {
+    for (int i = 0; i < TILE / 2; i++) {
         float *part = &s->part[i / 2 % 2][i / 4 % 2 * 2 + i % 2];
-        *part = *part + __int_as_float(c->score[i / 4][i % 4]);
+        *part = *part + __int_as_float(c->of[i / 4][i % 4]);
     }
 }
 
@@ -187,16 +187,16 @@ static __device__ __forceinline__ uint32_t code_of(int32_t exponential, float fa
     return __float_as_uint(fminf(__int_as_float(exponential) * factor, 127.0f) + SEED_VALUE);
 }
 
-/* The codes of a chunk as an operand of 16 queries and 32 keys, in the order of mix(). */
-static __device__ __forceinline__ void encode(uint32_t codes[4], const chunk *c, const softmax *s)
+/* The codes as operands of 16 queries and 32 keys, in the order of mix(). */
+static __device__ __forceinline__ void encode(uint32_t codes[TILE / 32][4], const scores *c,
+                                              const softmax *s)
 {
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int32_t *a = &c->score[i / 2 * 2][i % 2 * 2],
-                      *b = &c->score[i / 2 * 2 + 1][i % 2 * 2];
+    for (int i = 0; i < TILE / 8; i++) {
+        const int32_t *a = &c->of[i / 2 * 2][i % 2 * 2], *b = &c->of[i / 2 * 2 + 1][i % 2 * 2];
         float factor = s->factor[i % 2];
-        codes[i] = ft_pack_codes(code_of(a[0], factor), code_of(a[1], factor),
-                                 code_of(b[0], factor), code_of(b[1], factor));
+        codes[i / 4][i % 4] = ft_pack_codes(code_of(a[0], factor), code_of(a[1], factor),
+                                            code_of(b[0], factor), code_of(b[1], factor));
     }
 }
 
@@ -204,25 +204,27 @@ static __device__ __forceinline__ void encode(uint32_t codes[4], const chunk *c,
  */
 
 /*
- * sums += codes of a chunk times the values of the 32 keys from `key` of a tile on.  The operand
- * needs four keys of one column in a word: ldmatrix brings pairs of columns of two keys, and two
- * byte permutes of two such words give the words of the even and of the odd column, of keys 2t,
- * 2t + 1, 2t + 8 and 2t + 9.  Sums 2j are of the even columns of 16, 2j + 1 of the odd ones.
+ * sums += codes times the values of a tile.  The operand needs four keys of one column in a word:
+ * ldmatrix brings pairs of columns of two keys, and two byte permutes of two such words give the
+ * words of the even and of the odd column, of keys 2t, 2t + 1, 2t + 8 and 2t + 9.  Sums 2j are of
+ * the even columns of 16, 2j + 1 of the odd ones.
  */
 template <int width>
-static __device__ __forceinline__ void mix(int32_t sums[][4], const uint32_t codes[4],
-                                           const uint8_t *tile, int key)
+static __device__ __forceinline__ void mix(int32_t sums[][4], const uint32_t codes[TILE / 32][4],
+                                           const uint8_t *tile)
 {
 #pragma unroll
-    for (int j = 0; j < width / 16; j++) {
-        uint32_t pair[4];
-        ft_load_transposed(pair,
-                           tile + ft_panel_offset<width, TILE>(key + (int) threadIdx.x % 32, j));
-        ft_mma_codes(sums[2 * j], codes, __byte_perm(pair[0], pair[1], 0x6420),
-                     __byte_perm(pair[2], pair[3], 0x6420));
-        ft_mma_codes(sums[2 * j + 1], codes, __byte_perm(pair[0], pair[1], 0x7531),
-                     __byte_perm(pair[2], pair[3], 0x7531));
-    }
+    for (int i = 0; i < TILE / 32; i++)
+#pragma unroll
+        for (int j = 0; j < width / 16; j++) {
+            uint32_t pair[4];
+            int row = 32 * i + (int) threadIdx.x % 32;
+            ft_load_transposed(pair, tile + ft_panel_offset<width, TILE>(row, j));
+            ft_mma_codes(sums[2 * j], codes[i], __byte_perm(pair[0], pair[1], 0x6420),
+                         __byte_perm(pair[2], pair[3], 0x6420));
+            ft_mma_codes(sums[2 * j + 1], codes[i], __byte_perm(pair[0], pair[1], 0x7531),
+                         __byte_perm(pair[2], pair[3], 0x7531));
+        }
 }
 
 static __device__ __forceinline__ float context(const ft_cuda_heads &a, int32_t sum)

@@ -115,7 +115,7 @@ static double measure(const ft_cuda_chip *chip, const ft_cuda_heads *sets, int c
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
     cudaStreamDestroy(stream);
-    return times[REPLAYS / 2] * 1e3 / LAUNCHES;
+    return (double) times[REPLAYS / 2] * 1e3 / LAUNCHES;
 }
 
 static void report(const ft_cuda_chip *chip, const problem *p)
@@ -127,21 +127,25 @@ static void report(const ft_cuda_chip *chip, const problem *p)
     ft_cuda_heads sets[MOST_SETS];
     size_t nblocks;
     ft_cuda_queries *blocks = blocks_of(p, &nblocks);
-    for (int i = 0; i < count; i++)
+    void *memory[MOST_SETS][4];
+    for (int i = 0; i < count; i++) {
+        for (int j = 0; j < 4; j++)
+            memory[i][j] = random_bytes(bytes, p->dtype);
         sets[i] = (ft_cuda_heads){ .blocks = blocks,
                                    .nblocks = nblocks,
                                    .longest = p->length,
                                    .heads = p->heads,
                                    .head_size = p->head_size,
                                    .dtype = p->dtype,
-                                   .q = random_bytes(bytes, p->dtype),
-                                   .k = random_bytes(bytes, p->dtype),
-                                   .v = random_bytes(bytes, p->dtype),
-                                   .y = random_bytes(bytes, p->dtype),
+                                   .q = memory[i][0],
+                                   .k = memory[i][1],
+                                   .v = memory[i][2],
+                                   .y = memory[i][3],
                                    .score_scale = p->dtype == FT_I8 ? 4e-5f : 0.1f,
                                    .p_inverse = (float) p->length * 4.0f,
                                    .y_scale = 1e-4f,
                                    .y_inverse = 1e2f };
+    }
     ft_cuda_chip plain = *chip;
     plain.overlaps = false;
     double us = measure(&plain, sets, count), overlapped = measure(chip, sets, count);
@@ -156,12 +160,9 @@ static void report(const ft_cuda_chip *chip, const problem *p)
                                 : "bf16",
            p->sequences, p->length, p->heads, p->head_size, us, overlapped, flops / best * 1e-6,
            flops / best * 1e8 / peak_flops, 4.0 * (double) bytes / bandwidth * 1e6);
-    for (int i = 0; i < count; i++) {
-        cudaFree((void *) sets[i].q);
-        cudaFree((void *) sets[i].k);
-        cudaFree((void *) sets[i].v);
-        cudaFree(sets[i].y);
-    }
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < 4; j++)
+            cudaFree(memory[i][j]);
     cudaFree(blocks);
     fflush(stdout);
 }

@@ -121,10 +121,9 @@ static void test_codes(const ft_config *config, const float *scale, ft_mode mode
     place_open(&cpu, "cpu", config, mode);
     place_open(&gpu, "cuda", config, mode);
     for (int i = 0; i < 4; i++) {
-        ft_lowering how = { .mode = mode,
-                            .fuse = i % 2 == 0,
-                            .int8_residual = i >= 2,
-                            .scale = scale };
+        ft_lowering how = {
+            .mode = mode, .fuse = i % 2 == 0, .int8_residual = i >= 2, .scale = scale
+        };
         planrun expected, found;
         char sentence[128];
         start(&expected, &cpu, &how, NULL);
@@ -132,9 +131,10 @@ static void test_codes(const ft_config *config, const float *scale, ft_mode mode
         snprintf(sentence, sizeof sentence, "hidden %d, %s, %s, %s residual: the CPU's bits",
                  config->hidden, mode == FT_MODE_INT8 ? "int8" : "fake",
                  how.fuse ? "fused" : "unfused", how.int8_residual ? "int8" : "float");
-        planrun_agree(&expected, &found, 20, sentence);
+        planrun_agree_across(&expected, &found, 20, sentence);
         planrun_again(&found);
-        planrun_agree(&expected, &found, 20, "  and again when its graph is launched once more");
+        planrun_agree_across(&expected, &found, 20,
+                             "  and again when its graph is launched once more");
         planrun_end(&expected);
         planrun_end(&found);
     }

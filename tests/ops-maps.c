@@ -195,6 +195,18 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* The CPU remembers magnitudes exactly, other devices their keys and the largest one exactly. */
+static bool are_remembered(const bench *on, const uint32_t *found, const uint32_t *expected,
+                           size_t n)
+{
+    if (on->backend == &ft_backend_cpu)
+        return memcmp(found, expected, n * sizeof *found) == 0;
+    for (size_t i = 0; i < n; i++)
+        if (ft_count_key(found[i]) != ft_count_key(expected[i]))
+            return false;
+    return found[n - 1] == expected[n - 1];
+}
+
 void test_observe(bench *on)
 {
     enum { COLS = 100, ZEROS = 77 };
@@ -220,7 +232,7 @@ void test_observe(bench *on)
     ft_counts_settle(&counts);
     is_int((long long) counts.zeros, ZEROS, "%s: observe: zeros are counted", on->name);
     ok(counts.tail_used == n - ZEROS &&
-           memcmp(counts.tail, magnitude + ZEROS, (n - ZEROS) * sizeof *magnitude) == 0,
+           are_remembered(on, counts.tail, magnitude + ZEROS, n - ZEROS),
        "%s: observe: every other magnitude is remembered", on->name);
     oneop_run(&t, NULL, NULL);
     is_int((long long) ft_counts_total(&counts), 2 * (long long) n,

@@ -19,32 +19,24 @@ enum { SPECIALS = 3 };
 /* Counters of one point: keys, zeros/NaNs/infinities, the largest magnitude (in a word of 8). */
 static const size_t words = FT_COUNT_KEYS + SPECIALS + 1;
 
-static bool is_observed(const ft_plan *plan, int value)
-{
-    for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].kind == FT_OP_OBSERVE)
-            return plan->value[value].point;
-    return false;
-}
-
-ft_status ft_cuda_counts_open(ft_exec *exec, ft_error *err)
+ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error *err)
 {
     const ft_plan *plan = exec->plan;
     size_t points = 0;
     for (int i = 0; i < plan->nvalue; i++)
-        points += is_observed(plan, i);
-    if (points == 0)
-        return FT_OK;
+        points += counts[i] != NULL;
     size_t bytes = points * words * sizeof(uint64_t);
     exec->counts = ft_array((size_t) plan->nvalue, sizeof *exec->counts);
     if (exec->counts == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu counters", points);
+    int code = (int) cudaSetDevice(exec->device->chip.index);
     FT_TRY(
         ft_cuda_alloc((void **) &exec->count_memory, &exec->device->chip, bytes, "counters", err));
-    int code = (int) cudaMemsetAsync(exec->count_memory, 0, bytes, exec->stream);
+    if (code == 0)
+        code = (int) cudaMemsetAsync(exec->count_memory, 0, bytes, exec->stream);
     unsigned long long *next = (unsigned long long *) (void *) exec->count_memory;
     for (int i = 0; i < plan->nvalue; i++)
-        if (is_observed(plan, i)) {
+        if (counts[i] != NULL) {
             exec->counts[i] = (ft_cuda_counts){
                 .key = next,
                 .special = next + FT_COUNT_KEYS,

@@ -175,8 +175,7 @@ static ft_status fill(ft_exec *exec, ft_error *err)
     find_steps(exec);
     FT_TRY(find_inputs(exec, err));
     FT_TRY(allocate(exec, err));
-    FT_TRY(open_blas(exec, err));
-    return ft_cuda_counts_open(exec, err);
+    return open_blas(exec, err);
 }
 
 ft_status ft_cuda_prepare(ft_exec **out, ft_device *device, const ft_plan *plan,

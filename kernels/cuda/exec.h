@@ -52,8 +52,9 @@ struct ft_exec {
     char *inputs;       /* on the device */
     cudaEvent_t staged; /* the last copy out of `staging` has happened */
 
-    ft_cuda_counts *counts; /* [nvalue] of observed points, else zeros; NULL: none are */
+    ft_cuda_counts *counts; /* [nvalue] of counted values, else zeros; NULL before a run counts */
     char *count_memory;
+    bool counting; /* in this run */
 
     ft_cuda_graph graphs[FT_CUDA_GRAPHS];
     unsigned long runs;
@@ -66,8 +67,8 @@ size_t ft_cuda_inputs_layout(const ft_exec *exec, const ft_cuda_bucket *bucket,
 /* Blocks of queries that sequences of these rows make at most. */
 size_t ft_cuda_most_blocks(size_t tokens, size_t sequences);
 
-/* counts.c: device counters for every point that the plan observes. */
-ft_status ft_cuda_counts_open(ft_exec *exec, ft_error *err);
+/* counts.c: device counters for every value that has counters on the host. */
+ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error *err);
 void ft_cuda_counts_close(ft_exec *exec);
 
 #endif

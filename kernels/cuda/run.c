@@ -2,7 +2,7 @@
  * run.c - a whole run is one graph: the copy of the inputs, then every operation of the plan.
  *
  * A graph is captured when its shape is first met and launched from then on: nothing is allocated
- * and the host waits for nothing but the inputs of the run before.  Plans that observe run without
+ * and the host waits for nothing but the inputs of the run before.  Runs that count go without
  * graphs and without rounding up, so that nothing but real rows is counted.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -43,7 +43,7 @@ static size_t rounded_sequences(size_t sequences, size_t limit)
 
 static bool observes(const ft_exec *exec)
 {
-    return exec->counts != NULL;
+    return exec->counting;
 }
 
 static ft_cuda_bucket bucket_of(const ft_exec *exec, const ft_batch *batch)
@@ -165,7 +165,7 @@ static ft_cuda_args args_of(const launch *l, const ft_op *op)
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
     int observed = op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
-    if (observes(exec) && observed >= 0)
+    if (observes(exec) && observed >= 0 && exec->counts[observed].key != NULL)
         args.counts = &exec->counts[observed];
     return args;
 }
@@ -293,7 +293,9 @@ static ft_status begin(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucke
 
 ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err)
 {
-    (void) counts; /* stay on the device until ft_cuda_collect() */
+    exec->counting = counts != NULL;
+    if (exec->counting && exec->counts == NULL)
+        FT_TRY(ft_cuda_counts_open(exec, counts, err));
     ft_cuda_bucket bucket = bucket_of(exec, batch);
     size_t bytes = 0;
     FT_TRY(begin(exec, batch, &bucket, &bytes, err));

@@ -245,6 +245,8 @@ static void run_with(const oneop *t, int threads, float *out, void *codes)
     if (observed >= 0)
         counts[observed] = t->counts;
     must(backend->run(exec, &t->batch, t->counts == NULL ? NULL : counts, &err), &err);
+    if (t->counts != NULL)
+        must(backend->collect(exec, counts, &err), &err);
     collect(t, exec, t->op.out, out, threads == 1);
     collect(t, exec, t->op.codes, codes, threads == 1);
     check_untouched(t, exec);

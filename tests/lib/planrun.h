@@ -38,6 +38,9 @@ float *planrun_values(const planrun *r, const char *name, size_t *count);
 /* One check: equal numbers in every value that both have, at least `least` of them. */
 void planrun_agree(const planrun *a, const planrun *b, int least, const char *sentence);
 
+/* The same for two devices, whose libraries add products of floats in orders of their own. */
+void planrun_agree_across(const planrun *a, const planrun *b, int least, const char *sentence);
+
 /* Root of the squared error of a value, relative to its size in `a`. */
 double planrun_distance(const planrun *a, const planrun *b, const char *name);
 

@@ -69,6 +69,7 @@ c_tests = \
 	tests/loader.t \
 	tests/lower.t \
 	tests/manifest.t \
+	tests/memory.t \
 	tests/method.t \
 	tests/model.t \
 	tests/modes.t \
@@ -148,6 +149,10 @@ tests_lower_t_SOURCES = tests/lower-t.c
 tests_lower_t_LDADD = $(lib_libs)
 tests_manifest_t_SOURCES = tests/manifest-t.c
 tests_manifest_t_LDADD = $(sample_test_libs)
+tests_memory_t_SOURCES = tests/memory-t.c
+tests_memory_t_LDADD = $(calibrated_test_libs)
+tests_memory_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+	-Wl,--wrap=reallocarray,--wrap=aligned_alloc,--wrap=open_memstream
 tests_method_t_SOURCES = tests/method-t.c tests/lib/amax_inputs.c tests/lib/amax_inputs.h
 tests_method_t_LDADD = $(calibrate_test_libs)
 tests_model_t_SOURCES = tests/model-t.c

@@ -20,6 +20,22 @@ typedef struct ft_limits {
     int threads;              /* CPU only */
 } ft_limits;
 
+/* An int8 product y [m, n] = act(x [m, k] . w [n, k]^T), y in codes or F32. */
+typedef struct ft_match {
+    size_t m, n, k;
+    ft_dtype y;
+    ft_activation activation;
+} ft_match;
+
+/* One way to compute it, and the time it takes. */
+typedef struct ft_contender {
+    char name[32]; /* "mma"; "cuBLASLt ..." for a library, which may compute less */
+    double seconds;
+    bool chosen; /* plans go this way */
+} ft_contender;
+
+enum { FT_CONTENDERS = 16 };
+
 typedef struct ft_backend {
     const char *name; /* "cpu", "cuda" */
 
@@ -61,6 +77,13 @@ typedef struct ft_backend {
 
     /* Add to `counts` what the device has counted and not yet handed over. */
     ft_status (*collect)(ft_exec *exec, ft_counts *const *counts, ft_error *err);
+
+    /*
+     * Time all ways to compute a product, and those of the vendor's library, in turns, on operands
+     * that are in no cache.  NULL: there is one way.
+     */
+    ft_status (*compare)(ft_device *device, const ft_match *match, ft_contender out[FT_CONTENDERS],
+                         int *count, ft_error *err);
 } ft_backend;
 
 extern const ft_backend ft_backend_cpu;

@@ -77,6 +77,9 @@ cuda_sources = \
 	kernels/cuda/attention_i8.cuh \
 	kernels/cuda/backend.c \
 	kernels/cuda/common.cuh \
+	kernels/cuda/compare.c \
+	kernels/cuda/compare.h \
+	kernels/cuda/compare_lt.c \
 	kernels/cuda/copy.cuh \
 	kernels/cuda/count.cuh \
 	kernels/cuda/counts.c \

@@ -136,15 +136,18 @@ if command -v python3 >/dev/null; then
     python3 - out >found 2>&1 <<'EOF'
 import json, sys
 root = json.load(open(sys.argv[1]))
-products = {(p["m"], p["n"], p["k"], p["form"]): p for p in root["products"]}
-assert set(products) == {(27, 384, 384, "I8.I8->I8"), (27, 384, 384, "I8.I8->F32"),
-                         (27, 1536, 384, "I8.I8->I8"), (27, 384, 1536, "I8.I8->F32")}, products
-assert [p["count"] for p in root["products"]] == [18, 6, 6, 6]
-assert products[27, 1536, 384, "I8.I8->I8"]["activation"] == "gelu_codes"
+own = [p for p in root["products"] if p["chosen"] == "yes"]
+assert [(p["m"], p["n"], p["k"], p["way"], p["activation"], p["count"]) for p in own] == [
+    (27, 384, 384, "I8.I8->I8", "none", 18), (27, 384, 384, "I8.I8->F32", "none", 6),
+    (27, 1536, 384, "I8.I8->I8", "gelu_codes", 6), (27, 384, 1536, "I8.I8->F32", "none", 6)], own
+others = [p for p in root["products"] if p["chosen"] == "no"]
+assert [p["way"] for p in others] == 4 * ["F32.F16->F32"], others
+for p, other in zip(own, others):
+    assert (p["m"], p["n"], p["k"], p["to"]) == (other["m"], other["n"], other["k"], other["to"])
+    assert p["ratio"] == 1 and abs(other["ratio"] - other["ms"] / p["ms"]) < 1e-3 * other["ratio"]
 for p in root["products"]:
     work = 2e-9 * p["m"] * p["n"] * p["k"]
     assert abs(p["tops"] * p["ms"] - work) < 1e-3 * work
-    assert abs(p["float_ratio"] - p["float_ms"] / p["ms"]) < 1e-3 * p["float_ratio"]
     assert abs(p["of_best"] - p["tops"] / root["ceilings"]["int8_tops"]) < 1e-3
 assert root["model"]["name"] == "minilm" and root["device"]["name"] == "cpu" and "cases" not in root
 EOF

@@ -149,4 +149,5 @@ const ft_backend ft_backend_cuda = {
     .run_op = ft_cuda_run_op,
     .wait = ft_cuda_wait,
     .collect = ft_cuda_collect,
+    .compare = ft_cuda_compare,
 };

@@ -43,4 +43,8 @@ ft_status ft_cuda_run_op(ft_exec *exec, const ft_batch *batch, int op, ft_error 
 ft_status ft_cuda_wait(ft_exec *exec, ft_error *err);
 ft_status ft_cuda_collect(ft_exec *exec, ft_counts *const *counts, ft_error *err);
 
+/* ft_backend.compare (compare.c). */
+ft_status ft_cuda_compare(ft_device *device, const ft_match *match, ft_contender out[FT_CONTENDERS],
+                          int *count, ft_error *err);
+
 #endif

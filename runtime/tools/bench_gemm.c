@@ -1,5 +1,6 @@
 /*
- * bench_gemm.c - the products of a plan, each shape alone, beside the same product in float.
+ * bench_gemm.c - the products of a plan, each shape alone: all ways that a device has for it,
+ * beside those of its vendor's library; or, where there is one way, int8 beside float.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,65 +18,85 @@ static bool same_product(const ft_product *a, const ft_product *b)
            a->y == b->y && a->activation == b->activation;
 }
 
-/* Whether operation `index` is a product unlike all before it. */
-static bool is_new(const ft_session *session, int index, ft_product *out)
+/*
+ * The next product of the plan, from operation *at on, which moves behind it.  `joins`: linears of
+ * one input and one shape, as queries, keys and values are, are one product to the device.
+ */
+static bool next_product(const ft_session *session, bool joins, int *at, ft_product *out)
 {
     const ft_plan *plan = &session->plan;
-    if (plan->op[index].kind != FT_OP_LINEAR)
+    while (*at < plan->nop && plan->op[*at].kind != FT_OP_LINEAR)
+        ++*at;
+    if (*at == plan->nop)
         return false;
-    *out = ft_product_of(plan, &plan->op[index], &session->batch);
-    for (int i = 0; i < index; i++) {
-        if (plan->op[i].kind != FT_OP_LINEAR)
-            continue;
-        ft_product other = ft_product_of(plan, &plan->op[i], &session->batch);
-        if (same_product(out, &other))
-            return false;
+    const ft_op *op = &plan->op[(*at)++];
+    ft_product one = ft_product_of(plan, op, &session->batch);
+    *out = one;
+    for (; joins && *at < plan->nop && plan->op[*at].kind == FT_OP_LINEAR; ++*at) {
+        ft_product other = ft_product_of(plan, &plan->op[*at], &session->batch);
+        if (plan->op[*at].in[0] != op->in[0] || !same_product(&one, &other))
+            break;
+        out->n += one.n;
     }
     return true;
 }
 
-static int uses_of(const ft_session *session, const ft_product *p)
+/* How many of the products before operation `end` are like `p`. */
+static int count_products(const ft_session *session, bool joins, int end, const ft_product *p)
 {
-    int uses = 0;
-    for (int i = 0; i < session->plan.nop; i++) {
-        ft_product other;
-        if (session->plan.op[i].kind != FT_OP_LINEAR)
-            continue;
-        other = ft_product_of(&session->plan, &session->plan.op[i], &session->batch);
-        uses += same_product(p, &other);
-    }
-    return uses;
+    ft_product other;
+    int count = 0;
+    for (int at = 0; at < end && next_product(session, joins, &at, &other);)
+        count += at <= end && same_product(p, &other);
+    return count;
 }
 
-/* What float would take for the same: NaN for a product that is float already. */
-static ft_status time_float(const ft_bench *bench, ft_product p, double *seconds, ft_error *err)
+/* ---- Contenders --------------------------------------------------------------------------- */
+
+static ft_status time_alone(const ft_bench *bench, const ft_product *p, ft_contender *out,
+                            ft_error *err)
 {
-    *seconds = (double) NAN;
+    ft_times times;
+    FT_TRY(ft_product_time(&times, p, bench->model->backend, bench->model->device, bench->threads,
+                           err));
+    out->seconds = times.median;
+    snprintf(out->name, sizeof out->name, "%s.%s->%s", ft_dtype_name(p->x), ft_dtype_name(p->w),
+             ft_dtype_name(p->y));
+    return FT_OK;
+}
+
+/* The plan's own product, and for one of codes what float takes for the same. */
+static ft_status time_forms(const ft_bench *bench, ft_product p, ft_contender *out, int *count,
+                            ft_error *err)
+{
+    FT_TRY(time_alone(bench, &p, &out[0], err));
+    out[0].chosen = true;
+    *count = 1;
     if (p.x != FT_I8)
         return FT_OK;
     p.x = p.y = bench->model->backend->keeps_half ? FT_F16 : FT_F32;
     p.w = FT_F16;
-    ft_times times;
-    FT_TRY(ft_product_time(&times, &p, bench->model->backend, bench->model->device, bench->threads,
-                           err));
-    *seconds = times.median;
-    return FT_OK;
+    *count = 2;
+    return time_alone(bench, &p, &out[1], err);
 }
 
-static ft_status add_product(ft_bench *bench, const ft_session *session, const ft_product *p,
-                             ft_error *err)
+static ft_status time_contenders(const ft_bench *bench, const ft_product *p, ft_contender *out,
+                                 int *count, ft_error *err)
 {
-    ft_times times;
-    double real;
+    const ft_backend *backend = bench->model->backend;
+    if (backend->compare == NULL || p->x != FT_I8)
+        return time_forms(bench, *p, out, count, err);
+    ft_match match = { p->m, p->n, p->k, p->y, p->activation };
+    return backend->compare(bench->model->device, &match, out, count, err);
+}
+
+/* ---- Rows --------------------------------------------------------------------------------- */
+
+static void add_contender(ft_bench *bench, const ft_session *session, const ft_product *p, int uses,
+                          const ft_contender *c, double chosen)
+{
     double operations = 2.0 * (double) p->m * (double) p->n * (double) p->k;
     double best = p->x == FT_I8 ? bench->ceilings.int8 : bench->ceilings.real;
-    char form[32];
-    snprintf(form, sizeof form, "%s.%s->%s", ft_dtype_name(p->x), ft_dtype_name(p->w),
-             ft_dtype_name(p->y));
-    FT_TRY(ft_product_time(&times, p, bench->model->backend, bench->model->device, bench->threads,
-                           err));
-    double seconds = times.median;
-    FT_TRY(time_float(bench, *p, &real, err));
     ft_cell cells[] = {
         { .name = "model", .text = bench->name, .column = FT_FOR_CSV },
         { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
@@ -85,24 +106,41 @@ static ft_status add_product(ft_bench *bench, const ft_session *session, const f
         { .name = "m", .number = (double) p->m },
         { .name = "n", .number = (double) p->n },
         { .name = "k", .number = (double) p->k },
-        { .name = "count", .number = uses_of(session, p) },
-        { .name = "ms", .number = 1e3 * seconds, .digits = 4 },
-        { .name = "tops", .number = 1e-12 * operations / seconds, .digits = 3 },
-        { .name = "of_best", .number = operations / seconds / best, .digits = 3 },
-        { .name = "float_ms", .number = 1e3 * real, .digits = 4 },
-        { .name = "float_ratio", .number = real / seconds, .digits = 2 },
-        { .name = "form", .text = form },
+        { .name = "count", .number = uses },
+        { .name = "ms", .number = 1e3 * c->seconds, .digits = 4 },
+        { .name = "tops", .number = 1e-12 * operations / c->seconds, .digits = 3 },
+        { .name = "of_best", .number = operations / c->seconds / best, .digits = 3 },
+        { .name = "ratio", .number = c->seconds / chosen, .digits = 2 },
         { .name = "activation", .text = ft_activation_name(p->activation) },
+        { .name = "to", .text = ft_dtype_name(p->y) },
+        { .name = "chosen", .text = c->chosen ? "yes" : "no", .column = FT_FOR_MACHINES },
+        { .name = "way", .text = c->name },
     };
     ft_table_row(&bench->products, cells, FT_COUNT(cells));
+}
+
+static ft_status add_product(ft_bench *bench, const ft_session *session, const ft_product *p,
+                             int uses, ft_error *err)
+{
+    ft_contender contender[FT_CONTENDERS] = { 0 };
+    int count = 0;
+    double chosen = (double) NAN;
+    FT_TRY(time_contenders(bench, p, contender, &count, err));
+    for (int i = 0; i < count; i++)
+        if (contender[i].chosen)
+            chosen = contender[i].seconds;
+    for (int i = 0; i < count; i++)
+        add_contender(bench, session, p, uses, &contender[i], chosen);
     return FT_OK;
 }
 
 ft_status ft_bench_products(ft_bench *bench, const ft_session *session, ft_error *err)
 {
+    bool joins = bench->model->backend->compare != NULL;
+    int end = session->plan.nop, before = 0;
     ft_product p;
-    for (int i = 0; i < session->plan.nop; i++)
-        if (is_new(session, i, &p))
-            FT_TRY(add_product(bench, session, &p, err));
+    for (int at = 0; next_product(session, joins, &at, &p); before = at)
+        if (count_products(session, joins, before, &p) == 0)
+            FT_TRY(add_product(bench, session, &p, count_products(session, joins, end, &p), err));
     return FT_OK;
 }

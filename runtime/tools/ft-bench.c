@@ -29,7 +29,7 @@ static const ft_option options[] = {
     { FILL, "fill", "F", "mean length as a fraction of --length; default 1" },
     { 'r', "runs", "N", "timed runs of each case; default 30" },
     { OPS, "ops", NULL, "time every operation of the plan" },
-    { GEMM, "gemm", NULL, "time every shape of product, int8 beside float" },
+    { GEMM, "gemm", NULL, "time every shape of product, and other ways for it" },
     { JSON, "json", NULL, "print one JSON object" },
     { CSV, "csv", NULL, "print CSV" },
     { 't', "threads", "N", "threads; default all processors" },

@@ -84,6 +84,8 @@ cuda_sources = \
 	kernels/cuda/embed.cu \
 	kernels/cuda/epilogue.cuh \
 	kernels/cuda/exec.c kernels/cuda/exec.h \
+	kernels/cuda/linear.cu kernels/cuda/linear.h \
+	kernels/cuda/linear_float.cu \
 	kernels/cuda/maps.cu \
 	kernels/cuda/mma.cuh \
 	kernels/cuda/norm.cu \

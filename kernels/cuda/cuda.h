@@ -182,7 +182,8 @@ typedef struct ft_cuda_args {
 int ft_cuda_linear_group(const ft_cuda_args *const *args, int count);
 
 /* Device scratch bytes that an operation needs for a run within these limits. */
-size_t ft_cuda_linear_scratch(const ft_plan *plan, const ft_op *op, size_t rows);
+size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan *plan, const ft_op *op,
+                              size_t rows);
 size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens);
 
 /* ---- Arrays ------------------------------------------------------------------------------- */

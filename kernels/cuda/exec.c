@@ -94,7 +94,7 @@ static size_t scratch_of(const ft_exec *exec, const ft_op *op)
 {
     const ft_plan *plan = exec->plan;
     if (op->kind == FT_OP_LINEAR)
-        return ft_cuda_linear_scratch(plan, op,
+        return ft_cuda_linear_scratch(&exec->device->chip, plan, op,
                                       rows_within(&exec->limits, plan->value[op->in[0]].rows));
     return op->kind == FT_OP_ATTENTION ? ft_cuda_attention_scratch(plan, op, exec->limits.tokens)
                                        : 0;

@@ -222,6 +222,7 @@ int main(void)
     test_pool();
     test_maps();
     test_counts();
+    test_linear();
     test_queue(700, 768);
     test_queue(3, 70);
     test_queue(1500, 312);

@@ -77,5 +77,6 @@ size_t run_both(both *b);
 
 void test_maps(void);   /* cuda-ops-maps.c */
 void test_counts(void); /* cuda-ops-counts.c */
+void test_linear(void); /* cuda-ops-linear.c */
 
 #endif

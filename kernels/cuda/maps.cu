@@ -60,7 +60,7 @@ template <ft_op_kind kind> __device__ __forceinline__ void map_each(const map &m
 }
 
 template <ft_op_kind kind, int N, int steps>
-static __global__ void __launch_bounds__(THREADS, 4) map_kernel(const map m)
+static __global__ void __launch_bounds__(THREADS, 3) map_kernel(const map m)
 {
     ft_bits<N> a[steps], b[steps];
     size_t first = ((size_t) blockIdx.x * steps * THREADS + threadIdx.x) * N;
@@ -87,43 +87,59 @@ static __global__ void __launch_bounds__(THREADS, 4) map_kernel(const map m)
 
 /* ---- Rows ---------------------------------------------------------------------------------- */
 
-enum { LANES = 16, ROWS = 16, UNROLL = 8 };
+enum { LANES = 16, ROWS = 4, UNROLL = 16 };
+
+/*
+ * Elements col, col + 16, ... of a row, zeros behind its end.  All loads are done, of the row's
+ * last element perhaps: none waits for a branch.
+ */
+template <ft_dtype dtype>
+__device__ __forceinline__ void load_lane(float v[UNROLL], void *data, size_t at, int col, int cols)
+{
+    ft_bits<1> bits[UNROLL];
+#pragma unroll
+    for (int i = 0; i < UNROLL; i++)
+        ft_fetch_as<dtype, 1>(bits[i], data, at + min(col + i * LANES, cols - 1));
+#pragma unroll
+    for (int i = 0; i < UNROLL; i++) {
+        ft_unpack_as<dtype, 1>(&v[i], bits[i]);
+        v[i] = col + i * LANES < cols ? v[i] : 0.0f;
+    }
+}
 
 /*
  * Rows to unit length.  Lane i of 16 adds the squares of elements i, i + 16, ...; then the lanes
  * are added as a tree: the order of kernels/cpu/rows_impl.h.
  */
+template <ft_dtype dtype>
 static __global__ void __launch_bounds__(LANES *ROWS)
     normalize_kernel(ft_cuda_view x, ft_cuda_view y)
 {
-    size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y, at = row * x.cols;
-    size_t cols = row < x.rows ? x.cols : 0;
-    float sum = 0.0f;
+    size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y, last = x.rows - 1;
+    size_t at = (row < last ? row : last) * x.cols;
+    int lane = (int) threadIdx.x, cols = (int) x.cols;
+    float v[UNROLL], sum = 0.0f;
     ft_wait_for_predecessor();
     ft_let_successor_begin();
-    for (size_t col = threadIdx.x; col < cols; col += UNROLL * LANES) {
-        ft_bits<1> bits[UNROLL];
+    for (int col = lane; col < cols; col += UNROLL * LANES) {
+        load_lane<dtype>(v, x.data, at, col, cols);
 #pragma unroll
         for (int i = 0; i < UNROLL; i++)
-            if (col + i * LANES < cols)
-                ft_fetch<1>(bits[i], x.data, x.dtype, at + col + i * LANES);
-#pragma unroll
-        for (int i = 0; i < UNROLL; i++) {
-            float v;
-            ft_unpack<1>(&v, bits[i], x.dtype);
-            sum += col + i * LANES < cols ? v * v : 0.0f;
-        }
+            sum += v[i] * v[i];
     }
     for (int apart = LANES / 2; apart > 0; apart /= 2)
         sum += __shfl_xor_sync(0xffffffff, sum, apart);
     float length = sqrtf(sum);
     /* The bound is the published one: a zero row stays zero. */
     float factor = 1.0f / (length > 1e-12f ? length : 1e-12f);
-    for (size_t col = threadIdx.x; col < cols; col += LANES) {
-        float v;
-        ft_load<1>(&v, x.data, x.dtype, at + col);
-        v = v * factor;
-        ft_store<1>(y.data, y.dtype, at + col, &v);
+    for (int col = lane; row <= last && col < cols; col += UNROLL * LANES) {
+        load_lane<dtype>(v, x.data, at, col, cols);
+#pragma unroll
+        for (int i = 0; i < UNROLL; i++) {
+            v[i] = v[i] * factor;
+            if (col + i * LANES < cols)
+                ft_store<1>(y.data, y.dtype, at + col + i * LANES, &v[i]);
+        }
     }
 }
 
@@ -190,14 +206,17 @@ extern "C" int ft_cuda_normalize(const ft_cuda_args *args)
     const ft_cuda_view *x = &args->in[0];
     if (x->rows == 0)
         return (int) cudaSuccess;
-    return ft_launch(normalize_kernel, ft_blocks(x->rows, ROWS), dim3(LANES, ROWS), 0, args->stream,
+    return ft_launch(x->dtype == FT_F16    ? normalize_kernel<FT_F16>
+                     : x->dtype == FT_BF16 ? normalize_kernel<FT_BF16>
+                                           : normalize_kernel<FT_F32>,
+                     ft_blocks(x->rows, ROWS), dim3(LANES, ROWS), 0, args->stream,
                      args->chip->overlaps, 1, *x, args->out);
 }
 
 extern "C" int ft_cuda_probe(void)
 {
     cudaFuncAttributes attributes;
-    return (int) cudaFuncGetAttributes(&attributes, normalize_kernel);
+    return (int) cudaFuncGetAttributes(&attributes, normalize_kernel<FT_F32>);
 }
 
 static ft_cuda_view array_of(const void *data, ft_dtype dtype, float scale)

@@ -17,25 +17,37 @@ typedef struct pool {
     size_t sequences;
 } pool;
 
-/* The sum of column `col` of rows first .. end - 1. */
-__device__ __forceinline__ float add_column(const ft_cuda_view &x, size_t col, size_t first,
-                                            size_t end)
+/*
+ * The sum of column `col` of rows first .. end - 1.  All loads of a batch are there, the last ones
+ * of the last row perhaps: no load waits for a branch.
+ */
+template <ft_dtype dtype>
+__device__ __forceinline__ float add_column(const ft_cuda_view &x, size_t col, int first, int end)
 {
+    size_t cols = (uint32_t) x.cols;
     float sum = 0.0f;
-    for (size_t row = first; row < end; row += UNROLL) {
+    for (int row = first; row < end; row += UNROLL) {
         ft_bits<1> bits[UNROLL];
 #pragma unroll
         for (int i = 0; i < UNROLL; i++)
-            if (row + i < end)
-                ft_fetch<1>(bits[i], x.data, x.dtype, (row + i) * x.cols + col);
+            ft_fetch_as<dtype, 1>(bits[i], x.data, (size_t) min(row + i, end - 1) * cols + col);
 #pragma unroll
         for (int i = 0; i < UNROLL; i++) {
             float v;
-            ft_unpack<1>(&v, bits[i], x.dtype);
+            ft_unpack_as<dtype, 1>(&v, bits[i]);
             sum += row + i < end ? v : 0.0f;
         }
     }
     return sum;
+}
+
+__device__ __forceinline__ float mean_of_column(const ft_cuda_view &x, size_t col, int first,
+                                                int end)
+{
+    float sum = x.dtype == FT_F16    ? add_column<FT_F16>(x, col, first, end)
+                : x.dtype == FT_BF16 ? add_column<FT_BF16>(x, col, first, end)
+                                     : add_column<FT_F32>(x, col, first, end);
+    return sum * (1.0f / (float) (end - first));
 }
 
 /* blockIdx.x is the sequence. */
@@ -48,11 +60,11 @@ template <ft_pooling pooling> static __global__ void __launch_bounds__(THREADS) 
     if (col >= p.x.cols)
         return;
     bool inside = sequence < p.sequences;
-    size_t first = inside ? p.start[sequence] : 0, end = inside ? p.start[sequence + 1] : 0;
+    int first = inside ? p.start[sequence] : 0, end = inside ? p.start[sequence + 1] : 0;
     if (first < end && pooling == FT_POOL_MEAN)
-        value = add_column(p.x, col, first, end) * (1.0f / (float) (end - first));
+        value = mean_of_column(p.x, col, first, end);
     else if (first < end)
-        ft_load<1>(&value, p.x.data, p.x.dtype, first * p.x.cols + col);
+        ft_load<1>(&value, p.x.data, p.x.dtype, (size_t) first * p.x.cols + col);
     ft_store<1>(p.out.data, p.out.dtype, sequence * p.x.cols + col, &value);
 }
 

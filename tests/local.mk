@@ -53,10 +53,12 @@ c_tests = \
 	tests/counters.t \
 	tests/crash.t \
 	tests/cuda-attention.t \
+	tests/cuda-choice.t \
 	tests/cuda-gemm.t \
 	tests/cuda.t \
 	tests/cuda-modes.t \
 	tests/cuda-ops.t \
+	tests/cuda-relayout.t \
 	tests/cuda-wgmma.t \
 	tests/damage.t \
 	tests/dataset.t \
@@ -116,10 +118,14 @@ tests_crash_t_LDADD = $(sample_test_libs)
 tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c \
 	tests/cuda-attention.h tests/cuda-attention-floats.c
 tests_cuda_attention_t_LDADD = $(test_libs)
-tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda_gemm.c tests/cuda_gemm.h
+tests_cuda_choice_t_SOURCES = tests/cuda-choice-t.c
+tests_cuda_choice_t_LDADD = $(test_libs)
+tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda-gemm.c tests/cuda-gemm.h
 tests_cuda_gemm_t_LDADD = $(test_libs)
 tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
 tests_cuda_modes_t_LDADD = $(lib_libs)
+tests_cuda_relayout_t_SOURCES = tests/cuda-relayout-t.c tests/cuda-gemm.c tests/cuda-gemm.h
+tests_cuda_relayout_t_LDADD = $(test_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
 tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c

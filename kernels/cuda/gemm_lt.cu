@@ -4,8 +4,9 @@
  *
  * The library writes int32 sums; a kernel before it brings x to COL32, one after it scales,
  * activates and stores.  Devices from sm_90 on refuse these layouts.  There FT_CUDA_GEMM=lt runs a
- * stand-in for tests: transforms to row-major around the library's plain product,
- * so that both kernels here are exercised on such a device too.  Nobody should want its speed.
+ * stand-in for tests: x and w go to row-major, and the library's plain product writes the sums in
+ * COL32, so that both kernels here are exercised on such a device too.  Nobody should want its
+ * speed.
  *
  * Layouts are described on the stack, nothing is allocated, and the library gets no workspace.
  *
@@ -169,10 +170,10 @@ typedef struct buffers {
     size_t bytes;
 } buffers;
 
-/* The next buffer, on a boundary of 256 bytes. */
+/* The next buffer, on a boundary of 256 bytes; without `base` only its bytes count. */
 static char *take(char *base, size_t *used, size_t bytes)
 {
-    char *memory = base + *used;
+    char *memory = base == NULL ? NULL : base + *used;
     *used += (bytes + 255) / 256 * 256;
     return memory;
 }
@@ -221,10 +222,10 @@ static void repeat(matrix *m, size_t count, size_t stride)
 }
 
 /*
- * Where the device refuses; it does not transform COL4_4R2_8C to row-major either, so that is our
- * own relayout, whose result tests compare with the library's way there.  The library's row-major
- * matrices are transposes of column-major ones; and sums in COL32 are n / 32 row-major matrices of
- * 32 columns, so a batch of products writes them in their place.
+ * Where the device refuses.  It does not transform COL4_4R2_8C to row-major either, so that is our
+ * own relayout.  Row-major matrices are transposes of the library's column-major ones, and sums in
+ * COL32 are n / 32 row-major matrices of 32 columns: a batch of products writes them in their
+ * place.
  */
 static cublasStatus_t sums_of_stand_in(void *stream, const ft_cuda_product *p, const buffers *b)
 {

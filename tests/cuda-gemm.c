@@ -1,5 +1,5 @@
 /*
- * cuda_gemm.c - int8 products to test.
+ * cuda-gemm.c - int8 products to test.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include "kernels/half.h"
 #include "kernels/layout.h"
-#include "tests/cuda_gemm.h"
+#include "tests/cuda-gemm.h"
 
 #include <cuda_runtime_api.h>
 #include <math.h>

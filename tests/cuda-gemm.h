@@ -1,5 +1,5 @@
 /*
- * cuda_gemm.h - int8 products to test: operands on host and device, and the sums they must have.
+ * cuda-gemm.h - int8 products to test: operands on host and device, and the sums they must have.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

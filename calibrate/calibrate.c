@@ -19,14 +19,15 @@
 
 enum { EVALUATED = 64 }; /* samples at most, when none were held out explicitly */
 
-/* Everything open at once; job_fini() closes what there is. */
+/* Everything open at once; ft_calibrate() closes what there is. */
 typedef struct job {
     const ft_calibration_options *options;
-    const ft_calibration_view *view;
+    ft_calibration_view view;
     ft_report *report;
     ft_model *model;
     ft_dataset data, eval;
     ft_artifact_writer *writer;
+    ft_output *counters, *json;
     ft_counter_set *set;
     ft_amax *amax;
     ft_quantized *quantized;
@@ -35,8 +36,8 @@ typedef struct job {
 
 static void begin(const job *j, const char *what, const char *unit)
 {
-    if (j->view->stage != NULL)
-        j->view->stage(j->view->user, what, unit);
+    if (j->view.stage != NULL)
+        j->view.stage(j->view.user, what, unit);
 }
 
 /* ---- Before work starts ------------------------------------------------------------------- */
@@ -51,7 +52,40 @@ static ft_status check_range(const job *j, ft_error *err)
     return FT_OK;
 }
 
-static ft_status open_all(job *j, ft_error *err)
+/* What is read is not to be replaced, nor anything written twice. */
+static ft_status check_paths(const ft_calibration_options *o, ft_error *err)
+{
+    const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->report };
+    const char *input[] = { o->input, o->data, o->eval };
+    for (size_t i = 0; i < FT_COUNT(output); i++) {
+        for (size_t k = 0; output[i] != NULL && k < FT_COUNT(input); k++)
+            if (input[k] != NULL)
+                FT_TRY(ft_output_spare_input(output[i], input[k], err));
+        for (size_t k = 0; output[i] != NULL && k < o->nmerge; k++)
+            FT_TRY(ft_output_spare_input(output[i], o->merge[k], err));
+        for (size_t k = 0; output[i] != NULL && k < i; k++)
+            if (output[k] != NULL && ft_output_same_file(output[i], output[k]))
+                return ft_fail(err, FT_EARG, "%s: two things are to be written there", output[i]);
+    }
+    return FT_OK;
+}
+
+static ft_status open_outputs(job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    FT_TRY(check_paths(o, err));
+    if (o->output != NULL && !o->dry_run) {
+        FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
+        ft_artifact_set_progress(j->writer, j->view.progress, j->view.user);
+    }
+    if (o->save != NULL)
+        FT_TRY(ft_output_open(&j->counters, o->save, o->force, err));
+    if (o->report != NULL)
+        FT_TRY(ft_output_open(&j->json, o->report, o->force, err));
+    return FT_OK;
+}
+
+static ft_status open_inputs(job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
     FT_TRY(ft_model_open_for(&j->model, o->input, &(ft_model_options){ .device = o->device },
@@ -60,12 +94,7 @@ static ft_status open_all(job *j, ft_error *err)
         FT_TRY(ft_dataset_read(&j->data, o->data, j->model, err));
     if (o->eval != NULL)
         FT_TRY(ft_dataset_read(&j->eval, o->eval, j->model, err));
-    FT_TRY(check_range(j, err));
-    if (o->output == NULL || o->dry_run)
-        return FT_OK;
-    FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
-    ft_artifact_set_progress(j->writer, j->view->progress, j->view->user);
-    return FT_OK;
+    return check_range(j, err);
 }
 
 /* ---- Counting ----------------------------------------------------------------------------- */
@@ -98,7 +127,7 @@ static ft_status count_samples(job *j, ft_error *err)
         return merge_files(j, err);
     begin(j, "observing", "samples");
     return ft_observe(j->set, j->model, &j->data, o->first, o->last > 0 ? o->last : j->data.rows,
-                      observers(o), j->view->progress, j->view->user, err);
+                      observers(o), j->view.progress, j->view.user, err);
 }
 
 /* ---- Choosing ----------------------------------------------------------------------------- */
@@ -133,8 +162,8 @@ static ft_status choose_all(job *j, ft_error *err)
     for (size_t i = 0; i < j->set->count; i++) {
         FT_TRY(choose(j, &j->report->point[i], &j->set->point[i], err));
         j->report->points = i + 1;
-        if (j->view->progress != NULL)
-            j->view->progress(j->view->user, i + 1, j->set->count);
+        if (j->view.progress != NULL)
+            j->view.progress(j->view.user, i + 1, j->set->count);
     }
     return FT_OK;
 }
@@ -152,8 +181,8 @@ static ft_status measure_weights(job *j, ft_error *err)
         snprintf(report->name, sizeof report->name, "%s", q->weights.name);
         report->sqnr = ft_weights_measure(&q->weights, q->scale);
         j->report->weights = i + 1;
-        if (j->view->progress != NULL)
-            j->view->progress(j->view->user, i + 1, j->nquantized);
+        if (j->view.progress != NULL)
+            j->view.progress(j->view.user, i + 1, j->nquantized);
     }
     return FT_OK;
 }
@@ -185,7 +214,7 @@ static ft_status evaluate(job *j, ft_error *err)
     begin(j, "evaluating", "samples");
     return ft_evaluate(&j->report->evaluation, j->options->input, j->amax,
                        j->options->int8_residual, &data, j->options->device, j->options->threads,
-                       j->view->progress, j->view->user, err);
+                       j->view.progress, j->view.user, err);
 }
 
 /* ---- Packing ------------------------------------------------------------------------------ */
@@ -210,33 +239,52 @@ static ft_status pack(job *j, ft_error *err)
     return ft_pack(j->writer, j->model, j->amax, j->quantized, j->nquantized, recipe, err);
 }
 
+/* ---- Reporting ---------------------------------------------------------------------------- */
+
+static ft_status write_report(const job *j, ft_error *err)
+{
+    if (j->json == NULL)
+        return FT_OK;
+    FILE *file = ft_output_stream(j->json);
+    if (file == NULL)
+        return ft_fail_errno(err, "%s: cannot write", j->options->report);
+    FT_TRY(ft_report_write(j->report, file, j->options->report, err));
+    return ft_output_commit(j->json, err);
+}
+
 /* ------------------------------------------------------------------------------------------- */
 
 static ft_status calibrate(job *j, ft_error *err)
 {
-    FT_TRY(open_all(j, err));
+    FT_TRY(open_outputs(j, err));
+    FT_TRY(open_inputs(j, err));
     FT_TRY(count_samples(j, err));
     j->report->samples = ft_counter_set_samples(j->set);
-    if (j->options->save != NULL)
-        FT_TRY(ft_counter_set_write(j->set, j->options->save, err));
-    if (j->options->output == NULL && !j->options->dry_run)
-        return FT_OK;
+    if (j->counters != NULL)
+        FT_TRY(ft_counter_set_write(j->set, j->counters, err));
+    if (j->options->output == NULL && j->json == NULL && !j->options->dry_run)
+        return FT_OK; /* only counters were asked for */
     FT_TRY(choose_all(j, err));
     FT_TRY(measure_weights(j, err));
     FT_TRY(evaluate(j, err));
-    return pack(j, err);
+    FT_TRY(pack(j, err));
+    return write_report(j, err);
 }
 
 ft_status ft_calibrate(const ft_calibration_options *options, const ft_calibration_view *view,
                        ft_report *report, ft_error *err)
 {
     memset(report, 0, sizeof *report);
-    job j = { .options = options, .view = view, .report = report };
+    job j = { .options = options, .report = report };
+    if (view != NULL)
+        j.view = *view;
     ft_status status = calibrate(&j, err);
     ft_quantized_free(j.quantized, j.nquantized);
     ft_amax_free(j.amax);
     ft_counter_set_free(j.set);
     ft_artifact_discard(j.writer);
+    ft_output_close(j.counters);
+    ft_output_close(j.json);
     ft_dataset_fini(&j.data);
     ft_dataset_fini(&j.eval);
     ft_model_close(j.model);

@@ -17,18 +17,20 @@ typedef struct ft_calibration_options {
     const char *data;         /* samples; NULL only when merging */
     const char *eval;         /* held-out samples, or NULL */
     const char *save;         /* write the counters here, or NULL */
+    const char *report;       /* write the report here as JSON, or NULL */
     const char *const *merge; /* counters files to use instead of observing, or NULL */
     size_t nmerge;
     uint64_t first, last; /* observe samples first .. last - 1; last 0: all */
     ft_method method;
     double percentile; /* 0: the default */
     bool int8_residual;
-    bool force, dry_run;
+    bool force;         /* replace files that exist */
+    bool dry_run;       /* choose and report, but pack nothing */
     int threads;        /* >= 1 */
     const char *device; /* where to run the model: "cpu" (also NULL) or "cuda:N" */
 } ft_calibration_options;
 
-/* What long work is shown by; either may be NULL. */
+/* What long work is shown by; each may be NULL. */
 typedef struct ft_calibration_view {
     void (*stage)(void *user, const char *what, const char *unit); /* what begins now */
     ft_progress progress;
@@ -36,9 +38,9 @@ typedef struct ft_calibration_view {
 } ft_calibration_view;
 
 /*
- * Calibrate.  Everything that can be wrong with the model, the data, the options or the place of
- * the output is refused before the first sample is observed.  *report is to be freed by
- * ft_report_fini(), also after a failure.
+ * Calibrate.  Everything that can be wrong with the model, the data, the options or the places of
+ * the outputs is refused before the first sample is observed.  `view` may be NULL.  *report is to
+ * be freed by ft_report_fini(), also after a failure.
  */
 FT_MUST_USE ft_status ft_calibrate(const ft_calibration_options *options,
                                    const ft_calibration_view *view, ft_report *report,

@@ -32,7 +32,7 @@ typedef struct ft_sample_range {
 } ft_sample_range;
 
 typedef struct ft_counter_set {
-    uint8_t model[FT_FINGERPRINT]; /* of the float artifact's tensors */
+    uint8_t model[FT_FINGERPRINT]; /* of the float artifact's configuration and tensors */
     size_t range_count;
     ft_sample_range *range; /* by data, then ascending; no two overlap or touch */
     size_t count;

@@ -11,14 +11,11 @@
 
 #include "runtime/mem.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static const char magic[8] = { 'F', 'T', 'C', 'O', 'U', 'N', 'T', 'S' };
 
@@ -99,64 +96,21 @@ static void put_set(writer *w, const ft_counter_set *set)
                 fwrite(sum, 1, FT_FINGERPRINT, w->file) != FT_FINGERPRINT;
 }
 
-/* The rename itself must reach the disk too. */
-static void sync_directory(const char *path)
+ft_status ft_counter_set_write(ft_counter_set *set, ft_output *output, ft_error *err)
 {
-    char *copy = ft_strdup(path);
-    if (copy == NULL)
-        return;
-    int directory = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory >= 0) {
-        fsync(directory);
-        close(directory);
-    }
-    free(copy);
-}
-
-static ft_status write_file(const ft_counter_set *set, const char *path, const char *temporary,
-                            ft_error *err)
-{
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    if (file == NULL) {
-        ft_status rc = ft_fail_errno(err, "%s: cannot create", temporary);
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    writer w = { .file = file, .digest = EVP_MD_CTX_new() };
+    const char *path = ft_output_path(output);
+    writer w = { .file = ft_output_stream(output), .digest = EVP_MD_CTX_new() };
     ft_status rc = FT_OK;
-    if (w.digest == NULL)
-        rc = ft_fail(err, FT_ENOMEM, "%s: no memory for a digest", path);
-    else {
+    if (w.file == NULL || w.digest == NULL) {
+        rc = ft_fail(err, FT_ENOMEM, "%s: no memory to write counters", path);
+    } else {
+        ft_counter_set_settle(set);
         put_set(&w, set);
-        if (w.failed || fflush(file) != 0 || fsync(fd) != 0)
-            rc = ft_fail_errno(err, "%s: cannot write", temporary);
+        if (w.failed)
+            rc = ft_fail_errno(err, "%s: cannot write", path);
     }
     EVP_MD_CTX_free(w.digest);
-    if (fclose(file) != 0 && rc == FT_OK)
-        rc = ft_fail_errno(err, "%s: cannot write", temporary);
-    if (rc == FT_OK && rename(temporary, path) != 0)
-        rc = ft_fail_errno(err, "%s: cannot rename to %s", temporary, path);
-    if (rc != FT_OK)
-        unlink(temporary);
-    return rc;
-}
-
-ft_status ft_counter_set_write(ft_counter_set *set, const char *path, ft_error *err)
-{
-    size_t room = strlen(path) + 32;
-    char *temporary = malloc(room);
-    if (temporary == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for a name", path);
-    snprintf(temporary, room, "%s.%ld.tmp", path, (long) getpid());
-    unlink(temporary); /* left by a killed process that had our number */
-    ft_counter_set_settle(set);
-    ft_status rc = write_file(set, path, temporary, err);
-    if (rc == FT_OK)
-        sync_directory(path);
-    free(temporary);
-    return rc;
+    return rc == FT_OK ? ft_output_commit(output, err) : rc;
 }
 
 /* ---- Reading ------------------------------------------------------------------------------ */

@@ -25,12 +25,10 @@
 #define FT_CALIBRATE_COUNTERS_FILE_H
 
 #include "calibrate/counters.h"
+#include "runtime/output.h"
 
-/*
- * Write a set (which gets settled).  The file appears whole under its name or not at all: it is
- * written beside it, synced, and renamed over it.
- */
-ft_status ft_counter_set_write(ft_counter_set *set, const char *path, ft_error *err);
+/* Write a set, which gets settled, and give the file its name. */
+ft_status ft_counter_set_write(ft_counter_set *set, ft_output *output, ft_error *err);
 
 /* Read a file.  FT_EFORMAT for anything that the writer would not have written. */
 ft_status ft_counter_set_read(ft_counter_set **out, const char *path, ft_error *err);

@@ -133,7 +133,7 @@ static ft_status compare(sums *s, side sides[2], const ft_dataset *data, const c
 static void conclude(ft_evaluation *out, const sums *s, const ft_dataset *data, bool has_logits)
 {
     out->samples = data->rows;
-    out->sqnr_db = s->noise > 0.0 ? 10.0 * log10(s->signal / s->noise) : (double) INFINITY;
+    out->sqnr_db = s->noise == 0.0 ? (double) INFINITY : 10.0 * log10(s->signal / s->noise);
     out->cosine = s->cosine / (double) s->rows;
     out->agreement = has_logits ? (double) s->agreeing / (double) s->rows : (double) NAN;
     for (int i = 0; i < 2; i++)

@@ -12,7 +12,7 @@
 typedef struct ft_evaluation {
     const char *output; /* the compared one: "logits", "embedding", "last_hidden_state" */
     size_t samples;     /* evaluated */
-    double sqnr_db;     /* of the faked int8 output against the float one; may be infinite */
+    double sqnr_db;     /* of faked int8 against float; may be infinite, NaN where they overflow */
     double cosine;      /* mean over rows */
     double agreement;   /* fraction of rows with the same largest logit; NaN without logits */
     double accuracy[2]; /* float, int8; NaN without labels */

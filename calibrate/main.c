@@ -79,7 +79,6 @@ static const ft_tool tool = {
 typedef struct request {
     ft_calibration_options job;
     const char *merge[MAX_MERGE];
-    const char *report;
     bool json, quiet;
 } request;
 
@@ -185,18 +184,12 @@ static void take_option(request *r, int option, const char *value)
         take_merge(r, value);
         break;
     case REPORT:
-        r->report = value;
+        job->report = value;
         break;
     case JSON:
         r->json = true;
         break;
     }
-}
-
-static void refuse_existing(const request *r, const char *path)
-{
-    if (path != NULL && !r->job.force && access(path, F_OK) == 0)
-        ft_tool_usage(&tool, "%s exists; -f replaces it", path);
 }
 
 static void parse(request *r, int argc, char **argv)
@@ -217,12 +210,10 @@ static void parse(request *r, int argc, char **argv)
         ft_tool_usage(&tool, "no sample data given: use -d FILE");
     if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
         ft_tool_usage(&tool, "nothing to do: give -o FILE, --save-counters FILE or -n");
+    if (r->job.output == NULL && r->json)
+        r->job.dry_run = true; /* there is a report to print */
     if (r->job.nmerge > 0 && r->job.last > 0)
         ft_tool_usage(&tool, "--samples and --merge exclude each other");
-    if (!r->job.dry_run)
-        refuse_existing(r, r->job.output);
-    refuse_existing(r, r->job.save);
-    refuse_existing(r, r->report);
 }
 
 /* ---- Output ------------------------------------------------------------------------------- */
@@ -245,40 +236,6 @@ static void step(void *user, uint64_t done, uint64_t total)
     ft_progress_step(&s->line, done, total);
 }
 
-/* Failures to write are left in the file's error flag. */
-static void print_json(const json_t *json, FILE *file)
-{
-    json_dumpf(json, file, JSON_INDENT(1));
-    putc('\n', file);
-}
-
-static ft_status save_json(const json_t *json, const char *path, ft_error *err)
-{
-    FILE *file = fopen(path, "w");
-    if (file == NULL)
-        return ft_fail_errno(err, "%s", path);
-    print_json(json, file);
-    bool failed = ferror(file) != 0;
-    if (fclose(file) != 0 || failed)
-        return ft_fail_errno(err, "%s", path);
-    return FT_OK;
-}
-
-static int write_report(const request *r, const ft_report *report)
-{
-    json_t *json = ft_report_to_json(report);
-    ft_error err;
-    int status = 0;
-    if (json == NULL)
-        return ft_tool_fail(&tool, "no memory for the report");
-    if (r->report != NULL && save_json(json, r->report, &err) != FT_OK)
-        status = ft_tool_fail(&tool, err.text);
-    if (r->json)
-        print_json(json, stdout);
-    json_decref(json);
-    return status;
-}
-
 int main(int argc, char **argv)
 {
     static request r;
@@ -294,8 +251,8 @@ int main(int argc, char **argv)
     if (status == 0 && report.points > 0) {
         if (!r.quiet && !r.json)
             ft_report_print(&report, stdout, stderr);
-        if (r.report != NULL || r.json)
-            status = write_report(&r, &report);
+        if (r.json && ft_report_write(&report, stdout, "standard output", &err) != FT_OK)
+            status = ft_tool_fail(&tool, err.text);
     }
     ft_report_fini(&report);
     return ft_tool_end(&tool, status);

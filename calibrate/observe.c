@@ -17,12 +17,23 @@
 
 /* ---- Fingerprints ------------------------------------------------------------------------- */
 
+/* What the values of a plan depend on: the weights, and the graph that is made of them. */
 static bool fingerprint_model(const ft_model *model, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])
 {
+    json_t *config = ft_config_to_json(&model->config);
+    char *text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(config);
+    if (text == NULL)
+        return false;
     ft_sha256_start(hash);
+    ft_sha256_add(hash, model->family->name, strlen(model->family->name) + 1);
+    ft_sha256_add(hash, text, strlen(text) + 1);
+    free(text);
     for (size_t i = 0; i < ft_artifact_count(model->artifact); i++) {
         const ft_artifact_tensor *tensor = ft_artifact_at(model->artifact, i);
+        const char *dtype = ft_dtype_name(tensor->dtype);
         ft_sha256_add(hash, tensor->name, strlen(tensor->name) + 1);
+        ft_sha256_add(hash, dtype, strlen(dtype) + 1);
         ft_sha256_add(hash, tensor->sha256, sizeof tensor->sha256);
     }
     return ft_sha256_finish(hash, out);

@@ -91,8 +91,6 @@ static ft_status produce_codes(void *user, void *buffer, size_t bytes, size_t *p
         source->begun = true;
     }
     *produced = ft_weights_stream_read(&source->stream, buffer, bytes);
-    if (*produced < bytes)
-        ft_weights_stream_fini(&source->stream);
     return FT_OK;
 }
 

@@ -7,6 +7,8 @@
 
 #include "calibrate/report.h"
 
+#include "runtime/error.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -139,7 +141,17 @@ json_t *ft_report_to_json(const ft_report *report)
         json_array_append_new(points, point_json(&report->point[i]));
     for (size_t i = 0; i < report->weights; i++)
         json_array_append_new(weights, weight_json(&report->weight[i]));
-    return json_pack("{s:I, s:I, s:o, s:o, s:o}", "samples", (json_int_t) report->samples, "tokens",
-                     (json_int_t) report->tokens, "points", points, "weights", weights,
-                     "end_to_end", evaluation_json(report));
+    return json_pack("{s:I, s:o, s:o, s:o}", "samples", (json_int_t) report->samples, "points",
+                     points, "weights", weights, "end_to_end", evaluation_json(report));
+}
+
+ft_status ft_report_write(const ft_report *report, FILE *file, const char *who, ft_error *err)
+{
+    json_t *json = ft_report_to_json(report);
+    if (json == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for the report", who);
+    bool fine = json_dumpf(json, file, JSON_INDENT(1)) == 0 && putc('\n', file) != EOF;
+    ft_status status = fine ? FT_OK : ft_fail_errno(err, "%s: cannot write", who);
+    json_decref(json);
+    return status;
 }

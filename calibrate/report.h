@@ -30,7 +30,7 @@ typedef struct ft_report {
     size_t points;
     ft_weight_report *weight; /* [weights], owned */
     size_t weights;
-    uint64_t samples, tokens;
+    uint64_t samples;         /* observed */
     bool held_out;            /* the evaluation's samples were not calibrated on */
     ft_evaluation evaluation; /* samples = 0: none */
 } ft_report;
@@ -45,5 +45,8 @@ void ft_report_print(const ft_report *report, FILE *file, FILE *warnings);
 
 /* Everything, for machines; NULL without memory. */
 json_t *ft_report_to_json(const ft_report *report);
+
+/* The same as text.  FT_EIO when `file`, which `who` names, does not take it. */
+ft_status ft_report_write(const ft_report *report, FILE *file, const char *who, ft_error *err);
 
 #endif

@@ -139,6 +139,10 @@ size_t ft_weights_stream_read(ft_weights_stream *stream, void *bytes, size_t siz
         stream->position += piece;
         done += piece;
     }
+    if (stream->position == end) { /* many streams may be open until a file is complete */
+        free(stream->block);
+        stream->block = NULL;
+    }
     return done;
 }
 

@@ -46,7 +46,7 @@ typedef struct ft_weights_stream {
     const ft_weights *weights; /* borrowed */
     const float *scale;        /* borrowed */
     size_t position;           /* bytes read so far */
-    int8_t *block;             /* the block that holds `position`, if it was begun */
+    int8_t *block;             /* that holds `position`, if it was begun; NULL at the end */
 } ft_weights_stream;
 
 /* FT_ENOMEM when there is none for one block.  fini takes a failed or zeroed one too. */

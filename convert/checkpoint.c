@@ -29,6 +29,8 @@ struct ft_checkpoint {
     size_t files;
     place *tensor; /* sorted by name */
     size_t count;
+    char **input; /* paths of all files that were read */
+    size_t inputs;
 };
 
 static const char single[] = "model.safetensors";
@@ -89,12 +91,24 @@ static ft_checkpoint *new_checkpoint(const char *path, size_t files)
     return cp;
 }
 
+static ft_status note_input(ft_checkpoint *cp, const char *path, ft_error *err)
+{
+    char **grown = realloc(cp->input, (cp->inputs + 1) * sizeof *grown);
+    if (grown != NULL)
+        cp->input = grown;
+    char *copy = grown != NULL ? ft_strdup(path) : NULL;
+    if (copy == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
+    cp->input[cp->inputs++] = copy;
+    return FT_OK;
+}
+
 static ft_status add_file(ft_checkpoint *cp, const char *path, ft_error *err)
 {
     FT_TRY(ft_safetensors_open(&cp->file[cp->files], path, err));
     cp->count += ft_safetensors_count(cp->file[cp->files]);
     cp->files++;
-    return FT_OK;
+    return note_input(cp, path, err);
 }
 
 /* After the last file: one list, in which no name occurs twice. */
@@ -181,6 +195,7 @@ static ft_status check_found(const place *found, const ft_shard_index *index, ft
 
 static ft_status open_shards(ft_checkpoint *cp, const ft_shard_index *index, ft_error *err)
 {
+    FT_TRY(note_input(cp, index->path, err));
     for (size_t i = 0; i < index->files; i++)
         FT_TRY(add_shard(cp, index, index->file[i], err));
     FT_TRY(merge(cp, err));
@@ -327,6 +342,9 @@ void ft_checkpoint_close(ft_checkpoint *cp)
         return;
     for (size_t i = 0; i < cp->files; i++)
         ft_safetensors_close(cp->file[i]);
+    for (size_t i = 0; i < cp->inputs; i++)
+        free(cp->input[i]);
+    free(cp->input);
     free(cp->file);
     free(cp->tensor);
     free(cp->folder);
@@ -373,7 +391,7 @@ bool ft_checkpoint_has(const ft_checkpoint *cp, const char *file)
     return there;
 }
 
-ft_status ft_checkpoint_read(const ft_checkpoint *cp, const char *file, char **text, size_t *bytes,
+ft_status ft_checkpoint_read(ft_checkpoint *cp, const char *file, char **text, size_t *bytes,
                              ft_error *err)
 {
     *text = NULL;
@@ -381,7 +399,16 @@ ft_status ft_checkpoint_read(const ft_checkpoint *cp, const char *file, char **t
     char *path = join(cp->folder, file);
     if (path == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", file);
-    ft_status rc = ft_text_file_read(path, text, bytes, err);
+    ft_status rc = note_input(cp, path, err);
+    if (rc == FT_OK)
+        rc = ft_text_file_read(path, text, bytes, err);
     free(path);
     return rc;
+}
+
+ft_status ft_checkpoint_spare(const ft_checkpoint *cp, const char *output, ft_error *err)
+{
+    for (size_t i = 0; i < cp->inputs; i++)
+        FT_TRY(ft_output_spare_input(output, cp->input[i], err));
+    return FT_OK;
 }

@@ -208,7 +208,10 @@ static ft_status run(const arguments *args, ft_messages *problems)
     ft_status status =
         ft_conversion_open(&conversion, args->input, args->inputs, &args->convert, problems);
     if (status == FT_OK) {
-        status = convert(args, conversion, writer, &err);
+        if (writer != NULL)
+            status = ft_checkpoint_spare(conversion->checkpoint, args->output, &err);
+        if (status == FT_OK)
+            status = convert(args, conversion, writer, &err);
         if (status != FT_OK)
             ft_message_error(problems, &err);
     }

@@ -149,8 +149,7 @@ void ft_pooling_parse(ft_config *config, const void *text, size_t bytes, const c
 /* ---- What happens to texts ------------------------------------------------------------------ */
 
 /* An optional companion that must be a JSON object; NULL when there is none. */
-static json_t *read_companion(const ft_checkpoint *checkpoint, const char *file,
-                              ft_messages *problems)
+static json_t *read_companion(ft_checkpoint *checkpoint, const char *file, ft_messages *problems)
 {
     char *text;
     size_t bytes;
@@ -175,7 +174,7 @@ static const struct {
     { "config_sentence_transformers.json", "default_prompt_name", "puts this prompt before texts" },
 };
 
-static void note_habits(const ft_checkpoint *checkpoint, ft_messages *notes, ft_messages *problems)
+static void note_habits(ft_checkpoint *checkpoint, ft_messages *notes, ft_messages *problems)
 {
     for (size_t i = 0; i < FT_COUNT(habits); i++) {
         char found[FT_JSON_TEXT];
@@ -192,7 +191,7 @@ static void note_habits(const ft_checkpoint *checkpoint, ft_messages *notes, ft_
 
 /* ---- All of it ------------------------------------------------------------------------------ */
 
-void ft_sentence_read(ft_config *config, const ft_checkpoint *checkpoint, ft_messages *notes,
+void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages *notes,
                       ft_messages *problems)
 {
     char *text, file[160];

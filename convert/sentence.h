@@ -33,7 +33,7 @@ void ft_pooling_parse(ft_config *config, const void *text, size_t bytes, const c
  * there is nothing to set.  What sentence-transformers does to texts before they are tokens is not
  * part of an artifact: notes tell of it.
  */
-void ft_sentence_read(ft_config *config, const ft_checkpoint *checkpoint, ft_messages *notes,
+void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages *notes,
                       ft_messages *problems);
 
 #endif

@@ -77,13 +77,34 @@ cuda_sources = \
 	kernels/cuda/attention_i8.cuh \
 	kernels/cuda/backend.c \
 	kernels/cuda/common.cuh \
+	kernels/cuda/copy.cuh \
 	kernels/cuda/count.cuh \
 	kernels/cuda/counts.c \
 	kernels/cuda/cuda.h \
 	kernels/cuda/device.h \
 	kernels/cuda/embed.cu \
 	kernels/cuda/epilogue.cuh \
-	kernels/cuda/exec.c kernels/cuda/exec.h \
+	kernels/cuda/exec.c \
+	kernels/cuda/exec.h \
+	kernels/cuda/gemm.cu \
+	kernels/cuda/gemm_few.cu \
+	kernels/cuda/gemm_lt.cu \
+	kernels/cuda/gemm_mma.cu \
+	kernels/cuda/gemm_mma.cuh \
+	kernels/cuda/gemm_out.cuh \
+	kernels/cuda/gemm_plain.cu \
+	kernels/cuda/gemm_wgmma.cu \
+	kernels/cuda/gemm_wgmma.cuh \
+	kernels/cuda/gemm_wgmma_args.cuh \
+	kernels/cuda/gemm_wgmma_codes.cu \
+	kernels/cuda/gemm_wgmma_few.cu \
+	kernels/cuda/gemm_wgmma_finish.cuh \
+	kernels/cuda/gemm_wgmma_floats.cu \
+	kernels/cuda/gemm_wgmma_kernels.h \
+	kernels/cuda/gemm_wgmma_rs.cu \
+	kernels/cuda/linear.cu \
+	kernels/cuda/linear.h \
+	kernels/cuda/linear_float.cu \
 	kernels/cuda/maps.cu \
 	kernels/cuda/mma.cuh \
 	kernels/cuda/norm.cu \
@@ -92,7 +113,9 @@ cuda_sources = \
 	kernels/cuda/relayout.cu \
 	kernels/cuda/rows.cuh \
 	kernels/cuda/run.c \
-	kernels/cuda/upload.c
+	kernels/cuda/tma.cuh \
+	kernels/cuda/upload.c \
+	kernels/cuda/wgmma.cuh
 
 # libtool drives nvcc through a wrapper that hands host flags to the host compiler.
 SUFFIXES += .cu

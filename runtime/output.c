@@ -29,6 +29,7 @@ struct ft_output {
     const char *name; /* its last component */
     bool force, committed;
     int folder, fd;
+    FILE *stream;                 /* over a copy of fd; NULL until somebody asks */
     char temporary[NAME_MAX + 1]; /* in the folder; empty before there is one */
 };
 
@@ -42,22 +43,71 @@ int ft_output_fd(const ft_output *o)
     return o->fd;
 }
 
+FILE *ft_output_stream(ft_output *o)
+{
+    if (o->stream != NULL)
+        return o->stream;
+    int copy = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+    if (copy >= 0 && (o->stream = fdopen(copy, "wb")) == NULL)
+        close(copy);
+    return o->stream;
+}
+
+/* ---- Paths -------------------------------------------------------------------------------- */
+
+/* The last component. */
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* What is before it, for free(); NULL without memory. */
+static char *folder_of(const char *path)
+{
+    size_t length = (size_t) (name_of(path) - path);
+    if (length > 1) /* without the slash, unless it is the root */
+        length--;
+    return length == 0 ? ft_strdup(".") : strndup(path, length);
+}
+
+static bool same_inode(const char *a, const char *b)
+{
+    struct stat left, right;
+    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
+           left.st_ino == right.st_ino;
+}
+
+bool ft_output_same_file(const char *a, const char *b)
+{
+    if (same_inode(a, b))
+        return true;
+    char *left = folder_of(a), *right = folder_of(b);
+    bool same = left != NULL && right != NULL && strcmp(name_of(a), name_of(b)) == 0 &&
+                same_inode(left, right);
+    free(left);
+    free(right);
+    return same;
+}
+
+ft_status ft_output_spare_input(const char *path, const char *input, ft_error *err)
+{
+    if (ft_output_same_file(path, input))
+        return ft_fail(err, FT_EARG, "%s: would replace the input %s", path, input);
+    return FT_OK;
+}
+
 /* ---- Opening ------------------------------------------------------------------------------ */
 
 static ft_status open_folder(ft_output *o, ft_error *err)
 {
-    char *folder = ft_strdup(o->path);
+    char *folder = folder_of(o->path);
     if (folder == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", o->path);
-    size_t length = (size_t) (o->name - o->path);
-    if (length > 1) /* without the slash, unless it is the root */
-        length--;
-    folder[length] = '\0';
-    o->folder = open(length == 0 ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    o->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ft_status rc = FT_OK;
     if (o->folder < 0)
-        rc = ft_fail_errno(err, "%s: cannot write to folder %s", o->path,
-                           length == 0 ? "." : folder);
+        rc = ft_fail_errno(err, "%s: cannot write to folder %s", o->path, folder);
     free(folder);
     return rc;
 }
@@ -74,7 +124,7 @@ static ft_status check_target(const ft_output *o, ft_error *err)
     if (!dangling && !S_ISREG(st.st_mode))
         return ft_fail(err, FT_EARG, "%s: is not a regular file", o->path);
     if (!o->force)
-        return ft_fail(err, FT_EARG, "%s: exists already", o->path);
+        return ft_fail(err, FT_EARG, "%s: exists already; --force replaces it", o->path);
     return FT_OK;
 }
 
@@ -147,8 +197,7 @@ ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error
         free(o);
         return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
     }
-    const char *slash = strrchr(o->path, '/');
-    o->name = slash != NULL ? slash + 1 : o->path;
+    o->name = name_of(o->path);
     o->force = force;
     o->folder = o->fd = -1;
 
@@ -204,6 +253,8 @@ static int move_into_place(const ft_output *o)
 
 ft_status ft_output_commit(ft_output *o, ft_error *err)
 {
+    if (o->stream != NULL && (ferror(o->stream) || fflush(o->stream) != 0))
+        return ft_fail_errno(err, "%s: cannot write", o->path);
     if (fsync(o->fd) != 0)
         return ft_fail_errno(err, "%s: cannot make it durable", o->path);
     if (move_into_place(o) != 0)
@@ -220,6 +271,8 @@ void ft_output_close(ft_output *o)
         return;
     if (o->temporary[0] != '\0' && !o->committed)
         unlinkat(o->folder, o->temporary, 0);
+    if (o->stream != NULL)
+        fclose(o->stream);
     if (o->fd >= 0)
         close(o->fd);
     if (o->folder >= 0)

@@ -16,7 +16,18 @@
 
 #include "runtime/ft.h"
 
+#include <stdio.h>
+
 typedef struct ft_output ft_output;
+
+/*
+ * Whether two paths lead to one file, whatever they spell and whatever links they follow.  A file
+ * that is not there yet is known by its folder and its name.
+ */
+bool ft_output_same_file(const char *a, const char *b);
+
+/* FT_EARG when a file written at `path` would take the place of the file read from `input`. */
+ft_status ft_output_spare_input(const char *path, const char *input, ft_error *err);
 
 /*
  * Begin a file that will be called `path`.  FT_EARG when something stands there already (a folder
@@ -27,6 +38,13 @@ ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error
 /* The path, for error texts, and the descriptor to write to and read back from. */
 const char *ft_output_path(const ft_output *output);
 int ft_output_fd(const ft_output *output);
+
+/*
+ * A buffered stream to the same descriptor, or NULL and errno.  It belongs to the output:
+ * committing flushes it and fails if any write to it has failed, so that one look at the end is
+ * enough.
+ */
+FILE *ft_output_stream(ft_output *output);
 
 /* Set space aside, so that a full disk is known before the work; FT_EIO when it is full. */
 ft_status ft_output_reserve(ft_output *output, uint64_t bytes, ft_error *err);

@@ -14,7 +14,7 @@
 #ifndef FT_RUNTIME_SAFETENSORS_H
 #define FT_RUNTIME_SAFETENSORS_H
 
-#include "runtime/ft.h"
+#include "runtime/output.h"
 
 /* The longest header that is read or written: 100 MB, like other readers of the format. */
 enum { FT_SAFETENSORS_MAX_HEADER = 100 * 1000 * 1000 };
@@ -65,15 +65,18 @@ const ft_tensor *ft_safetensors_find(const ft_safetensors *st, const char *name)
 void ft_safetensors_release(const ft_safetensors *st, const void *data, size_t bytes);
 
 /*
- * Write a file under a temporary name in the same folder, flush it to the disk and rename it, so
- * that at no moment a half file stands at `path`; on failure nothing is left behind.
+ * Write a file and give it its name; at no moment a half file stands there (see output.h).
  *
  * Tensors are FT_ROW, with unique names.  They are ordered by element size, largest first, then as
  * given, after a header padded to a multiple of 8 bytes: every tensor is aligned to its elements.
  *
- * FT_EIO: the system refused, or `path` exists and `force` is false, or it is not a regular file.
- * FT_EARG: a tensor that no file can hold.  FT_ELIMIT: header above FT_SAFETENSORS_MAX_HEADER.
+ * FT_EIO: the system refused.  FT_EARG: a tensor that no file can hold.  FT_ELIMIT: header above
+ * FT_SAFETENSORS_MAX_HEADER.
  */
+FT_MUST_USE ft_status ft_safetensors_write_to(ft_output *output, const ft_named_tensor *tensors,
+                                              size_t count, ft_error *err);
+
+/* The same, opening the output too. */
 FT_MUST_USE ft_status ft_safetensors_write(const char *path, const ft_named_tensor *tensors,
                                            size_t count, bool force, ft_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * safetensors_write.c - write named tensors so that the file is whole or not there.
+ * safetensors_write.c - write named tensors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,13 +11,9 @@
 #include "runtime/mem.h"
 #include "runtime/safetensors_scan.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct job {
     const char *path;
@@ -93,19 +89,6 @@ static ft_status check_tensors(const job *j)
     return FT_OK;
 }
 
-/* Nothing but an ordinary file is ever replaced: not a device, not a pipe. */
-static ft_status check_target(const job *j, bool force)
-{
-    struct stat about;
-    if (stat(j->path, &about) != 0)
-        return errno == ENOENT ? FT_OK : ft_fail_errno(j->err, "%s", j->path);
-    if (!S_ISREG(about.st_mode))
-        return ft_fail(j->err, FT_EIO, "%s: not a regular file", j->path);
-    if (!force)
-        return ft_fail(j->err, FT_EIO, "%s: file exists and is not to be overwritten", j->path);
-    return FT_OK;
-}
-
 /* ---- The header --------------------------------------------------------------------------- */
 
 static void put_string(FILE *out, const char *text)
@@ -177,106 +160,48 @@ static void order_tensors(const job *j, const ft_named_tensor *tensors)
 
 /* ---- The file ----------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *data, size_t bytes)
+static bool put_tensors(FILE *out, const job *j)
 {
-    for (const char *at = data; bytes > 0;) {
-        ssize_t written = write(fd, at, bytes);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return false;
-        at += written;
-        bytes -= (size_t) written;
+    bool fine = fwrite(j->header, 1, j->header_bytes, out) == j->header_bytes;
+    for (size_t i = 0; i < j->count && fine; i++) {
+        size_t bytes = ft_tensor_bytes(&j->tensor[i]->tensor);
+        fine = bytes == 0 || fwrite(j->tensor[i]->tensor.data, 1, bytes, out) == bytes;
     }
-    return true;
+    return fine;
 }
 
-static bool write_tensors(int fd, const job *j)
-{
-    if (!write_all(fd, j->header, j->header_bytes))
-        return false;
-    for (size_t i = 0; i < j->count; i++)
-        if (!write_all(fd, j->tensor[i]->tensor.data, ft_tensor_bytes(&j->tensor[i]->tensor)))
-            return false;
-    return fsync(fd) == 0;
-}
-
-/* Create PATH.PID-N.tmp; mkstemp would ignore the umask.  -1 with errno set on failure. */
-static int create_beside(const char *path, char *name, size_t room)
-{
-    int fd = -1;
-    for (unsigned n = 0; n < 1000; n++) {
-        snprintf(name, room, "%s.%ld-%u.tmp", path, (long) getpid(), n);
-        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            break;
-    }
-    return fd;
-}
-
-/* Without force by link, which unlike rename refuses a name that was taken in the meantime. */
-static bool move_to(const char *temporary, const char *path, bool force)
-{
-    if (!force && link(temporary, path) == 0) {
-        unlink(temporary);
-        return true;
-    }
-    if (!force && errno == EEXIST)
-        return false;
-    return rename(temporary, path) == 0; /* also where the file system has no links */
-}
-
-/* False, with errno of the first failure, when the system refuses. */
-static bool write_and_close(int fd, const job *j)
-{
-    bool written = write_tensors(fd, j);
-    int reason = errno;
-    bool closed = close(fd) == 0;
-    if (!written)
-        errno = reason;
-    return written && closed;
-}
-
-static ft_status write_file(const job *j, bool force)
-{
-    size_t room = strlen(j->path) + 48;
-    char *temporary = malloc(room);
-    if (temporary == NULL)
-        return ft_fail(j->err, FT_ENOMEM, "%s: no memory", j->path);
-    ft_status rc = FT_OK;
-    int fd = create_beside(j->path, temporary, room);
-    if (fd < 0) {
-        rc = ft_fail_errno(j->err, "%s", j->path);
-    } else if (!write_and_close(fd, j) || !move_to(temporary, j->path, force)) {
-        rc = ft_fail_errno(j->err, "%s", j->path);
-        unlink(temporary);
-    }
-    free(temporary);
-    return rc;
-}
-
-/* ------------------------------------------------------------------------------------------- */
-
-static ft_status run(job *j, const ft_named_tensor *tensors, bool force)
+static ft_status run(job *j, const ft_named_tensor *tensors, ft_output *output)
 {
     for (size_t i = 0; i < j->count; i++)
         j->tensor[i] = &tensors[i];
     FT_TRY(check_tensors(j));
-    FT_TRY(check_target(j, force));
     order_tensors(j, tensors);
     FT_TRY(make_header(j));
-    return write_file(j, force);
+    FILE *out = ft_output_stream(output);
+    if (out == NULL || !put_tensors(out, j))
+        return ft_fail_errno(j->err, "%s: cannot write", j->path);
+    return ft_output_commit(output, j->err);
+}
+
+ft_status ft_safetensors_write_to(ft_output *output, const ft_named_tensor *tensors, size_t count,
+                                  ft_error *err)
+{
+    job j = { .path = ft_output_path(output), .count = count, .err = err };
+    j.tensor = ft_array(count, sizeof *j.tensor);
+    if (j.tensor == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", j.path);
+    ft_status rc = run(&j, tensors, output);
+    free(j.header);
+    free(j.tensor);
+    return rc;
 }
 
 ft_status ft_safetensors_write(const char *path, const ft_named_tensor *tensors, size_t count,
                                bool force, ft_error *err)
 {
-    job j = { .path = path, .count = count, .err = err };
-    j.tensor = ft_array(count, sizeof *j.tensor);
-    if (j.tensor == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
-    ft_status rc = run(&j, tensors, force);
-    free(j.header);
-    free(j.tensor);
+    ft_output *output;
+    FT_TRY(ft_output_open(&output, path, force, err));
+    ft_status rc = ft_safetensors_write_to(output, tensors, count, err);
+    ft_output_close(output);
     return rc;
 }

@@ -86,10 +86,10 @@ size_t ft_tensor_bytes(const ft_tensor *tensor)
 char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim)
 {
     size_t used = (size_t) snprintf(text, FT_SHAPE_TEXT, "[");
-    for (int i = 0; i < ndim && used < FT_SHAPE_TEXT; i++)
+    for (int i = 0; i < ndim && i < FT_MAX_DIMS && used < FT_SHAPE_TEXT; i++)
         used += (size_t) snprintf(text + used, FT_SHAPE_TEXT - used, "%s%" PRId64, i ? ", " : "",
                                   dim[i]);
     if (used < FT_SHAPE_TEXT)
-        snprintf(text + used, FT_SHAPE_TEXT - used, "]");
+        snprintf(text + used, FT_SHAPE_TEXT - used, "%s]", ndim > FT_MAX_DIMS ? ", ..." : "");
     return text;
 }

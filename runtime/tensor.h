@@ -15,7 +15,7 @@ const char *ft_layout_name(ft_layout layout);
 bool ft_dtype_parse(const char *name, ft_dtype *out);
 bool ft_layout_parse(const char *name, ft_layout *out);
 
-/* "[768, 3072]", written into `text`, which is returned. */
+/* "[768, 3072]", written into `text`, which is returned.  Any ndim: dim has FT_MAX_DIMS at most. */
 enum { FT_SHAPE_TEXT = 192 };
 char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim);
 

@@ -113,6 +113,23 @@ is 0 'or as BF16' "$convert" -i "$sample" -o bf16.ft --dtype=bf16
 "$inspect" bf16.ft | grep -q 'embed.word  *table  *BF16'
 check $? 'which they are then'
 
+# ---- What is read stays -------------------------------------------------------------------------
+
+mkdir precious
+cp "$sample"/*.json "$sample/model.safetensors" precious
+ln -s model.safetensors precious/soft.ft
+ln precious/model.safetensors precious/hard.ft
+cksum precious/* >sums
+for output in precious/model.safetensors precious/../precious/config.json precious/tokenizer.json \
+    precious/soft.ft precious/hard.ft; do
+    is 1 "$output is not replaced" "$convert" -i precious -o $output -f
+    says err "$output: would replace the input precious/" 'for it is an input'
+done
+cksum precious/* | cmp -s - sums && test "$(ls -A precious | wc -l)" -eq "$(wc -l <sums)"
+check $? 'all is as it was'
+is 0 'the artifact may lie beside the checkpoint' "$convert" -q -i precious -o precious/model.ft
+is 0 'and be replaced there' "$convert" -q -i precious -o precious/model.ft -f
+
 # ---- Reports ------------------------------------------------------------------------------------
 
 is 0 '--json prints a report' "$convert" -i "$sample" -o json.ft --json -q

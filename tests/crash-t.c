@@ -138,7 +138,8 @@ typedef struct {
 /* A 1 MiB disk over the folder, seen by this process alone. */
 static bool mount_small_disk(void)
 {
-    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+    return unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
            mount("none", folder, "tmpfs", 0, "size=1m") == 0;
 }
 

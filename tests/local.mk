@@ -53,11 +53,14 @@ c_tests = \
 	tests/counters.t \
 	tests/crash.t \
 	tests/cuda-attention.t \
+	tests/cuda-gemm.t \
 	tests/cuda.t \
 	tests/cuda-modes.t \
 	tests/cuda-ops.t \
+	tests/cuda-wgmma.t \
 	tests/damage.t \
 	tests/dataset.t \
+	tests/evaluate.t \
 	tests/fake.t \
 	tests/family.t \
 	tests/feed.t \
@@ -106,16 +109,20 @@ tests_convert_t_LDADD = $(convert_test_libs)
 tests_count_t_SOURCES = tests/count-t.c
 tests_count_t_LDADD = $(test_libs)
 tests_counters_t_SOURCES = tests/counters-t.c
-tests_counters_t_LDADD = $(calibrate_test_libs)
+tests_counters_t_LDADD = tests/lib/libsample.a $(calibrate_test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = $(sample_test_libs)
 tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c \
 	tests/cuda-attention.h tests/cuda-attention-floats.c
 tests_cuda_attention_t_LDADD = $(test_libs)
+tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda_gemm.c tests/cuda_gemm.h
+tests_cuda_gemm_t_LDADD = $(test_libs)
 tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
 tests_cuda_modes_t_LDADD = $(lib_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
+tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c
+tests_cuda_wgmma_t_LDADD = $(test_libs)
 tests_cuda_ops_t_SOURCES = tests/cuda-ops-t.c tests/cuda-ops.c tests/cuda-ops.h \
 	tests/cuda-ops-counts.c tests/cuda-ops-maps.c
 tests_cuda_ops_t_LDADD = $(lib_libs)
@@ -123,6 +130,8 @@ tests_damage_t_SOURCES = tests/damage-t.c
 tests_damage_t_LDADD = $(sample_test_libs)
 tests_dataset_t_SOURCES = tests/dataset-t.c tests/lib/tiny_tokenizer.h
 tests_dataset_t_LDADD = $(calibrated_test_libs)
+tests_evaluate_t_SOURCES = tests/evaluate-t.c
+tests_evaluate_t_LDADD = $(calibrated_test_libs)
 tests_fake_t_SOURCES = tests/fake-t.c
 tests_fake_t_LDADD = tests/lib/liblib.a $(calibrate_test_libs)
 tests_family_t_SOURCES = tests/family-t.c
@@ -160,7 +169,7 @@ tests_rows_t_LDADD = $(lib_libs)
 tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
 tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
-tests_safetensors_write_t_LDADD = $(test_libs)
+tests_safetensors_write_t_LDADD = $(sample_test_libs)
 tests_session_t_SOURCES = tests/session-t.c
 tests_session_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
 tests_synthetic_t_SOURCES = tests/synthetic-t.c
@@ -206,10 +215,12 @@ tests_pick_rows_LDADD = $(test_libs)
 #     make tests/fuzz/safetensors.t
 #     tests/fuzz/safetensors.t -dict=tests/fuzz/safetensors.dict NEW tests/fuzz/corpus/safetensors
 fuzz_targets = \
+	tests/fuzz/amax.t \
 	tests/fuzz/artifact.t \
 	tests/fuzz/config.t \
 	tests/fuzz/counters.t \
 	tests/fuzz/safetensors.t \
+	tests/fuzz/shard_index.t \
 	tests/fuzz/tokenizer.t
 fuzz_common = tests/fuzz/fuzz.h
 if WITH_FUZZ
@@ -222,9 +233,12 @@ fuzz_ldflags = $(AM_LDFLAGS)
 check_PROGRAMS += $(fuzz_targets)
 TESTS += $(fuzz_targets)
 endif
-EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/config.dict tests/fuzz/safetensors.dict \
-	tests/fuzz/tokenizer.dict
+EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/amax.dict tests/fuzz/config.dict \
+	tests/fuzz/safetensors.dict tests/fuzz/shard_index.dict tests/fuzz/tokenizer.dict
 
+tests_fuzz_amax_t_SOURCES = tests/fuzz/amax.c $(fuzz_common)
+tests_fuzz_amax_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_amax_t_LDADD = $(test_libs)
 tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c $(fuzz_common)
 tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_artifact_t_LDADD = $(test_libs)
@@ -237,6 +251,9 @@ tests_fuzz_counters_t_LDADD = $(calibrate_test_libs)
 tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
 tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_safetensors_t_LDADD = $(test_libs)
+tests_fuzz_shard_index_t_SOURCES = tests/fuzz/shard_index.c $(fuzz_common)
+tests_fuzz_shard_index_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_shard_index_t_LDADD = convert/libconvert.la $(test_libs)
 tests_fuzz_tokenizer_t_SOURCES = tests/fuzz/tokenizer.c $(fuzz_common)
 tests_fuzz_tokenizer_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_tokenizer_t_LDADD = $(test_libs)
@@ -280,6 +297,7 @@ EXTRA_DIST += \
 	tests/bench/vs-onnxruntime.py \
 	tests/bench/vs-pytorch.py \
 	tests/lib/bert_onnx.py \
+	tests/lib/lean_bert.py \
 	tests/lib/ort_variants.py \
 	tests/lib/sentences.py \
 	tests/lib/st.py \

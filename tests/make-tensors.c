@@ -1,9 +1,9 @@
 /*
  * make-tensors.c - a safetensors file of constants, for tests.
  *
- *     make-tensors OUT NAME:DTYPE:SHAPE=VALUE...      input_ids:I32:2,8=5
+ *     make-tensors OUT NAME:DTYPE:SHAPE=VALUE[,VALUE...]...      input_ids:I32:2,8=5
  *
- * DTYPE is I32, I64 or F32.
+ * DTYPE is I32, I64 or F32.  The last value given is that of all elements to come.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,21 +28,30 @@ static bool parse_dtype(ft_dtype *out, const char *name)
     return false;
 }
 
-static void fill(ft_tensor *tensor, double value)
+static void set(const ft_tensor *tensor, size_t i, double value)
+{
+    switch (tensor->dtype) {
+    case FT_I32:
+        ((int32_t *) tensor->data)[i] = (int32_t) value;
+        break;
+    case FT_I64:
+        ((int64_t *) tensor->data)[i] = (int64_t) value;
+        break;
+    default:
+        ((float *) tensor->data)[i] = (float) value;
+        break;
+    }
+}
+
+static void fill(const ft_tensor *tensor, char *values)
 {
     size_t count = ft_tensor_count(tensor);
-    for (size_t i = 0; i < count; i++)
-        switch (tensor->dtype) {
-        case FT_I32:
-            ((int32_t *) tensor->data)[i] = (int32_t) value;
-            break;
-        case FT_I64:
-            ((int64_t *) tensor->data)[i] = (int64_t) value;
-            break;
-        default:
-            ((float *) tensor->data)[i] = (float) value;
-            break;
-        }
+    double value = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        const char *next = strsep(&values, ",");
+        value = next != NULL ? strtod(next, NULL) : value;
+        set(tensor, i, value);
+    }
 }
 
 /* Cuts `text` into pieces, of which the name stays in use; the caller frees the data. */
@@ -58,7 +67,7 @@ static bool make(ft_named_tensor *out, char *text)
     out->tensor.data = ft_alloc(ft_tensor_bytes(&out->tensor));
     if (out->tensor.data == NULL)
         return false;
-    fill(&out->tensor, strtod(text, NULL));
+    fill(&out->tensor, text);
     return true;
 }
 

@@ -10,9 +10,11 @@
 #include "tests/tap/tap.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,6 +84,36 @@ static ft_status refusal(const char *path, bool force, ft_error *err)
     return rc;
 }
 
+static void test_stream(void)
+{
+    struct rlimit limit, none = { .rlim_cur = 0 };
+    ft_error err;
+    ft_output *o = begin(target, true, "by descriptor");
+    FILE *stream = ft_output_stream(o);
+    ok(stream != NULL && ft_output_stream(o) == stream, "an output has one stream");
+    fputs(", by stream", stream);
+    is_int(ft_output_commit(o, NULL), FT_OK, "it is flushed by the commit");
+    ft_output_close(o);
+    ok(contains(target, "by descriptor, by stream"), "and writes where the descriptor stands");
+
+    o = begin(target, true, "");
+    fputs("lost", ft_output_stream(o));
+    getrlimit(RLIMIT_FSIZE, &limit);
+    none.rlim_max = limit.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &none);
+    is_int(ft_output_commit(o, &err), FT_EIO, "a stream that cannot be flushed is not committed");
+    setrlimit(RLIMIT_FSIZE, &limit);
+    has(err.text, "model.ft: cannot write: File too large", "and the text says why");
+    ft_output_close(o);
+    ok(contains(target, "by descriptor, by stream") && folder_count(folder) == 1,
+       "the old file stays, alone");
+    unlink(target);
+    o = begin(target, false, "two");
+    is_int(ft_output_commit(o, NULL), FT_OK, "the name is free again");
+    ft_output_close(o);
+}
+
 static void test_refusals(void)
 {
     ft_error err;
@@ -120,6 +152,30 @@ static void test_links(void)
     ft_output_close(o);
     ok(contains(link, "three") && access(at("nowhere"), F_OK) != 0, "itself, not what it names");
     unlink(link);
+}
+
+static void test_same_file(void)
+{
+    char hard[256], soft[256], new[256], detour[256];
+    snprintf(hard, sizeof hard, "%s", at("hard.ft"));
+    snprintf(soft, sizeof soft, "%s", at("soft.ft"));
+    snprintf(new, sizeof new, "%s", at("new.ft"));
+    snprintf(detour, sizeof detour, "%s/.//new.ft", folder);
+    if (link(target, hard) != 0 || symlink("model.ft", soft) != 0)
+        bail_out("cannot make links");
+    ok(ft_output_same_file(target, target), "a file is itself");
+    ok(ft_output_same_file(target, hard), "by a hard link");
+    ok(ft_output_same_file(soft, hard), "by a symbolic one");
+    ok(ft_output_same_file(new, detour), "and by another path, even before it exists");
+    ok(!ft_output_same_file(target, new) && !ft_output_same_file(new, target),
+       "but not by another name");
+    ok(!ft_output_same_file(new, "new.ft"), "nor by the same one elsewhere");
+    ft_error err;
+    is_int(ft_output_spare_input(hard, soft, &err), FT_EARG, "an input is spared");
+    has(err.text, "hard.ft: would replace the input", "and the text says so");
+    is_int(ft_output_spare_input(new, target, &err), FT_OK, "what is no input may be written");
+    unlink(hard);
+    unlink(soft);
 }
 
 static void test_relative(void)
@@ -188,8 +244,10 @@ int main(void)
     folder_make(folder);
     snprintf(target, sizeof target, "%s/model.ft", folder);
     test_commit();
+    test_stream();
     test_refusals();
     test_links();
+    test_same_file();
     test_relative();
     test_race();
     test_leftovers();

@@ -42,14 +42,14 @@ same () {
     sed 's/^/# /' difference
 }
 
-# refused SENTENCE TEXT COMMAND...: the command fails and says why in one line with TEXT in it; it
-# leaves new.ft, which it was to write, unwritten.
+# refused SENTENCE TEXT COMMAND...: the command ends with 1 and says why in one line with TEXT in it;
+# it leaves new.ft, which it was to write, unwritten.
 refused () {
     sentence=$1 text=$2
     shift 2
     "$@" >out 2>err
     found=$?
-    test $found -ne 0 && test $found -lt 3 && test "$(wc -l <err)" -eq 1 &&
+    test $found -eq 1 && test "$(wc -l <err)" -eq 1 &&
         grep -qF -e "$text" err && test ! -s out && test ! -e new.ft
     found=$?
     check $found "$sentence"
@@ -166,6 +166,13 @@ refused 'samples are not counted twice' \
     "$calibrate" -i model.ft --merge whole-0.counts half-0.counts -o new.ft
 refused 'counters of another model are refused' 'whole-0.counts: counted on another model' \
     "$calibrate" -i f32.ft --merge whole-0.counts -o new.ft
+mkdir eps
+ln -s "$sample/model.safetensors" eps
+sed 's/"layer_norm_eps": *[^,]*/"layer_norm_eps": 0.5/' "$sample/config.json" >eps/config.json
+"$convert" -q -i eps -o eps.ft
+refused 'also of one that differs only in its configuration' \
+    'whole-0.counts: counted on another model' \
+    "$calibrate" -i eps.ft --merge whole-0.counts -o new.ft
 head -c 1000 whole-0.counts >cut.counts
 refused 'damaged counters are refused' 'cut.counts: ' \
     "$calibrate" -i model.ft --merge cut.counts -o new.ft
@@ -189,16 +196,35 @@ for model in model percentile residual; do
     "$run" -i $model.ft -d few.safetensors -o threads.out -t 1 -f >out
     same $model.out threads.out "$model: one thread gives the same results"
 done
-# Codes held in float have a negative zero, which the logits do not see.
+inside='--keep embed.norm --keep layer.1.attn.q --keep layer.2.attn.context --keep layer.3.ffn.act'
 for model in percentile residual; do
-    "$run" -i $model.ft -d few.safetensors -o int8.out --outputs logits -f >out
-    "$run" -i $model.ft -d few.safetensors -o fake.out --outputs logits --fake -f >out
-    same int8.out fake.out "$model: codes held in float give the same results"
+    "$run" -i $model.ft -d few.safetensors -o int8.out $inside -f >out
+    "$run" -i $model.ft -d few.safetensors -o fake.out $inside --fake -f >out
+    same int8.out fake.out "$model: codes held in float give the same results, and codes"
     "$run" -i $model.ft -d few.safetensors -o all.out --outputs last_hidden_state -f >out
     "$run" -i $model.ft -d few.safetensors -o single.out --outputs last_hidden_state -f \
         --max-tokens 1 >out
     same all.out single.out "$model: sequences give the same results alone as in batches"
 done
+# More values than anybody wants, some of them twice: the plan's, and what fused operations hide.
+set --
+for name in $("$inspect" --plan percentile.ft | awk '$1 != "output" { print $3 }'); do
+    set -- "$@" --keep "${name%.float}"
+    case $name in
+    *.[qkv] | *.context | *.act | *.float) set -- "$@" --keep "${name%.float}.float" ;;
+    esac
+done
+is 0 'any number of values can be kept' \
+    "$run" -i percentile.ft -d few.safetensors --no-fuse --outputs logits,logits "$@" -o kept.out
+test "$(grep -ao '"dtype"' kept.out | wc -l)" -eq $(($# / 2 + 1))
+check $? "all $(($# / 2 + 1)) are written"
+# The first run has as many tokens as sequences, namely one.
+"$make" short.safetensors input_ids:I32:3,8=5,7,9 attention_mask:I32:3,8=1,0,0,0,0,0,0,0,1
+"$run" -i percentile.ft -d short.safetensors \
+    --outputs last_hidden_state --keep embed.norm -o all.out -f >out
+is 0 'a sequence of one token runs alone' "$run" -i percentile.ft -d short.safetensors \
+    --outputs last_hidden_state --keep embed.norm --max-tokens 1 -o single.out -f
+same all.out single.out 'and gives the same results as in a batch'
 refused 'an unknown instruction set is refused' 'FT_CPU=mmx: no instruction set of that name' \
     env FT_CPU=mmx "$run" -i model.ft -d few.safetensors
 
@@ -216,6 +242,13 @@ check $? 'one line for each, with label and text'
 same expected out 'standard input is read as a file is'
 "$run" -i percentile.ft "$main" "$greet" "$move" >out
 same expected out 'and so are operands'
+mkdir red
+ln -s "$sample/model.safetensors" "$sample/tokenizer.json" red
+sed 's/"0": "c"/"0": "\\u001b[31mc"/' "$sample/config.json" >red/config.json
+"$convert" -q -i red -o red.ft
+"$run" -i red.ft "$main" >out
+grep -qF '?[31mc ' out
+check $? 'a label does not command the terminal'
 "$run" -i percentile.ft --text texts --json >texts.json
 json texts.json 'results of texts can be had as JSON'
 "$run" -i percentile.ft -d few.safetensors --json >data.json
@@ -223,6 +256,10 @@ json data.json 'those of data, too'
 "$calibrate" -i model.ft --merge whole-0.counts -n --json --report report.json >stdout.json 2>err
 json stdout.json 'and the report of a calibration'
 same report.json stdout.json 'which is the same as in a file'
+"$calibrate" -q -i model.ft --merge whole-0.counts --save-counters rewritten.counts \
+    --report counted.json --json >stdout.json 2>err
+same report.json counted.json 'and when only counters are written beside it'
+same report.json stdout.json 'in both places'
 for range in 10 4:14; do
     "$calibrate" -i model.ft -d few.safetensors --samples $range -n -m max >out 2>err
     grep -q 'against float, 4 held-out samples' out
@@ -278,15 +315,46 @@ refused 'and an unknown output' 'nonsense' \
 echo precious >kept
 cp kept kept.copy
 for option in '-o' '--save-counters' '-n --report'; do
-    refused "ft-calibrate $option: a file that exists is refused" 'kept exists; -f replaces it' \
+    refused "ft-calibrate $option: a file that exists is refused" 'kept: exists already; --force' \
         "$calibrate" -i model.ft -d few.safetensors $option kept
     same kept kept.copy 'and left as it was'
 done
-refused 'ft-run -o: a file that exists is refused' 'kept exists; -f replaces it' \
+refused 'ft-run -o: a file that exists is refused' 'kept: exists already; --force' \
     "$run" -i model.ft -d few.safetensors -o kept
 same kept kept.copy 'and left as it was'
+for tool in "$run" "$calibrate"; do
+    refused "${tool##*/}: the output comes first, before inputs are looked at" 'kept: exists' \
+        "$tool" -i nowhere.ft -d nowhere.bad -o kept
+done
+cp model.ft float.ft
+cp few.safetensors data
+cp whole-0.counts counts
+ln -s float.ft soft
+ln data hard
+cksum float.ft data counts >sums
+for output in float.ft soft data hard; do
+    refused "ft-run -o: the input $output is not replaced" "$output: would replace the input" \
+        "$run" -i float.ft -d data -o $output -f
+    for option in -o --save-counters "-n --report"; do
+        refused "ft-calibrate $option: nor is $output" "$output: would replace the input" \
+            "$calibrate" -i float.ft -d data $option $output -f
+    done
+done
+refused 'nor are counters that are merged' 'counts: would replace the input counts' \
+    "$calibrate" -i float.ft --merge counts --save-counters ./counts -f
+refused 'nor samples that are evaluated' 'hard: would replace the input data' \
+    "$calibrate" -i float.ft --merge counts --eval data -o hard -f
+refused 'no file is written twice' './new.ft: two things are to be written there' \
+    "$calibrate" -i float.ft -d data -o new.ft --save-counters ./new.ft
+cksum float.ft data counts | cmp -s - sums
+check $? 'all inputs are as they were'
 is 1 'a failure leaves it as it was, too' "$calibrate" -q -i model.ft -d float.bad -o kept -f
 same kept kept.copy 'although it might be replaced'
+is 1 'a report that cannot be written is a failure' \
+    sh -c 'trap "" XFSZ; ulimit -f 2; "$0" "$@"' \
+    "$calibrate" -q -i model.ft --merge whole-0.counts -n --report half.json
+grep -q 'half.json: cannot write: ' err && test ! -e half.json
+check $? 'which says why and leaves no half report'
 test -z "$(find . -name '*.tmp*' -o -name '.*.ft*')"
 check $? 'no half-written file is left'
 

@@ -41,6 +41,9 @@ static void test_tensors(void)
     is_int((long long) ft_tensor_count(&t), 0, "a negative dimension counts 0");
     char text[FT_SHAPE_TEXT];
     is_str(ft_shape_text(text, 2, (int64_t[]){ 768, 3072 }), "[768, 3072]", "shapes print");
+    t = (ft_tensor){ .ndim = 1000, .dim = { 1, 2, 3, 4, 5, 6, 7, 8 }, .data = text };
+    is_str(ft_shape_text(text, t.ndim, t.dim), "[1, 2, 3, 4, 5, 6, 7, 8, ...]",
+           "of too many dimensions those that can be there");
     ft_dtype dtype;
     ok(ft_dtype_parse("BF16", &dtype) && dtype == FT_BF16, "BF16 is a dtype");
     ok(!ft_dtype_parse("F8_E4M3", &dtype), "F8_E4M3 is not");

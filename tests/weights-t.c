@@ -139,8 +139,10 @@ static void test_pieces(void)
         size_t done = 0, got;
         if (ft_weights_stream_init(&stream, &m.weights, scale, &err) != FT_OK)
             bail_out("%s", err.text);
-        while ((got = ft_weights_stream_read(&stream, out + done, pieces[k])) > 0)
+        while (done < total && (got = ft_weights_stream_read(&stream, out + done, pieces[k])) > 0)
             done += got;
+        ok(stream.block == NULL, "a stream gives its block back with the last byte");
+        is_int((long long) ft_weights_stream_read(&stream, out, 1), 0, "after which there is none");
         ok(done == total && memcmp(out, codes, total) == 0, "a stream in pieces of %zu is the same",
            pieces[k]);
         ft_weights_stream_fini(&stream);

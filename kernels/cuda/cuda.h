@@ -26,6 +26,7 @@ typedef struct ft_cuda_chip {
     size_t shared;  /* bytes of shared memory that one block may ask for */
     bool has_wgmma; /* sm_90a code is in this build and the device runs it */
     bool overlaps;  /* launches may begin before their predecessor ends (from sm_90 on) */
+    bool has_imma;  /* cuBLASLt multiplies COL32 by COL4_4R2_8C: ft_cuda_gemm_lt_probe() */
 } ft_cuda_chip;
 
 /* Whether this build has code for the current device: cudaErrorNoKernelImageForDevice if not. */
@@ -55,8 +56,11 @@ typedef struct ft_cuda_product {
     ft_dtype y_dtype;               /* FT_I8: codes; FT_F32 or FT_F16: real values */
     int parts;                      /* 1 .. FT_CUDA_PARTS; divides n */
     void *y[FT_CUDA_PARTS];         /* each [m, n / parts] */
-    float y_inverse[FT_CUDA_PARTS]; /* FT_I8: 1 / scale of each y */
+    float y_inverse[FT_CUDA_PARTS]; /* FT_I8: 1 / scale of each y; else 0 */
     const void *residual; /* [m, n] of y_dtype (F32, F16), added after the activation, or NULL */
+    void *blas;           /* cublasHandle_t, or NULL: then FT_CUDA_GEMM_LT takes nothing */
+    void *scratch;        /* ft_cuda_gemm_scratch() bytes, 256-byte aligned, or NULL */
+    size_t scratch_bytes;
 } ft_cuda_product;
 
 /* The ways to compute a product, in the order of ft_cuda_gemm_name(). */
@@ -74,10 +78,29 @@ bool ft_cuda_gemm_plain_takes(const ft_cuda_chip *chip, const ft_cuda_product *p
 int ft_cuda_gemm_plain(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
 bool ft_cuda_gemm_mma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
 int ft_cuda_gemm_mma(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+bool ft_cuda_gemm_lt_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
+int ft_cuda_gemm_lt(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
 bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
 int ft_cuda_gemm_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
 bool ft_cuda_gemm_wgmma_rs_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
 int ft_cuda_gemm_wgmma_rs(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+
+/*
+ * The product of a faked plan: x [m, k] and w [n, k] hold whole codes in float, row-major (p->x and
+ * p->w are not read); y of FT_F32 holds codes where y_inverse > 0, else real values.
+ */
+int ft_cuda_gemm_faked(void *stream, const ft_cuda_product *p, const float *x, const float *w);
+
+/* Whether cuBLASLt takes the product of COL32 and COL4_4R2_8C on this handle's device. */
+bool ft_cuda_gemm_lt_probe(void *blas);
+
+/* Scratch of FT_CUDA_GEMM_LT, for up to m rows. */
+size_t ft_cuda_gemm_lt_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k);
+
+/* The tiles of gemm_mma.cu: how many, and a launch with one of them; tests try each. */
+int ft_cuda_gemm_mma_tiles(void);
+int ft_cuda_gemm_mma_with(int tile, const ft_cuda_chip *chip, void *stream,
+                          const ft_cuda_product *p);
 
 /*
  * The weights of gemm_wgmma.cu: bytes, and the shuffle that makes them from COL4_4R2_8C.  Matrices
@@ -91,6 +114,13 @@ size_t ft_cuda_tiles_offset(size_t row, size_t col, size_t n, size_t k);
 
 /* The fastest way for this shape on this chip, or what FT_CUDA_GEMM names (gemm.cu). */
 ft_cuda_gemm ft_cuda_gemm_choose(const ft_cuda_chip *chip, const ft_cuda_product *p);
+
+/* The same in words: "mma", or "plain: FT_CUDA_GEMM=wgmma does not take it"; always terminated. */
+void ft_cuda_gemm_explain(const ft_cuda_chip *chip, const ft_cuda_product *p, char *text,
+                          size_t size);
+
+/* Scratch that any way chosen for up to m rows may ask for; 0 where none does. */
+size_t ft_cuda_gemm_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k);
 int ft_cuda_gemm_run(ft_cuda_gemm how, const ft_cuda_chip *chip, void *stream,
                      const ft_cuda_product *p);
 const char *ft_cuda_gemm_name(ft_cuda_gemm how);
@@ -182,7 +212,8 @@ typedef struct ft_cuda_args {
 int ft_cuda_linear_group(const ft_cuda_args *const *args, int count);
 
 /* Device scratch bytes that an operation needs for a run within these limits. */
-size_t ft_cuda_linear_scratch(const ft_plan *plan, const ft_op *op, size_t rows);
+size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan *plan, const ft_op *op,
+                              size_t rows);
 size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens);
 
 /* ---- Arrays ------------------------------------------------------------------------------- */

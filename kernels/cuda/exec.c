@@ -94,24 +94,29 @@ static size_t scratch_of(const ft_exec *exec, const ft_op *op)
 {
     const ft_plan *plan = exec->plan;
     if (op->kind == FT_OP_LINEAR)
-        return ft_cuda_linear_scratch(plan, op,
+        return ft_cuda_linear_scratch(&exec->device->chip, plan, op,
                                       rows_within(&exec->limits, plan->value[op->in[0]].rows));
     return op->kind == FT_OP_ATTENTION ? ft_cuda_attention_scratch(plan, op, exec->limits.tokens)
                                        : 0;
 }
 
-static bool multiplies_floats(const ft_plan *plan)
+/* Floats are multiplied by the library, and codes where that needs scratch. */
+static bool needs_blas(const ft_exec *exec)
 {
-    for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].kind == FT_OP_LINEAR && plan->weight[plan->op[i].weight[0]].dtype != FT_I8)
+    const ft_plan *plan = exec->plan;
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        if (op->kind == FT_OP_LINEAR &&
+            (plan->weight[op->weight[0]].scale == NULL || scratch_of(exec, op) > 0))
             return true;
+    }
     return false;
 }
 
 /* The float library, with memory of its own so that it allocates nothing during a run. */
 static ft_status open_blas(ft_exec *exec, ft_error *err)
 {
-    if (!multiplies_floats(exec->plan))
+    if (!needs_blas(exec))
         return FT_OK;
     FT_TRY(ft_cuda_alloc(&exec->blas_memory, &exec->device->chip, BLAS_BYTES, "cuBLAS", err));
     cublasHandle_t blas = NULL;
@@ -135,8 +140,11 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
         exec->scratch_bytes = bytes > exec->scratch_bytes ? bytes : exec->scratch_bytes;
     }
     size_t offsets[FT_CUDA_INPUTS], start, blocks;
-    ft_cuda_bucket most = { exec->limits.tokens, exec->limits.sequences,
-                            ft_cuda_most_blocks(exec->limits.tokens, exec->limits.sequences) };
+    ft_cuda_bucket most = {
+        .tokens = exec->limits.tokens,
+        .sequences = exec->limits.sequences,
+        .blocks = ft_cuda_most_blocks(exec->limits.tokens, exec->limits.sequences),
+    };
     size_t inputs = ft_cuda_inputs_layout(exec, &most, offsets, &start, &blocks);
     size_t arena = ft_round_up(exec->plan->arena, ALIGN);
     size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs;

@@ -48,12 +48,13 @@ static bool observes(const ft_exec *exec)
 
 static ft_cuda_bucket bucket_of(const ft_exec *exec, const ft_batch *batch)
 {
-    ft_cuda_bucket b = { batch->tokens, batch->sequences, 0 };
+    ft_cuda_bucket b = { .tokens = batch->tokens, .sequences = batch->sequences };
     if (!observes(exec)) {
         b.tokens = rounded_tokens(batch->tokens, exec->limits.tokens);
         b.sequences = rounded_sequences(batch->sequences, exec->limits.sequences);
     }
     b.blocks = ft_cuda_most_blocks(b.tokens, b.sequences);
+    b.longest = ft_cuda_attention_longest(batch->longest);
     return b;
 }
 
@@ -121,6 +122,7 @@ static launch launch_of(const ft_exec *exec, const ft_cuda_bucket *bucket)
         .start = (const int32_t *) (const void *) (exec->inputs + start),
         .blocks = (const ft_cuda_queries *) (const void *) (exec->inputs + blocks),
         .nblocks = bucket->blocks,
+        .longest = bucket->longest,
     };
     return l;
 }
@@ -221,7 +223,7 @@ static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t byt
 
 static bool same_bucket(const ft_cuda_bucket *a, const ft_cuda_bucket *b)
 {
-    return a->tokens == b->tokens && a->sequences == b->sequences;
+    return a->tokens == b->tokens && a->sequences == b->sequences && a->longest == b->longest;
 }
 
 /* The graph of this shape, or the slot for it: a free one, or that of the longest unused. */

@@ -1,9 +1,9 @@
 /*
  * bench_case.c - one case of ft-bench: so many random sequences, run again and again.
  *
- * Inputs go to the device once; what is timed is the plan.  A run's latency is the time until the
- * device has finished; a device that queues runs is also timed on many of them in a row, which is
- * what a server with enough to do sees.
+ * Inputs are set once; what is timed is the backend's run of the plan.  Its latency is the time
+ * until the device has finished; a device that queues runs is also timed on many of them in a row,
+ * which is what a server with enough to do sees.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -2,8 +2,8 @@
  * bench_ops.c - the operations of a plan, timed one by one.
  *
  * A device that queues runs each operation several times in a row, since waiting for it takes
- * longer than many an operation; what it reads is then in the cache, and neighbours do not overlap,
- * so the sum is not the time of a run.  On the CPU the operations run in the order of the plan.
+ * longer than many an operation; what it reads is then in the cache, and neighbours neither overlap
+ * nor are joined, so the sum is not the time of a run.  On the CPU nothing of this happens.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,14 +22,15 @@ enum { BLOCK = 20 }; /* runs of one operation in a row */
 static ft_status time_ops(double *out, const ft_bench *bench, const ft_session *session,
                           double *sample, ft_error *err)
 {
-    int count = session->plan.nop, runs = bench->runs;
+    int count = session->plan.nop;
+    size_t runs = (size_t) bench->runs;
     ft_target target = { session->model->backend, session->exec, &session->batch, 0 };
     int block = ft_target_queues(&target) ? BLOCK : 1;
-    for (int run = 0; run < runs; run++)
+    for (size_t run = 0; run < runs; run++)
         for (target.op = 0; target.op < count; target.op++)
-            FT_TRY(ft_target_time(&target, block, &sample[target.op * runs + run], err));
+            FT_TRY(ft_target_time(&target, block, &sample[(size_t) target.op * runs + run], err));
     for (int i = 0; i < count; i++)
-        out[i] = ft_times_of(sample + i * runs, (size_t) runs).median;
+        out[i] = ft_times_of(sample + (size_t) i * runs, runs).median;
     return FT_OK;
 }
 

@@ -2,7 +2,7 @@
  * bench_product.c - single operations on random numbers: what a device can do at best, and what the
  * products of a plan take alone.
  *
- * An operation is a plan of one line, which goes the way that all plans go; so ceilings are
+ * An operation is the end of a short plan, which goes the way that all plans go; so ceilings are
  * measured with the kernels that models run on, whatever the backend.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -23,81 +23,137 @@
 
 /* ---- One operation ------------------------------------------------------------------------ */
 
-enum { X, Y };
+/* A code stands for this much where values have deviation 1: codes then have one of 32. */
+#define CODE_STEP (1.0f / 32.0f)
 
-/* A plan of one operation, ready to run; it must not move. */
+/* Values, weights and how many operations there are at most. */
+enum { IDS, POSITIONS, REAL, CODES, RESULT, VALUES };
+enum { WORDS, PLACES, MATRIX, BIAS, WEIGHTS };
+enum { STEPS = 3, VOCABULARY = 1024 };
+
+/*
+ * A plan that ends in the operation to time, ready to run; it must not move.  Token ids are what a
+ * plan can be given, so rows of a random table make its real operand, and are quantized for codes.
+ */
 typedef struct single {
     ft_plan plan;
-    ft_value value[2];
-    ft_weight weight[2];
-    ft_weight own[2]; /* the weights as they were made: a backend may move the others */
-    ft_op op;
+    ft_value value[VALUES];
+    ft_weight weight[WEIGHTS];
+    ft_weight own[WEIGHTS]; /* the weights as they were made: a device may move the others */
+    ft_op op[STEPS];
     ft_batch batch;
     int32_t start[2];
     const ft_backend *backend;
     ft_exec *exec;
 } single;
 
-static void single_init(single *s, const ft_backend *backend, ft_op_kind kind, size_t rows)
+static void set_value(single *s, int index, const char *name, size_t cols, ft_dtype dtype)
 {
-    *s = (single){ .op = ft_op_make(kind), .backend = backend };
-    s->plan = (ft_plan){ .value = s->value,
-                         .op = &s->op,
-                         .weight = s->weight,
-                         .nvalue = 2,
-                         .nop = 1,
-                         .noutput = 1,
-                         .output = { { "y", Y } } };
-    s->start[1] = (int32_t) rows;
+    ft_value *value = &s->value[index];
+    *value = (ft_value){ .rows = FT_TOKENS, .cols = (int32_t) cols, .dtype = dtype };
+    snprintf(value->name, sizeof value->name, "%s", name);
+}
+
+/* Begin a plan over `rows` rows of `cols` columns of this dtype: codes, or real numbers. */
+static void single_init(single *s, const ft_backend *backend, size_t rows, size_t cols,
+                        ft_dtype dtype)
+{
+    bool codes = dtype == FT_I8;
+    *s = (single){ .backend = backend, .start = { 0, (int32_t) rows } };
     s->batch = (ft_batch){ rows, 1, rows, s->start };
-    s->op.in[0] = X;
-    s->op.out = Y;
+    s->plan = (ft_plan){ .value = s->value,
+                         .op = s->op,
+                         .weight = s->weight,
+                         .nvalue = VALUES,
+                         .nweight = WEIGHTS,
+                         .nop = codes ? 2 : 1,
+                         .noutput = 1,
+                         .output = { { "result", RESULT } } };
+    set_value(s, IDS, "ids", 1, FT_I32);
+    set_value(s, POSITIONS, "positions", 1, FT_I32);
+    set_value(s, REAL, "real", cols, codes ? FT_F32 : dtype);
+    set_value(s, CODES, "codes", cols, FT_I8);
+    s->value[CODES].scale = CODE_STEP;
+    s->op[0] = ft_op_make(FT_OP_EMBED);
+    s->op[0].in[0] = IDS;
+    s->op[0].in[1] = POSITIONS;
+    s->op[0].weight[0] = WORDS;
+    s->op[0].weight[1] = PLACES;
+    s->op[0].out = REAL;
+    s->op[1] = ft_op_make(FT_OP_QUANTIZE);
+    s->op[1].in[0] = REAL;
+    s->op[1].codes = CODES;
+    s->own[WORDS] = (ft_weight){ .rows = VOCABULARY, .cols = cols, .dtype = FT_F16 };
+    s->own[PLACES] = (ft_weight){ .rows = 1, .cols = cols, .dtype = FT_F16 };
+    s->own[MATRIX] = s->own[BIAS] = (ft_weight){ .rows = 1, .cols = cols, .dtype = FT_F32 };
+}
+
+/* Add the operation to time, which reads what has been made. */
+static ft_op *single_add(single *s, ft_op_kind kind)
+{
+    ft_op *op = &s->op[s->plan.nop++];
+    *op = ft_op_make(kind);
+    op->in[0] = s->plan.nop == STEPS ? CODES : REAL;
+    op->out = RESULT;
+    return op;
 }
 
 static void single_fini(single *s)
 {
     if (s->exec != NULL)
         s->backend->release(s->exec);
-    for (int i = 0; i < s->plan.nweight; i++)
+    for (int i = 0; i < WEIGHTS; i++)
         ft_weight_clear(&s->own[i]);
 }
 
-/* A matrix of real numbers, or of codes with this scale. */
-static ft_value matrix(const char *name, size_t cols, ft_dtype dtype, float scale)
+/* Values of deviation 1 from the table, 0.02 in all others. */
+static ft_status make_weights(single *s, int threads, ft_error *err)
 {
-    ft_value value = { .rows = FT_TOKENS, .cols = (int32_t) cols, .dtype = dtype };
-    snprintf(value.name, sizeof value.name, "%s", name);
-    value.scale = dtype == FT_I8 ? scale : 0.0f;
-    value.keep = true;
-    return value;
+    static const char *const names[] = { "words", "places", "matrix", "bias" };
+    for (int i = 0; i < WEIGHTS; i++) {
+        snprintf(s->own[i].name, sizeof s->own[i].name, "%s", names[i]);
+        ft_distribution how = { (uint64_t) i, 0.0f, i == WORDS ? 1.0f : 0.02f };
+        FT_TRY(ft_weight_fill(&s->own[i], &how, threads, err));
+        s->weight[i] = s->own[i];
+    }
+    return FT_OK;
 }
 
-static ft_status write_input(single *s, int threads, ft_error *err)
+static ft_status write_inputs(single *s, ft_error *err)
 {
-    ft_weight noise = { .name = "x",
-                        .rows = s->batch.tokens,
-                        .cols = (size_t) s->value[X].cols,
-                        .dtype = s->value[X].dtype };
-    FT_TRY(ft_weight_fill(&noise, &(ft_distribution){ 1, 0.0f, 1.0f }, threads, err));
-    ft_status status = s->backend->write(s->exec, X, noise.data, noise.rows, err);
-    ft_weight_clear(&noise);
+    size_t rows = s->batch.tokens;
+    int32_t *column = ft_array(rows, sizeof *column);
+    if (column == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", rows);
+    ft_status status = s->backend->write(s->exec, POSITIONS, column, rows, err);
+    for (size_t i = 0; i < rows; i++)
+        column[i] = (int32_t) ft_noise_below(WEIGHTS, i, VOCABULARY);
+    if (status == FT_OK)
+        status = s->backend->write(s->exec, IDS, column, rows, err);
+    free(column);
     return status;
 }
 
+/* Make it ready, and run it once. */
 static ft_status single_prepare(single *s, ft_device *device, int threads, ft_error *err)
 {
     ft_limits limits = { s->batch.tokens, 1, threads };
-    FT_TRY(ft_op_check(&s->plan, &s->op, "benchmark", err));
+    FT_TRY(make_weights(s, threads, err));
+    for (int i = 0; i < s->plan.nop; i++)
+        FT_TRY(ft_op_check(&s->plan, &s->op[i], "benchmark", err));
+    FT_TRY(s->backend->upload(device, s->weight, WEIGHTS, err));
     FT_TRY(ft_plan_layout(&s->plan, limits.tokens, limits.sequences, err));
     FT_TRY(s->backend->prepare(&s->exec, device, &s->plan, &limits, err));
-    return write_input(s, threads, err);
+    FT_TRY(write_inputs(s, err));
+    FT_TRY(s->backend->run(s->exec, &s->batch, NULL, err));
+    return s->backend->wait(s->exec, err);
 }
 
 /* Of single runs, or of blocks of runs where a device queues them. */
 static ft_status single_time(ft_times *out, const single *s, ft_error *err)
 {
     enum { MOST = 10 };
-    ft_target target = { s->backend, s->exec, &s->batch, -1 };
+    ft_target target = { s->backend, s->exec, &s->batch, s->plan.nop - 1 };
     int block = ft_target_queues(&target) ? 10 : 1;
     double sample[MOST], sum = 0.0;
     size_t count = 0;
@@ -127,46 +183,31 @@ ft_product ft_product_of(const ft_plan *plan, const ft_op *op, const ft_batch *b
     };
 }
 
-static ft_status make_weights(single *s, const ft_product *p, int threads, ft_error *err)
+static void add_product(single *s, const ft_product *p)
 {
-    s->own[0] = (ft_weight){ .name = "w",
-                             .rows = p->n,
-                             .cols = p->k,
-                             .dtype = p->w,
-                             .layout = p->w == FT_I8 ? FT_COL4_4R2_8C : FT_ROW };
-    s->own[1] = (ft_weight){ .name = "b", .rows = 1, .cols = p->n, .dtype = FT_F32 };
-    for (int i = 0; i < 2; i++, s->plan.nweight++) {
-        ft_distribution how = { 2 + (uint64_t) i, 0.0f, 0.02f };
-        FT_TRY(ft_weight_fill(&s->own[i], &how, threads, err));
-        s->weight[i] = s->own[i];
-        s->op.weight[i] = (int16_t) i;
-    }
-    return FT_OK;
-}
-
-static ft_status prepare_product(single *s, const ft_product *p, ft_device *device, int threads,
-                                 ft_error *err)
-{
-    /* Real values of x have deviation 1, its codes one of 37; so have those of y. */
-    float deviation = 0.02f * sqrtf((float) p->k);
-    s->value[X] = matrix("x", p->k, p->x, 1.0f / 37.0f);
-    s->value[Y] = matrix("y", p->n, p->y, deviation / 37.0f);
-    s->op.attr.activation = p->activation;
+    ft_op *op = single_add(s, FT_OP_LINEAR);
+    set_value(s, RESULT, "result", p->n, p->y);
     if (p->y == FT_I8) {
-        s->op.codes = Y;
-        s->op.out = -1;
+        s->value[RESULT].scale = CODE_STEP * 0.02f * sqrtf((float) p->k);
+        op->codes = RESULT;
+        op->out = -1;
     }
-    FT_TRY(make_weights(s, p, threads, err));
-    FT_TRY(s->backend->upload(device, s->weight, s->plan.nweight, err));
-    return single_prepare(s, device, threads, err);
+    op->weight[0] = MATRIX;
+    op->weight[1] = BIAS;
+    op->attr.activation = p->activation;
+    s->own[MATRIX] = (ft_weight){
+        .rows = p->n, .cols = p->k, .dtype = p->w, .layout = p->w == FT_I8 ? FT_COL4_4R2_8C : FT_ROW
+    };
+    s->own[BIAS].cols = p->n;
 }
 
 ft_status ft_product_time(ft_times *out, const ft_product *product, const ft_backend *backend,
                           ft_device *device, int threads, ft_error *err)
 {
     single s;
-    single_init(&s, backend, FT_OP_LINEAR, product->m);
-    ft_status status = prepare_product(&s, product, device, threads, err);
+    single_init(&s, backend, product->m, product->k, product->x);
+    add_product(&s, product);
+    ft_status status = single_prepare(&s, device, threads, err);
     if (status == FT_OK)
         status = single_time(out, &s, err);
     single_fini(&s);
@@ -181,10 +222,9 @@ static ft_status copy_rate(const ft_backend *backend, ft_device *device, int thr
     enum { ROWS = 65536, COLS = 1024 }; /* 256 MiB: more than any cache */
     ft_times times = { 0 };
     single s;
-    single_init(&s, backend, FT_OP_ACTIVATE, ROWS);
-    s.value[X] = matrix("x", COLS, FT_F32, 0.0f);
-    s.value[Y] = matrix("y", COLS, FT_F32, 0.0f);
-    s.op.attr.activation = FT_ACT_RELU;
+    single_init(&s, backend, ROWS, COLS, FT_F32);
+    set_value(&s, RESULT, "result", COLS, FT_F32);
+    single_add(&s, FT_OP_ACTIVATE)->attr.activation = FT_ACT_RELU;
     ft_status status = single_prepare(&s, device, threads, err);
     if (status == FT_OK)
         status = single_time(&times, &s, err);

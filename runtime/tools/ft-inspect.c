@@ -78,8 +78,10 @@ static ft_status list(ft_inspection *what, ft_error *err)
     const ft_artifact_head *head = ft_artifact_get_head(a);
     if (what->json)
         return ft_inspect_print(json_deep_copy(ft_artifact_manifest(a)), err);
-    printf("%s: %s, %s, written by %s %s\n\n", what->path[0], head->family,
-           ft_state_name(head->state), head->tool, tool_version(a));
+    printf("%s: %s, %s, written by %s ", what->path[0], head->family, ft_state_name(head->state),
+           head->tool);
+    ft_tool_print(tool_version(a), 0);
+    fputs("\n\n", stdout);
     print_tensors(a);
     putchar('\n');
     print_files(a);

@@ -56,7 +56,7 @@ static const ft_tool tool = {
 
 typedef struct request {
     const char *input, *data, *text, *output, *outputs;
-    const char *keep[FT_MAX_RESULTS + 1]; /* NULL-terminated */
+    const char **keep; /* NULL-terminated; room for as many as there are arguments */
     size_t nkeep;
     char *const *operand;
     size_t noperand;
@@ -83,13 +83,6 @@ static ft_verify verify_level(const char *text)
         if (strcmp(levels[i], text) == 0)
             return (ft_verify) i;
     ft_tool_usage(&tool, "--verify: \"%s\" is neither structure, crc nor sha256", text);
-}
-
-static void take_keep(request *r, const char *name)
-{
-    if (r->nkeep == FT_MAX_RESULTS)
-        ft_tool_usage(&tool, "--keep: at most %d values", FT_MAX_RESULTS);
-    r->keep[r->nkeep++] = name;
 }
 
 static void take_option(request *r, int option, const char *value)
@@ -123,7 +116,7 @@ static void take_option(request *r, int option, const char *value)
         r->outputs = value;
         break;
     case KEEP:
-        take_keep(r, value);
+        r->keep[r->nkeep++] = value;
         break;
     case JSON:
         r->json = true;
@@ -154,8 +147,6 @@ static void parse(request *r, int argc, char **argv)
         ft_tool_usage(&tool, "no artifact given: use -i FILE");
     if ((r->data != NULL) + (r->text != NULL) + (r->noperand > 0) != 1)
         ft_tool_usage(&tool, "give either -d FILE, --text FILE or texts");
-    if (r->output != NULL && !r->force && access(r->output, F_OK) == 0)
-        ft_tool_usage(&tool, "%s exists; -f replaces it", r->output);
     r->session.keep = r->keep;
 }
 
@@ -163,12 +154,13 @@ static void parse(request *r, int argc, char **argv)
 
 typedef struct job {
     request *request;
+    ft_output *output;
     ft_model *model;
     ft_session *session;
     ft_texts texts;
     ft_dataset dataset;
-    char *names; /* a copy of --outputs, cut at its commas */
-    const char *wanted[FT_MAX_RESULTS];
+    char *names;         /* a copy of --outputs, cut at its commas */
+    const char **wanted; /* distinct names */
     size_t nwanted;
     ft_results results;
     double seconds;
@@ -215,23 +207,32 @@ static void fit_session(job *j)
         *tokens = (int64_t) j->dataset.cols;
 }
 
+/* Gathering a value once is enough, however often it is named. */
+static void want(job *j, const char *name)
+{
+    for (size_t i = 0; i < j->nwanted; i++)
+        if (strcmp(j->wanted[i], name) == 0)
+            return;
+    j->wanted[j->nwanted++] = name;
+}
+
 /* Everything the model promises, or what --outputs names; and the kept values. */
 static ft_status choose_outputs(job *j, ft_error *err)
 {
     const ft_plan *plan = &j->model->plan;
-    if (j->request->outputs == NULL) {
-        for (int i = 0; i < plan->noutput; i++)
-            j->wanted[j->nwanted++] = plan->output[i].name;
-    } else {
-        j->names = ft_strdup(j->request->outputs);
-        if (j->names == NULL)
-            return ft_fail(err, FT_ENOMEM, "no memory");
-        char *rest = j->names;
-        for (char *name; j->nwanted < FT_MAX_RESULTS && (name = strsep(&rest, ",")) != NULL;)
-            j->wanted[j->nwanted++] = name;
-    }
-    for (size_t i = 0; i < j->request->nkeep && j->nwanted < FT_MAX_RESULTS; i++)
-        j->wanted[j->nwanted++] = j->request->keep[i];
+    const char *listed = j->request->outputs;
+    size_t room = listed != NULL ? strlen(listed) + 1 : (size_t) plan->noutput;
+    j->names = ft_strdup(listed != NULL ? listed : "");
+    j->wanted = ft_array(room + j->request->nkeep, sizeof *j->wanted);
+    if (j->names == NULL || j->wanted == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for the names of outputs");
+    char *rest = listed != NULL ? j->names : NULL;
+    for (char *name; (name = strsep(&rest, ",")) != NULL;)
+        want(j, name);
+    for (int i = 0; listed == NULL && i < plan->noutput; i++)
+        want(j, plan->output[i].name);
+    for (size_t i = 0; i < j->request->nkeep; i++)
+        want(j, j->request->keep[i]);
     return FT_OK;
 }
 
@@ -252,18 +253,31 @@ static ft_status run_batches(job *j, ft_error *err)
     return FT_OK;
 }
 
+/* The output comes first: where it cannot be written, no work is started. */
+static ft_status open_output(job *j, ft_error *err)
+{
+    const request *r = j->request;
+    const char *input[] = { r->input, r->data, r->text };
+    if (r->output == NULL)
+        return FT_OK;
+    for (size_t i = 0; i < FT_COUNT(input); i++)
+        if (input[i] != NULL)
+            FT_TRY(ft_output_spare_input(r->output, input[i], err));
+    return ft_output_open(&j->output, r->output, r->force, err);
+}
+
 static ft_status run(job *j, ft_error *err)
 {
+    FT_TRY(open_output(j, err));
     FT_TRY(ft_model_open(&j->model, j->request->input, &j->request->model, err));
     FT_TRY(read_inputs(j, err));
     fit_session(j);
     FT_TRY(choose_outputs(j, err));
     FT_TRY(ft_session_open(&j->session, j->model, &j->request->session, err));
     FT_TRY(run_batches(j, err));
-    if (j->request->output == NULL)
+    if (j->output == NULL)
         return FT_OK;
-    return ft_safetensors_write(j->request->output, j->results.tensor, j->results.count,
-                                j->request->force, err);
+    return ft_safetensors_write_to(j->output, j->results.tensor, j->results.count, err);
 }
 
 static void job_fini(job *j)
@@ -273,7 +287,9 @@ static void job_fini(job *j)
     ft_dataset_fini(&j->dataset);
     ft_texts_fini(&j->texts);
     ft_model_close(j->model);
+    ft_output_close(j->output);
     free(j->names);
+    free(j->wanted);
 }
 
 /* ---- Reporting ---------------------------------------------------------------------------- */
@@ -313,7 +329,7 @@ static void print_predictions(const job *j, const ft_tensor *logits)
         prediction p = predict(logits, row);
         const char *label = ft_model_label(j->model, p.index);
         if (label != NULL)
-            printf("%-12s", label);
+            ft_tool_print(label, 12);
         else
             printf("%-12d", p.index);
         printf("  %6.4f", p.probability);
@@ -396,7 +412,9 @@ static void print_json(const job *j)
 
 int main(int argc, char **argv)
 {
-    request r = { 0 };
+    request r = { .keep = ft_array((size_t) argc, sizeof *r.keep) };
+    if (r.keep == NULL)
+        return ft_tool_fail(&tool, "no memory");
     parse(&r, argc, argv);
     job j = { .request = &r };
     ft_error err;
@@ -406,5 +424,6 @@ int main(int argc, char **argv)
     else if (status == 0)
         print_text(&j);
     job_fini(&j);
+    free(r.keep);
     return ft_tool_end(&tool, status);
 }

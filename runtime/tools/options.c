@@ -163,6 +163,14 @@ int ft_tool_fail(const ft_tool *tool, const char *text)
     return FT_EXIT_FAILURE;
 }
 
+void ft_tool_print(const char *text, int width)
+{
+    for (; *text != '\0'; text++, width--)
+        putchar((unsigned char) *text < 0x20 || *text == 0x7f ? '?' : *text);
+    for (; width > 0; width--)
+        putchar(' ');
+}
+
 int ft_tool_end(const ft_tool *tool, int status)
 {
     if (!ferror(stdout) && fflush(stdout) == 0)

@@ -43,6 +43,12 @@ _Noreturn void ft_tool_usage(const ft_tool *tool, const char *format, ...)
 /* "ft-inspect: TEXT" on standard error; returns status 1. */
 int ft_tool_fail(const ft_tool *tool, const char *text);
 
+/*
+ * Print a text that comes from a file: control characters, which a terminal would obey, become '?'.
+ * Padded with spaces to `width` bytes.
+ */
+void ft_tool_print(const char *text, int width);
+
 /* `status`, or failure where standard output did not take all that was printed. */
 int ft_tool_end(const ft_tool *tool, int status);
 

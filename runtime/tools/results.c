@@ -9,30 +9,43 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/plan.h"
 #include "runtime/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The shape of a result over the whole dataset, from its shape in one run. */
-static void widen(ft_tensor *tensor, const ft_session *session, const ft_dataset *dataset)
+/* Whether the plan says so: a run of sequences of one token has as many rows either way. */
+static bool is_per_token(const ft_plan *plan, const char *name)
 {
-    bool per_token = tensor->ndim == 2 && tensor->dim[0] != (int64_t) session->batch.sequences;
-    tensor->dim[0] = (int64_t) (per_token ? ft_dataset_tokens(dataset) : dataset->rows);
+    int value = ft_plan_find(plan, name);
+    for (int i = 0; i < plan->noutput; i++)
+        if (strcmp(plan->output[i].name, name) == 0)
+            value = plan->output[i].value;
+    return plan->value[value].rows == FT_TOKENS;
+}
+
+/* The shape of a result over the whole dataset, from its shape in one run. */
+static void widen(ft_named_tensor *result, const ft_session *session, const ft_dataset *dataset)
+{
+    ft_tensor *tensor = &result->tensor;
+    bool packed = tensor->ndim == 2 && is_per_token(&session->plan, result->name);
+    tensor->dim[0] = (int64_t) (packed ? ft_dataset_tokens(dataset) : dataset->rows);
 }
 
 ft_status ft_results_init(ft_results *out, const ft_session *session, const ft_dataset *dataset,
                           const char *const *names, size_t count, ft_error *err)
 {
     memset(out, 0, sizeof *out);
-    if (count > FT_MAX_RESULTS)
-        return ft_fail(err, FT_ELIMIT, "%zu outputs, but at most %d can be gathered", count,
-                       FT_MAX_RESULTS);
+    out->tensor = ft_array(count, sizeof *out->tensor);
+    out->filled = ft_array(count, sizeof *out->filled);
+    if (out->tensor == NULL || out->filled == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu outputs", count);
     for (size_t i = 0; i < count; i++) {
         ft_tensor *tensor = &out->tensor[i].tensor;
         FT_TRY(ft_session_get(session, names[i], tensor, err));
-        widen(tensor, session, dataset);
         out->tensor[i].name = names[i];
+        widen(&out->tensor[i], session, dataset);
         size_t bytes = ft_tensor_bytes(tensor);
         tensor->data = ft_alloc(bytes);
         out->count = i + 1;
@@ -47,6 +60,8 @@ void ft_results_fini(ft_results *results)
 {
     for (size_t i = 0; i < results->count; i++)
         free(results->tensor[i].tensor.data);
+    free(results->tensor);
+    free(results->filled);
     memset(results, 0, sizeof *results);
 }
 

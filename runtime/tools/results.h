@@ -10,11 +10,9 @@
 #include "runtime/model.h"
 #include "runtime/safetensors.h"
 
-enum { FT_MAX_RESULTS = 64 };
-
 typedef struct ft_results {
-    ft_named_tensor tensor[FT_MAX_RESULTS]; /* F32; data owned, filled from the front */
-    size_t filled[FT_MAX_RESULTS];          /* elements */
+    ft_named_tensor *tensor; /* [count] F32; data owned, filled from the front */
+    size_t *filled;          /* [count] elements */
     size_t count;
 } ft_results;
 

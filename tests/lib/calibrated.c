@@ -59,7 +59,7 @@ void calibrated_make(calibrated *out, tiny *t)
                                                  .data = out->samples,
                                                  .method = FT_METHOD_MAX,
                                                  .threads = 1 },
-                      &(ft_calibration_view){ .user = NULL }, &report, &err),
+                      NULL, &report, &err),
          &err);
     ft_report_fini(&report);
 }

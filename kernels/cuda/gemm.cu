@@ -1,0 +1,143 @@
+/*
+ * gemm.cu - which way computes an int8 product.
+ *
+ * Every way gives the same bits, so the choice is about time only.  It is tabulated by the kind of
+ * device and the number of rows, and holds for a shape, not for a run: whoever asks twice gets the
+ * same answer.  FT_CUDA_GEMM=plain|mma|lt|wgmma|wgmma-rs asks for one way; where that way does not
+ * take a product, the table chooses, and ft_cuda_gemm_explain() says so.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cuda_runtime_api.h>
+
+/* What each way is called, asked and launched by. */
+typedef struct gemm_way {
+    const char *name;
+    bool (*takes)(const ft_cuda_chip *chip, const ft_cuda_product *p);
+    int (*launch)(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+} gemm_way;
+
+static const gemm_way ways[FT_CUDA_GEMMS] = {
+    { "plain", ft_cuda_gemm_plain_takes, ft_cuda_gemm_plain },
+    { "mma", ft_cuda_gemm_mma_takes, ft_cuda_gemm_mma },
+    { "lt", ft_cuda_gemm_lt_takes, ft_cuda_gemm_lt },
+    { "wgmma", ft_cuda_gemm_wgmma_takes, ft_cuda_gemm_wgmma },
+    { "wgmma-rs", ft_cuda_gemm_wgmma_rs_takes, ft_cuda_gemm_wgmma_rs },
+};
+
+/* The ways of a kind of device for up to so many rows, best first. */
+typedef struct gemm_rule {
+    int capability; /* from this one on */
+    size_t rows;    /* up to so many */
+    ft_cuda_gemm order[4];
+} gemm_rule;
+
+/*
+ * sm_90: with up to 16 rows weights only stream, and mma.sync does that as fast as anything; with
+ * more, wgmma has 1.5 times its rate and more (docs/performance.md).
+ * sm_75: mma.sync has no asynchronous copies there, so the library's kernels come first for many
+ * rows although their int32 sums pass through memory.  This line was not measured.
+ * Elsewhere mma.sync: its epilogue is fused, and sums in memory cost more than the product itself.
+ */
+static const gemm_rule rules[] = {
+    { 100, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
+    { 90, 16, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_WGMMA_RS, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_PLAIN } },
+    { 90,
+      SIZE_MAX,
+      { FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_WGMMA_RS, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
+    { 80, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
+    { 75, 256, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
+    { 75, SIZE_MAX, { FT_CUDA_GEMM_LT, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
+    { 0, SIZE_MAX, { FT_CUDA_GEMM_PLAIN } },
+};
+
+static bool takes(ft_cuda_gemm how, const ft_cuda_chip *chip, const ft_cuda_product *p)
+{
+    return ways[how].takes(chip, p);
+}
+
+/* cuBLASLt's stand-in is for those who ask for it. */
+static bool is_offered(ft_cuda_gemm how, const ft_cuda_chip *chip, const ft_cuda_product *p)
+{
+    return takes(how, chip, p) && (how != FT_CUDA_GEMM_LT || chip->has_imma);
+}
+
+static ft_cuda_gemm tabulated(const ft_cuda_chip *chip, const ft_cuda_product *p)
+{
+    const gemm_rule *rule = rules;
+    while (chip->capability < rule->capability || p->m > rule->rows)
+        rule++;
+    for (ft_cuda_gemm how : rule->order) {
+        if (is_offered(how, chip, p))
+            return how;
+    }
+    /* only the tiles of wgmma are there */
+    return FT_CUDA_GEMM_WGMMA;
+}
+
+static const char *asked_name(void)
+{
+    const char *name = getenv("FT_CUDA_GEMM");
+    return name != NULL && *name != '\0' ? name : NULL;
+}
+
+/* The way of this name, or FT_CUDA_GEMMS. */
+static int way_named(const char *name)
+{
+    int how = 0;
+    while (how < FT_CUDA_GEMMS && strcmp(name, ways[how].name) != 0)
+        how++;
+    return how;
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+extern "C" ft_cuda_gemm ft_cuda_gemm_choose(const ft_cuda_chip *chip, const ft_cuda_product *p)
+{
+    const char *name = asked_name();
+    int asked = name == NULL ? FT_CUDA_GEMMS : way_named(name);
+    if (asked < FT_CUDA_GEMMS && takes((ft_cuda_gemm) asked, chip, p))
+        return (ft_cuda_gemm) asked;
+    return tabulated(chip, p);
+}
+
+extern "C" void ft_cuda_gemm_explain(const ft_cuda_chip *chip, const ft_cuda_product *p, char *text,
+                                     size_t size)
+{
+    const char *name = asked_name(), *chosen = ways[ft_cuda_gemm_choose(chip, p)].name;
+    if (name == NULL)
+        snprintf(text, size, "%s", chosen);
+    else if (way_named(name) == FT_CUDA_GEMMS)
+        snprintf(text, size, "%s: FT_CUDA_GEMM=%s is no way", chosen, name);
+    else if (strcmp(name, chosen) != 0)
+        snprintf(text, size, "%s: FT_CUDA_GEMM=%s does not take it", chosen, name);
+    else
+        snprintf(text, size, "%s: FT_CUDA_GEMM asks for it", chosen);
+}
+
+extern "C" int ft_cuda_gemm_run(ft_cuda_gemm how, const ft_cuda_chip *chip, void *stream,
+                                const ft_cuda_product *p)
+{
+    if ((int) how < 0 || how >= FT_CUDA_GEMMS || !takes(how, chip, p))
+        return (int) cudaErrorNotSupported;
+    return ways[how].launch(chip, stream, p);
+}
+
+extern "C" const char *ft_cuda_gemm_name(ft_cuda_gemm how)
+{
+    return (int) how >= 0 && how < FT_CUDA_GEMMS ? ways[how].name : "?";
+}
+
+extern "C" size_t ft_cuda_gemm_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k)
+{
+    const char *name = asked_name();
+    bool asked = name != NULL && way_named(name) == FT_CUDA_GEMM_LT;
+    bool offered = chip->has_imma && chip->capability < 80;
+    return asked || offered ? ft_cuda_gemm_lt_scratch(chip, m, n, k) : 0;
+}

@@ -1,0 +1,193 @@
+/*
+ * gemm_wgmma.cu - the int8 product of sm_90a: which products, which tile, and the weights' order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/gemm_wgmma_kernels.h"
+#include "kernels/layout.h"
+
+/* ---- Weights -------------------------------------------------------------------------------- */
+
+/*
+ * Groups of 32 rows, in each blocks of 32 rows x 128 k: a stage of a tile is a few runs of 4 KiB,
+ * which memory delivers faster than many of 128 bytes.  Pads are zero.  Place v = 8i + g of a group
+ * holds row 8 (g / 2) + g % 2 + 2i: after a product, the columns of a lane are then 8 neighbours.
+ */
+FT_HOST_DEVICE size_t tiles_stride(size_t k)
+{
+    return (k + 127) / 128 * 128;
+}
+
+FT_HOST_DEVICE size_t tiles_offset(size_t row, size_t col, size_t k)
+{
+    size_t r = row % 32, place = r % 8 / 2 * 8 + r / 8 * 2 + r % 2;
+    return (row - r) * tiles_stride(k) + col / 128 * 4096 + place * 128 + col % 128;
+}
+
+enum { THREADS = 256 };
+
+/* One thread per 4 neighbouring codes of a row; blockDim.x = 256; grid = cover of the result. */
+__global__ void tile_kernel(int8_t *__restrict__ tiles, const int8_t *__restrict__ w, size_t n,
+                            size_t k)
+{
+    size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x, words = tiles_stride(k) / 4;
+    size_t row = i / words, col = i % words * 4;
+    ft_wait_for_predecessor();
+    if (row >= (n + 31) / 32 * 32)
+        return;
+    bool inside = row < n && col < k;
+    size_t from = inside ? ft_offset_col4(row, col, ft_layout_rows(FT_COL4_4R2_8C, n)) : 0;
+    *(uint32_t *) (tiles + tiles_offset(row, col, k)) =
+        inside ? *(const uint32_t *) (w + from) : 0;
+}
+
+extern "C" size_t ft_cuda_tiles_bytes(size_t n, size_t k)
+{
+    return (n + 31) / 32 * 32 * tiles_stride(k);
+}
+
+extern "C" size_t ft_cuda_tiles_offset(size_t row, size_t col, size_t n, size_t k)
+{
+    (void) n;
+    return tiles_offset(row, col, k);
+}
+
+extern "C" int ft_cuda_tile(void *stream, int8_t *tiles, const int8_t *w, size_t n, size_t k)
+{
+    unsigned blocks = ft_blocks(ft_cuda_tiles_bytes(n, k) / 4, THREADS);
+    tile_kernel<<<blocks, THREADS, 0, (cudaStream_t) stream>>>(tiles, w, n, k);
+    return (int) cudaGetLastError();
+}
+
+/* ---- Which products ------------------------------------------------------------------------- */
+
+static bool is_aligned(const void *pointer, size_t bytes)
+{
+    return (uintptr_t) pointer % bytes == 0;
+}
+
+/* What the copies ask for: rows of x and of the weights begin at multiples of 16 bytes. */
+extern "C" bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p)
+{
+    return chip->has_wgmma && p->tiles != NULL && p->m > 0 && p->n > 0 && p->k > 0 &&
+           p->k % 16 == 0 && p->m < 1u << 31 && p->n < 1u << 31 && is_aligned(p->x, 16) &&
+           is_aligned(p->tiles, 16) && p->parts >= 1 && p->parts <= FT_CUDA_PARTS &&
+           p->n % (size_t) p->parts == 0 &&
+           (p->y_dtype == FT_I8 || p->y_dtype == FT_F16 || p->y_dtype == FT_F32) &&
+           (p->residual == NULL || p->y_dtype != FT_I8);
+}
+
+/* No activation, or a gelu to codes whose smallest value, -0.17, is above -127 steps. */
+static bool is_fast_activation(const ft_cuda_product *p)
+{
+    bool fast = p->activation == FT_ACT_NONE ||
+                (p->activation == FT_ACT_GELU_CODES && p->y_dtype == FT_I8);
+    for (int i = 0; i < p->parts; i++)
+        fast = fast && (p->activation == FT_ACT_NONE || p->y_inverse[i] < 700.0f);
+    return fast;
+}
+
+/* Whole groups of 8 columns, stored at once, and parts that are whole groups of 32 weights. */
+static bool is_fast(const ft_cuda_product *p)
+{
+    size_t align = p->y_dtype == FT_I8 ? 8 : 16, part = p->n / (size_t) p->parts;
+    bool fits = part % (p->parts > 1 ? 32 : 8) == 0 && is_aligned(p->residual, 16);
+    for (int i = 0; i < p->parts; i++)
+        fits = fits && is_aligned(p->y[i], align);
+    return fits && p->x_scales == NULL && is_fast_activation(p);
+}
+
+extern "C" bool ft_cuda_wgmma_tile_takes(ft_cuda_wgmma_tile tile, const ft_cuda_product *p)
+{
+    if (tile == FT_CUDA_WGMMA_TURNS_128)
+        return is_fast(p) && p->y_dtype == FT_I8;
+    if (tile == FT_CUDA_WGMMA_FEW_2 || tile == FT_CUDA_WGMMA_FEW_4) /* a stage for each block */
+        return is_fast(p) && p->k > (tile == FT_CUDA_WGMMA_FEW_4 ? 3 : 1) * 128;
+    return tile == FT_CUDA_WGMMA_GENERAL || is_fast(p);
+}
+
+/* ---- Which tile ----------------------------------------------------------------------------- */
+
+extern "C" const char *ft_cuda_wgmma_tile_name(ft_cuda_wgmma_tile tile)
+{
+    switch (tile) {
+    case FT_CUDA_WGMMA_TURNS_64:
+        return "turns64";
+    case FT_CUDA_WGMMA_TURNS_128:
+        return "turns128";
+    case FT_CUDA_WGMMA_TOGETHER:
+        return "together";
+    case FT_CUDA_WGMMA_FEW:
+        return "few";
+    case FT_CUDA_WGMMA_FEW_2:
+        return "few/2";
+    case FT_CUDA_WGMMA_FEW_4:
+        return "few/4";
+    case FT_CUDA_WGMMA_GENERAL:
+        return "general";
+    case FT_CUDA_WGMMA_TILES:
+        break;
+    }
+    return "?";
+}
+
+/* Blocks that share k of a small tile: enough to keep all multiprocessors reading weights. */
+static ft_cuda_wgmma_tile choose_few(size_t tiles, size_t steps, size_t multiprocessors)
+{
+    if (tiles * 4 <= multiprocessors && steps >= 8)
+        return FT_CUDA_WGMMA_FEW_4;
+    return tiles * 2 <= multiprocessors && steps >= 4 ? FT_CUDA_WGMMA_FEW_2 : FT_CUDA_WGMMA_FEW;
+}
+
+/*
+ * Clocks that the busiest multiprocessor needs, fitted to times on an H200 (m 1024 .. 8192, n 768 ..
+ * 4096, k 768 .. 4096).  A stage takes 500 for 64 tokens and 800 for 128, since shared memory
+ * delivers no faster.  To finish a tile of codes takes as long as the last figures say: with the
+ * gelu far longer than 128 tokens have to wait for their turn, for that code, 60 KiB, is larger than
+ * the instruction cache.
+ */
+static ft_cuda_wgmma_tile choose_large(size_t m, size_t columns, size_t steps,
+                                       size_t multiprocessors, const ft_cuda_product *p)
+{
+    bool gelu = p->activation == FT_ACT_GELU_CODES, codes = p->y_dtype == FT_I8;
+    size_t own_64 = ft_blocks((m + 63) / 64 * columns, (unsigned) multiprocessors);
+    size_t own_128 = ft_blocks((m + 127) / 128 * columns, (unsigned) multiprocessors);
+    size_t stages = 800 * steps, half = (stages + (gelu ? 10500 : 5000)) / 2;
+    size_t turns_64 = own_64 * (500 * steps + (gelu ? 2000 : 0)) + (gelu ? 0 : 1300);
+    size_t turns_128 = own_128 * (half > stages ? half : stages) + (gelu ? 10000 : 3700);
+    size_t together = own_128 * (stages + (gelu ? 4900 : 3000)) + (gelu ? 700 : 0);
+    if (codes && turns_128 < turns_64 && turns_128 < together)
+        return FT_CUDA_WGMMA_TURNS_128;
+    return together < turns_64 ? FT_CUDA_WGMMA_TOGETHER : FT_CUDA_WGMMA_TURNS_64;
+}
+
+extern "C" ft_cuda_wgmma_tile ft_cuda_wgmma_choose(const ft_cuda_chip *chip,
+                                                   const ft_cuda_product *p)
+{
+    size_t multiprocessors = (size_t) chip->multiprocessors, parts = (size_t) p->parts;
+    size_t part = p->n / parts, steps = (p->k + 127) / 128;
+    size_t small = (p->m + 63) / 64 * ((part + 63) / 64) * parts;
+    if (!is_fast(p))
+        return FT_CUDA_WGMMA_GENERAL;
+    if (small <= multiprocessors)
+        return choose_few(small, steps, multiprocessors);
+    return choose_large(p->m, (part + 191) / 192 * parts, steps, multiprocessors, p);
+}
+
+extern "C" int ft_cuda_wgmma_run(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
+                                 const ft_cuda_product *p)
+{
+    if (!ft_cuda_wgmma_tile_takes(tile, p))
+        return (int) cudaErrorInvalidValue;
+    if (tile == FT_CUDA_WGMMA_FEW || tile == FT_CUDA_WGMMA_FEW_2 || tile == FT_CUDA_WGMMA_FEW_4)
+        return ft_cuda_wgmma_few(1 << (tile - FT_CUDA_WGMMA_FEW), chip, stream, p);
+    if (p->y_dtype == FT_I8)
+        return ft_cuda_wgmma_codes(tile, chip, stream, p);
+    return ft_cuda_wgmma_floats(tile, chip, stream, p);
+}
+
+extern "C" int ft_cuda_gemm_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+{
+    return ft_cuda_wgmma_run(ft_cuda_wgmma_choose(chip, p), chip, stream, p);
+}

@@ -1,0 +1,190 @@
+/*
+ * gemm_wgmma_args.cuh - what the products of sm_90a share: arguments, tiles, lanes, columns.
+ *
+ * A lane has g = lane / 4 and t = lane % 4.  Of every 64 rows and 32 columns of a warpgroup's sums
+ * it holds rows g and g + 8 of its warp's 16, columns 8t .. 8t + 7 (ft_cuda_tiles_offset).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_GEMM_WGMMA_ARGS_CUH
+#define FT_KERNELS_CUDA_GEMM_WGMMA_ARGS_CUH
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/tma.cuh"
+#include "kernels/cuda/wgmma.cuh"
+
+#include <string.h>
+
+enum {
+    WGMMA_TEAM = 128,  /* threads of a warpgroup */
+    WGMMA_STAGE = 128, /* k of a stage: the widest row that a copy swizzles */
+};
+
+/* What a kernel gets.  The maps' boxes are a tile's rows, 128 k wide. */
+typedef struct wgmma_args {
+    CUtensorMap x, w;
+    int m, n, steps;      /* steps: stages of a tile */
+    int part;             /* columns of each y */
+    int span, span_tiles; /* no tile goes beyond a span: a part; for general kernels all of n */
+    int row_tiles, tiles;
+    int band; /* row tiles that share weights in the second-level cache */
+    float x_scale;
+    ft_activation activation; /* general kernels only, as is x_scales */
+    const float *x_scales, *w_scale, *bias;
+    const void *residual;
+    void *y[FT_CUDA_PARTS];
+    float y_inverse[FT_CUDA_PARTS];
+} wgmma_args;
+
+/* Scales and biases of a tile's columns: two arrays, for pairs would meet in the same banks. */
+template <int COLS> struct wgmma_columns {
+    float scale[COLS], bias[COLS];
+};
+
+#ifdef FT_HAS_WGMMA
+
+/* ---- Tiles ---------------------------------------------------------------------------------- */
+
+typedef struct wgmma_place {
+    int row, col; /* the tile's first */
+    int end;      /* column behind its span */
+    int which;    /* y */
+} wgmma_place;
+
+/* Down the rows of a band, then to the next column: blocks of a moment share rows and weights. */
+__device__ __forceinline__ wgmma_place wgmma_place_of(const wgmma_args &a, int tile, int rows,
+                                                      int cols)
+{
+    int columns = a.tiles / a.row_tiles;
+    int band = tile / (a.band * columns), rest = tile - band * a.band * columns;
+    int height = min(a.band, a.row_tiles - band * a.band);
+    int col = rest / height, row = band * a.band + rest - col * height;
+    int which = col / a.span_tiles, end = (which + 1) * a.span;
+    return { row * rows, which * a.span + (col - which * a.span_tiles) * cols, end, which };
+}
+
+/* The lane's first row in a warpgroup's 64, and its first column in 32. */
+__device__ __forceinline__ int wgmma_lane_row()
+{
+    return threadIdx.x % WGMMA_TEAM / 32 * 16 + threadIdx.x % 32 / 4;
+}
+
+__device__ __forceinline__ int wgmma_lane_col()
+{
+    return threadIdx.x % 4 * 8;
+}
+
+/* ---- Barriers of warpgroups ----------------------------------------------------------------- */
+
+__device__ __forceinline__ void wgmma_sync(int barrier, int threads)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ void wgmma_arrive(int barrier, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+/* The threads of one team: named barriers 3 and 4. */
+__device__ __forceinline__ void wgmma_sync_team(int team)
+{
+    wgmma_sync(3 + team, WGMMA_TEAM);
+}
+
+/* ---- What is fetched while a tile is multiplied --------------------------------------------- */
+
+/*
+ * Sixteen bytes of what other kernels write; four of what they never do.  Volatile, or the compiler
+ * would move them to their use, behind the product.
+ */
+__device__ __forceinline__ uint4 wgmma_fetch(const void *from, bool inside)
+{
+    uint4 v;
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %5, 0;\n\t"
+                 "mov.b32 %0, 0;\n\tmov.b32 %1, 0;\n\tmov.b32 %2, 0;\n\tmov.b32 %3, 0;\n\t"
+                 "@p ld.global.v4.b32 {%0, %1, %2, %3}, [%4];\n\t}"
+                 : "=&r"(v.x), "=&r"(v.y), "=&r"(v.z), "=&r"(v.w)
+                 : "l"(from), "r"((int) inside));
+    return v;
+}
+
+__device__ __forceinline__ float wgmma_fetch_weight(const float *from, bool inside)
+{
+    float v;
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %2, 0;\n\tmov.b32 %0, 0;\n\t"
+                 "@p ld.global.nc.f32 %0, [%1];\n\t}"
+                 : "=&f"(v)
+                 : "l"(from), "r"((int) inside));
+    return v;
+}
+
+/* Scales and biases of a tile, a column or two in each thread of the team. */
+template <int COLS> struct wgmma_columns_ahead {
+    static constexpr int each = (COLS + WGMMA_TEAM - 1) / WGMMA_TEAM;
+    float scale[each], bias[each];
+
+    __device__ __forceinline__ wgmma_columns_ahead(const wgmma_args &a, const wgmma_place &place)
+    {
+#pragma unroll
+        for (int i = 0; i < each; i++) {
+            int own = threadIdx.x % WGMMA_TEAM + i * WGMMA_TEAM, col = place.col + own;
+            bool inside = own < COLS && col < place.end;
+            scale[i] = wgmma_fetch_weight(a.w_scale + col, inside);
+            bias[i] = wgmma_fetch_weight(a.bias + col, inside && a.bias != NULL);
+        }
+    }
+    /* Behind the product: nothing may wait for the values before. */
+    __device__ __forceinline__ void keep(wgmma_columns<COLS> &columns, const wgmma_args &a) const
+    {
+        float x_scale = a.x_scales != NULL ? 1.0f : a.x_scale;
+#pragma unroll
+        for (int i = 0; i < each; i++) {
+            int own = threadIdx.x % WGMMA_TEAM + i * WGMMA_TEAM;
+            if (own < COLS) {
+                columns.scale[own] = x_scale * scale[i];
+                columns.bias[own] = bias[i];
+            }
+        }
+    }
+};
+
+#endif
+
+/* ---- Host ----------------------------------------------------------------------------------- */
+
+/* For tiles of tile_rows x tile_cols; the weights' map is not made here. */
+static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool general,
+                                  int tile_rows, int tile_cols)
+{
+    memset(a, 0, sizeof *a);
+    a->m = (int) p->m;
+    a->n = (int) p->n;
+    a->steps = (int) ((p->k + WGMMA_STAGE - 1) / WGMMA_STAGE);
+    a->part = (int) p->n / p->parts;
+    a->span = general ? (int) p->n : a->part;
+    a->span_tiles = (a->span + tile_cols - 1) / tile_cols;
+    a->row_tiles = (int) ((p->m + (size_t) tile_rows - 1) / (size_t) tile_rows);
+    a->tiles = a->row_tiles * a->span_tiles * (a->n / a->span);
+    a->band = 16;
+    a->x_scale = p->x_scale;
+    a->activation = p->activation;
+    a->x_scales = p->x_scales;
+    a->w_scale = p->w_scale;
+    a->bias = p->bias;
+    a->residual = p->residual;
+    for (int i = 0; i < p->parts; i++) {
+        a->y[i] = p->y[i];
+        a->y_inverse[i] = p->y_inverse[i];
+    }
+    return ft_map_codes(&a->x, p->x, p->m, p->k, (unsigned) tile_rows);
+}
+
+/* The weights' map, for those that read them as tiles. */
+static inline int wgmma_args_map_tiles(wgmma_args *a, const ft_cuda_product *p, int tile_cols)
+{
+    return ft_map_tiles(&a->w, p->tiles, (p->n + 31) / 32, (size_t) a->steps, (unsigned) tile_cols);
+}
+
+#endif

@@ -1,0 +1,295 @@
+/*
+ * gemm_wgmma_few.cu - the int8 product of sm_90a for few tokens, where time is reading weights.
+ *
+ * A tile is 64 tokens by 64 weights, so that there are enough of them to keep all multiprocessors
+ * reading.  Where there still are not, a cluster of 2 or 4 blocks shares a tile: each adds up its
+ * part of k, then sends every other block the sums that it is to finish.  Sums are whole numbers,
+ * so no bit depends on how k was cut.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/gemm_wgmma_finish.cuh"
+#include "kernels/cuda/gemm_wgmma_kernels.h"
+
+enum {
+    SIDE = 64,                   /* tokens and weights of a tile */
+    STAGE = 128,                 /* k of a stage */
+    STAGES = 6,                  /* 96 KiB: two blocks fit a multiprocessor */
+    THREADS = WGMMA_TEAM + 64,   /* a warpgroup that multiplies, two warps that load */
+    UNITS = SIDE / 32 * 2,       /* groups of 8 sums that a lane holds: unit 2j + h is columns */
+    UNIT = 8,                    /* 32j + 8t .., row g + 8h */
+};
+
+template <int BLOCKS> struct few_shared {
+    int8_t x[STAGES][SIDE * STAGE], w[STAGES][SIDE * STAGE];
+    int4 sums[BLOCKS][UNITS / BLOCKS * UNIT / 4][WGMMA_TEAM]; /* from each block of the cluster */
+    wgmma_columns<SIDE> columns;
+    uint64_t full[STAGES], empty[STAGES];
+};
+
+#ifdef FT_HAS_WGMMA
+
+/* ---- Clusters ------------------------------------------------------------------------------- */
+
+/* To the same place in another block's shared memory. */
+__device__ __forceinline__ void send(const int4 *place, int block, int4 v)
+{
+    uint32_t to;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(ft_shared_address(place)), "r"(block));
+    asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
+/* ---- Loading and multiplying ---------------------------------------------------------------- */
+
+/* Stages first .. first + steps of the tile: of its weights by one thread, of x by another. */
+template <int BLOCKS>
+__device__ __forceinline__ void load(few_shared<BLOCKS> &s, const wgmma_args &a,
+                                     const wgmma_place &place, int first, int steps, bool weights)
+{
+    if (!weights)
+        ft_wait_for_predecessor();
+    for (int i = 0; i < steps; i++) {
+        int slot = i % STAGES;
+        ft_barrier_wait(&s.empty[slot], i / STAGES + 1 & 1);
+        ft_barrier_expect(&s.full[slot], SIDE * STAGE);
+        if (weights)
+            ft_load_weights(s.w[slot], &a.w, &s.full[slot], place.col, first + i);
+        else
+            ft_load_box(s.x[slot], &a.x, &s.full[slot], place.row, (first + i) * STAGE);
+    }
+    if (!weights)
+        ft_let_successor_begin();
+}
+
+template <int BLOCKS>
+__device__ __forceinline__ void multiply(few_shared<BLOCKS> &s, int steps, int32_t (&sums)[SIDE / 2])
+{
+    for (int i = 0; i < steps; i++) {
+        int slot = i % STAGES;
+        ft_barrier_wait(&s.full[slot], i / STAGES & 1);
+        uint64_t x = ft_wgmma_operand(s.x[slot]), w = ft_wgmma_operand(s.w[slot]);
+        ft_wgmma_begin();
+#pragma unroll
+        for (int k = 0; k < STAGE / 32; k++)
+            ft_wgmma<SIDE>(sums, x + 2 * k, w + 2 * k);
+        ft_wgmma_commit();
+        if (i > 0) {
+            ft_wgmma_wait<1>();
+            if (threadIdx.x % 32 == 0)
+                ft_barrier_arrive(&s.empty[(i - 1) % STAGES]);
+        }
+    }
+    ft_wgmma_wait<0>();
+    ft_wgmma_settle(sums);
+}
+
+/* ---- Adding up and finishing ---------------------------------------------------------------- */
+
+/* The sums of unit u, neighbouring columns. */
+__device__ __forceinline__ void unit_of(int32_t (&unit)[UNIT], const int32_t (&sums)[SIDE / 2], int u)
+{
+#pragma unroll
+    for (int i = 0; i < UNIT; i++)
+        unit[i] = sums[16 * (u / 2) + i / 2 * 4 + u % 2 * 2 + i % 2];
+}
+
+/* Block b finishes units b * OWN .. ; `own` become the sums of the whole cluster. */
+template <int BLOCKS>
+__device__ __forceinline__ void exchange(few_shared<BLOCKS> &s, int block,
+                                         const int32_t (&sums)[SIDE / 2],
+                                         int32_t (&own)[UNITS / BLOCKS][UNIT])
+{
+    constexpr int mine = UNITS / BLOCKS;
+#pragma unroll
+    for (int u = 0; u < UNITS; u++) {
+        int32_t unit[UNIT];
+        unit_of(unit, sums, u);
+        if (u / mine == block) {
+#pragma unroll
+            for (int i = 0; i < UNIT; i++)
+                own[u % mine][i] = unit[i];
+        } else {
+            for (int i = 0; i < 2; i++)
+                send(&s.sums[block][u % mine * 2 + i][threadIdx.x], u / mine,
+                     { unit[4 * i], unit[4 * i + 1], unit[4 * i + 2], unit[4 * i + 3] });
+        }
+    }
+    if (BLOCKS > 1) {
+        ft_cluster_arrive();
+        ft_cluster_wait();
+    }
+#pragma unroll
+    for (int other = 1; other < BLOCKS; other++)
+#pragma unroll
+        for (int i = 0; i < mine * 2; i++) {
+            int4 v = s.sums[other ^ block][i][threadIdx.x];
+            own[i / 2][i % 2 * 4] += v.x;
+            own[i / 2][i % 2 * 4 + 1] += v.y;
+            own[i / 2][i % 2 * 4 + 2] += v.z;
+            own[i / 2][i % 2 * 4 + 3] += v.w;
+        }
+}
+
+__device__ __forceinline__ void store(int8_t *y, float (&value)[UNIT], float inverse)
+{
+    wgmma_round<UNIT, true>(value, inverse);
+    *(uint2 *) y = { wgmma_pack(value), wgmma_pack(value + 4) };
+}
+
+__device__ __forceinline__ void store(__half *y, const float (&value)[UNIT], float)
+{
+    *(uint4 *) y = wgmma_halves(value);
+}
+
+__device__ __forceinline__ void store(float *y, const float (&value)[UNIT], float)
+{
+    *(float4 *) y = { value[0], value[1], value[2], value[3] };
+    *(float4 *) (y + 4) = { value[4], value[5], value[6], value[7] };
+}
+
+/* The residual of a unit, fetched while the tile is multiplied. */
+template <typename Y> struct few_added {
+    static constexpr int each = UNIT * sizeof(Y) / 16;
+    uint4 v[each > 0 ? each : 1];
+
+    __device__ __forceinline__ void fetch(const wgmma_args &a, int row, int col, bool inside)
+    {
+#pragma unroll
+        for (int i = 0; i < each; i++)
+            v[i] = wgmma_fetch((const uint4 *) ((const Y *) a.residual + (size_t) row * a.n + col) + i,
+                               inside && a.residual != NULL);
+    }
+    __device__ __forceinline__ void add(float (&value)[UNIT]) const
+    {
+        Y terms[UNIT];
+        if constexpr (each > 0) {
+            memcpy(terms, v, sizeof terms);
+#pragma unroll
+            for (int i = 0; i < UNIT; i++)
+                value[i] += (float) terms[i];
+        }
+    }
+};
+
+template <int BLOCKS, ft_epilogue EPILOGUE, typename Y>
+__device__ __forceinline__ void work(few_shared<BLOCKS> &s, const wgmma_args &a,
+                                     const wgmma_place &place, int block, int steps)
+{
+    constexpr int mine = UNITS / BLOCKS;
+    int32_t sums[SIDE / 2] = {}, own[mine][UNIT];
+    few_added<Y> added[mine];
+    wgmma_columns_ahead<SIDE> columns(a, place);
+    ft_wait_for_predecessor();
+#pragma unroll
+    for (int i = 0; i < mine; i++) {
+        int u = block * mine + i, row = place.row + wgmma_lane_row() + u % 2 * 8;
+        int col = place.col + u / 2 * 32 + wgmma_lane_col();
+        added[i].fetch(a, row, col, row < a.m && col < place.end);
+    }
+    columns.keep(s.columns, a);
+    wgmma_sync_team(0);
+    multiply(s, steps, sums);
+    if (BLOCKS > 1)
+        ft_cluster_wait(); /* all blocks have begun */
+    exchange<BLOCKS>(s, block, sums, own);
+#pragma unroll
+    for (int i = 0; i < mine; i++) {
+        int u = block * mine + i, row = place.row + wgmma_lane_row() + u % 2 * 8;
+        int right = u / 2 * 32 + wgmma_lane_col(), col = place.col + right;
+        float value[UNIT];
+#pragma unroll
+        for (int e = 0; e < UNIT; e++)
+            value[e] = ft_finish<EPILOGUE>(own[i][e], s.columns.scale[right + e],
+                                           s.columns.bias[right + e], FT_ACT_NONE);
+        if (a.residual != NULL)
+            added[i].add(value);
+        Y *y = (Y *) a.y[place.which] + (size_t) row * a.part + (col - place.which * a.part);
+        if (row < a.m && col < place.end)
+            store(y, value, a.y_inverse[place.which]);
+    }
+}
+#endif
+
+/* grid = tiles x BLOCKS, in clusters of BLOCKS; blockDim.x = THREADS. */
+template <int BLOCKS, ft_epilogue EPILOGUE, typename Y>
+__global__ void __launch_bounds__(THREADS, 2) few_kernel(const __grid_constant__ wgmma_args a)
+{
+#ifdef FT_HAS_WGMMA
+    extern __shared__ __align__(1024) int8_t shared_memory[];
+    auto &s = *(few_shared<BLOCKS> *) shared_memory;
+    int block = blockIdx.x % BLOCKS;
+    wgmma_place place = wgmma_place_of(a, blockIdx.x / BLOCKS, SIDE, SIDE);
+    int first = a.steps * block / BLOCKS, steps = a.steps * (block + 1) / BLOCKS - first;
+    if (threadIdx.x == 0) {
+        ft_prefetch_map(&a.x);
+        ft_prefetch_map(&a.w);
+        for (int i = 0; i < STAGES; i++) {
+            ft_barrier_init(&s.full[i], 2);
+            ft_barrier_init(&s.empty[i], WGMMA_TEAM / 32);
+        }
+        ft_barriers_ready();
+    }
+    __syncthreads();
+    if (BLOCKS > 1)
+        ft_cluster_begin();
+    if (threadIdx.x < WGMMA_TEAM) {
+        work<BLOCKS, EPILOGUE, Y>(s, a, place, block, steps);
+    } else {
+        if (threadIdx.x % 32 == 0)
+            load(s, a, place, first, steps, threadIdx.x == WGMMA_TEAM);
+        __syncwarp();
+        if (BLOCKS > 1) {
+            ft_cluster_wait();
+            ft_cluster_arrive();
+            ft_cluster_wait();
+        }
+    }
+#endif
+}
+
+/* ---- Host ----------------------------------------------------------------------------------- */
+
+template <int BLOCKS, ft_epilogue EPILOGUE, typename Y>
+static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+{
+    auto *kernel = few_kernel<BLOCKS, EPILOGUE, Y>;
+    size_t bytes = sizeof(few_shared<BLOCKS>);
+    wgmma_args a;
+    int status = wgmma_args_init(&a, p, false, SIDE, SIDE);
+    if (status == 0)
+        status = wgmma_args_map_tiles(&a, p, SIDE);
+    if (status == 0)
+        status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            (int) bytes);
+    if (status != 0)
+        return status;
+    return ft_launch(kernel, dim3((unsigned) (a.tiles * BLOCKS)), dim3(THREADS), bytes, stream,
+                     chip->overlaps, BLOCKS, a);
+}
+
+template <int BLOCKS>
+static int launch_any(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+{
+    if (p->y_dtype == FT_F16)
+        return launch<BLOCKS, FT_EPILOGUE_NONE, __half>(chip, stream, p);
+    if (p->y_dtype == FT_F32)
+        return launch<BLOCKS, FT_EPILOGUE_NONE, float>(chip, stream, p);
+    if (p->activation == FT_ACT_NONE)
+        return launch<BLOCKS, FT_EPILOGUE_NONE, int8_t>(chip, stream, p);
+    return launch<BLOCKS, FT_EPILOGUE_GELU, int8_t>(chip, stream, p);
+}
+
+int ft_cuda_wgmma_few(int blocks, const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+{
+    switch (blocks) {
+    case 1:
+        return launch_any<1>(chip, stream, p);
+    case 2:
+        return launch_any<2>(chip, stream, p);
+    case 4:
+        return launch_any<4>(chip, stream, p);
+    }
+    return (int) cudaErrorInvalidValue;
+}

@@ -1,0 +1,47 @@
+/*
+ * gemm_wgmma_kernels.h - the tiles of the int8 product of sm_90a, for the file that chooses and for
+ * tests of each.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_GEMM_WGMMA_KERNELS_H
+#define FT_KERNELS_CUDA_GEMM_WGMMA_KERNELS_H
+
+#include "kernels/cuda/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Tokens that a warpgroup multiplies at once, by 192 weights; how two warpgroups share the work. */
+typedef enum ft_cuda_wgmma_tile {
+    FT_CUDA_WGMMA_TURNS_64,
+    FT_CUDA_WGMMA_TURNS_128,
+    FT_CUDA_WGMMA_TOGETHER, /* 128 tokens, 64 a warpgroup */
+    FT_CUDA_WGMMA_FEW,      /* 64 tokens by 64 weights */
+    FT_CUDA_WGMMA_FEW_2,    /* ... a tile by 2 blocks, each half of k */
+    FT_CUDA_WGMMA_FEW_4,
+    FT_CUDA_WGMMA_GENERAL,  /* any epilogue; 64 tokens by 128 weights */
+    FT_CUDA_WGMMA_TILES
+} ft_cuda_wgmma_tile;
+
+/* "turns64", ... */
+const char *ft_cuda_wgmma_tile_name(ft_cuda_wgmma_tile tile);
+
+/* Whether this tile computes a product that ft_cuda_gemm_wgmma_takes(); GENERAL always does. */
+bool ft_cuda_wgmma_tile_takes(ft_cuda_wgmma_tile tile, const ft_cuda_product *p);
+ft_cuda_wgmma_tile ft_cuda_wgmma_choose(const ft_cuda_chip *chip, const ft_cuda_product *p);
+int ft_cuda_wgmma_run(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
+                      const ft_cuda_product *p);
+
+/* The kernels: by what they write, and for few tokens. */
+int ft_cuda_wgmma_codes(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
+                        const ft_cuda_product *p);
+int ft_cuda_wgmma_floats(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
+                         const ft_cuda_product *p);
+int ft_cuda_wgmma_few(int blocks, const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

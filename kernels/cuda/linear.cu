@@ -1,0 +1,124 @@
+/*
+ * linear.cu - y = act(x . w^T + b): chooses the float, the faked or the int8 form.
+ *
+ * Linears of one input (queries, keys and values) may run as one group: fewer launches, and a
+ * wider product that fills the device better.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/linear.h"
+#include "kernels/quant.h"
+
+#include <cuda_runtime_api.h>
+
+/* Int8 or faked: the product of one linear. */
+static ft_cuda_product product_of(const ft_cuda_args *args)
+{
+    const ft_weight *weight = args->weight[0];
+    bool to_codes = args->codes.data != NULL;
+    const ft_cuda_view *y = to_codes ? &args->codes : &args->out;
+    ft_cuda_product p = {};
+    p.m = args->in[0].rows;
+    p.n = weight->rows;
+    p.k = weight->cols;
+    p.x = (const int8_t *) args->in[0].data;
+    p.w = (const int8_t *) weight->data;
+    p.tiles = (const int8_t *) weight->tiles;
+    p.x_scale = args->in[0].scale;
+    p.w_scale = weight->scale;
+    p.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
+    p.activation = args->op->attr.activation;
+    p.y_dtype = y->dtype;
+    p.parts = 1;
+    p.y[0] = y->data;
+    p.y_inverse[0] = to_codes ? ft_inverse_scale(args->codes.scale) : 0.0f;
+    p.blas = args->blas;
+    p.scratch = args->scratch;
+    p.scratch_bytes = args->scratch_bytes;
+    return p;
+}
+
+static int run_faked(const ft_cuda_args *args)
+{
+    ft_cuda_product p = product_of(args);
+    p.x = p.w = p.tiles = NULL;
+    return ft_cuda_gemm_faked(args->stream, &p, (const float *) args->in[0].data,
+                              (const float *) args->weight[0]->data);
+}
+
+static int run_int8(const ft_cuda_args *args)
+{
+    ft_cuda_product p = product_of(args);
+    return ft_cuda_gemm_run(ft_cuda_gemm_choose(args->chip, &p), args->chip, args->stream, &p);
+}
+
+/* ---- Groups of int8 products ---------------------------------------------------------------- */
+
+/* Whether part `i` of `p` follows the ones before it: same shape, all parameters adjacent. */
+static bool is_adjacent(const ft_cuda_product *p, const ft_cuda_product *part, size_t i)
+{
+    bool bias = p->bias == NULL ? part->bias == NULL : part->bias == p->bias + i * p->n;
+    return part->x == p->x && part->m == p->m && part->n == p->n && part->k == p->k && bias &&
+           part->x_scale == p->x_scale && part->activation == p->activation &&
+           part->y_dtype == p->y_dtype && part->w_scale == p->w_scale + i * p->n &&
+           part->tiles == p->tiles + i * ft_cuda_tiles_bytes(p->n, p->k);
+}
+
+/* One product with a part for each linear.  COL4_4R2_8C cannot be put together so, tiles can. */
+static int run_int8_group(const ft_cuda_args *const *args, int count)
+{
+    ft_cuda_product first = product_of(args[0]), p = first;
+    if (first.tiles == NULL || first.n % 32 != 0)
+        return (int) cudaErrorNotSupported;
+    for (int i = 0; i < count; i++) {
+        ft_cuda_product part = product_of(args[i]);
+        if (!is_adjacent(&first, &part, (size_t) i))
+            return (int) cudaErrorNotSupported;
+        p.y[i] = part.y[0];
+        p.y_inverse[i] = part.y_inverse[0];
+    }
+    p.n = first.n * (size_t) count;
+    p.parts = count;
+    p.w = NULL;
+    if (ft_cuda_gemm_choose(args[0]->chip, &p) != FT_CUDA_GEMM_WGMMA)
+        return (int) cudaErrorNotSupported;
+    return ft_cuda_gemm_run(FT_CUDA_GEMM_WGMMA, args[0]->chip, args[0]->stream, &p);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+extern "C" int ft_cuda_linear(const ft_cuda_args *args)
+{
+    const ft_weight *weight = args->weight[0];
+    if (args->in[0].rows == 0)
+        return (int) cudaSuccess;
+    if (weight->dtype == FT_I8)
+        return run_int8(args);
+    return weight->scale != NULL ? run_faked(args) : ft_cuda_linear_float(&args, 1);
+}
+
+extern "C" int ft_cuda_linear_group(const ft_cuda_args *const *args, int count)
+{
+    const ft_weight *weight = args[0]->weight[0];
+    if (count == 1 || args[0]->in[0].rows == 0)
+        return ft_cuda_linear(args[0]);
+    for (int i = 0; i < count; i++) {
+        const ft_weight *other = args[i]->weight[0];
+        if (other->dtype != weight->dtype || (other->scale == NULL) != (weight->scale == NULL))
+            return (int) cudaErrorNotSupported;
+    }
+    if (count > FT_CUDA_PARTS || (weight->scale != NULL && weight->dtype != FT_I8))
+        return (int) cudaErrorNotSupported;
+    return weight->dtype == FT_I8 ? run_int8_group(args, count) : ft_cuda_linear_float(args, count);
+}
+
+extern "C" size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan *plan,
+                                         const ft_op *op, size_t rows)
+{
+    const ft_weight *weight = &plan->weight[op->weight[0]];
+    if (weight->dtype == FT_I8)
+        return ft_cuda_gemm_scratch(chip, rows, weight->rows, weight->cols);
+    return weight->scale != NULL
+               ? 0
+               : ft_cuda_linear_float_scratch(plan->value[op->in[0]].dtype, weight);
+}

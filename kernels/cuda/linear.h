@@ -1,0 +1,22 @@
+/*
+ * linear.h - inside linear: the forms of y = act(x . w^T + b).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_LINEAR_H
+#define FT_KERNELS_CUDA_LINEAR_H
+
+#include "kernels/cuda/cuda.h"
+
+/*
+ * `count` products of one x through cuBLAS, then bias and activation.  x and y are of one dtype, or
+ * y is F32; the weights are of x's dtype, or x is F32 and they are converted in scratch, a block of
+ * rows at a time.  More than one product needs equal shapes and activations, weights of x's dtype
+ * and equal distances between weights and between results: cudaErrorNotSupported if not.
+ */
+int ft_cuda_linear_float(const ft_cuda_args *const *args, int count);
+
+/* Scratch bytes of the float form. */
+size_t ft_cuda_linear_float_scratch(ft_dtype x, const ft_weight *weight);
+
+#endif

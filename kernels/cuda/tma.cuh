@@ -1,0 +1,192 @@
+/*
+ * tma.cuh - copies by the tensor memory accelerator, and the barriers in shared memory that count
+ * them.  sm_90 and later; on older architectures nothing here is called.
+ *
+ * A ring of stages has two barriers a stage: `full` counts the bytes that arrive, `empty` the warps
+ * that have read them.  A wait names a phase by its parity, so a thread must never be two phases
+ * ahead of a barrier.
+ * Source: PTX ISA, "mbarrier" and "cp.async.bulk.tensor".
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_TMA_CUH
+#define FT_KERNELS_CUDA_TMA_CUH
+
+#include <cudaTypedefs.h>
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+/* ---- Host: maps ---------------------------------------------------------------------------- */
+
+/* From the driver, so that a program without a driver still starts. */
+static inline PFN_cuTensorMapEncodeTiled_v12000 ft_find_map_encoder(void)
+{
+    void *function = NULL;
+    cudaDriverEntryPointQueryResult found;
+    cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
+                                                          cudaEnableDefault, &found);
+    if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
+        return NULL;
+    return (PFN_cuTensorMapEncodeTiled_v12000) function;
+}
+
+/* A map of bytes for boxes whose rows have 128 bytes; size and box from the innermost on. */
+static inline int ft_map_bytes(CUtensorMap *map, const void *data, cuuint32_t dimensions,
+                               const cuuint64_t *size, const cuuint64_t *strides,
+                               const cuuint32_t *box)
+{
+    static const PFN_cuTensorMapEncodeTiled_v12000 encode = ft_find_map_encoder();
+    const cuuint32_t step[3] = { 1, 1, 1 };
+    if (encode == NULL)
+        return (int) cudaErrorNotSupported;
+    CUresult status = encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, dimensions,
+                             (void *) (uintptr_t) data, size, strides, box, step,
+                             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return status == CUDA_SUCCESS ? 0 : (int) cudaErrorInvalidValue;
+}
+
+/*
+ * Boxes of 128 columns and `box_rows` rows of a matrix of codes (rows cols bytes apart, a multiple
+ * of 16, as is the address).  In shared memory a row has 128 bytes, and 16-byte chunk c of row r
+ * lies at c ^ (r % 8).  What lies beyond the matrix reads as zero.
+ */
+static inline int ft_map_codes(CUtensorMap *map, const void *data, size_t rows, size_t cols,
+                               unsigned box_rows)
+{
+    cuuint64_t size[2] = { cols, rows }, strides[1] = { cols };
+    cuuint32_t box[2] = { 128, box_rows };
+    return ft_map_bytes(map, data, 2, size, strides, box);
+}
+
+/*
+ * Boxes of 128 k and `box_rows` rows (a multiple of 32) of weights in `groups` of 32 rows, each as
+ * `blocks` of 32 rows x 128 k.
+ */
+static inline int ft_map_tiles(CUtensorMap *map, const void *data, size_t groups, size_t blocks,
+                               unsigned box_rows)
+{
+    cuuint64_t size[3] = { 128, blocks * 32, groups }, strides[2] = { 128, blocks * 4096 };
+    cuuint32_t box[3] = { 128, 32, box_rows / 32 };
+    return ft_map_bytes(map, data, 3, size, strides, box);
+}
+
+/*
+ * Boxes of 128 k and `box_rows` rows (a multiple of 8) of weights in COL4_4R2_8C, n rows padded to
+ * padded_n, as rows of 128 bytes: 4 weight rows x 32 k each.
+ */
+static inline int ft_map_col4(CUtensorMap *map, const void *data, size_t padded_n, size_t k,
+                              unsigned box_rows)
+{
+    cuuint64_t size[3] = { 128, padded_n / 4, (k + 31) / 32 }, strides[2] = { 128, 32 * padded_n };
+    cuuint32_t box[3] = { 128, box_rows / 4, 4 };
+    return ft_map_bytes(map, data, 3, size, strides, box);
+}
+
+/* ---- Device -------------------------------------------------------------------------------- */
+
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+
+__device__ __forceinline__ uint32_t ft_shared_address(const void *shared)
+{
+    return (uint32_t) __cvta_generic_to_shared(shared);
+}
+
+__device__ __forceinline__ void ft_barrier_init(uint64_t *barrier, unsigned arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(ft_shared_address(barrier)),
+                 "r"(arrivals)
+                 : "memory");
+}
+
+/* After the last ft_barrier_init(), before other threads and the copies see the barriers. */
+__device__ __forceinline__ void ft_barriers_ready()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;\n\tfence.proxy.async.shared::cta;" ::
+                     : "memory");
+}
+
+__device__ __forceinline__ void ft_barrier_arrive(uint64_t *barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(ft_shared_address(barrier))
+                 : "memory");
+}
+
+/* One arrival, and `bytes` of copies that the phase waits for too. */
+__device__ __forceinline__ void ft_barrier_expect(uint64_t *barrier, unsigned bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                     ft_shared_address(barrier)),
+                 "r"(bytes)
+                 : "memory");
+}
+
+/* Until the phase of this parity is complete. */
+__device__ __forceinline__ void ft_barrier_wait(uint64_t *barrier, unsigned parity)
+{
+    uint32_t done;
+    do {
+        asm volatile("{\n\t"
+                     ".reg .pred p;\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+                     "selp.u32 %0, 1, 0, p;\n\t"
+                     "}"
+                     : "=r"(done)
+                     : "r"(ft_shared_address(barrier)), "r"(parity)
+                     : "memory");
+    } while (!done);
+}
+
+/*
+ * All threads of a cluster, whole warps at a time: each arrives and waits.  The first arrival
+ * publishes nothing but barriers (ft_barriers_ready), the other kind all that was written before.
+ */
+__device__ __forceinline__ void ft_cluster_begin()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void ft_cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void ft_cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void ft_prefetch_map(const CUtensorMap *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+/* The box whose first element is (row, col), to shared memory; its bytes count on `barrier`. */
+__device__ __forceinline__ void ft_load_box(void *shared, const CUtensorMap *map, uint64_t *barrier,
+                                            int row, int col)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(ft_shared_address(shared)),
+                 "l"(map), "r"(col), "r"(row), "r"(ft_shared_address(barrier))
+                 : "memory");
+}
+
+/* The same in three dimensions, from the innermost on. */
+__device__ __forceinline__ void ft_load_cube(void *shared, const CUtensorMap *map,
+                                             uint64_t *barrier, int x, int y, int z)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(ft_shared_address(shared)),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(ft_shared_address(barrier))
+                 : "memory");
+}
+
+/* Weights of ft_map_tiles(): the box that begins with row `row`, a multiple of 32, and `block`. */
+__device__ __forceinline__ void ft_load_weights(void *shared, const CUtensorMap *map,
+                                                uint64_t *barrier, int row, int block)
+{
+    ft_load_cube(shared, map, barrier, 0, block * 32, row / 32);
+}
+
+#endif
+#endif

@@ -1,0 +1,495 @@
+/*
+ * cuda-gemm-t.c - every way of the int8 product against a naive one on the host, byte for byte.
+ *
+ * Operands are random, outputs are poisoned and stand between guard bytes.  The reference knows
+ * kernels/quant.h, kernels/activation.h and the layout formula, and nothing of tiles.  Products too
+ * big for the host are compared with the plain way, which the smaller ones have proven.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/tap/tap.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels/cpu/gemm_i8.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/half.h"
+#include "kernels/quant.h"
+#include "runtime/tensor.h"
+#include "tests/cuda_gemm.h"
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What a product is asked for ----------------------------------------------------------- */
+
+/* One epilogue. */
+typedef struct form {
+    const char *name;
+    ft_activation activation;
+    ft_dtype dtype;
+    bool bias, row_scales, residual;
+    int parts;
+} form;
+
+static const form forms[] = {
+    { "codes", FT_ACT_NONE, FT_I8, true, false, false, 1 },
+    { "codes of gelu", FT_ACT_GELU_CODES, FT_I8, true, false, false, 1 },
+    { "codes of relu, rows with scales", FT_ACT_RELU, FT_I8, false, true, false, 1 },
+    { "floats", FT_ACT_NONE, FT_F32, true, false, false, 1 },
+    { "floats of tanh, no bias", FT_ACT_TANH, FT_F32, false, false, false, 1 },
+    { "floats plus residual, rows with scales", FT_ACT_GELU, FT_F32, true, true, true, 1 },
+    { "halves", FT_ACT_GELU_CODES, FT_F16, false, true, false, 1 },
+    { "halves plus residual", FT_ACT_NONE, FT_F16, true, false, true, 1 },
+    { "codes in two parts", FT_ACT_NONE, FT_I8, true, true, false, 2 },
+    { "codes in three parts", FT_ACT_NONE, FT_I8, true, false, false, 3 },
+    { "floats in three parts", FT_ACT_SILU, FT_F32, true, false, false, 3 },
+};
+
+enum { FORMS = sizeof forms / sizeof forms[0], GUARD = 256, POISON = 0x55 };
+
+static bool form_fits(const form *f, const problem *q)
+{
+    return q->n % (size_t) f->parts == 0;
+}
+
+static ft_cuda_product product_of(const problem *q, const form *f)
+{
+    ft_cuda_product p = {
+        .m = q->m,
+        .n = q->n,
+        .k = q->k,
+        .x = q->dev_x,
+        .w = q->dev_w,
+        .tiles = q->dev_tiles,
+        .x_scale = q->x_scale,
+        .x_scales = f->row_scales ? q->dev_x_scales : NULL,
+        .w_scale = q->dev_w_scale,
+        .bias = f->bias ? q->dev_bias : NULL,
+        .activation = f->activation,
+        .y_dtype = f->dtype,
+        .parts = f->parts,
+        .residual = !f->residual         ? NULL
+                    : f->dtype == FT_F16 ? (const void *) q->dev_residual_half
+                                         : (const void *) q->dev_residual,
+        .blas = q->blas,
+        .scratch = q->dev_scratch,
+        .scratch_bytes = q->scratch_bytes,
+    };
+    for (int i = 0; i < f->parts && f->dtype == FT_I8; i++)
+        p.y_inverse[i] = inverse_of_part(i);
+    return p;
+}
+
+/* ---- The reference -------------------------------------------------------------------------- */
+
+static float value_at(const problem *q, const form *f, size_t row, size_t col)
+{
+    float scale = (f->row_scales ? q->x_scales[row] : q->x_scale) * q->w_scale[col];
+    float value = ft_activate(f->activation, ft_dequantize(q->sums[row * q->n + col], scale,
+                                                           f->bias ? q->bias[col] : 0.0f));
+    size_t at = row * q->n + col;
+    if (f->residual)
+        value = value +
+                (f->dtype == FT_F16 ? ft_float_from_f16(q->residual_half[at]) : q->residual[at]);
+    return value;
+}
+
+/* One part of y, as the product must write it. */
+static void expect(const problem *q, const form *f, int part, void *y)
+{
+    size_t width = q->n / (size_t) f->parts;
+    for (size_t i = 0; i < q->m * width; i++) {
+        float value = value_at(q, f, i / width, i % width + (size_t) part * width);
+        if (f->dtype == FT_I8)
+            ((int8_t *) y)[i] = ft_quantize(value, inverse_of_part(part));
+        else if (f->dtype == FT_F16)
+            ((uint16_t *) y)[i] = ft_f16_from_float(value);
+        else
+            ((float *) y)[i] = value;
+    }
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------ */
+
+/* A way to launch a product; `tile` of the mma way, or -1: the way's own choice. */
+typedef struct way {
+    ft_cuda_gemm how;
+    int tile;
+} way;
+
+static const char *way_name(const way *w)
+{
+    static char name[64];
+    if (w->tile < 0)
+        return ft_cuda_gemm_name(w->how);
+    snprintf(name, sizeof name, "%s, tile %d", ft_cuda_gemm_name(w->how), w->tile);
+    return name;
+}
+
+static int launch(const way *w, const ft_cuda_chip *chip, const ft_cuda_product *p)
+{
+    if (w->tile >= 0)
+        return ft_cuda_gemm_mma_with(w->tile, chip, NULL, p);
+    return ft_cuda_gemm_run(w->how, chip, NULL, p);
+}
+
+/* Poisoned memory between guards for each part of y, and its bytes on the host. */
+typedef struct outputs {
+    size_t bytes; /* of a part */
+    char *device[FT_CUDA_PARTS], *host;
+} outputs;
+
+static outputs open_outputs(ft_cuda_product *p)
+{
+    outputs y = { p->m * (p->n / (size_t) p->parts) * ft_dtype_size(p->y_dtype), { NULL }, NULL };
+    for (int i = 0; i < p->parts; i++) {
+        if (cudaMalloc((void **) &y.device[i], y.bytes + 2 * GUARD) != cudaSuccess ||
+            cudaMemset(y.device[i], POISON, y.bytes + 2 * GUARD) != cudaSuccess)
+            bail_out("no device memory for y");
+        p->y[i] = y.device[i] + GUARD;
+    }
+    y.host = malloc(y.bytes + 2 * GUARD);
+    return y;
+}
+
+static void close_outputs(outputs *y)
+{
+    for (int i = 0; i < FT_CUDA_PARTS; i++)
+        cudaFree(y->device[i]);
+    free(y->host);
+}
+
+/* The first byte of a part that differs, or SIZE_MAX; guards count. */
+static size_t first_difference(outputs *y, int part, const char *expected)
+{
+    download(y->host, y->device[part], y->bytes + 2 * GUARD);
+    for (size_t i = 0; i < y->bytes + 2 * GUARD; i++) {
+        bool inside = i >= GUARD && i < GUARD + y->bytes;
+        if (y->host[i] != (inside ? expected[i - GUARD] : POISON))
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+/* One form of one way; says what differs. */
+static bool form_agrees(const way *w, const ft_cuda_chip *chip, const problem *q, const form *f,
+                        const char *const expected[])
+{
+    ft_cuda_product p = product_of(q, f);
+    outputs y = open_outputs(&p);
+    int status = launch(w, chip, &p);
+    if (status == 0)
+        status = (int) cudaDeviceSynchronize();
+    bool same = status == 0;
+    if (!same)
+        diag("%s: %s", f->name, cudaGetErrorString((cudaError_t) status));
+    for (int i = 0; i < f->parts && same; i++) {
+        size_t at = first_difference(&y, i, expected[i]);
+        same = at == SIZE_MAX;
+        if (!same)
+            diag("%s: part %d differs first at byte %zu of %zu", f->name, i, at - GUARD, y.bytes);
+    }
+    close_outputs(&y);
+    return same;
+}
+
+static bool way_takes(const way *w, const ft_cuda_chip *chip, const problem *q)
+{
+    ft_cuda_product p = product_of(q, &forms[0]);
+    switch (w->how) {
+    case FT_CUDA_GEMM_PLAIN:
+        return ft_cuda_gemm_plain_takes(chip, &p);
+    case FT_CUDA_GEMM_MMA:
+        return ft_cuda_gemm_mma_takes(chip, &p);
+    case FT_CUDA_GEMM_LT:
+        return ft_cuda_gemm_lt_takes(chip, &p);
+    case FT_CUDA_GEMM_WGMMA:
+        return ft_cuda_gemm_wgmma_takes(chip, &p);
+    case FT_CUDA_GEMMS:
+        break;
+    }
+    return false;
+}
+
+static void test_way(const way *w, const ft_cuda_chip *chip, const problem *q, char *expected[])
+{
+    if (!way_takes(w, chip, q))
+        return;
+    bool all = true;
+    for (int f = 0; f < FORMS; f++) {
+        const char *const *parts = (const char *const *) expected + f * FT_CUDA_PARTS;
+        if (form_fits(&forms[f], q) && !form_agrees(w, chip, q, &forms[f], parts))
+            all = false;
+    }
+    ok(all, "%zu x %zu x %zu by %s: every byte of every form", q->m, q->n, q->k, way_name(w));
+}
+
+/* Every way, and every tile of the mma way. */
+static void test_ways(const ft_cuda_chip *chip, const problem *q, char *expected[])
+{
+    for (int how = 0; how < FT_CUDA_GEMMS; how++)
+        test_way(&(way){ (ft_cuda_gemm) how, -1 }, chip, q, expected);
+    for (int tile = 0; tile < ft_cuda_gemm_mma_tiles(); tile++)
+        test_way(&(way){ FT_CUDA_GEMM_MMA, tile }, chip, q, expected);
+}
+
+static void test_shape(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k,
+                       problem_codes codes)
+{
+    problem q = open_problem(chip, blas, m, n, k, codes);
+    char *expected[FORMS * FT_CUDA_PARTS] = { NULL };
+    problem_sum(&q);
+    for (int f = 0; f < FORMS; f++) {
+        for (int i = 0; i < forms[f].parts && form_fits(&forms[f], &q); i++) {
+            expected[f * FT_CUDA_PARTS + i] = malloc(m * n * sizeof(float));
+            expect(&q, &forms[f], i, expected[f * FT_CUDA_PARTS + i]);
+        }
+    }
+    test_ways(chip, &q, expected);
+    for (int i = 0; i < FORMS * FT_CUDA_PARTS; i++)
+        free(expected[i]);
+    close_problem(&q);
+}
+
+/* What the plain way computes is expected of the others. */
+static void test_big_shape(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k)
+{
+    problem q = open_problem(chip, blas, m, n, k, ANY_CODES);
+    char *expected[FORMS * FT_CUDA_PARTS] = { NULL };
+    for (int f = 0; f < FORMS; f++) {
+        ft_cuda_product p = product_of(&q, &forms[f]);
+        if (!form_fits(&forms[f], &q))
+            continue;
+        outputs y = open_outputs(&p);
+        if (ft_cuda_gemm_plain(chip, NULL, &p) != 0)
+            bail_out("the plain way does not launch");
+        for (int i = 0; i < forms[f].parts; i++) {
+            expected[f * FT_CUDA_PARTS + i] = malloc(y.bytes);
+            download(expected[f * FT_CUDA_PARTS + i], p.y[i], y.bytes);
+        }
+        close_outputs(&y);
+    }
+    test_ways(chip, &q, expected);
+    for (int i = 0; i < FORMS * FT_CUDA_PARTS; i++)
+        free(expected[i]);
+    close_problem(&q);
+}
+
+/* ---- Other promises ------------------------------------------------------------------------- */
+
+/* The CPU's kernel and the plain way, on the same bytes. */
+static void test_cpu_twin(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k)
+{
+    problem q = open_problem(chip, blas, m, n, k, ANY_CODES);
+    size_t scratch = ft_gemm_i8_scratch(m, n, k, 2);
+    bool same = true;
+    ft_isa isa;
+    if (ft_cpu_isa(&isa, NULL) != FT_OK)
+        bail_out("FT_CPU names no instruction set");
+    for (int f = 0; f < FORMS; f++) {
+        const form *form = &forms[f];
+        if (form->row_scales || form->dtype == FT_F16 || form->parts != 1)
+            continue;
+        char *y = malloc(m * n * sizeof(float));
+        void *memory = aligned_alloc(64, (scratch + 63) / 64 * 64);
+        ft_gemm_i8_run(&(ft_gemm_i8){
+            .isa = isa,
+            .threads = 2,
+            .m = m,
+            .n = n,
+            .k = k,
+            .x = q.x,
+            .x_stride = k,
+            .w = q.w,
+            .x_scale = q.x_scale,
+            .w_scale = q.w_scale,
+            .bias = form->bias ? q.bias : NULL,
+            .activation = form->activation,
+            .residual = form->residual ? q.residual : NULL,
+            .residual_stride = n,
+            .out_inverse = form->dtype == FT_I8 ? inverse_of_part(0) : 0.0f,
+            .y = y,
+            .y_stride = n,
+            .scratch = memory,
+            .scratch_bytes = scratch,
+        });
+        const char *expected[FT_CUDA_PARTS] = { y };
+        if (!form_agrees(&(way){ FT_CUDA_GEMM_PLAIN, -1 }, chip, &q, form, expected))
+            same = false;
+        free(memory);
+        free(y);
+    }
+    ok(same, "%zu x %zu x %zu: the bits of the CPU's kernel", m, n, k);
+    close_problem(&q);
+}
+
+/* A faked plan's product: the codes of x, w and y are held in float. */
+static void test_faked(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k)
+{
+    static const form real = { "", FT_ACT_GELU_CODES, FT_F32, true, false, false, 1 };
+    problem q = open_problem(chip, blas, m, n, k, ANY_CODES);
+    float *x = problem_floats(q.x, m * k), *w = problem_floats(q.w_row, n * k);
+    float *dev_x = upload(x, m * k * sizeof *x), *dev_w = upload(w, n * k * sizeof *w);
+    float *y = malloc(m * n * sizeof *y), *found = malloc(m * n * sizeof *y);
+    problem_sum(&q);
+    for (int codes = 0; codes <= 1; codes++) {
+        ft_cuda_product p = product_of(&q, &real);
+        outputs out = open_outputs(&p);
+        expect(&q, &real, 0, y);
+        p.y_inverse[0] = codes ? inverse_of_part(0) : 0.0f;
+        for (size_t i = 0; i < m * n && codes; i++)
+            y[i] = ft_quantize_to_float(y[i], inverse_of_part(0));
+        int status = ft_cuda_gemm_faked(NULL, &p, dev_x, dev_w);
+        ok(status == 0 && first_difference(&out, 0, (char *) y) == SIZE_MAX,
+           "%zu x %zu x %zu of codes in float: %s", m, n, k, codes ? "codes" : "real values");
+        close_outputs(&out);
+    }
+    cudaFree(dev_x);
+    cudaFree(dev_w);
+    free(x);
+    free(w);
+    free(y);
+    free(found);
+    close_problem(&q);
+}
+
+/* Our relayout and the library's transform write the same bytes. */
+static void test_relayout(void *blas, ft_layout to, cublasLtOrder_t order, size_t rows, size_t cols)
+{
+    size_t bytes = ft_layout_bytes(to, rows, cols);
+    size_t stride = (to == FT_COL32 ? rows : ft_layout_rows(to, rows)) * 32;
+    int8_t *row = problem_random_codes(rows * cols), *ours = malloc(bytes),
+           *theirs = calloc(1, bytes);
+    int8_t *dev_row = upload(row, rows * cols), *dev_ours = upload(theirs, bytes);
+    int8_t *dev_theirs = upload(theirs, bytes);
+    cublasLtMatrixLayoutOpaque_t from_layout, to_layout;
+    cublasLtMatrixTransformDescOpaque_t what;
+    const float one = 1.0f, zero = 0.0f;
+    int32_t from_order = CUBLASLT_ORDER_ROW, to_order = order;
+    cublasLtMatrixLayoutInit(&from_layout, CUDA_R_8I, rows, cols, (int64_t) cols);
+    cublasLtMatrixLayoutSetAttribute(&from_layout, CUBLASLT_MATRIX_LAYOUT_ORDER, &from_order,
+                                     sizeof from_order);
+    cublasLtMatrixLayoutInit(&to_layout, CUDA_R_8I, rows, cols, (int64_t) stride);
+    cublasLtMatrixLayoutSetAttribute(&to_layout, CUBLASLT_MATRIX_LAYOUT_ORDER, &to_order,
+                                     sizeof to_order);
+    cublasLtMatrixTransformDescInit(&what, CUDA_R_32F);
+    int status = (int) cublasLtMatrixTransform(blas, &what, &one, dev_row, &from_layout, &zero,
+                                               NULL, NULL, dev_theirs, &to_layout, NULL);
+    is_int(status, 0, "cuBLASLt transforms %zu x %zu to %s", rows, cols, ft_layout_name(to));
+    is_int(ft_cuda_relayout(NULL, dev_ours, to, dev_row, FT_ROW, rows, cols), 0, "so do we");
+    download(ours, dev_ours, bytes);
+    download(theirs, dev_theirs, bytes);
+    ok(memcmp(ours, theirs, bytes) == 0, "%zu x %zu to %s: the same bytes", rows, cols,
+       ft_layout_name(to));
+    cudaFree(dev_row);
+    cudaFree(dev_ours);
+    cudaFree(dev_theirs);
+    free(row);
+    free(ours);
+    free(theirs);
+}
+
+/* FT_CUDA_GEMM asks; what cannot be had is said. */
+static void test_choice(void)
+{
+    static int8_t codes[64] __attribute__((aligned(64)));
+    ft_cuda_chip chip = { .capability = 86, .multiprocessors = 84, .shared = 101376 };
+    ft_cuda_product p = { .m = 64, .n = 64, .k = 64, .x = codes, .w = codes, .parts = 1 };
+    char text[128];
+    unsetenv("FT_CUDA_GEMM");
+    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_str(text, "mma", "sm_86 multiplies by mma.sync");
+    p.k = 50;
+    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_str(text, "plain", "but not rows of 50 codes");
+    setenv("FT_CUDA_GEMM", "mma", 1);
+    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_str(text, "plain: FT_CUDA_GEMM=mma does not take it", "even if asked to, and says so");
+    setenv("FT_CUDA_GEMM", "plain", 1);
+    p.k = 64;
+    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_str(text, "plain: FT_CUDA_GEMM asks for it", "FT_CUDA_GEMM=plain is heard");
+    setenv("FT_CUDA_GEMM", "abacus", 1);
+    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_str(text, "mma: FT_CUDA_GEMM=abacus is no way", "another word is said to be none");
+    setenv("FT_CUDA_GEMM", "lt", 1);
+    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_MMA, "no cuBLASLt without scratch");
+    ok(ft_cuda_gemm_scratch(&chip, 64, 64, 64) > 0, "which is asked for where lt is");
+    unsetenv("FT_CUDA_GEMM");
+    is_int((long long) ft_cuda_gemm_scratch(&chip, 64, 64, 64), 0, "and nowhere else");
+    chip.capability = 60;
+    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_PLAIN, "old devices have the plain way");
+    for (int how = 0; how < FT_CUDA_GEMMS; how++) {
+        setenv("FT_CUDA_GEMM", ft_cuda_gemm_name((ft_cuda_gemm) how), 1);
+        ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+        ok(strstr(text, "is no way") == NULL, "FT_CUDA_GEMM knows %s",
+           ft_cuda_gemm_name((ft_cuda_gemm) how));
+    }
+    unsetenv("FT_CUDA_GEMM");
+}
+
+static void test_shapes(const ft_cuda_chip *chip, void *blas)
+{
+    static const size_t shape[][3] = {
+        { 1, 1, 1 },       { 3, 5, 7 },      { 2, 32, 16 },     { 7, 8, 48 },
+        { 17, 96, 64 },    { 33, 40, 80 },   { 64, 100, 50 },   { 130, 200, 208 },
+        { 65, 1000, 272 }, { 7, 192, 2048 }, { 200, 328, 256 }, { 16, 768, 768 },
+        { 31, 64, 1024 },  { 8, 2304, 768 }, { 260, 136, 144 }, { 1, 3072, 768 },
+        { 40, 768, 3072 },
+    };
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
+        test_shape(chip, blas, shape[i][0], shape[i][1], shape[i][2], ANY_CODES);
+    test_shape(chip, blas, 9, 24, 65536, EXTREME_CODES);
+    test_big_shape(chip, blas, 1111, 2304, 768);
+    test_big_shape(chip, blas, 4096, 768, 3072);
+}
+
+int main(void)
+{
+    int count = 0;
+    test_choice();
+    cudaError_t status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess || count == 0) {
+        skip(1, "no CUDA device: %s", cudaGetErrorString(status));
+        return done_testing();
+    }
+    cublasHandle_t blas;
+    if (cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
+        bail_out("cuBLAS does not open");
+    ft_cuda_chip chip = open_chip(blas);
+    diag("sm_%d, cuBLASLt %s COL32 x COL4_4R2_8C", chip.capability,
+         chip.has_imma ? "multiplies" : "refuses");
+    test_shapes(&chip, blas);
+    test_cpu_twin(&chip, blas, 50, 100, 208);
+    test_cpu_twin(&chip, blas, 257, 768, 768);
+    test_faked(&chip, blas, 5, 9, 33);
+    test_faked(&chip, blas, 70, 130, 1536);
+    static const struct {
+        ft_layout layout;
+        cublasLtOrder_t order;
+    } orders[] = { { FT_COL32, CUBLASLT_ORDER_COL32 },
+                   { FT_COL4_4R2_8C, CUBLASLT_ORDER_COL4_4R2_8C },
+                   { FT_COL32_2R_4R4, CUBLASLT_ORDER_COL32_2R_4R4 } };
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+        test_relayout(blas, orders[i].layout, orders[i].order, 64, 96);
+        test_relayout(blas, orders[i].layout, orders[i].order, 37, 70);
+        test_relayout(blas, orders[i].layout, orders[i].order, 768, 3072);
+    }
+    cublasDestroy(blas);
+    return done_testing();
+}
+
+#else
+
+int main(void)
+{
+    skip_all("this build has no CUDA backend");
+}
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * evaluate-t.c - the comparison of float and int8 at the end of the model.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/evaluate.h"
+#include "runtime/artifact.h"
+#include "tests/lib/calibrated.h"
+#include "tests/lib/converted.h"
+#include "tests/tap/tap.h"
+
+#include <math.h>
+
+static calibrated made;
+static ft_artifact *codes; /* its ranges stay the same, whatever becomes of the float artifact */
+
+static ft_evaluation evaluate(void)
+{
+    ft_evaluation out = { .samples = 0 };
+    ft_dataset data;
+    ft_error err;
+    ft_model *model = calibrated_open(made.real, NULL);
+    if (ft_dataset_read(&data, made.samples, model, &err) != FT_OK ||
+        ft_evaluate(&out, made.real, ft_artifact_amax(codes), false, &data, NULL, 1, NULL, NULL,
+                    &err) != FT_OK)
+        bail_out("%s", err.text);
+    ft_dataset_fini(&data);
+    ft_model_close(model);
+    return out;
+}
+
+static void test_figures(void)
+{
+    ft_evaluation e = evaluate();
+    is_str(e.output, "logits", "a classifier is judged by its logits");
+    is_int((long long) e.samples, CALIBRATED_SAMPLES, "on all samples");
+    /* A value rounded to 8 bits of its range keeps 30 to 45 dB; so does this small model. */
+    ok(e.sqnr_db > 25.0 && e.sqnr_db < 60.0, "int8 costs something: SQNR %.1f dB", e.sqnr_db);
+    ok(e.cosine > 0.998, "but little: cosine %.6f", e.cosine); /* 25 dB are a cosine of 0.998 */
+    ok(e.agreement > 0.7 && e.agreement <= 1.0, "most classes are the same: %.3f", e.agreement);
+    ok(isnan(e.accuracy[0]) && isnan(e.accuracy[1]), "without labels there is no accuracy");
+}
+
+/* Logits beyond float: their difference is no number. */
+static void test_overflow(tiny *t)
+{
+    ft_tensor *weight = tiny_find(t, "classifier.weight");
+    for (size_t i = 0; i < ft_tensor_count(weight); i++)
+        ((float *) weight->data)[i] = 3e38f;
+    ft_artifact_close(converted(t, &(ft_convert_options){ 0 }));
+    ft_evaluation e = evaluate();
+    ok(isnan(e.sqnr_db), "what is no number is not taken for no noise");
+    ok(isnan(e.cosine), "nor for a perfect match");
+}
+
+int main(void)
+{
+    tiny t;
+    ft_error err;
+    tiny_make_classifier(&t);
+    calibrated_make(&made, &t);
+    if (ft_artifact_open(&codes, made.codes, FT_VERIFY_STRUCTURE, &err) != FT_OK)
+        bail_out("%s", err.text);
+    test_figures();
+    test_overflow(&t);
+    ft_artifact_close(codes);
+    tiny_remove(&t);
+    return done_testing();
+}

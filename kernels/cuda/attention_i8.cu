@@ -107,6 +107,7 @@ static __device__ __forceinline__ void begin(feed *f, const ft_cuda_heads &a,
     ft_stage_rows<width, TILE, THREADS>(slots + (SLOTS - 1) * tile_bytes<width>, f->next);
     f->next.data = rows.data + to_keys;
     f->next.count = task.length;
+#pragma unroll 1
     for (int i = 0; i < SLOTS - 1; i++)
         fetch<width>(f);
 }

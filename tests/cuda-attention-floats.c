@@ -13,6 +13,7 @@
 #include "runtime/mem.h"
 #include "tests/tap/tap.h"
 
+#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

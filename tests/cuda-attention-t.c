@@ -15,6 +15,7 @@
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
+#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdlib.h>
 

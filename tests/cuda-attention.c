@@ -12,6 +12,7 @@
 #include "runtime/mem.h"
 #include "tests/tap/tap.h"
 
+#include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,10 +51,10 @@ const size_t width_count = FT_COUNT(widths);
 /* ---- Memory, numbers --------------------------------------------------------------------------
  */
 
-void must(cudaError_t status, const char *what)
+void must(int status, const char *what)
 {
-    if (status != cudaSuccess)
-        bail_out("%s: %s", what, cudaGetErrorString(status));
+    if (status != 0)
+        bail_out("%s: %s", what, cudaGetErrorString((cudaError_t) status));
 }
 
 void *must_have(size_t bytes)

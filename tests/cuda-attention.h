@@ -8,8 +8,6 @@
 
 #include "kernels/cuda/cuda.h"
 
-#include <cuda_runtime_api.h>
-
 enum { POISON = 0x5a, GUARD = 256, MOST_LENGTHS = 8 };
 
 /* Several lengths of sequences, each for some heads. */
@@ -39,8 +37,8 @@ typedef struct batch {
 
 extern ft_cuda_chip chip;
 
-/* Stop the program when a call fails. */
-void must(cudaError_t status, const char *what);
+/* Stop the program when a call of the CUDA runtime fails. */
+void must(int status, const char *what);
 void *must_have(size_t bytes);
 
 /* Device memory with poison behind it; data NULL: all poison. */

@@ -98,12 +98,15 @@ cuda_sources = \
 	kernels/cuda/gemm_plain.cu \
 	kernels/cuda/gemm_wgmma.cu \
 	kernels/cuda/gemm_wgmma.cuh \
+	kernels/cuda/gemm_wgmma_any.cuh \
 	kernels/cuda/gemm_wgmma_args.cuh \
 	kernels/cuda/gemm_wgmma_codes.cu \
 	kernels/cuda/gemm_wgmma_few.cu \
 	kernels/cuda/gemm_wgmma_finish.cuh \
 	kernels/cuda/gemm_wgmma_floats.cu \
+	kernels/cuda/gemm_wgmma_floats.cuh \
 	kernels/cuda/gemm_wgmma_kernels.h \
+	kernels/cuda/gemm_wgmma_norm.cu \
 	kernels/cuda/gemm_wgmma_rs.cu \
 	kernels/cuda/linear.cu \
 	kernels/cuda/linear.h \

@@ -248,8 +248,9 @@ static ft_cuda_product product_of(const epilogue *e, size_t m, size_t n, size_t 
         .activation = e->activation,
         .y_dtype = e->y,
         .parts = e->parts,
-        .residual = !e->residual ? NULL : e->y == FT_F16 ? (void *) device.residual16
-                                                         : (void *) device.residual,
+        .residual = !e->residual     ? NULL
+                    : e->y == FT_F16 ? (void *) device.residual16
+                                     : (void *) device.residual,
     };
     for (int i = 0; i < e->parts; i++) {
         p.y[i] = device.y + GUARD + (size_t) i * m * (n / (size_t) e->parts) * y_size(e);
@@ -324,8 +325,8 @@ static void test_chain(void)
         }
         download(seen[overlapping], y[(LINKS - 1) % 2], ROWS * SIZE);
     }
-    ok(memcmp(seen[0], seen[1], ROWS * SIZE) == 0, "%d overlapping products give what single ones do",
-       LINKS);
+    ok(memcmp(seen[0], seen[1], ROWS * SIZE) == 0,
+       "%d overlapping products give what single ones do", LINKS);
     for (int i = 0; i < 2; i++) {
         cudaFree(y[i]);
         free(seen[i]);

@@ -38,8 +38,7 @@ __global__ void tile_kernel(int8_t *__restrict__ tiles, const int8_t *__restrict
         return;
     bool inside = row < n && col < k;
     size_t from = inside ? ft_offset_col4(row, col, ft_layout_rows(FT_COL4_4R2_8C, n)) : 0;
-    *(uint32_t *) (tiles + tiles_offset(row, col, k)) =
-        inside ? *(const uint32_t *) (w + from) : 0;
+    *(uint32_t *) (tiles + tiles_offset(row, col, k)) = inside ? *(const uint32_t *) (w + from) : 0;
 }
 
 extern "C" size_t ft_cuda_tiles_bytes(size_t n, size_t k)
@@ -81,8 +80,8 @@ extern "C" bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda
 /* No activation, or a gelu to codes whose smallest value, -0.17, is above -127 steps. */
 static bool is_fast_activation(const ft_cuda_product *p)
 {
-    bool fast = p->activation == FT_ACT_NONE ||
-                (p->activation == FT_ACT_GELU_CODES && p->y_dtype == FT_I8);
+    bool fast =
+        p->activation == FT_ACT_NONE || (p->activation == FT_ACT_GELU_CODES && p->y_dtype == FT_I8);
     for (int i = 0; i < p->parts; i++)
         fast = fast && (p->activation == FT_ACT_NONE || p->y_inverse[i] < 700.0f);
     return fast;
@@ -141,11 +140,11 @@ static ft_cuda_wgmma_tile choose_few(size_t tiles, size_t steps, size_t multipro
 }
 
 /*
- * Clocks that the busiest multiprocessor needs, fitted to times on an H200 (m 1024 .. 8192, n 768 ..
- * 4096, k 768 .. 4096).  A stage takes 500 for 64 tokens and 800 for 128, since shared memory
+ * Clocks that the busiest multiprocessor needs, fitted to times on an H200 (m 1024 .. 8192, n 768
+ * .. 4096, k 768 .. 4096).  A stage takes 500 for 64 tokens and 800 for 128, since shared memory
  * delivers no faster.  To finish a tile of codes takes as long as the last figures say: with the
- * gelu far longer than 128 tokens have to wait for their turn, for that code, 60 KiB, is larger than
- * the instruction cache.
+ * gelu far longer than 128 tokens have to wait for their turn, for that code, 60 KiB, is larger
+ * than the instruction cache.
  */
 static ft_cuda_wgmma_tile choose_large(size_t m, size_t columns, size_t steps,
                                        size_t multiprocessors, const ft_cuda_product *p)

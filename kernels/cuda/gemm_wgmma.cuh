@@ -2,8 +2,8 @@
  * gemm_wgmma.cuh - the int8 product of sm_90a: tokens x weights, both from shared memory.
  *
  * One block of three warpgroups runs on each multiprocessor until all tiles are done.  Two
- * threads of the first warpgroup keep a ring of stages full; a stage is 128 k of a tile's rows of x and of
- * the weights.  The other two warpgroups, the teams, multiply and finish:
+ * threads of the first warpgroup keep a ring of stages full; a stage is 128 k of a tile's rows of x
+ * and of the weights.  The other two warpgroups, the teams, multiply and finish:
  *
  *   in turns   each team has tiles of its own, and finishes one while the other multiplies;
  *   together   each team has half of the rows of every tile;
@@ -17,7 +17,8 @@
 #ifndef FT_KERNELS_CUDA_GEMM_WGMMA_CUH
 #define FT_KERNELS_CUDA_GEMM_WGMMA_CUH
 
-#include "kernels/cuda/gemm_wgmma_finish.cuh"
+#include "kernels/cuda/gemm_wgmma_any.cuh"
+#include "kernels/cuda/gemm_wgmma_floats.cuh"
 
 #include <type_traits>
 
@@ -41,7 +42,7 @@ template <class SHAPE, bool GENERAL, typename Y> struct wgmma_shared {
     int8_t x[SHAPE::stages][SHAPE::tile_rows * WGMMA_STAGE];
     int8_t w[SHAPE::stages][SHAPE::tile_cols * WGMMA_STAGE];
     wgmma_columns<SHAPE::cols> columns[2][2]; /* of each team; of this tile and the one before */
-    wgmma_lines lines[lined ? 8 : 1]; /* of each warp */
+    wgmma_lines lines[lined ? 8 : 1];         /* of each warp */
     int32_t sums[GENERAL ? 2 : 1][GENERAL ? SHAPE::rows : 1][GENERAL ? SHAPE::cols + 4 : 4];
     uint64_t full[SHAPE::stages], empty[SHAPE::stages];
 };
@@ -147,9 +148,9 @@ __device__ __forceinline__ void wgmma_multiply(int32_t (&sums)[SHAPE::rows / 64]
  * after it has been handed to the tensor cores; the last one is still being multiplied on return.
  */
 template <class SHAPE, bool GENERAL, typename Y>
-__device__ __forceinline__ int
-wgmma_product(wgmma_shared<SHAPE, GENERAL, Y> &s, int first, int steps, int row, int col,
-              int32_t (&sums)[SHAPE::rows / 64][SHAPE::cols / 2])
+__device__ __forceinline__ int wgmma_product(wgmma_shared<SHAPE, GENERAL, Y> &s, int first,
+                                             int steps, int row, int col,
+                                             int32_t (&sums)[SHAPE::rows / 64][SHAPE::cols / 2])
 {
     wgmma_position<SHAPE::stages> at(first);
     int before = at.slot;
@@ -160,7 +161,7 @@ wgmma_product(wgmma_shared<SHAPE, GENERAL, Y> &s, int first, int steps, int row,
         at.advance();
         ft_barrier_wait(&s.full[at.slot], at.parity);
         wgmma_multiply<SHAPE, false>(sums, s.x[at.slot] + row * WGMMA_STAGE,
-                                s.w[at.slot] + col * WGMMA_STAGE);
+                                     s.w[at.slot] + col * WGMMA_STAGE);
         ft_wgmma_wait<1>();
         wgmma_release(&s.empty[before]);
         before = at.slot;
@@ -175,20 +176,21 @@ wgmma_product(wgmma_shared<SHAPE, GENERAL, Y> &s, int first, int steps, int row,
 enum { WGMMA_TURN = 1 }; /* named barriers 1 and 2 */
 
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
-__device__ __forceinline__ void
-wgmma_work(wgmma_shared<SHAPE, EPILOGUE == FT_EPILOGUE_ANY, Y> &s, const wgmma_args &a, int team)
+__device__ __forceinline__ void wgmma_work(wgmma_shared<SHAPE, EPILOGUE == FT_EPILOGUE_ANY, Y> &s,
+                                           const wgmma_args &a, int team)
 {
     constexpr bool general = EPILOGUE == FT_EPILOGUE_ANY;
     constexpr int rows = SHAPE::rows, cols = SHAPE::cols, stride = SHAPE::in_turns ? 2 : 1;
     int own_row = SHAPE::in_turns ? 0 : team * rows;
     int count = SHAPE::in_turns ? team : 0, tile = blockIdx.x + count * gridDim.x;
     wgmma_lines &lines = s.lines[s.lined ? threadIdx.x / 32 - 4 : 0];
-    bool first = true;
-    for (int parity = 0; tile < a.tiles; parity ^= 1, first = false) {
-        wgmma_place place = wgmma_place_of(a, tile, SHAPE::tile_rows, cols);
-        wgmma_columns_ahead<cols> columns(a, place);
-        if (first)
-            ft_wait_for_predecessor();
+    if (tile >= a.tiles)
+        return;
+    wgmma_place place = wgmma_place_of(a, tile, SHAPE::tile_rows, cols);
+    wgmma_columns_ahead<cols> columns;
+    columns.fetch(a, place);
+    ft_wait_for_predecessor();
+    for (int parity = 0; tile < a.tiles; parity ^= 1) {
         wgmma_added<cols, std::conditional_t<general, int8_t, Y>> added(a, place,
                                                                         place.row + own_row);
         if (SHAPE::in_turns && count > 0)
@@ -197,7 +199,13 @@ wgmma_work(wgmma_shared<SHAPE, EPILOGUE == FT_EPILOGUE_ANY, Y> &s, const wgmma_a
         int last = wgmma_product<SHAPE>(s, count * a.steps, a.steps, own_row, 0, sums);
         if (SHAPE::in_turns && tile + (int) gridDim.x < a.tiles)
             wgmma_arrive(WGMMA_TURN + (team ^ 1), 2 * WGMMA_TEAM);
+        /* While the last stage is multiplied: the way to the next tile is a chain of divisions. */
         columns.keep(s.columns[team][parity], a);
+        count += stride;
+        tile += stride * gridDim.x;
+        wgmma_place next = wgmma_place_of(a, min(tile, a.tiles - 1), SHAPE::tile_rows, cols);
+        columns.fetch(a, next);
+        asm volatile("" ::"r"(next.row), "r"(next.end), "r"(next.which)); /* now, not later */
         ft_wgmma_wait<0>();
         wgmma_release(&s.empty[last]);
 #pragma unroll
@@ -210,8 +218,7 @@ wgmma_work(wgmma_shared<SHAPE, EPILOGUE == FT_EPILOGUE_ANY, Y> &s, const wgmma_a
         else
             wgmma_finish<rows, cols, EPILOGUE>(a, place, place.row + own_row, sums,
                                                s.columns[team][parity], added, lines);
-        count += stride;
-        tile += stride * gridDim.x;
+        place = next;
     }
 }
 #endif
@@ -259,8 +266,10 @@ static int wgmma_launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_pr
                                             (int) bytes);
     if (status != 0)
         return status;
-    unsigned blocks = (unsigned) (a.tiles < chip->multiprocessors ? a.tiles : chip->multiprocessors);
-    return ft_launch(kernel, dim3(blocks), dim3(WGMMA_THREADS), bytes, stream, chip->overlaps, 1, a);
+    unsigned blocks =
+        (unsigned) (a.tiles < chip->multiprocessors ? a.tiles : chip->multiprocessors);
+    return ft_launch(kernel, dim3(blocks), dim3(WGMMA_THREADS), bytes, stream, chip->overlaps, 1,
+                     a);
 }
 
 #endif

@@ -125,7 +125,7 @@ template <int COLS> struct wgmma_columns_ahead {
     static constexpr int each = (COLS + WGMMA_TEAM - 1) / WGMMA_TEAM;
     float scale[each], bias[each];
 
-    __device__ __forceinline__ wgmma_columns_ahead(const wgmma_args &a, const wgmma_place &place)
+    __device__ __forceinline__ void fetch(const wgmma_args &a, const wgmma_place &place)
     {
 #pragma unroll
         for (int i = 0; i < each; i++) {

@@ -8,16 +8,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/gemm_wgmma_finish.cuh"
+#include "kernels/cuda/gemm_wgmma_floats.cuh"
 #include "kernels/cuda/gemm_wgmma_kernels.h"
 
 enum {
-    SIDE = 64,                   /* tokens and weights of a tile */
-    STAGE = 128,                 /* k of a stage */
-    STAGES = 6,                  /* 96 KiB: two blocks fit a multiprocessor */
-    THREADS = WGMMA_TEAM + 64,   /* a warpgroup that multiplies, two warps that load */
-    UNITS = SIDE / 32 * 2,       /* groups of 8 sums that a lane holds: unit 2j + h is columns */
-    UNIT = 8,                    /* 32j + 8t .., row g + 8h */
+    SIDE = 64,                 /* tokens and weights of a tile */
+    STAGE = 128,               /* k of a stage */
+    STAGES = 6,                /* 96 KiB: two blocks fit a multiprocessor */
+    THREADS = WGMMA_TEAM + 64, /* a warpgroup that multiplies, two warps that load */
+    UNITS = SIDE / 32 * 2,     /* groups of 8 sums that a lane holds: unit 2j + h is columns */
+    UNIT = 8,                  /* 32j + 8t .., row g + 8h */
 };
 
 template <int BLOCKS> struct few_shared {
@@ -35,7 +35,9 @@ template <int BLOCKS> struct few_shared {
 __device__ __forceinline__ void send(const int4 *place, int block, int4 v)
 {
     uint32_t to;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(ft_shared_address(place)), "r"(block));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(to)
+        : "r"(ft_shared_address(place)), "r"(block));
     asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x), "r"(v.y),
                  "r"(v.z), "r"(v.w)
                  : "memory");
@@ -64,7 +66,8 @@ __device__ __forceinline__ void load(few_shared<BLOCKS> &s, const wgmma_args &a,
 }
 
 template <int BLOCKS>
-__device__ __forceinline__ void multiply(few_shared<BLOCKS> &s, int steps, int32_t (&sums)[SIDE / 2])
+__device__ __forceinline__ void multiply(few_shared<BLOCKS> &s, int steps,
+                                         int32_t (&sums)[SIDE / 2])
 {
     for (int i = 0; i < steps; i++) {
         int slot = i % STAGES;
@@ -88,7 +91,8 @@ __device__ __forceinline__ void multiply(few_shared<BLOCKS> &s, int steps, int32
 /* ---- Adding up and finishing ---------------------------------------------------------------- */
 
 /* The sums of unit u, neighbouring columns. */
-__device__ __forceinline__ void unit_of(int32_t (&unit)[UNIT], const int32_t (&sums)[SIDE / 2], int u)
+__device__ __forceinline__ void unit_of(int32_t (&unit)[UNIT], const int32_t (&sums)[SIDE / 2],
+                                        int u)
 {
 #pragma unroll
     for (int i = 0; i < UNIT; i++)
@@ -158,8 +162,9 @@ template <typename Y> struct few_added {
     {
 #pragma unroll
         for (int i = 0; i < each; i++)
-            v[i] = wgmma_fetch((const uint4 *) ((const Y *) a.residual + (size_t) row * a.n + col) + i,
-                               inside && a.residual != NULL);
+            v[i] =
+                wgmma_fetch((const uint4 *) ((const Y *) a.residual + (size_t) row * a.n + col) + i,
+                            inside && a.residual != NULL);
     }
     __device__ __forceinline__ void add(float (&value)[UNIT]) const
     {
@@ -180,7 +185,8 @@ __device__ __forceinline__ void work(few_shared<BLOCKS> &s, const wgmma_args &a,
     constexpr int mine = UNITS / BLOCKS;
     int32_t sums[SIDE / 2] = {}, own[mine][UNIT];
     few_added<Y> added[mine];
-    wgmma_columns_ahead<SIDE> columns(a, place);
+    wgmma_columns_ahead<SIDE> columns;
+    columns.fetch(a, place);
     ft_wait_for_predecessor();
 #pragma unroll
     for (int i = 0; i < mine; i++) {

@@ -21,8 +21,8 @@ static int launch(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *strea
         return wgmma_launch<wgmma_shape<64, 192, 5, WGMMA_TOGETHER>, FT_EPILOGUE_NONE, Y>(
             chip, stream, p);
     case FT_CUDA_WGMMA_GENERAL:
-        return wgmma_launch<wgmma_shape<64, 128, 5, WGMMA_IN_TURNS>, FT_EPILOGUE_ANY, Y>(
-            chip, stream, p);
+        return wgmma_launch<wgmma_shape<64, 128, 5, WGMMA_IN_TURNS>, FT_EPILOGUE_ANY, Y>(chip,
+                                                                                         stream, p);
     default:
         break;
     }

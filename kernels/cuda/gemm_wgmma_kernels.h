@@ -21,7 +21,7 @@ typedef enum ft_cuda_wgmma_tile {
     FT_CUDA_WGMMA_FEW,      /* 64 tokens by 64 weights */
     FT_CUDA_WGMMA_FEW_2,    /* ... a tile by 2 blocks, each half of k */
     FT_CUDA_WGMMA_FEW_4,
-    FT_CUDA_WGMMA_GENERAL,  /* any epilogue; 64 tokens by 128 weights */
+    FT_CUDA_WGMMA_GENERAL, /* any epilogue; 64 tokens by 128 weights */
     FT_CUDA_WGMMA_TILES
 } ft_cuda_wgmma_tile;
 

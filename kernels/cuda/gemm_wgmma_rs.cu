@@ -6,17 +6,17 @@
  * multiplies 128 weights by 16 or 64 tokens, and two warps that load; two blocks share a
  * multiprocessor, so that one finishes while the other multiplies.
  *
- * Of every 32 weights x 32 k (1,024 bytes) a lane reads two chunks of 16 bytes: with g = lane / 4 and
- * t = lane % 4, chunks t and t + 4 of row R = g / 2 + 4 (g % 2) of 128 bytes.  They hold 4 k each of
- * weights 8T + p + 0, 2, 4, 6, T = R / 2, p = R % 2: words 0 and 1 are the lane's rows of one
- * product, words 2 and 3 those of another.  The odd and even neighbours are in lane ^ 8.
+ * Of every 32 weights x 32 k (1,024 bytes) a lane reads two chunks of 16 bytes: with g = lane / 4
+ * and t = lane % 4, chunks t and t + 4 of row R = g / 2 + 4 (g % 2) of 128 bytes.  They hold 4 k
+ * each of weights 8T + p + 0, 2, 4, 6, T = R / 2, p = R % 2: words 0 and 1 are the lane's rows of
+ * one product, words 2 and 3 those of another.  The odd and even neighbours are in lane ^ 8.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/gemm_wgmma_finish.cuh"
+#include "kernels/cuda/gemm_wgmma_floats.cuh"
 
 enum {
-    WEIGHTS = 128,             /* of a tile */
+    WEIGHTS = 128, /* of a tile */
     STAGES = 4,
     THREADS = WGMMA_TEAM + 64, /* a warpgroup that multiplies, two warps that load */
 };
@@ -146,7 +146,8 @@ __device__ __forceinline__ rs_channels channels_of(const wgmma_args &a, int col)
 
 /*
  * Of the tokens 8j + 2t and 8j + 2t + 1 the lane has 4 columns each; it keeps the first (or the
- * second, if its columns are the odd ones) and sends the other to lane ^ 8, for the 4 columns there.
+ * second, if its columns are the odd ones) and sends the other to lane ^ 8, for the 4 columns
+ * there.
  */
 template <int TOKENS, ft_epilogue EPILOGUE, typename Y>
 __device__ __forceinline__ void finish(const wgmma_args &a, const wgmma_place &place,

@@ -23,8 +23,8 @@ static inline PFN_cuTensorMapEncodeTiled_v12000 ft_find_map_encoder(void)
 {
     void *function = NULL;
     cudaDriverEntryPointQueryResult found;
-    cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
-                                                          cudaEnableDefault, &found);
+    cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                          12000, cudaEnableDefault, &found);
     if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
         return NULL;
     return (PFN_cuTensorMapEncodeTiled_v12000) function;
@@ -39,10 +39,10 @@ static inline int ft_map_bytes(CUtensorMap *map, const void *data, cuuint32_t di
     const cuuint32_t step[3] = { 1, 1, 1 };
     if (encode == NULL)
         return (int) cudaErrorNotSupported;
-    CUresult status = encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, dimensions,
-                             (void *) (uintptr_t) data, size, strides, box, step,
-                             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    CUresult status =
+        encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, dimensions, (void *) (uintptr_t) data, size,
+               strides, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return status == CUDA_SUCCESS ? 0 : (int) cudaErrorInvalidValue;
 }
 
@@ -115,10 +115,10 @@ __device__ __forceinline__ void ft_barrier_arrive(uint64_t *barrier)
 /* One arrival, and `bytes` of copies that the phase waits for too. */
 __device__ __forceinline__ void ft_barrier_expect(uint64_t *barrier, unsigned bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                     ft_shared_address(barrier)),
-                 "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(ft_shared_address(barrier)),
+        "r"(bytes)
+        : "memory");
 }
 
 /* Until the phase of this parity is complete. */

@@ -62,25 +62,26 @@ template <int n> __device__ __forceinline__ void ft_wgmma_settle(int32_t (&c)[n]
 #define FT_C8_ALL(m, c) FT_C8(m, c, 0)
 #define FT_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define FT_NAMES_0                                                                                 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define FT_NAMES_1                                                                                 \
-    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "             \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define FT_NAMES_2                                                                                 \
-    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 /*
  * c += a . b^T for 32 k, both operands in shared memory; ft_wgmma_first() overwrites c.  Those are
  * two functions because a sum that is only written needs no register before.
  */
-template <int N> __device__ __forceinline__ void ft_wgmma(int32_t (&c)[N / 2], uint64_t a, uint64_t b);
+template <int N>
+__device__ __forceinline__ void ft_wgmma(int32_t (&c)[N / 2], uint64_t a, uint64_t b);
 template <int N>
 __device__ __forceinline__ void ft_wgmma_first(int32_t (&c)[N / 2], uint64_t a, uint64_t b);
 
 #define FT_WGMMA_AS(NAME, MODE, ADD, N, NAMES, LIST, A, B)                                         \
     template <>                                                                                    \
-    __device__ __forceinline__ void NAME<N>(int32_t (&c)[N / 2], uint64_t a, uint64_t b)           \
+    __device__ __forceinline__ void NAME<N>(int32_t(&c)[N / 2], uint64_t a, uint64_t b)            \
     {                                                                                              \
         asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, " ADD ", 0;\n\t"                    \
                      "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" NAMES "}, " A ", " B \
@@ -108,12 +109,12 @@ __device__ __forceinline__ void ft_wgmma_rows(int32_t (&c)[N / 2], const uint32_
 
 #define FT_WGMMA_ROWS(N, NAMES, LIST, A, B)                                                        \
     template <>                                                                                    \
-    __device__ __forceinline__ void ft_wgmma_rows<N>(int32_t (&c)[N / 2], const uint32_t (&a)[4],  \
+    __device__ __forceinline__ void ft_wgmma_rows<N>(int32_t(&c)[N / 2], const uint32_t(&a)[4],    \
                                                      uint64_t b)                                   \
     {                                                                                              \
         asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, 1, 0;\n\t"                          \
-                     "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" NAMES "}, {" A "}, " \
-                     B ", add;\n\t}"                                                               \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" NAMES "}, {" A       \
+                     "}, " B ", add;\n\t}"                                                         \
                      : LIST("+r", c)                                                               \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                        \
     }

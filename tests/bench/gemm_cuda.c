@@ -6,8 +6,8 @@
  * Every contender is a CUDA graph of products on sets of operands in rotation, so that operands
  * come from memory and not from a cache.  The graphs run in turns, with pauses, for a card at its
  * power limit slows down whoever comes last.  A time is the median over the rounds, divided by the
- * products of a graph.  cuBLASLt is the best of its eight first proposals, measured in the same way.
- * -p lets our products overlap (programmatic dependent launch), which cuBLASLt's never do.
+ * products of a graph.  cuBLASLt is the best of its eight first proposals, measured in the same
+ * way. -p lets our products overlap (programmatic dependent launch), which cuBLASLt's never do.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,14 +23,14 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct shape {
+typedef struct extent {
     size_t m, n, k;
-} shape;
+} extent;
 
-static const shape shapes[] = {
-    { 4096, 768, 768 },   { 4096, 2304, 768 },  { 4096, 3072, 768 },  { 4096, 768, 3072 },
-    { 1024, 3072, 768 },  { 8192, 4096, 4096 }, { 128, 2304, 768 },   { 128, 768, 3072 },
-    { 64, 4096, 4096 },   { 8, 11008, 4096 },
+static const extent shapes[] = {
+    { 4096, 768, 768 },  { 4096, 2304, 768 },  { 4096, 3072, 768 }, { 4096, 768, 3072 },
+    { 1024, 3072, 768 }, { 8192, 4096, 4096 }, { 128, 2304, 768 },  { 128, 768, 3072 },
+    { 64, 4096, 4096 },  { 8, 11008, 4096 },   { 128, 768, 768 },   { 128, 3072, 768 },
 };
 
 enum {
@@ -57,10 +57,11 @@ typedef struct operands {
     int8_t *x, *w;
     uint16_t *x16, *w16, *residual;
     void *y;
+    int8_t *codes;
 } operands;
 
 typedef struct setting {
-    const shape *shape;
+    const extent *shape;
     operands set[MAX_SETS];
     int sets;
     float *w_scale, *bias;
@@ -88,8 +89,8 @@ static void *random_memory(size_t bytes, bool halves)
     char *memory;
     check((int) cudaMalloc((void **) &memory, bytes), "cudaMalloc");
     for (size_t at = 0; at < bytes; at += BLOCK)
-        check((int) cudaMemcpy(memory + at, halves ? sixteen : codes, ft_min_size(BLOCK, bytes - at),
-                               cudaMemcpyHostToDevice),
+        check((int) cudaMemcpy(memory + at, halves ? sixteen : codes,
+                               ft_min_size(BLOCK, bytes - at), cudaMemcpyHostToDevice),
               "cudaMemcpy");
     return memory;
 }
@@ -105,7 +106,7 @@ static void *upload_floats(size_t n, float low, float high)
     return memory;
 }
 
-static void setting_init(setting *s, const shape *shape)
+static void setting_init(setting *s, const extent *shape)
 {
     size_t m = shape->m, n = shape->n, k = shape->k, bytes = m * k + n * k + m * n;
     s->shape = shape;
@@ -118,6 +119,7 @@ static void setting_init(setting *s, const shape *shape)
             .w16 = random_memory(2 * n * k, true),
             .residual = random_memory(4 * m * n, true),
             .y = random_memory(4 * m * n, true),
+            .codes = random_memory(m * n, false),
         };
     s->w_scale = upload_floats(n, 0.2f / 2000.0f, 1.0f / 2000.0f);
     s->bias = upload_floats(n, -1.0f, 1.0f);
@@ -133,6 +135,7 @@ static void setting_fini(setting *s)
         cudaFree(s->set[i].w16);
         cudaFree(s->set[i].residual);
         cudaFree(s->set[i].y);
+        cudaFree(s->set[i].codes);
     }
     cudaFree(s->w_scale);
     cudaFree(s->bias);
@@ -145,6 +148,8 @@ typedef struct contender {
     char name[40];
     ft_dtype y; /* ours */
     bool gelu, residual;
+    bool norm; /* and layer norm, codes and floats out */
+    bool rs;   /* weights from COL4_4R2_8C */
     ft_cuda_wgmma_tile tile;
     bool overlaps;
     cublasLtMatmulDesc_t product; /* theirs */
@@ -162,6 +167,7 @@ static ft_cuda_product product_of(const setting *s, const contender *c, const op
         .n = s->shape->n,
         .k = s->shape->k,
         .x = set->x,
+        .w = set->w,
         .tiles = set->w,
         .x_scale = 1.0f / 64.0f,
         .w_scale = s->w_scale,
@@ -180,6 +186,21 @@ static int run_ours(const setting *s, const contender *c, const operands *set)
     ft_cuda_chip chip = s->chip;
     ft_cuda_product p = product_of(s, c, set);
     chip.overlaps = c->overlaps;
+    if (c->norm) {
+        ft_cuda_product_norm norm = {
+            .weight = s->bias,
+            .bias = s->bias,
+            .eps = 1e-12f,
+            .residual = set->residual,
+            .y = (float *) set->y,
+            .codes = set->codes,
+            .inverse = 20.0f,
+        };
+        p.residual = NULL;
+        return ft_cuda_gemm_wgmma_norm(&chip, s->stream, &p, &norm);
+    }
+    if (c->rs)
+        return ft_cuda_gemm_wgmma_rs(&chip, s->stream, &p);
     return ft_cuda_wgmma_run(c->tile, &chip, s->stream, &p);
 }
 
@@ -189,7 +210,8 @@ static int run_theirs(const setting *s, const contender *c, const operands *set)
     static const int32_t whole = 1, none = 0;
     const void *alpha = c->sums ? (const void *) &whole : &one;
     const void *beta = c->sums ? (const void *) &none : &zero;
-    const void *w = c->halves ? (void *) set->w16 : set->w, *x = c->halves ? (void *) set->x16 : set->x;
+    const void *w = c->halves ? (void *) set->w16 : set->w,
+               *x = c->halves ? (void *) set->x16 : set->x;
     return (int) cublasLtMatmul(s->lt, c->product, alpha, w, c->w, x, c->x, beta, set->y, c->d,
                                 set->y, c->d, &c->algorithm, s->workspace, WORKSPACE, s->stream);
 }
@@ -251,14 +273,14 @@ static void measure_all(const setting *s, contender *list, int count, int rounds
 
 /* ---- cuBLASLt ------------------------------------------------------------------------------- */
 
-typedef struct rival {
+typedef struct peer {
     const char *name;
     cublasComputeType_t compute;
     cudaDataType_t scale, operand, result;
     bool gelu;
-} rival;
+} peer;
 
-static const rival rivals[] = {
+static const peer rivals[] = {
     { "lt i8", CUBLAS_COMPUTE_32I, CUDA_R_32F, CUDA_R_8I, CUDA_R_8I, false },
     { "lt i32", CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I, false },
     { "lt f16", CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, false },
@@ -266,7 +288,7 @@ static const rival rivals[] = {
     { "lt f16 gelu", CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, true },
 };
 
-static void describe(const setting *s, const rival *r, contender *c)
+static void describe(const setting *s, const peer *r, contender *c)
 {
     size_t m = s->shape->m, n = s->shape->n, k = s->shape->k;
     cublasOperation_t transposed = CUBLAS_OP_T;
@@ -294,7 +316,7 @@ static void describe(const setting *s, const rival *r, contender *c)
 }
 
 /* The fastest of its proposals; false: it has none. */
-static bool add_rival(const setting *s, const rival *r, contender *out)
+static bool add_rival(const setting *s, const peer *r, contender *out)
 {
     cublasLtMatmulPreference_t preference;
     cublasLtMatmulHeuristicResult_t proposal[PROPOSALS];
@@ -330,36 +352,42 @@ static bool add_rival(const setting *s, const rival *r, contender *out)
 typedef struct result {
     const char *name;
     ft_dtype y;
-    bool gelu, residual;
+    bool gelu, residual, norm;
     const char *rival;
 } result;
 
 static const result results[] = {
-    { "int8", FT_I8, false, false, "lt i8" },
-    { "gelu int8", FT_I8, true, false, "lt i8" },
-    { "f16 + residual", FT_F16, false, true, "lt f16" },
-    { "f16", FT_F16, false, false, "lt f16" },
-    { "f32", FT_F32, false, false, "lt i32" },
-    { "f32 + residual", FT_F32, false, true, "lt i32" },
+    { "int8", FT_I8, false, false, false, "lt i8" },
+    { "gelu int8", FT_I8, true, false, false, "lt i8" },
+    { "f16 + residual", FT_F16, false, true, false, "lt f16" },
+    { "f16", FT_F16, false, false, false, "lt f16" },
+    { "f32", FT_F32, false, false, false, "lt i32" },
+    { "f32 + residual", FT_F32, false, true, false, "lt i32" },
+    { "norm", FT_F32, false, true, true, "lt i8" },
 };
 
 static int add_ours(const setting *s, bool overlaps, contender *list)
 {
     int count = 0;
     for (size_t i = 0; i < FT_COUNT(results); i++)
-        for (int tile = 0; tile < FT_CUDA_WGMMA_GENERAL; tile++) {
+        for (int tile = 0; tile <= FT_CUDA_WGMMA_GENERAL; tile++) {
             contender *c = &list[count];
-            if (tile >= FT_CUDA_WGMMA_FEW && s->shape->m > 256)
+            if (tile >= FT_CUDA_WGMMA_FEW && tile < FT_CUDA_WGMMA_GENERAL && s->shape->m > 256)
                 continue;
             *c = (contender){
                 .y = results[i].y,
                 .gelu = results[i].gelu,
                 .residual = results[i].residual,
+                .norm = results[i].norm,
                 .tile = (ft_cuda_wgmma_tile) tile,
+                .rs = tile == FT_CUDA_WGMMA_GENERAL,
                 .overlaps = overlaps,
             };
             snprintf(c->name, sizeof c->name, "%s", results[i].name);
             ft_cuda_product p = product_of(s, c, &s->set[0]);
+            if (c->norm &&
+                (tile > 0 || s->shape->n % 384 != 0 || s->shape->n < 768 || s->shape->n > 1536))
+                continue;
             count += ft_cuda_wgmma_tile_takes(c->tile, &p) && capture(s, c);
         }
     return count;
@@ -379,13 +407,14 @@ static void print_ours(const contender *list, int count, int rivals_count, const
     printf("  %-15s", r->name);
     for (int i = rivals_count; i < count; i++)
         if (strcmp(list[i].name, r->name) == 0) {
-            printf(" %s %.2f", ft_cuda_wgmma_tile_name(list[i].tile), (double) list[i].median);
+            printf(" %s %.2f", list[i].rs ? "rs" : ft_cuda_wgmma_tile_name(list[i].tile),
+                   (double) list[i].median);
             best = list[i].median < best ? list[i].median : best;
         }
     printf("   %s / best %.2f\n", r->rival, (double) (rival / best));
 }
 
-static void measure_shape(setting *s, const shape *shape, int rounds, bool overlaps)
+static void measure_shape(setting *s, const extent *shape, int rounds, bool overlaps)
 {
     static contender list[MAX_CONTENDERS];
     int theirs = 0, count;

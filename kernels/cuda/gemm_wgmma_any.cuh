@@ -1,0 +1,72 @@
+/*
+ * gemm_wgmma_any.cuh - a tile with any epilogue, for the products of sm_90a.
+ *
+ * Through shared memory, one element at a time: any activation, a scale for each row, any width.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_GEMM_WGMMA_ANY_CUH
+#define FT_KERNELS_CUDA_GEMM_WGMMA_ANY_CUH
+
+#include "kernels/cuda/gemm_wgmma_finish.cuh"
+
+#include <cuda_fp16.h>
+
+#ifdef FT_HAS_WGMMA
+
+__device__ __forceinline__ void wgmma_put(int8_t *y, float value, float inverse)
+{
+    *y = (int8_t) ft_code_bits(value, inverse);
+}
+
+__device__ __forceinline__ void wgmma_put(__half *y, float value, float)
+{
+    *y = __float2half_rn(value);
+}
+
+__device__ __forceinline__ void wgmma_put(float *y, float value, float)
+{
+    *y = value;
+}
+
+template <typename Y>
+__device__ __forceinline__ void wgmma_finish_one(const wgmma_args &a, int row, int col, int32_t sum,
+                                                 float scale, float bias)
+{
+    if (a.x_scales != NULL)
+        scale = a.x_scales[row] * scale;
+    float value = ft_finish<FT_EPILOGUE_ANY>(sum, scale, bias, a.activation);
+    if (a.residual != NULL)
+        value += (float) ((const Y *) a.residual)[(size_t) row * a.n + col];
+    int which = col / a.part;
+    Y *y = (Y *) a.y[which] + (size_t) row * a.part + (col - which * a.part);
+    wgmma_put(y, value, a.y_inverse[which]);
+}
+
+/* Rows of the copy in shared memory are 4 elements longer, so that lanes meet in no bank. */
+template <int ROWS, int COLS, typename Y>
+__device__ __forceinline__ void wgmma_finish_any(const wgmma_args &a, const wgmma_place &place,
+                                                 const int32_t (&sums)[ROWS / 64][COLS / 2],
+                                                 const wgmma_columns<COLS> &columns,
+                                                 int32_t (&copy)[ROWS][COLS + 4], int team)
+{
+#pragma unroll
+    for (int half = 0; half < ROWS / 32; half++)
+#pragma unroll
+        for (int block = 0; block < COLS / 32; block++)
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                copy[half / 2 * 64 + half % 2 * 8 + wgmma_lane_row()]
+                    [32 * block + wgmma_lane_col() + i] =
+                        wgmma_sum(sums[half / 2], block, half % 2, i);
+    wgmma_sync_team(team);
+    for (int i = threadIdx.x % WGMMA_TEAM; i < ROWS * COLS; i += WGMMA_TEAM) {
+        int down = i / COLS, right = i % COLS;
+        if (place.row + down < a.m && place.col + right < place.end)
+            wgmma_finish_one<Y>(a, place.row + down, place.col + right, copy[down][right],
+                                columns.scale[right], columns.bias[right]);
+    }
+}
+
+#endif
+#endif

@@ -39,16 +39,19 @@ typedef struct gemm_rule {
 } gemm_rule;
 
 /*
- * sm_90: with up to 16 rows weights only stream, and mma.sync keeps most of them under way
- * (8 x 11008 x 4096 on an H200: 14.4 us, by wgmma 16.4); with more, wgmma is twice as fast
- * (4096 x 3072 x 768: 41 us by mma.sync).
+ * sm_90: with up to 8 rows weights only stream, and mma.sync keeps most of them under way; with
+ * more, wgmma is faster and soon twice as fast.  On an H200, mma.sync against wgmma, in us:
+ * 8 x 4096 x 4096 7.7 and 9.4; 8 x 768 x 768 2.9 and 3.1; but 8 x 768 x 3072 4.6 and 4.3, where
+ * wgmma splits k; 16 x 11008 x 4096 17.2 and 15.4; 64 x 3072 x 768 5.4 and 4.0.
+ *
  * sm_75: mma.sync has no asynchronous copies there, so the library's kernels come first for many
  * rows although their int32 sums pass through memory.  This line was not measured.
+ *
  * Elsewhere mma.sync: its epilogue is fused, and sums in memory cost more than the product itself.
  */
 static const gemm_rule rules[] = {
     { 100, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 90, 16, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_WGMMA_RS, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_PLAIN } },
+    { 90, 8, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_PLAIN } },
     { 90,
       SIZE_MAX,
       { FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_WGMMA_RS, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },

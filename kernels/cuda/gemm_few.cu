@@ -166,7 +166,8 @@ __global__ void __launch_bounds__(THREADS, tile::blocks)
 
     few_sums<tile>(p, at, shared + warp * tile::ring_bytes, warp, sum);
     ft_let_successor_begin();
-    __syncthreads(); /* all rings are read */
+    ft_copy_wait<0>(); /* where k ends before the ring does, zeros are still on their way */
+    __syncthreads();   /* all rings are read */
     few_lay_down<tile>(partial + warp * (tile::tokens * SUMS_ROW), lane, sum);
     __syncthreads();
     if (token >= tile::tokens || first_row + token >= p.m)

@@ -5,17 +5,15 @@
  * 8, 4, 2, 1 apart), and their roots from the first to the last.  So the bits are the CPU's.
  *
  * Rows are held in registers and read once.  Eight lanes hold the 64 elements of a tree, and
- * exchange 6 times for 8 elements of each: 16 lanes would need 14, and 4 lanes, which need 5 for
- * 16, would read and write less than whole sectors of 32 bytes of F16 and of codes: both were
- * slower.
+ * exchange 6 times for 8 elements of each.  16 lanes would need 14; 4 lanes need 3, but read and
+ * write codes by halves of the memory's sectors.  F16 + F16 to F16 and codes takes 8.9 us by 8
+ * lanes, 9.2 by 16, 9.9 by 4 (4096 x 768, H200; without a residual and in the second cache, 5.2).
  *
  * A warp holds a row of up to 2048 columns, a block of 128 threads one of up to 8192; where all
- * rows fit on the device at once only if 16 lanes take one, they do.  4096 x 768 from F16 to F16
- * and codes: 5.3 us in the second cache of an H200, 6.6 from memory, of which the launch is 2.
- * Wider rows, and those whose width is no multiple of four, are read again (norm_any_kernel).
+ * rows fit on the device at once only if 16 lanes take one, they do.  Wider rows, and those whose
+ * width is no multiple of four, are read again (norm_any_kernel).
  *
- * Where floats are written in half precision, codes are those of the rounded values: the same as
- * a quantize of its own would make.
+ * Codes beside half-precision floats are those of the rounded values, as a quantize would make.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -249,19 +247,13 @@ __device__ __forceinline__ void store_row(float x[steps * PARTS][4], const norm_
         store_codes_as<FT_F32, lanes, steps>(x, n.codes, at, n.inverse);
 }
 
-/* Few enough for all loads of a row to be on the way. */
-constexpr int blocks_at_once(int steps)
-{
-    return steps <= 2 ? 8 : steps == 3 ? 6 : steps == 4 ? 5 : steps <= 6 ? 4 : 3;
-}
-
 /*
  * threadIdx.y is the row of the block.  Lanes exchange with those of the row beside theirs, so what
- * lies beyond the last row computes with it, and writes nothing.
+ * lies beyond the last row computes with it, and writes nothing.  `blocks` of a multiprocessor
+ * leave registers for all loads of a row to be on the way.
  */
-template <int lanes, int steps>
-static __global__ void __launch_bounds__(THREADS, blocks_at_once(steps))
-    norm_kernel(const norm_args n)
+template <int lanes, int steps, int blocks>
+static __global__ void __launch_bounds__(THREADS, blocks) norm_kernel(const norm_args n)
 {
     constexpr int rows = THREADS / lanes;
     __shared__ float2 root[rows][2][lanes * steps / TREE_LANES / 2];
@@ -354,12 +346,13 @@ static __global__ void __launch_bounds__(THREADS, 8) norm_any_kernel(const norm_
 
 /* ------------------------------------------------------------------------------------------ */
 
-template <int lanes, int steps> static int launch(const ft_cuda_args *args, const norm_args &n)
+template <int lanes, int steps, int blocks>
+static int launch(const ft_cuda_args *args, const norm_args &n)
 {
     constexpr int rows = THREADS / lanes;
     size_t parameters = rows > 1 ? 2 * n.x.cols * sizeof(float) : 0;
-    return ft_launch(norm_kernel<lanes, steps>, ft_blocks(n.x.rows, rows), dim3(lanes, rows),
-                     parameters, args->stream, args->chip->overlaps, 1, n);
+    return ft_launch(norm_kernel<lanes, steps, blocks>, ft_blocks(n.x.rows, rows),
+                     dim3(lanes, rows), parameters, args->stream, args->chip->overlaps, 1, n);
 }
 
 static int launch_any(const ft_cuda_args *args, const norm_args &n)
@@ -373,19 +366,19 @@ static int launch_any(const ft_cuda_args *args, const norm_args &n)
 static int launch_warps(const ft_cuda_args *args, const norm_args &n)
 {
     size_t steps = (n.x.cols + 8 * WARP - 1) / (8 * WARP);
-    return steps == 1   ? launch<WARP, 1>(args, n)
-           : steps == 2 ? launch<WARP, 2>(args, n)
-           : steps == 3 ? launch<WARP, 3>(args, n)
-           : steps == 4 ? launch<WARP, 4>(args, n)
-           : steps <= 6 ? launch<WARP, 6>(args, n)
-                        : launch<WARP, 8>(args, n);
+    return steps == 1   ? launch<WARP, 1, 8>(args, n)
+           : steps == 2 ? launch<WARP, 2, 8>(args, n)
+           : steps == 3 ? launch<WARP, 3, 6>(args, n)
+           : steps == 4 ? launch<WARP, 4, 5>(args, n)
+           : steps <= 6 ? launch<WARP, 6, 4>(args, n)
+                        : launch<WARP, 8, 3>(args, n);
 }
 
 /* 513 to 768 columns: 24 rows of a warp each fit on a multiprocessor, or 32 of half a warp. */
-static bool fits_by_halves(const ft_cuda_args *args, const norm_args &n)
+static bool fits_by_halves(const norm_args &n, size_t multiprocessors)
 {
-    size_t share = n.x.rows / (size_t) args->chip->multiprocessors;
-    return n.x.cols > 512 && n.x.cols <= 768 && share >= 24 && share < 32;
+    return n.x.cols > 512 && n.x.cols <= 768 && n.x.rows > 24 * multiprocessors &&
+           n.x.rows <= 32 * multiprocessors;
 }
 
 extern "C" int ft_cuda_norm(const ft_cuda_args *args)
@@ -401,6 +394,7 @@ extern "C" int ft_cuda_norm(const ft_cuda_args *args)
     if (n.x.cols % 4 != 0 || n.x.cols > 8192)
         return launch_any(args, n);
     if (n.x.cols > 2048)
-        return n.x.cols <= 4096 ? launch<128, 4>(args, n) : launch<128, 8>(args, n);
-    return fits_by_halves(args, n) ? launch<WARP / 2, 6>(args, n) : launch_warps(args, n);
+        return n.x.cols <= 4096 ? launch<THREADS, 4, 5>(args, n) : launch<THREADS, 8, 3>(args, n);
+    return fits_by_halves(n, (size_t) args->chip->multiprocessors) ? launch<WARP / 2, 6, 4>(args, n)
+                                                                   : launch_warps(args, n);
 }

@@ -1,15 +1,15 @@
 /*
  * pool.cu - one row per sequence.
  *
- * A thread adds a column of its sequence from the first row to the last, as the CPU does; sixteen
- * rows are on the way at a time.  Sequences beyond the batch have no rows, and get zeros.
+ * A thread adds a column of its sequence from the first row to the last, as the CPU does, and asks
+ * for many rows before it waits.  Sequences beyond the batch have no rows, and get zeros.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/rows.cuh"
 
-enum { THREADS = 64, UNROLL = 16 };
+enum { THREADS = 64, UNROLL = 32 };
 
 typedef struct pool {
     ft_cuda_view x, out;

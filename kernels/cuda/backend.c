@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
+#include <cublas_v2.h>
 #include <stdlib.h>
 
 ft_status ft_cuda_fail(ft_error *err, const ft_cuda_chip *chip, int code, const char *what)
@@ -62,7 +63,7 @@ static void describe_absence(cudaError_t status, char *out, size_t capacity)
 
 static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
 {
-    int count = 0;
+    int count = 0, built_for = 0;
     struct cudaDeviceProp properties;
     cudaError_t status = cudaGetDeviceCount(&count);
     snprintf(out->name, sizeof out->name, "cuda:%d", index);
@@ -80,7 +81,7 @@ static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
     if (status == cudaSuccess)
         status = cudaSetDevice(index);
     if (status == cudaSuccess)
-        status = (cudaError_t) ft_cuda_probe();
+        status = (cudaError_t) ft_cuda_probe(&built_for);
     if (status != cudaSuccess) {
         (void) cudaGetLastError();
         snprintf(out->detail, sizeof out->detail, "%.50s: %.70s", properties.name,
@@ -94,10 +95,10 @@ static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
         .capability = 10 * properties.major + properties.minor,
         .multiprocessors = properties.multiProcessorCount,
         .shared = properties.sharedMemPerBlockOptin,
-        .overlaps = properties.major >= 9,
+        .overlaps = built_for >= 90, /* older code does not wait for its predecessor */
     };
 #ifdef HAVE_WGMMA
-    chip->has_wgmma = chip->capability == 90;
+    chip->has_wgmma = chip->capability == 90 && built_for == 90;
 #endif
     snprintf(out->detail, sizeof out->detail, "%.60s, sm_%d, %zu MiB", properties.name,
              chip->capability, properties.totalGlobalMem >> 20);
@@ -111,6 +112,17 @@ static bool describe(int index, ft_device_info *out)
     return out->usable;
 }
 
+/* The library refuses from sm_90 on; before that it is asked. */
+static bool has_imma(const ft_cuda_chip *chip)
+{
+    cublasHandle_t blas;
+    if (chip->capability >= 90 || cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
+        return false;
+    bool takes = ft_cuda_gemm_lt_probe(blas);
+    (void) cublasDestroy(blas);
+    return takes;
+}
+
 static ft_status open_cuda(ft_device **out, int index, ft_error *err)
 {
     ft_device_info info = { 0 };
@@ -122,6 +134,7 @@ static ft_status open_cuda(ft_device **out, int index, ft_error *err)
     if (*out == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a device");
     (*out)->chip = chip;
+    (*out)->chip.has_imma = has_imma(&chip);
     return FT_OK;
 }
 

@@ -29,8 +29,11 @@ typedef struct ft_cuda_chip {
     bool has_imma;  /* cuBLASLt multiplies COL32 by COL4_4R2_8C: ft_cuda_gemm_lt_probe() */
 } ft_cuda_chip;
 
-/* Whether this build has code for the current device: cudaErrorNoKernelImageForDevice if not. */
-int ft_cuda_probe(void);
+/*
+ * The architecture that the code for the current device was compiled for, 75, 80, ...; it is older
+ * than the device's where the driver has translated it.  cudaErrorNoKernelImageForDevice: none is.
+ */
+int ft_cuda_probe(int *built_for);
 
 /* ---- Int8 products ------------------------------------------------------------------------ */
 

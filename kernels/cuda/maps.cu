@@ -213,10 +213,12 @@ extern "C" int ft_cuda_normalize(const ft_cuda_args *args)
                      args->chip->overlaps, 1, *x, args->out);
 }
 
-extern "C" int ft_cuda_probe(void)
+extern "C" int ft_cuda_probe(int *built_for)
 {
-    cudaFuncAttributes attributes;
-    return (int) cudaFuncGetAttributes(&attributes, normalize_kernel<FT_F32>);
+    cudaFuncAttributes attributes = {};
+    cudaError_t status = cudaFuncGetAttributes(&attributes, normalize_kernel<FT_F32>);
+    *built_for = attributes.ptxVersion;
+    return (int) status;
 }
 
 static ft_cuda_view array_of(const void *data, ft_dtype dtype, float scale)

@@ -106,7 +106,6 @@ cuda_sources = \
 	kernels/cuda/gemm_wgmma_floats.cu \
 	kernels/cuda/gemm_wgmma_floats.cuh \
 	kernels/cuda/gemm_wgmma_kernels.h \
-	kernels/cuda/gemm_wgmma_norm.cu \
 	kernels/cuda/gemm_wgmma_rs.cu \
 	kernels/cuda/linear.cu \
 	kernels/cuda/linear.h \

@@ -60,7 +60,6 @@ c_tests = \
 	tests/cuda-ops.t \
 	tests/cuda-relayout.t \
 	tests/cuda-wgmma.t \
-	tests/cuda-wgmma-norm.t \
 	tests/damage.t \
 	tests/dataset.t \
 	tests/evaluate.t \
@@ -131,8 +130,6 @@ tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
 tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c
 tests_cuda_wgmma_t_LDADD = $(test_libs)
-tests_cuda_wgmma_norm_t_SOURCES = tests/cuda-wgmma-norm-t.c
-tests_cuda_wgmma_norm_t_LDADD = $(test_libs)
 tests_cuda_ops_t_SOURCES = tests/cuda-ops-t.c tests/cuda-ops.c tests/cuda-ops.h \
 	tests/cuda-ops-counts.c tests/cuda-ops-linear.c tests/cuda-ops-maps.c
 tests_cuda_ops_t_LDADD = $(lib_libs)
@@ -289,9 +286,6 @@ if WITH_CUDA
 benchmarks += tests/bench/attention_cuda
 tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c
 tests_bench_attention_cuda_LDADD = runtime/libcore.la
-benchmarks += tests/bench/gemm_cuda
-tests_bench_gemm_cuda_SOURCES = tests/bench/gemm_cuda.c
-tests_bench_gemm_cuda_LDADD = runtime/libcore.la -lcublasLt
 endif
 if WITH_DNNL
 tests_bench_gemm_SOURCES += tests/bench/onednn.c tests/bench/onednn.h

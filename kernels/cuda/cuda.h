@@ -89,26 +89,6 @@ bool ft_cuda_gemm_wgmma_rs_takes(const ft_cuda_chip *chip, const ft_cuda_product
 int ft_cuda_gemm_wgmma_rs(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
 
 /*
- * Layer norm of the product's rows, y = norm(x . w^T ... + bias + residual): where a cluster of
- * blocks holds whole rows, it costs no second kernel (gemm_wgmma_norm.cu).  The product's own y,
- * residual and x_scales are not used; it has no activation and one part.
- */
-typedef struct ft_cuda_product_norm {
-    const float *weight, *bias; /* [n] */
-    float eps;
-    const void *residual; /* [m, n], or NULL: real values in float32 ... */
-    float residual_scale; /* ... or, where this is not 0, codes */
-    float *y;             /* [m, n], or NULL */
-    int8_t *codes;        /* [m, n], or NULL */
-    float inverse;        /* 1 / scale of codes */
-} ft_cuda_product_norm;
-
-bool ft_cuda_gemm_wgmma_norm_takes(const ft_cuda_chip *chip, const ft_cuda_product *p,
-                                   const ft_cuda_product_norm *norm);
-int ft_cuda_gemm_wgmma_norm(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p,
-                            const ft_cuda_product_norm *norm);
-
-/*
  * The product of a faked plan: x [m, k] and w [n, k] hold whole codes in float, row-major (p->x and
  * p->w are not read); y of FT_F32 holds codes where y_inverse > 0, else real values.
  */
@@ -205,7 +185,7 @@ typedef struct ft_cuda_view {
 typedef struct ft_cuda_batch {
     size_t tokens, sequences;
     const int32_t *start; /* [sequences + 1]; sequences beyond the batch are empty */
-    size_t longest; /* rows of the longest sequence, if it is known when the run is captured */
+    size_t longest;       /* rows of the longest sequence, if it is known when the run is captured */
     const ft_cuda_queries *blocks;
     size_t nblocks;
 } ft_cuda_batch;
@@ -233,12 +213,6 @@ typedef struct ft_cuda_args {
  * side by side; cudaErrorNotSupported, and nothing is launched, where they do not.
  */
 int ft_cuda_linear_group(const ft_cuda_args *const *args, int count);
-
-/*
- * An int8 linear and the norm of its result, which nobody else reads, in one launch;
- * cudaErrorNotSupported, and nothing is launched, where two are faster or the only way.
- */
-int ft_cuda_linear_norm(const ft_cuda_args *linear, const ft_cuda_args *norm);
 
 /* Device scratch bytes that an operation needs for a run within these limits. */
 size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan *plan, const ft_op *op,

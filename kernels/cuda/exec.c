@@ -27,34 +27,15 @@ static bool belong_together(const ft_plan *plan, const ft_op *a, const ft_op *b)
            (a->codes < 0) == (b->codes < 0) && (a->weight[1] < 0) == (b->weight[1] < 0);
 }
 
-/* Whether only operation `reader` reads what operation `maker` makes. */
-static bool is_passed_on(const ft_plan *plan, int maker, int reader)
-{
-    int value = plan->op[maker].out, uses = 0;
-    if (value < 0 || plan->value[value].keep || plan->op[reader].in[0] != value)
-        return false;
-    for (int i = 0; i < plan->nop; i++)
-        for (int j = 0; j < FT_MAX_IN; j++)
-            uses += plan->op[i].in[j] == value;
-    for (int i = 0; i < plan->noutput; i++)
-        uses += plan->output[i].value == value;
-    return uses == 1;
-}
-
 static void find_steps(ft_exec *exec)
 {
     const ft_plan *plan = exec->plan;
     for (int i = 0; i < plan->nop; i += exec->steps[exec->nsteps++].count) {
         int count = 1;
-        if (i + 1 < plan->nop && plan->op[i].kind == FT_OP_LINEAR &&
-            plan->op[i + 1].kind == FT_OP_NORM && is_passed_on(plan, i, i + 1)) {
-            exec->steps[exec->nsteps] = (ft_cuda_step){ i, 2, true };
-            continue;
-        }
         while (plan->op[i].kind == FT_OP_LINEAR && count < FT_CUDA_PARTS && i + count < plan->nop &&
                belong_together(plan, &plan->op[i], &plan->op[i + count]))
             count++;
-        exec->steps[exec->nsteps] = (ft_cuda_step){ i, count, false };
+        exec->steps[exec->nsteps] = (ft_cuda_step){ i, count };
     }
 }
 

@@ -8,13 +8,9 @@
 
 #include "kernels/cuda/device.h"
 
-/*
- * Operations first .. first + count - 1 of a plan that may be launched as one: linears of one
- * input, or a linear and the norm of its result.
- */
+/* Operations first .. first + count - 1 of a plan, launched as one: linears of one input. */
 typedef struct ft_cuda_step {
     int first, count;
-    bool norm; /* the second */
 } ft_cuda_step;
 
 /*

@@ -134,7 +134,7 @@ extern "C" const char *ft_cuda_wgmma_tile_name(ft_cuda_wgmma_tile tile)
 /* Blocks that share k of a small tile: enough to keep all multiprocessors reading weights. */
 static ft_cuda_wgmma_tile choose_few(size_t tiles, size_t steps, size_t multiprocessors)
 {
-    if (tiles * 4 <= multiprocessors && steps >= 8)
+    if (tiles * 4 <= multiprocessors && steps >= 6)
         return FT_CUDA_WGMMA_FEW_4;
     return tiles * 2 <= multiprocessors && steps >= 4 ? FT_CUDA_WGMMA_FEW_2 : FT_CUDA_WGMMA_FEW;
 }

@@ -6,8 +6,7 @@
  * and of the weights.  The other two warpgroups, the teams, multiply and finish:
  *
  *   in turns   each team has tiles of its own, and finishes one while the other multiplies;
- *   together   each team has half of the rows of every tile;
- *   beside     each team has half of the columns of every tile (gemm_wgmma_norm.cu).
+ *   together   each team has half of the rows of every tile.
  *
  * A team multiplies ROWS tokens (64 or 128) by COLS weights.  Weights lie in memory so that the
  * columns of a lane are 8 neighbours (ft_cuda_tiles_offset): its codes are one store of 8 bytes.
@@ -26,21 +25,20 @@ enum {
     WGMMA_THREADS = 3 * WGMMA_TEAM, /* loaders and two teams */
 };
 
-typedef enum wgmma_split { WGMMA_IN_TURNS, WGMMA_TOGETHER, WGMMA_BESIDE } wgmma_split;
+typedef enum wgmma_split { WGMMA_IN_TURNS, WGMMA_TOGETHER } wgmma_split;
 
 /* A kernel's tile, and what it keeps in shared memory. */
 template <int ROWS, int COLS, int STAGES, wgmma_split SPLIT> struct wgmma_shape {
     static constexpr int rows = ROWS, cols = COLS, stages = STAGES;
     static constexpr bool in_turns = SPLIT == WGMMA_IN_TURNS;
     static constexpr int tile_rows = SPLIT == WGMMA_TOGETHER ? 2 * ROWS : ROWS;
-    static constexpr int tile_cols = SPLIT == WGMMA_BESIDE ? 2 * COLS : COLS;
     static constexpr unsigned readers = in_turns ? 4 : 8; /* warps that read a stage */
 };
 
 template <class SHAPE, bool GENERAL, typename Y> struct wgmma_shared {
     static constexpr bool lined = !GENERAL && sizeof(Y) > 1;
     int8_t x[SHAPE::stages][SHAPE::tile_rows * WGMMA_STAGE];
-    int8_t w[SHAPE::stages][SHAPE::tile_cols * WGMMA_STAGE];
+    int8_t w[SHAPE::stages][SHAPE::cols * WGMMA_STAGE];
     wgmma_columns<SHAPE::cols> columns[2][2]; /* of each team; of this tile and the one before */
     wgmma_lines lines[lined ? 8 : 1];         /* of each warp */
     int32_t sums[GENERAL ? 2 : 1][GENERAL ? SHAPE::rows : 1][GENERAL ? SHAPE::cols + 4 : 4];
@@ -94,11 +92,11 @@ __device__ __forceinline__ void wgmma_load(wgmma_shared<SHAPE, GENERAL, Y> &s, c
                                            bool weights)
 {
     wgmma_position<SHAPE::stages> at(0);
-    unsigned bytes = (weights ? SHAPE::tile_cols : SHAPE::tile_rows) * WGMMA_STAGE;
+    unsigned bytes = (weights ? SHAPE::cols : SHAPE::tile_rows) * WGMMA_STAGE;
     if (!weights)
         ft_wait_for_predecessor();
     for (int tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {
-        wgmma_place place = wgmma_place_of(a, tile, SHAPE::tile_rows, SHAPE::tile_cols);
+        wgmma_place place = wgmma_place_of(a, tile, SHAPE::tile_rows, SHAPE::cols);
         for (int step = 0; step < a.steps; step++, at.advance()) {
             uint64_t *full = &s.full[at.slot];
             ft_barrier_wait(&s.empty[at.slot], at.parity ^ 1);
@@ -144,24 +142,22 @@ __device__ __forceinline__ void wgmma_multiply(int32_t (&sums)[SHAPE::rows / 64]
 
 /*
  * All stages of a tile, from stage `first` of the block on; the team's rows begin at `row` of the
- * tile, its columns at `col`.  A stage is given back when the one
+ * tile.  A stage is given back when the one
  * after it has been handed to the tensor cores; the last one is still being multiplied on return.
  */
 template <class SHAPE, bool GENERAL, typename Y>
 __device__ __forceinline__ int wgmma_product(wgmma_shared<SHAPE, GENERAL, Y> &s, int first,
-                                             int steps, int row, int col,
+                                             int steps, int row,
                                              int32_t (&sums)[SHAPE::rows / 64][SHAPE::cols / 2])
 {
     wgmma_position<SHAPE::stages> at(first);
     int before = at.slot;
     ft_barrier_wait(&s.full[at.slot], at.parity);
-    wgmma_multiply<SHAPE, true>(sums, s.x[at.slot] + row * WGMMA_STAGE,
-                                s.w[at.slot] + col * WGMMA_STAGE);
+    wgmma_multiply<SHAPE, true>(sums, s.x[at.slot] + row * WGMMA_STAGE, s.w[at.slot]);
     for (int step = 1; step < steps; step++) {
         at.advance();
         ft_barrier_wait(&s.full[at.slot], at.parity);
-        wgmma_multiply<SHAPE, false>(sums, s.x[at.slot] + row * WGMMA_STAGE,
-                                     s.w[at.slot] + col * WGMMA_STAGE);
+        wgmma_multiply<SHAPE, false>(sums, s.x[at.slot] + row * WGMMA_STAGE, s.w[at.slot]);
         ft_wgmma_wait<1>();
         wgmma_release(&s.empty[before]);
         before = at.slot;
@@ -184,28 +180,21 @@ __device__ __forceinline__ void wgmma_work(wgmma_shared<SHAPE, EPILOGUE == FT_EP
     int own_row = SHAPE::in_turns ? 0 : team * rows;
     int count = SHAPE::in_turns ? team : 0, tile = blockIdx.x + count * gridDim.x;
     wgmma_lines &lines = s.lines[s.lined ? threadIdx.x / 32 - 4 : 0];
-    if (tile >= a.tiles)
-        return;
-    wgmma_place place = wgmma_place_of(a, tile, SHAPE::tile_rows, cols);
-    wgmma_columns_ahead<cols> columns;
-    columns.fetch(a, place);
-    ft_wait_for_predecessor();
-    for (int parity = 0; tile < a.tiles; parity ^= 1) {
+    bool first = true;
+    for (int parity = 0; tile < a.tiles; parity ^= 1, first = false) {
+        wgmma_place place = wgmma_place_of(a, tile, SHAPE::tile_rows, cols);
+        wgmma_columns_ahead<cols> columns(a, place);
+        if (first)
+            ft_wait_for_predecessor();
         wgmma_added<cols, std::conditional_t<general, int8_t, Y>> added(a, place,
                                                                         place.row + own_row);
         if (SHAPE::in_turns && count > 0)
             wgmma_sync(WGMMA_TURN + team, 2 * WGMMA_TEAM);
         int32_t sums[rows / 64][cols / 2];
-        int last = wgmma_product<SHAPE>(s, count * a.steps, a.steps, own_row, 0, sums);
+        int last = wgmma_product<SHAPE>(s, count * a.steps, a.steps, own_row, sums);
         if (SHAPE::in_turns && tile + (int) gridDim.x < a.tiles)
             wgmma_arrive(WGMMA_TURN + (team ^ 1), 2 * WGMMA_TEAM);
-        /* While the last stage is multiplied: the way to the next tile is a chain of divisions. */
         columns.keep(s.columns[team][parity], a);
-        count += stride;
-        tile += stride * gridDim.x;
-        wgmma_place next = wgmma_place_of(a, min(tile, a.tiles - 1), SHAPE::tile_rows, cols);
-        columns.fetch(a, next);
-        asm volatile("" ::"r"(next.row), "r"(next.end), "r"(next.which)); /* now, not later */
         ft_wgmma_wait<0>();
         wgmma_release(&s.empty[last]);
 #pragma unroll
@@ -218,7 +207,8 @@ __device__ __forceinline__ void wgmma_work(wgmma_shared<SHAPE, EPILOGUE == FT_EP
         else
             wgmma_finish<rows, cols, EPILOGUE>(a, place, place.row + own_row, sums,
                                                s.columns[team][parity], added, lines);
-        place = next;
+        count += stride;
+        tile += stride * gridDim.x;
     }
 }
 #endif

@@ -19,6 +19,7 @@
 enum {
     WGMMA_TEAM = 128,  /* threads of a warpgroup */
     WGMMA_STAGE = 128, /* k of a stage: the widest row that a copy swizzles */
+    WGMMA_BAND = 16,   /* row tiles that share weights in the second-level cache */
 };
 
 /* What a kernel gets.  The maps' boxes are a tile's rows, 128 k wide. */
@@ -28,7 +29,6 @@ typedef struct wgmma_args {
     int part;             /* columns of each y */
     int span, span_tiles; /* no tile goes beyond a span: a part; for general kernels all of n */
     int row_tiles, tiles;
-    int band; /* row tiles that share weights in the second-level cache */
     float x_scale;
     ft_activation activation; /* general kernels only, as is x_scales */
     const float *x_scales, *w_scale, *bias;
@@ -57,9 +57,9 @@ __device__ __forceinline__ wgmma_place wgmma_place_of(const wgmma_args &a, int t
                                                       int cols)
 {
     int columns = a.tiles / a.row_tiles;
-    int band = tile / (a.band * columns), rest = tile - band * a.band * columns;
-    int height = min(a.band, a.row_tiles - band * a.band);
-    int col = rest / height, row = band * a.band + rest - col * height;
+    int band = tile / (WGMMA_BAND * columns), rest = tile - band * WGMMA_BAND * columns;
+    int height = min((int) WGMMA_BAND, a.row_tiles - band * WGMMA_BAND);
+    int col = rest / height, row = band * WGMMA_BAND + rest - col * height;
     int which = col / a.span_tiles, end = (which + 1) * a.span;
     return { row * rows, which * a.span + (col - which * a.span_tiles) * cols, end, which };
 }
@@ -125,7 +125,7 @@ template <int COLS> struct wgmma_columns_ahead {
     static constexpr int each = (COLS + WGMMA_TEAM - 1) / WGMMA_TEAM;
     float scale[each], bias[each];
 
-    __device__ __forceinline__ void fetch(const wgmma_args &a, const wgmma_place &place)
+    __device__ __forceinline__ wgmma_columns_ahead(const wgmma_args &a, const wgmma_place &place)
     {
 #pragma unroll
         for (int i = 0; i < each; i++) {
@@ -167,7 +167,6 @@ static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool 
     a->span_tiles = (a->span + tile_cols - 1) / tile_cols;
     a->row_tiles = (int) ((p->m + (size_t) tile_rows - 1) / (size_t) tile_rows);
     a->tiles = a->row_tiles * a->span_tiles * (a->n / a->span);
-    a->band = 16;
     a->x_scale = p->x_scale;
     a->activation = p->activation;
     a->x_scales = p->x_scales;

@@ -185,8 +185,7 @@ __device__ __forceinline__ void work(few_shared<BLOCKS> &s, const wgmma_args &a,
     constexpr int mine = UNITS / BLOCKS;
     int32_t sums[SIDE / 2] = {}, own[mine][UNIT];
     few_added<Y> added[mine];
-    wgmma_columns_ahead<SIDE> columns;
-    columns.fetch(a, place);
+    wgmma_columns_ahead<SIDE> columns(a, place);
     ft_wait_for_predecessor();
 #pragma unroll
     for (int i = 0; i < mine; i++) {

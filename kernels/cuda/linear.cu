@@ -52,38 +52,6 @@ static int run_int8(const ft_cuda_args *args)
     return ft_cuda_gemm_run(ft_cuda_gemm_choose(args->chip, &p), args->chip, args->stream, &p);
 }
 
-/* ---- With the norm behind it ---------------------------------------------------------------- */
-
-/*
- * Rows from which the one kernel is faster than the two: its clusters hold whole rows in registers,
- * so it fills the device with many rows only.  4096 x 768 x 768: 14.4 us against 8.6 + 9.9.
- */
-enum { NORM_ROWS = 3072 };
-
-extern "C" int ft_cuda_linear_norm(const ft_cuda_args *linear, const ft_cuda_args *norm)
-{
-    ft_cuda_product p = product_of(linear);
-    const ft_cuda_view *residual = &norm->in[1];
-    bool codes = norm->codes.data != NULL;
-    if (linear->weight[0]->dtype != FT_I8 || p.m < NORM_ROWS || norm->out.dtype != FT_F32 ||
-        (codes && norm->codes.dtype != FT_I8) ||
-        (residual->scale > 0.0f && residual->dtype != FT_I8))
-        return (int) cudaErrorNotSupported;
-    ft_cuda_product_norm n = {};
-    n.weight = (const float *) norm->weight[0]->data;
-    n.bias = (const float *) norm->weight[1]->data;
-    n.eps = norm->op->attr.eps;
-    n.residual = residual->data;
-    n.residual_scale = residual->scale > 0.0f ? residual->scale : 0.0f;
-    n.y = (float *) norm->out.data;
-    n.codes = (int8_t *) norm->codes.data;
-    n.inverse = codes ? ft_inverse_scale(norm->codes.scale) : 0.0f;
-    if (ft_cuda_gemm_choose(linear->chip, &p) != FT_CUDA_GEMM_WGMMA ||
-        !ft_cuda_gemm_wgmma_norm_takes(linear->chip, &p, &n))
-        return (int) cudaErrorNotSupported;
-    return ft_cuda_gemm_wgmma_norm(linear->chip, linear->stream, &p, &n);
-}
-
 /* ---- Groups of int8 products ---------------------------------------------------------------- */
 
 /* Whether part `i` of `p` follows the ones before it: same shape, all parameters adjacent. */

@@ -180,7 +180,7 @@ static ft_status run_op(const launch *l, const ft_op *op, ft_error *err)
     return ft_cuda_fail(err, args.chip, code, l->exec->plan->value[named].name);
 }
 
-/* A step of several operations is one launch where shapes and places of weights allow that. */
+/* A step of several linears is one product where their weights lie side by side. */
 static ft_status run_step(const launch *l, const ft_cuda_step *step, ft_error *err)
 {
     const ft_op *op = &l->exec->plan->op[step->first];
@@ -191,8 +191,7 @@ static ft_status run_step(const launch *l, const ft_cuda_step *step, ft_error *e
             args[i] = args_of(l, &op[i]);
             group[i] = &args[i];
         }
-        int code = step->norm ? ft_cuda_linear_norm(group[0], group[1])
-                              : ft_cuda_linear_group(group, step->count);
+        int code = ft_cuda_linear_group(group, step->count);
         if (code == 0)
             return FT_OK;
         if (code != (int) cudaErrorNotSupported)

@@ -57,7 +57,6 @@ typedef struct operands {
     int8_t *x, *w;
     uint16_t *x16, *w16, *residual;
     void *y;
-    int8_t *codes;
 } operands;
 
 typedef struct setting {
@@ -119,7 +118,6 @@ static void setting_init(setting *s, const extent *shape)
             .w16 = random_memory(2 * n * k, true),
             .residual = random_memory(4 * m * n, true),
             .y = random_memory(4 * m * n, true),
-            .codes = random_memory(m * n, false),
         };
     s->w_scale = upload_floats(n, 0.2f / 2000.0f, 1.0f / 2000.0f);
     s->bias = upload_floats(n, -1.0f, 1.0f);
@@ -135,7 +133,6 @@ static void setting_fini(setting *s)
         cudaFree(s->set[i].w16);
         cudaFree(s->set[i].residual);
         cudaFree(s->set[i].y);
-        cudaFree(s->set[i].codes);
     }
     cudaFree(s->w_scale);
     cudaFree(s->bias);
@@ -148,8 +145,7 @@ typedef struct contender {
     char name[40];
     ft_dtype y; /* ours */
     bool gelu, residual;
-    bool norm; /* and layer norm, codes and floats out */
-    bool rs;   /* weights from COL4_4R2_8C */
+    bool rs; /* weights from COL4_4R2_8C */
     ft_cuda_wgmma_tile tile;
     bool overlaps;
     cublasLtMatmulDesc_t product; /* theirs */
@@ -186,19 +182,6 @@ static int run_ours(const setting *s, const contender *c, const operands *set)
     ft_cuda_chip chip = s->chip;
     ft_cuda_product p = product_of(s, c, set);
     chip.overlaps = c->overlaps;
-    if (c->norm) {
-        ft_cuda_product_norm norm = {
-            .weight = s->bias,
-            .bias = s->bias,
-            .eps = 1e-12f,
-            .residual = set->residual,
-            .y = (float *) set->y,
-            .codes = set->codes,
-            .inverse = 20.0f,
-        };
-        p.residual = NULL;
-        return ft_cuda_gemm_wgmma_norm(&chip, s->stream, &p, &norm);
-    }
     if (c->rs)
         return ft_cuda_gemm_wgmma_rs(&chip, s->stream, &p);
     return ft_cuda_wgmma_run(c->tile, &chip, s->stream, &p);
@@ -352,18 +335,17 @@ static bool add_rival(const setting *s, const peer *r, contender *out)
 typedef struct result {
     const char *name;
     ft_dtype y;
-    bool gelu, residual, norm;
+    bool gelu, residual;
     const char *rival;
 } result;
 
 static const result results[] = {
-    { "int8", FT_I8, false, false, false, "lt i8" },
-    { "gelu int8", FT_I8, true, false, false, "lt i8" },
-    { "f16 + residual", FT_F16, false, true, false, "lt f16" },
-    { "f16", FT_F16, false, false, false, "lt f16" },
-    { "f32", FT_F32, false, false, false, "lt i32" },
-    { "f32 + residual", FT_F32, false, true, false, "lt i32" },
-    { "norm", FT_F32, false, true, true, "lt i8" },
+    { "int8", FT_I8, false, false, "lt i8" },
+    { "gelu int8", FT_I8, true, false, "lt i8" },
+    { "f16 + residual", FT_F16, false, true, "lt f16" },
+    { "f16", FT_F16, false, false, "lt f16" },
+    { "f32", FT_F32, false, false, "lt i32" },
+    { "f32 + residual", FT_F32, false, true, "lt i32" },
 };
 
 static int add_ours(const setting *s, bool overlaps, contender *list)
@@ -378,16 +360,12 @@ static int add_ours(const setting *s, bool overlaps, contender *list)
                 .y = results[i].y,
                 .gelu = results[i].gelu,
                 .residual = results[i].residual,
-                .norm = results[i].norm,
                 .tile = (ft_cuda_wgmma_tile) tile,
                 .rs = tile == FT_CUDA_WGMMA_GENERAL,
                 .overlaps = overlaps,
             };
             snprintf(c->name, sizeof c->name, "%s", results[i].name);
             ft_cuda_product p = product_of(s, c, &s->set[0]);
-            if (c->norm &&
-                (tile > 0 || s->shape->n % 384 != 0 || s->shape->n < 768 || s->shape->n > 1536))
-                continue;
             count += ft_cuda_wgmma_tile_takes(c->tile, &p) && capture(s, c);
         }
     return count;

@@ -286,6 +286,9 @@ if WITH_CUDA
 benchmarks += tests/bench/attention_cuda
 tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c
 tests_bench_attention_cuda_LDADD = runtime/libcore.la
+benchmarks += tests/bench/gemm_cuda
+tests_bench_gemm_cuda_SOURCES = tests/bench/gemm_cuda.c
+tests_bench_gemm_cuda_LDADD = runtime/libcore.la -lcublasLt
 endif
 if WITH_DNNL
 tests_bench_gemm_SOURCES += tests/bench/onednn.c tests/bench/onednn.h

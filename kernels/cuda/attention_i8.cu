@@ -107,7 +107,6 @@ static __device__ __forceinline__ void begin(feed *f, const ft_cuda_heads &a,
     ft_stage_rows<width, TILE, THREADS>(slots + (SLOTS - 1) * tile_bytes<width>, f->next);
     f->next.data = rows.data + to_keys;
     f->next.count = task.length;
-#pragma unroll 1
     for (int i = 0; i < SLOTS - 1; i++)
         fetch<width>(f);
 }
@@ -166,17 +165,12 @@ static __device__ __forceinline__ void first_sweep(work *w, softmax *s, const ui
     settle_most(s, most);
 }
 
-/* What follows is loaded before it is needed: a block that keeps much has few warps beside it. */
-template <int unroll> static __device__ __forceinline__ void second_sweep_kept(work *w, softmax *s)
+static __device__ __forceinline__ void second_sweep_kept(work *w, softmax *s)
 {
-    scores c, next;
-    uint4 *at = kept_at(w->area, w->room, 0);
-    recall(&next, at);
-#pragma unroll unroll
-    for (int key = 0; key < w->from.length; key += TILE, at += TILE * 4) {
-        c = next;
-        if (key + TILE < w->from.length)
-            recall(&next, at + TILE * 4);
+    for (int key = 0; key < w->from.length; key += TILE) {
+        uint4 *at = kept_at(w->area, w->room, key);
+        scores c;
+        recall(&c, at);
         exponentials(&c, s, w->from.length - key);
         keep(at, &c);
         add_up(s, &c);
@@ -237,8 +231,10 @@ static __device__ __forceinline__ void third_sweep(work *w, const softmax *s, co
  */
 
 /* One block per block of queries and head; `room`: keys for which a block has memory. */
-template <int width, int blocks>
-static __global__ void __launch_bounds__(THREADS, blocks)
+template <int width>
+static __global__ void __launch_bounds__(THREADS, width <= 64    ? 4
+                                                  : width <= 128 ? 3
+                                                                 : 2)
     attend_kernel(const __grid_constant__ ft_cuda_heads a, int unit, int room)
 {
     extern __shared__ uint4 shared[];
@@ -263,7 +259,7 @@ static __global__ void __launch_bounds__(THREADS, blocks)
     load_queries<width>(q, w.from.slots + (SLOTS - 1) * tile_bytes<width>, row);
     first_sweep<width>(&w, &s, q);
     if (w.kept && w.busy)
-        second_sweep_kept<blocks == 2 ? 2 : 1>(&w, &s);
+        second_sweep_kept(&w, &s);
     else if (!w.kept)
         second_sweep<width>(&w, &s, q);
     settle_factor(&s, a.p_inverse);
@@ -290,30 +286,27 @@ static int room_for(const ft_cuda_chip *chip, const ft_cuda_heads *a, size_t slo
     return (int) (wanted <= most ? wanted : most / TILE * TILE);
 }
 
-/* `most`: blocks on a multiprocessor that leave each thread registers enough. */
-template <int width, int most>
+template <int width>
 static int attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
 {
     size_t bytes = SLOTS * tile_bytes<width>;
     int unit = ft_stage_unit((size_t) a->head_size, a->q, a->k, a->v);
     int room = room_for(chip, a, bytes);
     bytes += (size_t) room * KEPT_BYTES;
-    /* where memory allows two blocks only, they have registers for two steps at a time */
-    auto kernel = 3 * bytes > chip->shared ? attend_kernel<width, 2> : attend_kernel<width, most>;
     cudaError_t status =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+        cudaFuncSetAttribute(attend_kernel<width>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              (int) chip->shared); /* one limit for all launches, of any thread */
     if (status != cudaSuccess)
         return (int) status;
-    return ft_launch(kernel, ft_attention_grid(a), dim3(THREADS), bytes, stream, chip->overlaps, 1,
-                     *a, unit, room);
+    return ft_launch(attend_kernel<width>, ft_attention_grid(a), dim3(THREADS), bytes, stream,
+                     chip->overlaps, 1, *a, unit, room);
 }
 
 int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
 {
-    return a->head_size <= 32    ? attend<32, 4>(chip, stream, a)
-           : a->head_size <= 64  ? attend<64, 4>(chip, stream, a)
-           : a->head_size <= 96  ? attend<96, 3>(chip, stream, a)
-           : a->head_size <= 128 ? attend<128, 3>(chip, stream, a)
-                                 : attend<256, 2>(chip, stream, a);
+    return a->head_size <= 32    ? attend<32>(chip, stream, a)
+           : a->head_size <= 64  ? attend<64>(chip, stream, a)
+           : a->head_size <= 96  ? attend<96>(chip, stream, a)
+           : a->head_size <= 128 ? attend<128>(chip, stream, a)
+                                 : attend<256>(chip, stream, a);
 }

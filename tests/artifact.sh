@@ -4,35 +4,13 @@
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 inspect=$FT_BUILDDIR/ft-inspect
-count=0
-
-# check STATUS SENTENCE: one line of TAP.
-check () {
-    count=$((count + 1))
-    if test "$1" -eq 0; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
-}
-
-# is STATUS SENTENCE COMMAND...: the command ends with that status; its words go to out and err.
-is () {
-    expected=$1 sentence=$2
-    shift 2
-    "$@" >"$dir/out" 2>"$dir/err"
-    found=$?
-    test $found -eq "$expected"
-    check $? "$sentence"
-    test $found -eq "$expected" || sed 's/^/# /' "$dir/out" "$dir/err"
-}
+. "$FT_SRCDIR/tests/lib/tap.sh"
 
 # says FILE TEXT SENTENCE: the file has that text in it.
 says () {
     grep -qF -e "$2" "$dir/$1"
     check $? "$3"
     grep -qF -e "$2" "$dir/$1" || sed 's/^/# /' "$dir/$1"
-}
-
-skip () {
-    count=$((count + 1))
-    echo "ok $count # SKIP $1"
 }
 
 cd "$dir" || exit 99

@@ -5,29 +5,12 @@ dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 bench=$FT_BUILDDIR/ft-bench
 sample=$FT_SRCDIR/samples/source-language-bert
-count=0
+. "$FT_SRCDIR/tests/lib/tap.sh"
 
 # Other tests run beside this one: threads that wait shall leave their processor to them.
 export OMP_WAIT_POLICY=passive
 unset FT_CPU
 cd "$dir" || exit 99
-
-# check STATUS SENTENCE: one line of TAP.
-check () {
-    count=$((count + 1))
-    if test "$1" -eq 0; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
-}
-
-# is STATUS SENTENCE COMMAND...: the command ends with that status; its words go to out and err.
-is () {
-    expected=$1 sentence=$2
-    shift 2
-    "$@" >out 2>err
-    found=$?
-    test $found -eq "$expected"
-    check $? "$sentence"
-    test $found -eq "$expected" || sed 's/^/# /' out err
-}
 
 # refused STATUS TEXT COMMAND...: nothing is printed but one line that has this text.
 refused () {
@@ -49,11 +32,6 @@ holds () {
              NR > 1 { lines++; $2 } END { exit wrong || lines == 0 }" "$3" >found
     check $? "$1"
     cat found
-}
-
-skip () {
-    count=$((count + 1))
-    echo "ok $count # SKIP $1"
 }
 
 # ---- Command line -------------------------------------------------------------------------------

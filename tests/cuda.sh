@@ -1,7 +1,5 @@
 # cuda.sh - convert, calibrate and run a trained model on a GPU, and hold it against the CPU: int8
 # results have the same bytes, at every named value.
-#
-# FT_CUDA_MODELS may name more checkpoints: folders with a file of samples calibration.safetensors.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -12,34 +10,9 @@ run=$FT_BUILDDIR/ft-run
 inspect=$FT_BUILDDIR/ft-inspect
 pick=$FT_BUILDDIR/tests/pick-rows
 sample=$FT_SRCDIR/samples/source-language-bert
-count=0
+. "$FT_SRCDIR/tests/lib/tap.sh"
 export OMP_WAIT_POLICY=passive
 unset FT_CPU FT_CUDA_GEMM
-
-# check STATUS SENTENCE: one line of TAP.
-check () {
-    count=$((count + 1))
-    if test "$1" -eq 0; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
-}
-
-# is STATUS SENTENCE COMMAND...: the command ends with that status; its words go to out and err.
-is () {
-    expected=$1 sentence=$2
-    shift 2
-    "$@" >out 2>err
-    found=$?
-    test $found -eq "$expected"
-    check $? "$sentence"
-    test $found -eq "$expected" || sed 's/^/# /' out err
-}
-
-# same A B SENTENCE: two files have the same bytes.
-same () {
-    cmp "$1" "$2" >difference 2>&1
-    found=$?
-    check $found "$3"
-    sed 's/^/# /' difference
-}
 
 # accurate LEAST ARTIFACT SENTENCE: at least that accurate on the reference samples.
 accurate () {
@@ -132,8 +105,7 @@ for way in plain mma wgmma wgmma-rs lt; do
         "$run" -i float.ft -d few.safetensors --outputs last_hidden_state -f -o cpu.out >out
         same cpu.out $way.out "products by $way: the bytes of the CPU"
     else
-        count=$((count + 1))
-        echo "ok $count # SKIP $(cut -d ' ' -f 2- err)"
+        skip "$(cut -d ' ' -f 2- err)"
     fi
 done
 

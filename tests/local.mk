@@ -300,7 +300,7 @@ endif
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/run.sh tests/lsan.supp tests/tsan.supp tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/lib/tap.sh tests/run.sh tests/lsan.supp tests/tsan.supp tests/data tests/golden
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \

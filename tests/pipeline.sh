@@ -11,36 +11,11 @@ inspect=$FT_BUILDDIR/ft-inspect
 pick=$FT_BUILDDIR/tests/pick-rows
 make=$FT_BUILDDIR/tests/make-tensors
 sample=$FT_SRCDIR/samples/source-language-bert
-count=0
+. "$FT_SRCDIR/tests/lib/tap.sh"
 
 # Other tests run beside this one: threads that wait shall leave their processor to them.
 export OMP_WAIT_POLICY=passive
 unset FT_CPU
-
-# check STATUS SENTENCE: one line of TAP.
-check () {
-    count=$((count + 1))
-    if test "$1" -eq 0; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
-}
-
-# is STATUS SENTENCE COMMAND...: the command ends with that status; its words go to out and err.
-is () {
-    expected=$1 sentence=$2
-    shift 2
-    "$@" >out 2>err
-    found=$?
-    test $found -eq "$expected"
-    check $? "$sentence"
-    test $found -eq "$expected" || sed 's/^/# /' out err
-}
-
-# same A B SENTENCE: two files have the same bytes.
-same () {
-    cmp "$1" "$2" >difference 2>&1
-    found=$?
-    check $found "$3"
-    sed 's/^/# /' difference
-}
 
 # refused SENTENCE TEXT COMMAND...: the command ends with 1 and says why in one line with TEXT in it;
 # it leaves new.ft, which it was to write, unwritten.
@@ -64,11 +39,6 @@ accurate () {
     check $? "$3"
     sed -n 's/^accuracy/# &/p' out
     sed 's/^/# /' err
-}
-
-skip () {
-    count=$((count + 1))
-    echo "ok $count # SKIP $1"
 }
 
 # json FILE SENTENCE: another program reads it as JSON.

@@ -1,0 +1,35 @@
+# tap.sh - what the test scripts share; sourced after `dir`, a folder of their own, has been made.
+# SPDX-License-Identifier: Apache-2.0
+
+count=0
+
+# check STATUS SENTENCE: one line of TAP.
+check () {
+    count=$((count + 1))
+    if test "$1" -eq 0; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
+}
+
+# is STATUS SENTENCE COMMAND...: the command ends with that status; its words go to $dir/out, err.
+is () {
+    expected=$1 sentence=$2
+    shift 2
+    "$@" >"$dir/out" 2>"$dir/err"
+    found=$?
+    test $found -eq "$expected"
+    check $? "$sentence"
+    test $found -eq "$expected" || sed 's/^/# /' "$dir/out" "$dir/err"
+}
+
+# same A B SENTENCE: two files have the same bytes.
+same () {
+    cmp "$1" "$2" >"$dir/difference" 2>&1
+    found=$?
+    check $found "$3"
+    sed 's/^/# /' "$dir/difference"
+}
+
+# skip REASON: a check that cannot be made here.
+skip () {
+    count=$((count + 1))
+    echo "ok $count # SKIP $1"
+}

@@ -8,6 +8,7 @@
 #define FT_KERNELS_CUDA_ATTENTION_CUH
 
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/copy.cuh"
 #include "kernels/cuda/cuda.h"
 
 #include <stdint.h>
@@ -72,22 +73,6 @@ __device__ __forceinline__ void ft_copy_async(void *to, const void *from, bool w
         *(uint4 *) to = wanted ? *(const uint4 *) from : make_uint4(0, 0, 0, 0);
     else
         *(uint2 *) to = wanted ? *(const uint2 *) from : make_uint2(0, 0);
-#endif
-}
-
-/* Ends a group of copies. */
-__device__ __forceinline__ void ft_copies_end()
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* Waits until all groups but the last `groups` have arrived, of this thread's copies. */
-template <int groups> __device__ __forceinline__ void ft_copies_wait()
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
 #endif
 }
 

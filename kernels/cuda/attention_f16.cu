@@ -225,7 +225,7 @@ template <int width> static __device__ __forceinline__ void fetch(uint8_t *slot,
         f->keys.data += (size_t) keys * f->keys.stride;
         f->keys.count -= keys;
     }
-    ft_copies_end();
+    ft_copy_commit();
 }
 
 /* The queries and the first tile. */
@@ -272,7 +272,7 @@ static __global__ void __launch_bounds__(threads<width>)
     for (int first = 0, step = 0; first < task.length; first += keys, step++) {
         const uint8_t *slot = slots + step % 2 * slot_bytes;
         fetch<width>(slots + (step + 1) % 2 * slot_bytes, &f);
-        ft_copies_wait<1>();
+        ft_copy_wait<1>();
         __syncthreads();
         if (row < task.queries) {
             score<width, keys, bf16>(s, queries, row, slot);

@@ -70,13 +70,13 @@ template <int width> static __device__ __forceinline__ void fetch(feed *f)
                                             f->next);
         advance(f);
     }
-    ft_copies_end();
+    ft_copy_commit();
 }
 
 /* The next tile, when it is there; the copy of another begins, into the slot of the one before. */
 template <int width> static __device__ __forceinline__ const uint8_t *take(feed *f)
 {
-    ft_copies_wait<SLOTS - 2>();
+    ft_copy_wait<SLOTS - 2>();
     __syncthreads();
     fetch<width>(f);
     return f->slots + f->taken++ % SLOTS * tile_bytes<width>;
@@ -254,7 +254,7 @@ static __global__ void __launch_bounds__(THREADS, width <= 64    ? 4
     uint32_t q[width / 32][4];
     softmax s = {};
     s.scale = a.score_scale * FT_LOG2_E;
-    ft_copies_wait<SLOTS - 2>();
+    ft_copy_wait<SLOTS - 2>();
     __syncthreads();
     load_queries<width>(q, w.from.slots + (SLOTS - 1) * tile_bytes<width>, row);
     first_sweep<width>(&w, &s, q);

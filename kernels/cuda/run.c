@@ -41,15 +41,10 @@ static size_t rounded_sequences(size_t sequences, size_t limit)
     return ft_min_size(power, limit);
 }
 
-static bool observes(const ft_exec *exec)
-{
-    return exec->counting;
-}
-
 static ft_cuda_bucket bucket_of(const ft_exec *exec, const ft_batch *batch)
 {
     ft_cuda_bucket b = { .tokens = batch->tokens, .sequences = batch->sequences };
-    if (!observes(exec)) {
+    if (!exec->counting) {
         b.tokens = rounded_tokens(batch->tokens, exec->limits.tokens);
         b.sequences = rounded_sequences(batch->sequences, exec->limits.sequences);
     }
@@ -165,7 +160,7 @@ static ft_cuda_args args_of(const launch *l, const ft_op *op)
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
     int observed = op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
-    if (observes(exec) && observed >= 0 && exec->counts[observed].key != NULL)
+    if (exec->counting && observed >= 0 && exec->counts[observed].key != NULL)
         args.counts = &exec->counts[observed];
     return args;
 }
@@ -299,7 +294,7 @@ ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *co
     ft_cuda_bucket bucket = bucket_of(exec, batch);
     size_t bytes = 0;
     FT_TRY(begin(exec, batch, &bucket, &bytes, err));
-    return observes(exec) ? enqueue(exec, &bucket, bytes, cudaEventRecordDefault, err)
+    return exec->counting ? enqueue(exec, &bucket, bytes, cudaEventRecordDefault, err)
                           : run_graph(exec, &bucket, bytes, err);
 }
 

@@ -31,16 +31,6 @@ refused () {
     test $found -eq 0 || sed 's/^/# /' out err
 }
 
-# accurate LEAST ARTIFACT SENTENCE: at least that accurate on the reference samples.
-accurate () {
-    "$run" -i "$2" -d "$sample/reference.safetensors" --outputs logits >out 2>err
-    awk -v least="$1" '$1 == "accuracy" { found = 1; fine = $2 >= least }
-                       END { exit !(found && fine) }' out
-    check $? "$3"
-    sed -n 's/^accuracy/# &/p' out
-    sed 's/^/# /' err
-}
-
 # json FILE SENTENCE: another program reads it as JSON.
 json () {
     if ! command -v python3 >/dev/null; then

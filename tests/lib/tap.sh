@@ -33,3 +33,16 @@ skip () {
     count=$((count + 1))
     echo "ok $count # SKIP $1"
 }
+
+# accurate LEAST ARTIFACT SENTENCE [OPTION...]: at least that accurate on the samples of $sample.
+accurate () {
+    least=$1 artifact=$2 sentence=$3
+    shift 3
+    "$run" -i "$artifact" -d "$sample/reference.safetensors" --outputs logits "$@" \
+        >"$dir/out" 2>"$dir/err"
+    awk -v least="$least" '$1 == "accuracy" { found = 1; fine = $2 >= least }
+                           END { exit !(found && fine) }' "$dir/out"
+    check $? "$sentence"
+    sed -n 's/^accuracy/# &/p' "$dir/out"
+    sed 's/^/# /' "$dir/err"
+}

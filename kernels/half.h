@@ -32,8 +32,10 @@ static inline float ft_float_from_f16(uint16_t bits)
 {
     uint32_t sign = (uint32_t) (bits & 0x8000) << 16;
     uint32_t magnitude = bits & 0x7fff;
-    if (magnitude >= 0x7c00) /* infinity and NaN keep their payload */
-        return ft_float_from_bits(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
+    if (magnitude > 0x7c00) /* NaN becomes a quiet one, as in hardware */
+        return ft_float_from_bits(sign | 0x7fc00000 | (magnitude & 0x3ff) << 13);
+    if (magnitude == 0x7c00)
+        return ft_float_from_bits(sign | 0x7f800000);
     if (magnitude >= 0x400)
         return ft_float_from_bits(sign | ((magnitude << 13) + (112u << 23)));
     float subnormal = (float) magnitude * 0x1p-24f;

@@ -68,6 +68,7 @@ c_tests = \
 	tests/feed.t \
 	tests/gemm.t \
 	tests/graph.t \
+	tests/half.t \
 	tests/loader.t \
 	tests/lower.t \
 	tests/manifest.t \
@@ -149,6 +150,8 @@ tests_gemm_t_SOURCES = tests/gemm-t.c
 tests_gemm_t_LDADD = $(test_libs)
 tests_graph_t_SOURCES = tests/graph-t.c
 tests_graph_t_LDADD = $(test_libs)
+tests_half_t_SOURCES = tests/half-t.c
+tests_half_t_LDADD = $(lib_libs)
 tests_loader_t_SOURCES = tests/loader-t.c
 tests_loader_t_LDADD = $(calibrated_test_libs)
 tests_lower_t_SOURCES = tests/lower-t.c

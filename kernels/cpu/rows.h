@@ -16,6 +16,9 @@ typedef struct ft_rows_isa {
     /* F32, F16 or BF16 to float; `in` needs the alignment of its dtype only. */
     void (*to_float)(float *out, const void *in, ft_dtype dtype, size_t n);
 
+    /* The reverse; halves are rounded half to even, and are infinite beyond their range. */
+    void (*from_float)(void *out, const float *in, ft_dtype dtype, size_t n);
+
     /* Codes of x, as int8 or held in float. */
     void (*quantize_i8)(int8_t *codes, const float *x, float inverse_scale, size_t n);
     void (*quantize_f32)(float *codes, const float *x, float inverse_scale, size_t n);

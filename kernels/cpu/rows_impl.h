@@ -198,6 +198,30 @@ static void row_to_float(float *out, const void *in, ft_dtype dtype, size_t n)
         memcpy(out, in, n * sizeof *out);
 }
 
+static void row_to_f16(uint16_t *restrict out, const float *restrict in, size_t n)
+{
+    size_t i = 0;
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8) {
+        __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
+        memcpy(out + i, &half, sizeof half);
+    }
+#endif
+    for (; i < n; i++)
+        out[i] = ft_f16_from_float(in[i]);
+}
+
+static void row_from_float(void *out, const float *in, ft_dtype dtype, size_t n)
+{
+    if (dtype == FT_F16)
+        row_to_f16(out, in, n);
+    else if (dtype == FT_BF16)
+        for (size_t i = 0; i < n; i++)
+            ((uint16_t *) out)[i] = ft_bf16_from_float(in[i]);
+    else
+        memcpy(out, in, n * sizeof *in);
+}
+
 static void row_quantize_i8(int8_t *restrict codes, const float *restrict x, float inverse_scale,
                             size_t n)
 {
@@ -283,6 +307,7 @@ static void row_scale_sums(float *restrict out, const int32_t *restrict sums, fl
 #define FT_ROWS_TABLE                                                                              \
     {                                                                                              \
         .to_float = row_to_float,                                                                  \
+        .from_float = row_from_float,                                                              \
         .quantize_i8 = row_quantize_i8,                                                            \
         .quantize_f32 = row_quantize_f32,                                                          \
         .dequantize_i8 = row_dequantize_i8,                                                        \

@@ -326,6 +326,7 @@ static void test_cpu_twin(const ft_cuda_chip *chip, void *blas, size_t m, size_t
             .activation = asked->activation,
             .residual = asked->residual ? q.residual : NULL,
             .residual_stride = n,
+            .y_dtype = asked->dtype,
             .out_inverse = asked->dtype == FT_I8 ? inverse_of_part(0) : 0.0f,
             .y = y,
             .y_stride = n,

@@ -199,6 +199,7 @@ static void expect_part(const epilogue *e, size_t m, size_t n, size_t k, int par
             .activation = e->activation,
             .residual = e->residual ? host.residual + row * n : NULL,
             .residual_stride = n,
+            .y_dtype = e->y,
             .out_inverse = e->y == FT_I8 ? inverse : 0.0f,
             .y = out,
             .y_stride = n,
@@ -212,7 +213,7 @@ static void expect_part(const epilogue *e, size_t m, size_t n, size_t k, int par
                 if (e->y == FT_I8)
                     ((int8_t *) host.expected)[to] = ((int8_t *) out)[from];
                 else if (e->y == FT_F16)
-                    ((uint16_t *) host.expected)[to] = ft_f16_from_float(out[from]);
+                    ((uint16_t *) host.expected)[to] = ((uint16_t *) out)[from];
                 else
                     host.expected[to] = out[from];
             }

@@ -10,6 +10,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/cpu/gemm_i8.h"
+#include "kernels/half.h"
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 #include "tests/tap/tap.h"
@@ -132,26 +133,31 @@ typedef struct epilogue {
     const char *name;
     ft_activation activation;
     bool bias, residual;
+    ft_dtype y;
     float out_inverse;
 } epilogue;
 
 static const epilogue epilogues[] = {
-    { "float", FT_ACT_NONE, false, false, 0.0f },
-    { "float, bias, residual", FT_ACT_NONE, true, true, 0.0f },
-    { "codes, bias", FT_ACT_NONE, true, false, 40.0f },
-    { "codes, bias, residual", FT_ACT_NONE, true, true, 30.0f },
-    { "codes, bias, gelu", FT_ACT_GELU, true, false, 50.0f },
-    { "float, bias, gelu", FT_ACT_GELU, true, false, 0.0f },
-    { "codes, bias, gelu for codes", FT_ACT_GELU_CODES, true, false, 50.0f },
-    { "codes, bias, tanh gelu", FT_ACT_GELU_TANH, true, false, 50.0f },
-    { "float, bias, tanh", FT_ACT_TANH, true, false, 0.0f },
-    { "codes, silu", FT_ACT_SILU, false, false, 50.0f },
-    { "float, bias, relu", FT_ACT_RELU, true, false, 0.0f },
+    { "float", FT_ACT_NONE, false, false, FT_F32, 0.0f },
+    { "float, bias, residual", FT_ACT_NONE, true, true, FT_F32, 0.0f },
+    { "codes, bias", FT_ACT_NONE, true, false, FT_I8, 40.0f },
+    { "codes, bias, residual", FT_ACT_NONE, true, true, FT_I8, 30.0f },
+    { "codes, bias, gelu", FT_ACT_GELU, true, false, FT_I8, 50.0f },
+    { "float, bias, gelu", FT_ACT_GELU, true, false, FT_F32, 0.0f },
+    { "codes, bias, gelu for codes", FT_ACT_GELU_CODES, true, false, FT_I8, 50.0f },
+    { "codes, bias, tanh gelu", FT_ACT_GELU_TANH, true, false, FT_I8, 50.0f },
+    { "float, bias, tanh", FT_ACT_TANH, true, false, FT_F32, 0.0f },
+    { "codes, silu", FT_ACT_SILU, false, false, FT_I8, 50.0f },
+    { "float, bias, relu", FT_ACT_RELU, true, false, FT_F32, 0.0f },
+    { "halves, bias", FT_ACT_NONE, true, false, FT_F16, 0.0f },
+    { "halves, residual", FT_ACT_NONE, false, true, FT_F16, 0.0f },
+    { "halves, bias, gelu", FT_ACT_GELU, true, false, FT_F16, 0.0f },
+    { "halves, bias, relu", FT_ACT_RELU, true, false, FT_F16, 0.0f },
 };
 
 static size_t element_bytes(const epilogue *e)
 {
-    return e->out_inverse > 0.0f ? 1 : sizeof(float);
+    return ft_dtype_size(e->y);
 }
 
 /* The reference: bytes between the rows keep what they held. */
@@ -164,10 +170,13 @@ static void expect(const problem *p, const epilogue *e, void *y)
             v = ft_activate(e->activation, v);
             if (e->residual)
                 v += p->residual[row * p->y_stride + col];
-            if (e->out_inverse > 0.0f)
-                ((int8_t *) y)[row * p->y_stride + col] = ft_quantize(v, e->out_inverse);
+            size_t at = row * p->y_stride + col;
+            if (e->y == FT_I8)
+                ((int8_t *) y)[at] = ft_quantize(v, e->out_inverse);
+            else if (e->y == FT_F16)
+                ((uint16_t *) y)[at] = ft_f16_from_float(v);
             else
-                ((float *) y)[row * p->y_stride + col] = v;
+                ((float *) y)[at] = v;
         }
 }
 
@@ -188,6 +197,7 @@ static void multiply(const problem *p, const epilogue *e, ft_isa isa, int thread
         .activation = e->activation,
         .residual = e->residual ? p->residual : NULL,
         .residual_stride = p->y_stride,
+        .y_dtype = e->y,
         .out_inverse = e->out_inverse,
         .y = y,
         .y_stride = p->y_stride,
@@ -252,7 +262,7 @@ static void test_shapes(ft_isa isa)
 /* y may be its own residual: the sum of a layer and its input. */
 static void test_residual_in_place(ft_isa isa)
 {
-    static const epilogue e = { "float, residual in place", FT_ACT_NONE, true, true, 0.0f };
+    static const epilogue e = { "float, residual in place", FT_ACT_NONE, true, true, FT_F32, 0.0f };
     problem p = problem_new(37, 90, 64, RANDOM);
     size_t bytes = p.m * p.y_stride * sizeof(float);
     float *expected = malloc(bytes), *found = malloc(bytes);

@@ -135,13 +135,14 @@ static void mix(const head *h, size_t rows)
 static void finish(const head *h, size_t first, size_t rows)
 {
     const ft_attention_i8 *a = h->a;
-    size_t element = a->out_inverse > 0.0f ? sizeof(int8_t) : sizeof(float);
+    ft_dtype dtype = a->out_inverse > 0.0f ? FT_I8 : FT_F32;
     for (size_t col = 0; col < a->head_size; col += FT_I8_PANEL) {
         ft_i8_finish f = {
             .cols = ft_min_size(a->head_size - col, FT_I8_PANEL),
             .activation = FT_ACT_NONE,
+            .y_dtype = dtype,
             .out_inverse = a->out_inverse,
-            .y = (char *) a->y + (h->col + col) * element,
+            .y = (char *) a->y + (h->col + col) * ft_dtype_size(dtype),
             .y_stride = a->y_stride,
         };
         for (size_t i = 0; i < f.cols; i++)

@@ -108,8 +108,9 @@ static ft_i8_finish panel_finish(const ft_gemm_i8 *g, size_t col, size_t cols)
         .activation = g->activation,
         .residual = g->residual != NULL ? g->residual + col : NULL,
         .residual_stride = g->residual_stride,
+        .y_dtype = g->y_dtype,
         .out_inverse = g->out_inverse,
-        .y = (char *) g->y + col * (g->out_inverse > 0.0f ? sizeof(int8_t) : sizeof(float)),
+        .y = (char *) g->y + col * ft_dtype_size(g->y_dtype),
         .y_stride = g->y_stride,
     };
     for (size_t i = 0; i < cols; i++) {

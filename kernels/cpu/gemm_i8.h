@@ -13,12 +13,12 @@
  * y = epilogue(x . w^T): the exact int32 sum of each element becomes
  *     v = ft_dequantize(sum, x_scale * w_scale[col], bias[col])
  *     v = activation(v), v = v + residual
- *     y = v, or the code ft_quantize(v, out_inverse)
+ *     y = v, v rounded to F16, or the code ft_quantize(v, out_inverse)
  * Every instruction set and every number of threads gives the same bytes.
  *
  *   x  [m, k]  int8 codes -127..127, rows x_stride bytes apart
  *   w  [n, k]  int8 in COL4_4R2_8C, 64-byte aligned, only read; its pads may hold anything
- *   y  [m, n]  float, or int8 if out_inverse > 0; rows y_stride elements apart
+ *   y  [m, n]  of y_dtype; rows y_stride elements apart
  *
  * |sum| < 2^31 needs k <= 130000.  All memory is the caller's.  m, n, k are at least 1.
  */
@@ -35,7 +35,8 @@ typedef struct ft_gemm_i8 {
     ft_activation activation;
     const float *residual; /* [m, n], or NULL; may be y itself if y is float */
     size_t residual_stride;
-    float out_inverse;
+    ft_dtype y_dtype;  /* FT_I8: codes; FT_F32 or FT_F16: real values */
+    float out_inverse; /* FT_I8: 1 / scale of y; positive */
     void *y;
     size_t y_stride;
     void *scratch; /* 64-byte aligned; contents do not matter */

@@ -41,7 +41,8 @@ typedef struct ft_i8_finish {
     ft_activation activation;
     const float *residual; /* from the panel's first column on, or NULL */
     size_t residual_stride;
-    float out_inverse; /* > 0: int8 codes, else floats */
+    ft_dtype y_dtype;  /* FT_I8: codes; FT_F32 or FT_F16: real values */
+    float out_inverse; /* FT_I8: 1 / scale of y */
     void *y;           /* from the panel's first column on */
     size_t y_stride;
 } ft_i8_finish;

@@ -1,8 +1,8 @@
 /*
- * i8_finish.h - the epilogue of an int8 product: exact sums become floats or codes.
+ * i8_finish.h - the epilogue of an int8 product: exact sums become codes, floats or halves.
  *
  * Included once by the file of each instruction set.  Per element: ft_dequantize, the activation,
- * the residual, ft_quantize.
+ * the residual, ft_quantize or the rounding to F16.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,10 +14,16 @@
 
 enum { FINISH_STEP = 4 * LANES };
 
+/* ft_dtype_size() where the compiler sees it. */
+FT_INLINE size_t finish_size(ft_dtype dtype)
+{
+    return dtype == FT_I8 ? 1 : dtype == FT_F16 ? 2 : 4;
+}
+
 /* FINISH_STEP columns of one row; residual may be NULL. */
 FT_INLINE void finish_step(const int32_t *sums, const float *scale, const float *bias,
-                           ft_activation activation, const float *residual, vf inverse, bool codes,
-                           void *y)
+                           ft_activation activation, const float *residual, vf inverse,
+                           ft_dtype dtype, void *y)
 {
     vf value[4];
     FT_UNROLL
@@ -33,32 +39,34 @@ FT_INLINE void finish_step(const int32_t *sums, const float *scale, const float 
     }
     FT_UNROLL
     for (int i = 0; i < 4; i++) {
-        if (codes)
+        if (dtype == FT_I8)
             value[i] = vf_clamped_code(value[i], inverse);
+        else if (dtype == FT_F16)
+            vf_store_halves((uint16_t *) y + i * LANES, value[i]);
         else
             vf_store((float *) y + i * LANES, value[i]);
     }
-    if (codes)
+    if (dtype == FT_I8)
         vf_store_codes(y, value);
 }
 
 /* The last columns of a row, fewer than FINISH_STEP. */
 FT_INLINE void finish_rest(const int32_t *sums, const float *scale, const float *bias,
-                           ft_activation activation, const float *residual, vf inverse, bool codes,
-                           void *y, size_t cols)
+                           ft_activation activation, const float *residual, vf inverse,
+                           ft_dtype dtype, void *y, size_t cols)
 {
     float values[FINISH_STEP], added[FINISH_STEP] = { 0 };
     if (residual != NULL)
         memcpy(added, residual, cols * sizeof *added);
-    finish_step(sums, scale, bias, activation, residual != NULL ? added : NULL, inverse, codes,
+    finish_step(sums, scale, bias, activation, residual != NULL ? added : NULL, inverse, dtype,
                 values);
-    memcpy(y, values, codes ? cols : cols * sizeof *values);
+    memcpy(y, values, cols * finish_size(dtype));
 }
 
 FT_INLINE void finish_rows(const ft_i8_finish *f, const int32_t *sums, size_t stride,
-                           size_t first_row, size_t rows, ft_activation activation, bool codes)
+                           size_t first_row, size_t rows, ft_activation activation, ft_dtype dtype)
 {
-    size_t size = codes ? 1 : sizeof(float);
+    size_t size = finish_size(dtype);
     size_t whole = f->cols / FINISH_STEP * FINISH_STEP;
     vf inverse = vf_set(f->out_inverse);
     for (size_t row = 0; row < rows; row++, sums += stride) {
@@ -67,10 +75,10 @@ FT_INLINE void finish_rows(const ft_i8_finish *f, const int32_t *sums, size_t st
             f->residual != NULL ? f->residual + (first_row + row) * f->residual_stride : NULL;
         for (size_t col = 0; col < whole; col += FINISH_STEP)
             finish_step(sums + col, f->scale + col, f->bias + col, activation,
-                        residual != NULL ? residual + col : NULL, inverse, codes, y + col * size);
+                        residual != NULL ? residual + col : NULL, inverse, dtype, y + col * size);
         if (whole < f->cols)
             finish_rest(sums + whole, f->scale + whole, f->bias + whole, activation,
-                        residual != NULL ? residual + whole : NULL, inverse, codes,
+                        residual != NULL ? residual + whole : NULL, inverse, dtype,
                         y + whole * size, f->cols - whole);
     }
 }
@@ -79,13 +87,14 @@ FT_INLINE void finish_rows(const ft_i8_finish *f, const int32_t *sums, size_t st
 static void finish(const ft_i8_finish *f, const int32_t *sums, size_t stride, size_t first_row,
                    size_t rows)
 {
-    bool codes = f->out_inverse > 0.0f;
 #define FINISH_AS(name)                                                                            \
     case name:                                                                                     \
-        if (codes)                                                                                 \
-            finish_rows(f, sums, stride, first_row, rows, name, true);                             \
+        if (f->y_dtype == FT_I8)                                                                   \
+            finish_rows(f, sums, stride, first_row, rows, name, FT_I8);                            \
+        else if (f->y_dtype == FT_F16)                                                             \
+            finish_rows(f, sums, stride, first_row, rows, name, FT_F16);                           \
         else                                                                                       \
-            finish_rows(f, sums, stride, first_row, rows, name, false);                            \
+            finish_rows(f, sums, stride, first_row, rows, name, FT_F32);                           \
         return
     switch (f->activation) {
         FINISH_AS(FT_ACT_NONE);

@@ -27,6 +27,7 @@ static void linear_i8(const ft_args *args)
 {
     const ft_weight *weight = args->weight[0];
     bool to_codes = args->codes.data != NULL;
+    const ft_view *y = to_codes ? &args->codes : &args->out;
     ft_gemm_i8_run(&(ft_gemm_i8){
         .isa = args->isa,
         .m = args->in[0].rows,
@@ -40,7 +41,8 @@ static void linear_i8(const ft_args *args)
         .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
         .activation = args->op->attr.activation,
         .out_inverse = to_codes ? ft_inverse_scale(args->codes.scale) : 0.0f,
-        .y = to_codes ? args->codes.data : args->out.data,
+        .y_dtype = y->dtype,
+        .y = y->data,
         .y_stride = weight->rows,
         .threads = args->threads,
         .scratch = args->scratch,

@@ -10,6 +10,8 @@
 #ifndef FT_KERNELS_CPU_SIMD_H
 #define FT_KERNELS_CPU_SIMD_H
 
+#include "kernels/half.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -27,6 +29,7 @@
 /*
  * vf_min and vf_max return the second argument where one is NaN.
  * vf_scale(p, n) is p * 2^n for a whole number n and a normal result.
+ * vf_store_halves(y, v) rounds to LANES F16, half to even.
  * vf_largest(v) and vf_sum(v) reduce VF_PARTS numbers, whatever the number of vectors they fill;
  * the sum adds those at a distance of 8, then 4, 2, 1. vf_store_codes(y, v) rounds four vectors of
  * values in [-127, 127] half to even, to 4 LANES bytes.
@@ -84,6 +87,11 @@ FT_INLINE vf vf_scale(vf p, vf n)
 {
     __m512i exponent = _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), exponent));
+}
+
+FT_INLINE void vf_store_halves(uint16_t *to, vf v)
+{
+    _mm256_storeu_si256((__m256i *) to, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 
 FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
@@ -165,6 +173,11 @@ FT_INLINE vf vf_scale(vf p, vf n)
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), exponent));
 }
 
+FT_INLINE void vf_store_halves(uint16_t *to, vf v)
+{
+    _mm_storeu_si128((__m128i *) to, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+
 FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
 {
     const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -242,6 +255,11 @@ FT_INLINE vf vf_scale(vf p, vf n)
     bits += (uint32_t) (int32_t) n << 23;
     memcpy(&p, &bits, sizeof p);
     return p;
+}
+
+FT_INLINE void vf_store_halves(uint16_t *to, vf v)
+{
+    *to = ft_f16_from_float(v);
 }
 
 FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])

@@ -107,13 +107,20 @@ static ft_status check_results(const checker *c, ft_rows rows, size_t cols, int 
     return FT_OK;
 }
 
-/* The results of a product of codes, which are held as its operands are; of floats, floats. */
-static ft_status check_product(const checker *c, const ft_value *x, size_t cols)
+/*
+ * The results of a product: of floats, floats of their precision; of codes, codes that are held as
+ * they are, or floats of a precision whose bit is in `reals`.
+ */
+static ft_status check_product(const checker *c, const ft_value *x, size_t cols, unsigned reals)
 {
-    const ft_value *codes = value_at(c, c->op->codes);
+    const ft_value *out = value_at(c, c->op->out), *codes = value_at(c, c->op->codes);
     FT_TRY(check_results(c, x->rows, cols, is_real(x) ? FLOATS : FLOATS | CODES));
     if (codes != NULL && codes->dtype != x->dtype)
         return refuse(c, "the codes have another shape or dtype, or no scale");
+    if (out != NULL && is_real(x) && out->dtype != x->dtype)
+        return refuse(c, "reads and writes floats of two precisions");
+    if (out != NULL && !is_real(x) && !(reals >> out->dtype & 1))
+        return refuse(c, "cannot write floats of this precision");
     return FT_OK;
 }
 
@@ -170,7 +177,7 @@ static ft_status check_linear(const checker *c)
         return refuse(c, "input and weight are not both float or both codes");
     if (!plain && w->cols > 65536)
         return refuse(c, "the weight is deeper than the 65536 codes that int32 adds safely");
-    return check_product(c, x, w->rows);
+    return check_product(c, x, w->rows, 1u << FT_F32 | 1u << FT_F16);
 }
 
 static ft_status check_attention(const checker *c)
@@ -189,7 +196,7 @@ static ft_status check_attention(const checker *c)
         return refuse(c, "the heads do not divide the width");
     if (!is_real(q) && q->cols / c->op->attr.heads > 1024)
         return refuse(c, "the heads are wider than the 1024 codes whose sums are exact in float");
-    return check_product(c, q, (size_t) q->cols);
+    return check_product(c, q, (size_t) q->cols, 1u << FT_F32);
 }
 
 /* Operations from floats to something of the same shape. */
@@ -232,26 +239,9 @@ static ft_status check_pool(const checker *c)
     return check_results(c, FT_SEQUENCES, (size_t) x->cols, FLOATS);
 }
 
-/* Real values of one operation have one dtype: kernels come in F32, F16 and BF16, not in mixtures.
- */
-static ft_status check_precision(const checker *c)
-{
-    const ft_value *first = NULL;
-    for (int i = -1; i < FT_MAX_IN; i++) {
-        const ft_value *value = value_at(c, i < 0 ? c->op->out : c->op->in[i]);
-        if (!is_real(value))
-            continue;
-        if (first != NULL && value->dtype != first->dtype)
-            return refuse(c, "reads and writes floats of two precisions");
-        first = value;
-    }
-    return FT_OK;
-}
-
 ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
     checker c = { plan, op, what, err };
-    FT_TRY(check_precision(&c));
     switch (op->kind) {
     case FT_OP_EMBED:
         return check_embed(&c);

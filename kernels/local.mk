@@ -31,6 +31,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/rows_impl.h \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_math.h \
+	kernels/cpu/views.c \
 	kernels/half.h \
 	kernels/layout.h \
 	kernels/op.c kernels/op.h \

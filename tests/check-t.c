@@ -37,6 +37,9 @@ enum {
     PROBS_Q,
     WIDE_Q,
     DEEP_Q,
+    H,
+    H4,
+    B4,
     VALUES
 };
 
@@ -58,6 +61,9 @@ static ft_value values[VALUES] = {
     [PROBS] = { "probs", FT_TOKENS, 1, FT_F32, 0.0f, .point = true, .inner = true },
     [PROBS_Q] = { "probs_q", FT_TOKENS, 1, FT_F32, 0.1f, .point = true, .inner = true },
     [WIDE_Q] = { "wide_q", FT_TOKENS, 2050, FT_I8, 0.1f, .point = true },
+    [H] = { "h", FT_TOKENS, 8, FT_F16, .point = false },
+    [H4] = { "h4", FT_TOKENS, 4, FT_F16, .point = false },
+    [B4] = { "b4", FT_TOKENS, 4, FT_BF16, .point = false },
     [DEEP_Q] = { "deep_q", FT_TOKENS, 65537, FT_I8, 0.1f, .point = true },
 };
 
@@ -148,6 +154,7 @@ static const a_case cases[] = {
 #undef OP
 #define OP FT_OP_NORM
     { OP, { X }, Y, 0, 0, { V8, V8 }, 0, "floats to floats", NULL },
+    { OP, { H, X }, H, CODES, 0, { V8, V8 }, 0, "halves plus floats, to halves and codes", NULL },
     { OP, { X, X }, Y, CODES, 0, { V8, V8 }, 0, "a residual, floats and codes at once", NULL },
     { OP, { X, CODES }, 0, CODES, 0, { V8, V8 }, 0, "a residual of codes, codes alone", NULL },
     { OP, { X_S, FAKE }, X_S, 0, 0, { V8, V8 }, 0, "a residual of other rows",
@@ -181,6 +188,13 @@ static const a_case cases[] = {
     { OP, { FAKE }, X4, 0, 0, { W_FAKE, V4 }, 0, "codes in float to floats", NULL },
     { OP, { FAKE }, 0, FAKE_4, 0, { W_FAKE, V4 }, 0, "codes in float to codes in float", NULL },
     { OP, { CODES }, X4, 0, 0, { W_INT8, V4 }, 0, "int8 to floats", NULL },
+    { OP, { CODES }, H4, 0, 0, { W_INT8, V4 }, 0, "int8 to halves", NULL },
+    { OP, { FAKE }, H4, 0, 0, { W_FAKE, V4 }, 0, "codes in float to halves", NULL },
+    { OP, { CODES }, B4, 0, 0, { W_INT8, V4 }, 0, "int8 to bf16",
+      "cannot write floats of this precision" },
+    { OP, { H }, H4, 0, 0, { W, V4 }, 0, "halves to halves", NULL },
+    { OP, { H }, X4, 0, 0, { W, V4 }, 0, "halves to floats",
+      "reads and writes floats of two precisions" },
     { OP, { CODES }, 0, CODES_4, 0, { W_INT8 }, 0, "int8 to int8, no bias", NULL },
     { OP, { X }, X4, 0, 0, { 0 }, 0, "no weight", "the weight is not as deep as the input is wide" },
     { OP, { 0 }, X4, 0, 0, { W }, 0, "no input", "the weight is not as deep as the input is wide" },
@@ -229,6 +243,7 @@ static const a_case cases[] = {
 #define OP FT_OP_ADD
     { OP, { X, X }, Y, 0, 0, { 0 }, 0, "floats and floats", NULL },
     { OP, { X, CODES }, Y, 0, 0, { 0 }, 0, "floats and codes", NULL },
+    { OP, { H, X }, Y, 0, 0, { 0 }, 0, "halves and floats", NULL },
     { OP, { X, FAKE }, Y, 0, 0, { 0 }, 0, "floats and codes in float", NULL },
     { OP, { CODES, X }, Y, 0, 0, { 0 }, 0, "codes first", "reads something that is not float" },
     { OP, { X }, Y, 0, 0, { 0 }, 0, "one operand", "the residual has another shape or dtype" },
@@ -251,6 +266,11 @@ static const a_case cases[] = {
       "queries, keys and values differ in shape or dtype" },
     { OP, { X, X4, X }, Y, 0, PROBS, { 0 }, 2, "narrow keys",
       "queries, keys and values differ in shape or dtype" },
+    { OP, { H, H, H }, H, 0, PROBS, { 0 }, 2, "halves to halves", NULL },
+    { OP, { H, H, H }, Y, 0, PROBS, { 0 }, 2, "halves to floats",
+      "reads and writes floats of two precisions" },
+    { OP, { CODES, CODES, CODES }, H, 0, PROBS_Q, { 0 }, 2, "codes to halves",
+      "cannot write floats of this precision" },
     { OP, { CODES, CODES, FAKE }, Y, 0, PROBS_Q, { 0 }, 2, "values of another dtype",
       "queries, keys and values differ in shape or dtype" },
     { OP, { FAKE, FAKE, X }, Y, 0, PROBS_Q, { 0 }, 2, "values without scale",

@@ -10,6 +10,7 @@
 
 #include "tests/ops.h"
 
+#include "kernels/half.h"
 #include "runtime/mem.h"
 #include "tests/lib/oracle.h"
 #include "tests/lib/random.h"
@@ -164,8 +165,10 @@ static void free_quantized(quantized *q)
     free_expectation(&q->e);
 }
 
-static void run_quantized(bench *on, const quantized *q, bool fake, bool to_codes, void *result)
+/* `to` is the dtype of real values; FT_I8: codes, held as the operands are. */
+static void run_quantized(bench *on, const quantized *q, bool fake, ft_dtype to, void *result)
 {
+    bool to_codes = to == FT_I8;
     int32_t start[2];
     ft_batch batch = single_batch(q->s.m, start);
     ft_dtype dtype = fake ? FT_F32 : FT_I8;
@@ -186,7 +189,7 @@ static void run_quantized(bench *on, const quantized *q, bool fake, bool to_code
     if (to_codes)
         oneop_codes(&t, FT_TOKENS, (int32_t) q->s.n, dtype, q->out_scale);
     else
-        oneop_out(&t, FT_TOKENS, (int32_t) q->s.n);
+        oneop_out_as(&t, FT_TOKENS, (int32_t) q->s.n, to);
     oneop_run(&t, to_codes ? NULL : result, to_codes ? result : NULL);
     oneop_end(&t);
 }
@@ -198,13 +201,31 @@ static void to_floats(bench *on, const quantized *q, const char *what)
 {
     size_t n = q->s.m * q->s.n;
     float *fake = must_have(n, sizeof *fake), *int8 = must_have(n, sizeof *int8);
-    run_quantized(on, q, true, false, fake);
-    run_quantized(on, q, false, false, int8);
+    run_quantized(on, q, true, FT_F32, fake);
+    run_quantized(on, q, false, FT_F32, int8);
     near(worst_error(fake, q->e.value, q->e.size, relative_bound(EPILOGUE_ROUNDINGS),
                      absolute_bound(q->s.activation), n),
          0.0, 1.0, "%s: linear: %s, faked, to floats", on->name, what);
     ok(memcmp(fake, int8, n * sizeof *fake) == 0, "%s: linear: %s, int8 gives the same bits",
        on->name, what);
+    free(fake);
+    free(int8);
+}
+
+static void to_halves(bench *on, const quantized *q, const char *what)
+{
+    size_t n = q->s.m * q->s.n, wrong = 0;
+    float *reals = must_have(n, sizeof *reals);
+    uint16_t *fake = must_have(n, sizeof *fake), *int8 = must_have(n, sizeof *int8);
+    run_quantized(on, q, false, FT_F32, reals);
+    run_quantized(on, q, true, FT_F16, fake);
+    run_quantized(on, q, false, FT_F16, int8);
+    for (size_t i = 0; i < n; i++) {
+        uint16_t expected = ft_f16_from_float(reals[i]);
+        wrong += fake[i] != expected || int8[i] != expected;
+    }
+    is_int((long long) wrong, 0, "%s: linear: %s, halves are floats rounded", on->name, what);
+    free(reals);
     free(fake);
     free(int8);
 }
@@ -218,8 +239,8 @@ static void to_codes(bench *on, const quantized *q, const char *what)
     for (size_t i = 0; i < n; i++)
         slack = fmax(slack, relative_bound(EPILOGUE_ROUNDINGS) * q->e.size[i]);
     slack = (slack + absolute_bound(q->s.activation)) / (double) q->out_scale + CODE_SLACK;
-    run_quantized(on, q, true, true, fake);
-    run_quantized(on, q, false, true, int8);
+    run_quantized(on, q, true, FT_I8, fake);
+    run_quantized(on, q, false, FT_I8, int8);
     is_int((long long) wrong_codes(fake, FT_F32, q->e.value, (double) q->out_scale, slack, n), 0,
            "%s: linear: %s, faked, to codes", on->name, what);
     for (size_t i = 0; i < n; i++)
@@ -237,6 +258,7 @@ static void quantized_case(bench *on, shape s, bool largest)
              s.bias ? "" : " without bias", ft_activation_name(s.activation),
              largest ? ", all codes 127" : "");
     to_floats(on, &q, what);
+    to_halves(on, &q, what);
     to_codes(on, &q, what);
     free_quantized(&q);
 }

@@ -7,6 +7,7 @@
 
 #include "tests/ops.h"
 
+#include "kernels/half.h"
 #include "runtime/mem.h"
 #include "tests/lib/oracle.h"
 #include "tests/lib/random.h"
@@ -51,6 +52,14 @@ static void embed_case(bench *on, size_t cols, ft_dtype dtype, bool types, const
     /* Two additions round. */
     near(worst_error(found, expected, size, 2 * ROUNDING, 0.0, n), 0.0, 1.0, "%s: embed: %s",
          on->name, what);
+    t.plan.value[t.op.out].dtype = FT_F16;
+    uint16_t *halves = must_have(n, sizeof *halves);
+    oneop_run(&t, halves, NULL);
+    size_t wrong = 0;
+    for (size_t i = 0; i < n; i++)
+        wrong += halves[i] != ft_f16_from_float(found[i]);
+    is_int((long long) wrong, 0, "%s: embed: %s, to halves", on->name, what);
+    free(halves);
     oneop_end(&t);
     for (int i = 0; i < used; i++) {
         free_weight(&tables[i]);

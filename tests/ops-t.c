@@ -71,15 +71,14 @@ static int open_devices(bench devices[MAX_DEVICES])
 
 /* ------------------------------------------------------------------------------------------- */
 
-static void test_on_all(ft_op_kind kind, bench *devices, int count)
+static void test_on_all(const char *name, void (*test)(bench *), bench *devices, int count)
 {
-    const char *name = ft_op_name(kind);
     uint64_t first = 0;
     for (int i = 0; i < count; i++) {
         bench *on = &devices[i];
         on->digest = 0;
         on->thread_differences = on->overwritten = 0;
-        tests[kind](on);
+        test(on);
         is_int(on->thread_differences, 0, "%s: %s: two threads give the bits of one", on->name,
                name);
         is_int(on->overwritten, 0, "%s: %s: nothing but the results is written", on->name, name);
@@ -96,7 +95,8 @@ int main(void)
     bench devices[MAX_DEVICES];
     int count = open_devices(devices);
     for (int kind = 0; kind < FT_OP_KINDS; kind++)
-        test_on_all((ft_op_kind) kind, devices, count);
+        test_on_all(ft_op_name((ft_op_kind) kind), tests[kind], devices, count);
+    test_on_all("halves", test_halves, devices, count);
     for (int i = 0; i < count; i++)
         devices[i].backend->close(devices[i].device);
     return done_testing();

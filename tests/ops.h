@@ -26,4 +26,7 @@ ft_batch single_batch(size_t tokens, int32_t start[2]);
 #include "kernels/ops.def"
 #undef X
 
+/* Operations on rows, of halves. */
+void test_halves(bench *on);
+
 #endif

@@ -91,10 +91,8 @@ static size_t scratch_of(const ft_plan *plan, const ft_op *op, const ft_limits *
         return ft_cpu_linear_scratch(plan, op, limits);
     case FT_OP_ATTENTION:
         return ft_cpu_attention_scratch(plan, op, limits);
-    case FT_OP_NORM:
-        return ft_cpu_norm_scratch(plan, op, limits);
     default:
-        return 0;
+        return ft_cpu_rows_scratch(plan, op, limits);
     }
 }
 

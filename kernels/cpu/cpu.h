@@ -38,10 +38,10 @@ typedef struct ft_args {
 #include "kernels/ops.def"
 #undef X
 
-/* Scratch bytes that an operation needs for a run within `limits`; 0 for those not listed. */
+/* Scratch bytes that an operation needs for a run within `limits`. */
 size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
-size_t ft_cpu_norm_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 
 /* The forms that go through the float library; operations choose by dtype. */
 void ft_cpu_linear_f32(const ft_args *args);
@@ -55,6 +55,23 @@ static inline void *ft_thread_scratch(const ft_args *args, int thread)
     size_t part = args->scratch_bytes / (size_t) args->threads / 64 * 64;
     return (char *) args->scratch + part * (size_t) thread;
 }
+
+/* ---- Rows of any dtype: operations that are not hot compute on floats, and know no other ---- */
+
+enum { FT_ROW_COPIES = 2 };
+
+/* Room for a row of floats, number `copy` of FT_ROW_COPIES that each thread has. */
+float *ft_row_copy(const ft_args *args, int copy);
+
+/* Real values of a row, or those that its codes stand for: where they lie, or made in `copy`. */
+const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, float *copy);
+
+/* Where a row of real results is to be computed: where it will lie, or `copy`; then round it. */
+float *ft_row_begin(const ft_view *view, size_t row, float *copy);
+void ft_row_end(const ft_args *args, const ft_view *view, size_t row, const float *x);
+
+/* Write a row of codes. */
+void ft_row_quantize(const ft_args *args, const ft_view *codes, size_t row, const float *x);
 
 /* The address of row `row` of a value. */
 static inline float *ft_row_f32(const ft_view *view, size_t row)

@@ -27,12 +27,13 @@ void ft_cpu_embed(const ft_args *args)
     size_t cols = args->out.cols;
 #pragma omp parallel for num_threads(args->threads) schedule(static)
     for (size_t row = 0; row < args->out.rows; row++) {
-        float *out = ft_row_f32(&args->out, row);
+        float *out = ft_row_begin(&args->out, row, ft_row_copy(args, 0));
         memset(out, 0, cols * sizeof *out);
         for (int i = 0; i < FT_MAX_IN; i++)
             for (size_t first = 0; args->weight[i] != NULL && first < cols; first += BLOCK)
                 add_table_row(args->rows, out, args->weight[i],
                               ((const int32_t *) args->in[i].data)[row], first,
                               cols - first < BLOCK ? cols - first : BLOCK);
+        ft_row_end(args, &args->out, row, out);
     }
 }

@@ -128,14 +128,15 @@ static void compute_fake(const ft_args *args, const block *b, const block_scratc
     const ft_view *result = to_codes ? &args->codes : &args->out;
     sum_codes(args, b, scratch);
     for (size_t i = 0; i < b->m; i++) {
-        float *y = ft_row_f32(result, b->row + i) + b->col;
+        size_t at = (b->row + i) * result->cols + b->col;
+        void *y = (char *) result->data + at * ft_dtype_size(result->dtype);
         rows->scale_sums(scratch->row, scratch->sums + i * BLOCK_COLS, args->in[0].scale,
                          args->weight[0]->scale + b->col, bias, b->n);
         rows->activate(scratch->row, scratch->row, args->op->attr.activation, b->n);
         if (to_codes)
             rows->quantize_f32(y, scratch->row, ft_inverse_scale(args->codes.scale), b->n);
         else
-            memcpy(y, scratch->row, b->n * sizeof *y);
+            rows->from_float(y, scratch->row, result->dtype, b->n);
     }
 }
 

@@ -1,70 +1,49 @@
 /*
  * norm.c - layer norm of x, or of x + residual; writes floats, codes, or both.
  *
- * The residual may be codes (an int8 residual stream): they are dequantized row by row.
+ * The residual may be codes (an int8 residual stream): they are dequantized row by row.  Codes
+ * beside half-precision floats are those of the rounded values, as a quantize would make.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/quant.h"
 
-#include <omp.h>
-
-/* One row of floats for each thread, and one more for a dequantized residual. */
-size_t ft_cpu_norm_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+/* The row that is to be normalized: x, or x + residual made in `copy`. */
+static const float *row_of_sum(const ft_args *args, size_t row, float *copy, float *other)
 {
-    size_t cols = (size_t) plan->value[op->in[0]].cols;
-    return (size_t) limits->threads * (2 * cols * sizeof(float) + 128);
-}
-
-/* sum = x + residual; returns what must be normalized. */
-static const float *add_residual(const ft_args *args, size_t row, float *sum)
-{
-    const ft_rows_isa *rows = args->rows;
     const ft_view *residual = &args->in[1];
-    const float *x = ft_row_f32(&args->in[0], row);
-    size_t cols = args->in[0].cols;
+    const float *x = ft_row_real(args, &args->in[0], row, copy);
     if (residual->data == NULL)
         return x;
-    if (residual->scale <= 0.0f) {
-        rows->add(sum, x, ft_row_f32(residual, row), cols);
-        return sum;
-    }
-    if (residual->dtype == FT_I8)
-        rows->dequantize_i8(sum, ft_row_i8(residual, row), residual->scale, cols);
-    else
-        rows->dequantize_f32(sum, ft_row_f32(residual, row), residual->scale, cols);
-    rows->add(sum, x, sum, cols);
-    return sum;
+    args->rows->add(copy, x, ft_row_real(args, residual, row, other), args->in[0].cols);
+    return copy;
 }
 
-static void norm_row(const ft_args *args, size_t row, float *sum, float *normal)
+static void norm_row(const ft_args *args, size_t row, float *sum, float *copy)
 {
-    const ft_rows_isa *rows = args->rows;
-    size_t cols = args->in[0].cols;
-    const float *x = add_residual(args, row, sum);
-    if (args->out.data != NULL)
-        normal = ft_row_f32(&args->out, row);
-    rows->norm(normal, x, args->weight[0]->data, args->weight[1]->data, args->op->attr.eps, cols);
+    const ft_view *out = &args->out;
+    const float *x = row_of_sum(args, row, sum, copy), *normal = copy;
+    float *y = out->data != NULL ? ft_row_begin(out, row, copy) : copy;
+    args->rows->norm(y, x, args->weight[0]->data, args->weight[1]->data, args->op->attr.eps,
+                     args->in[0].cols);
+    if (out->data != NULL)
+        ft_row_end(args, out, row, y);
     if (args->codes.data == NULL)
         return;
-    float inverse = ft_inverse_scale(args->codes.scale);
-    if (args->codes.dtype == FT_I8)
-        rows->quantize_i8(ft_row_i8(&args->codes, row), normal, inverse, cols);
-    else
-        rows->quantize_f32(ft_row_f32(&args->codes, row), normal, inverse, cols);
+    if (out->data != NULL) /* codes are those of what is stored */
+        normal = ft_row_real(args, out, row, copy);
+    ft_row_quantize(args, &args->codes, row, normal);
 }
 
 void ft_cpu_norm(const ft_args *args)
 {
 #pragma omp parallel num_threads(args->threads)
     {
-        float *sum = ft_thread_scratch(args, omp_get_thread_num());
-        float *normal = sum + args->in[0].cols;
+        float *sum = ft_row_copy(args, 0), *copy = ft_row_copy(args, 1);
 #pragma omp for schedule(static)
         for (size_t row = 0; row < args->in[0].rows; row++)
-            norm_row(args, row, sum, normal);
+            norm_row(args, row, sum, copy);
     }
 }

@@ -141,7 +141,12 @@ void oneop_weight(oneop *t, int slot, ft_weight weight)
 
 void oneop_out(oneop *t, ft_rows rows, int32_t cols)
 {
-    t->op.out = add_value(t, "out", &(ft_value){ .rows = rows, .cols = cols, .dtype = FT_F32 });
+    oneop_out_as(t, rows, cols, FT_F32);
+}
+
+void oneop_out_as(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype)
+{
+    t->op.out = add_value(t, "out", &(ft_value){ .rows = rows, .cols = cols, .dtype = dtype });
 }
 
 void oneop_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype, float scale)
@@ -232,7 +237,7 @@ static void collect(const oneop *t, const ft_exec *exec, int value, void *result
     free(found);
 }
 
-static void run_with(const oneop *t, int threads, float *out, void *codes)
+static void run_with(const oneop *t, int threads, void *out, void *codes)
 {
     ft_error err;
     ft_exec *exec;
@@ -254,7 +259,7 @@ static void run_with(const oneop *t, int threads, float *out, void *codes)
     backend->release(exec);
 }
 
-void oneop_run(oneop *t, float *out, void *codes)
+void oneop_run(oneop *t, void *out, void *codes)
 {
     ft_error err;
     t->plan.weight = t->on_device;

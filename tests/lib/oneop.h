@@ -46,10 +46,11 @@ void oneop_weight(oneop *t, int slot, ft_weight weight);
 
 /* Results; without them the operation has none. */
 void oneop_out(oneop *t, ft_rows rows, int32_t cols);
+void oneop_out_as(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
 void oneop_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype, float scale);
 
 /* Check, lay out, run, and read the results into `out` and `codes` (NULL where there is none). */
-void oneop_run(oneop *t, float *out, void *codes);
+void oneop_run(oneop *t, void *out, void *codes);
 
 /*
  * The largest error, in units of the bound relative * size[i] + absolute; size NULL is the

@@ -71,6 +71,7 @@ c_tests = \
 	tests/half.t \
 	tests/loader.t \
 	tests/lower.t \
+	tests/lower_model.t \
 	tests/manifest.t \
 	tests/memory.t \
 	tests/method.t \
@@ -156,6 +157,8 @@ tests_loader_t_SOURCES = tests/loader-t.c
 tests_loader_t_LDADD = $(calibrated_test_libs)
 tests_lower_t_SOURCES = tests/lower-t.c
 tests_lower_t_LDADD = $(lib_libs)
+tests_lower_model_t_SOURCES = tests/lower_model-t.c
+tests_lower_model_t_LDADD = $(lib_libs)
 tests_manifest_t_SOURCES = tests/manifest-t.c
 tests_manifest_t_LDADD = $(sample_test_libs)
 tests_memory_t_SOURCES = tests/memory-t.c

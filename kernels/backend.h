@@ -20,7 +20,7 @@ typedef struct ft_limits {
     int threads;              /* CPU only */
 } ft_limits;
 
-/* An int8 product y [m, n] = act(x [m, k] . w [n, k]^T), y in codes or F32. */
+/* An int8 product y [m, n] = act(x [m, k] . w [n, k]^T), y in codes, F32 or F16. */
 typedef struct ft_match {
     size_t m, n, k;
     ft_dtype y;

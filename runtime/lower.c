@@ -7,7 +7,8 @@
  *   coarsen   gelu of a point to its short form.
  *   quantize  after each point an operation that makes codes; integer consumers read those.
  *   fold      quantize moves into the operation that produced the float.
- *   observe   (instead of the last three) after each point an operation that counts it.
+ *   narrow    real values of tokens become halves where the fused plan stores them.
+ *   observe   (instead of the last four) after each point an operation that counts it.
  *
  * A point keeps its name on the codes: calibration observed exactly what int8 stores.  The float
  * that they were made of is called NAME.float, the float made of them NAME.back.
@@ -280,29 +281,104 @@ static bool observe(ft_plan *plan)
     return fine;
 }
 
+/* ---- Narrow ------------------------------------------------------------------------------- */
+
+static bool touches(const ft_op *op, int value)
+{
+    bool touched = op->out == value;
+    for (int i = 0; i < FT_MAX_IN; i++)
+        touched = touched || op->in[i] == value;
+    return touched;
+}
+
+/* Whether an operation that computes in one precision reads or writes the value. */
+static bool must_be_float(const ft_plan *plan, int value)
+{
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        bool multiplies_floats =
+            op->kind == FT_OP_LINEAR && plan->weight[op->weight[0]].scale == NULL;
+        if ((multiplies_floats || op->kind == FT_OP_ATTENTION) && touches(op, value))
+            return true;
+    }
+    return false;
+}
+
+/* `fused` is the plan itself, or the fused one of the same graph: their values correspond. */
+static void narrow(ft_plan *plan, const ft_plan *fused, ft_dtype real)
+{
+    assert(plan->nvalue == fused->nvalue);
+    for (int i = 0; i < plan->nvalue; i++) {
+        ft_value *value = &plan->value[i];
+        if (value->dtype == FT_F32 && value->scale <= 0.0f && value->rows == FT_TOKENS &&
+            ft_plan_stores(fused, i) && !must_be_float(fused, i))
+            value->dtype = real;
+    }
+}
+
 /* ------------------------------------------------------------------------------------------- */
 
-ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, ft_error *err)
+static bool is_of_codes(ft_mode mode)
 {
-    assert(how->scale != NULL || how->mode == FT_MODE_FLOAT || how->mode == FT_MODE_OBSERVE);
-    assert(how->real == FT_F32 || how->mode == FT_MODE_FLOAT);
-    FT_TRY(ft_plan_copy(out, graph, err));
-    bool fine = true;
+    return mode == FT_MODE_FAKE || mode == FT_MODE_INT8;
+}
+
+static bool run_passes(ft_plan *plan, const ft_lowering *how)
+{
     if (how->fuse)
-        fuse(out);
-    for (int i = 0; i < out->nvalue; i++)
-        if (out->value[i].dtype == FT_F32)
-            out->value[i].dtype = how->real;
+        fuse(plan);
     if (how->mode == FT_MODE_OBSERVE)
-        fine = observe(out);
-    if (how->mode == FT_MODE_FAKE || how->mode == FT_MODE_INT8) {
-        coarsen(out);
-        fine = quantize(out, how);
-        if (how->fuse)
-            fold(out);
-    }
-    if (fine)
+        return observe(plan);
+    if (!is_of_codes(how->mode))
+        return true;
+    coarsen(plan);
+    if (!quantize(plan, how))
+        return false;
+    if (how->fuse)
+        fold(plan);
+    return true;
+}
+
+static ft_status lower_to_floats(ft_plan *out, const ft_plan *graph, const ft_lowering *how,
+                                 ft_error *err)
+{
+    FT_TRY(ft_plan_copy(out, graph, err));
+    if (run_passes(out, how))
         return FT_OK;
     ft_plan_fini(out);
     return ft_fail(err, FT_ENOMEM, "no memory to lower a graph of %d operations", graph->nop);
+}
+
+static ft_status narrow_as_if_fused(ft_plan *plan, const ft_plan *graph, const ft_lowering *how,
+                                    ft_error *err)
+{
+    ft_plan fused;
+    ft_lowering like = *how;
+    like.fuse = true;
+    FT_TRY(lower_to_floats(&fused, graph, &like, err));
+    narrow(plan, &fused, how->real);
+    ft_plan_fini(&fused);
+    return FT_OK;
+}
+
+ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, ft_error *err)
+{
+    assert(how->scale != NULL || !is_of_codes(how->mode));
+    assert(how->real == FT_F32 || how->mode == FT_MODE_FLOAT ||
+           (how->real == FT_F16 && is_of_codes(how->mode)));
+    FT_TRY(lower_to_floats(out, graph, how, err));
+    if (!is_of_codes(how->mode)) {
+        for (int i = 0; i < out->nvalue; i++)
+            if (out->value[i].dtype == FT_F32)
+                out->value[i].dtype = how->real;
+        return FT_OK;
+    }
+    if (how->fuse || how->real == FT_F32) {
+        narrow(out, out, how->real);
+        return FT_OK;
+    }
+    ft_status status = narrow_as_if_fused(out, graph, how, err);
+    if (status != FT_OK)
+        ft_plan_fini(out);
+    return status;
 }

@@ -20,12 +20,20 @@ typedef struct ft_lowering {
     bool fuse;
     bool int8_residual; /* residual streams are codes too (FasterTransformer's int8_mode 2) */
     const float *scale; /* [graph->nvalue]: of each point; FAKE and INT8 only */
-    ft_dtype real;      /* of the values of a FLOAT plan; F32 in all others */
+    ft_dtype real;      /* FLOAT: of all values; FAKE and INT8: of those below; OBSERVE: F32 */
 } ft_lowering;
 
 /*
  * Make the plan.  In FAKE and INT8 mode the linears whose weight has scales read codes; the plan's
  * arithmetic is the same in both, so their codes are equal: they differ in who multiplies.
+ *
+ * Beside the codes there are real values, the residual stream above all, which cost a device more
+ * time to move than to compute.  Those that have a row for each token have the dtype `real`, F16 or
+ * F32, with two exceptions that stay F32:
+ *   - what the fused plan does not store, also in the unfused one: so both give the same bits;
+ *   - what attention or a product of floats reads or writes: those compute in one precision.
+ * Arithmetic is in float all the same; a value is rounded where it is stored.
+ *
  * On failure *out is empty; free it with ft_plan_fini().
  */
 FT_MUST_USE ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how,

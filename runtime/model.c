@@ -59,13 +59,34 @@ static ft_status build_graph(ft_model *model, ft_error *err)
     return status;
 }
 
-/* What a plan computes in: the precision of the model's matrices where the device keeps that. */
+/*
+ * Halves end at 65504.  What lies between two points nobody has measured (a product, its sum with
+ * the residual stream), and what lies beyond an amax a method may have clipped: so halves are for
+ * models whose every amax stays 16 times below.
+ */
+#define MOST_AMAX_OF_HALVES 4096.0f
+
+static bool has_room_in_halves(const ft_amax *amax)
+{
+    for (size_t i = 0; i < amax->count; i++)
+        if (!(amax->entry[i].amax <= MOST_AMAX_OF_HALVES))
+            return false;
+    return true;
+}
+
+/*
+ * What real values are stored in: float plans, in the precision of the model's matrices where the
+ * device keeps that; plans of codes, in halves on every device, so that all give the same bits.
+ */
 static ft_dtype real_dtype(const ft_model *model)
 {
-    if (model->purpose.mode == FT_MODE_FLOAT && model->backend->keeps_half)
+    ft_mode mode = model->purpose.mode;
+    if (mode == FT_MODE_FLOAT && model->backend->keeps_half)
         for (int i = 0; i < model->nweight; i++)
             if (model->quantizable[i])
                 return model->weight[i].dtype;
+    if (mode == FT_MODE_FAKE || mode == FT_MODE_INT8)
+        return has_room_in_halves(model->purpose.amax) ? FT_F16 : FT_F32;
     return FT_F32;
 }
 

@@ -118,6 +118,12 @@ int ft_plan_uses(const ft_plan *plan, int value)
     return uses;
 }
 
+bool ft_plan_stores(const ft_plan *plan, int value)
+{
+    return !plan->value[value].inner &&
+           (ft_plan_producer(plan, value) >= 0 || ft_plan_uses(plan, value) > 0);
+}
+
 /* ---- Memory ------------------------------------------------------------------------------- */
 
 static ft_lifetime lifetime(const ft_plan *plan, int value)

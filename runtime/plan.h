@@ -29,6 +29,9 @@ int ft_plan_producer(const ft_plan *plan, int value);
 /* How many operations and outputs read `value`. */
 int ft_plan_uses(const ft_plan *plan, int value);
 
+/* Whether a run leaves `value` in memory: what a fusion swallowed nobody reads or writes. */
+bool ft_plan_stores(const ft_plan *plan, int value);
+
 /* The lowest and the highest operation for which a value must keep its memory. */
 typedef struct ft_lifetime {
     int first, last;

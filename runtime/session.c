@@ -29,13 +29,6 @@ static const char *const input_names[FT_INPUTS] = {
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-/* Whether a run leaves `value` in memory: what a fusion swallowed nobody reads or writes. */
-static bool is_stored(const ft_plan *plan, int value)
-{
-    return !plan->value[value].inner &&
-           (ft_plan_producer(plan, value) >= 0 || ft_plan_uses(plan, value) > 0);
-}
-
 static ft_status keep_values(ft_session *session, const char *const *names, ft_error *err)
 {
     for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
@@ -43,7 +36,7 @@ static ft_status keep_values(ft_session *session, const char *const *names, ft_e
         if (value < 0)
             return ft_fail(err, FT_EARG, "%s: no value \"%s\" in the plan", session->model->path,
                            names[i]);
-        if (!is_stored(&session->plan, value))
+        if (!ft_plan_stores(&session->plan, value))
             return ft_fail(err, FT_EARG, "%s: value \"%s\" exists only inside a fused operation",
                            session->model->path, names[i]);
         session->plan.value[value].keep = true;

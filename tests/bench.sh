@@ -116,8 +116,8 @@ import json, sys
 root = json.load(open(sys.argv[1]))
 own = [p for p in root["products"] if p["chosen"] == "yes"]
 assert [(p["m"], p["n"], p["k"], p["way"], p["activation"], p["count"]) for p in own] == [
-    (27, 384, 384, "I8.I8->I8", "none", 18), (27, 384, 384, "I8.I8->F32", "none", 6),
-    (27, 1536, 384, "I8.I8->I8", "gelu_codes", 6), (27, 384, 1536, "I8.I8->F32", "none", 6)], own
+    (27, 384, 384, "I8.I8->I8", "none", 18), (27, 384, 384, "I8.I8->F16", "none", 6),
+    (27, 1536, 384, "I8.I8->I8", "gelu_codes", 6), (27, 384, 1536, "I8.I8->F16", "none", 6)], own
 others = [p for p in root["products"] if p["chosen"] == "no"]
 assert [p["way"] for p in others] == 4 * ["F32.F16->F32"], others
 for p, other in zip(own, others):

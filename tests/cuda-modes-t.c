@@ -120,17 +120,20 @@ static void test_codes(const ft_config *config, const float *scale, ft_mode mode
     place cpu, gpu;
     place_open(&cpu, "cpu", config, mode);
     place_open(&gpu, "cuda", config, mode);
-    for (int i = 0; i < 4; i++) {
-        ft_lowering how = {
-            .mode = mode, .fuse = i % 2 == 0, .int8_residual = i >= 2, .scale = scale
-        };
+    for (int i = 0; i < 8; i++) {
+        ft_lowering how = { .mode = mode,
+                            .fuse = i % 2 == 0,
+                            .int8_residual = i / 2 % 2,
+                            .scale = scale,
+                            .real = i / 4 ? FT_F32 : FT_F16 };
         planrun expected, found;
         char sentence[128];
         start(&expected, &cpu, &how, NULL);
         start(&found, &gpu, &how, NULL);
-        snprintf(sentence, sizeof sentence, "hidden %d, %s, %s, %s residual: the CPU's bits",
+        snprintf(sentence, sizeof sentence, "hidden %d, %s, %s, %s residual, %s: the CPU's bits",
                  config->hidden, mode == FT_MODE_INT8 ? "int8" : "fake",
-                 how.fuse ? "fused" : "unfused", how.int8_residual ? "int8" : "float");
+                 how.fuse ? "fused" : "unfused", how.int8_residual ? "int8" : "float",
+                 ft_dtype_name(how.real));
         planrun_agree_across(&expected, &found, 20, sentence);
         planrun_again(&found);
         planrun_agree_across(&expected, &found, 20,

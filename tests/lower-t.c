@@ -40,7 +40,7 @@ static ft_graph begin(int *x)
 }
 
 /* The plan of the graph, which is freed; value i has the scale i + 1. */
-static ft_plan finish(ft_graph *g, ft_mode mode, bool fuse, bool int8_residual)
+static ft_plan finish_in(ft_graph *g, ft_mode mode, bool fuse, bool int8_residual, ft_dtype real)
 {
     float scale[64];
     ft_error err;
@@ -48,11 +48,18 @@ static ft_plan finish(ft_graph *g, ft_mode mode, bool fuse, bool int8_residual)
         scale[i] = (float) (i + 1);
     if (ft_graph_finish(g, &err) != FT_OK)
         bail_out("%s", err.text);
-    ft_plan plan = test_lower(
-        &g->plan, &(ft_lowering){
-                      .mode = mode, .fuse = fuse, .int8_residual = int8_residual, .scale = scale });
+    ft_plan plan = test_lower(&g->plan, &(ft_lowering){ .mode = mode,
+                                                        .fuse = fuse,
+                                                        .int8_residual = int8_residual,
+                                                        .scale = scale,
+                                                        .real = real });
     ft_graph_fini(g);
     return plan;
+}
+
+static ft_plan finish(ft_graph *g, ft_mode mode, bool fuse, bool int8_residual)
+{
+    return finish_in(g, mode, fuse, int8_residual, FT_F32);
 }
 
 /* One check: the plan consists of these operations, "norm linear ...". */
@@ -248,6 +255,60 @@ static void test_fold(void)
     ft_plan_fini(&plan);
 }
 
+/* The dtypes of the results of all operations, one after the other: "F16 I8 ...". */
+static void has_dtypes(const ft_plan *plan, const char *expected, const char *sentence)
+{
+    char found[512] = "";
+    for (int i = 0; i < plan->nop; i++) {
+        int index = plan->op[i].out >= 0 ? plan->op[i].out : plan->op[i].codes;
+        strcat(found, i == 0 ? "" : " ");
+        strcat(found, ft_dtype_name(plan->value[index].dtype));
+    }
+    is_str(found, expected, "%s", sentence);
+}
+
+static void test_narrow(void)
+{
+    int x;
+    ft_graph g = begin(&x);
+    ft_output_as(&g, "y", ft_norm(&g, "n", ft_add_residual(&g, "s", ft_linear(&g, "q", x), x), 1));
+    ft_plan plan = finish_in(&g, FT_MODE_FAKE, true, false, FT_F16);
+    has_ops(&plan, "embed quantize linear norm", "where reals are halves");
+    has_dtypes(&plan, "F16 F32 F16 F16", "all that is stored is, but for codes held in float");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    ft_output_as(&g, "y", ft_norm(&g, "n", ft_add_residual(&g, "s", ft_linear(&g, "q", x), x), 1));
+    plan = finish_in(&g, FT_MODE_FAKE, false, false, FT_F16);
+    has_ops(&plan, "embed quantize linear add norm", "unfused");
+    has_dtypes(&plan, "F16 F32 F16 F32 F16", "the sum that a norm would swallow is float");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    ft_output_as(&g, "y", ft_linear(&g, "q", ft_norm(&g, "n", x, 1)));
+    plan = finish_in(&g, FT_MODE_FAKE, false, false, FT_F16);
+    has_ops(&plan, "embed norm quantize linear", "a norm that would write codes alone");
+    has_dtypes(&plan, "F16 F32 F32 F16", "makes them of floats, fused or not");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    int y = ft_apply(&g, "act", ft_linear(&g, "q", x), FT_ACT_RELU);
+    ft_output_as(&g, "y", ft_linear(&g, "f", ft_norm(&g, "n", y, 1)));
+    plan = finish_in(&g, FT_MODE_FAKE, true, false, FT_F16);
+    has_ops(&plan, "embed quantize linear norm linear", "a product of floats");
+    has_dtypes(&plan, "F16 F32 F16 F32 F32", "reads and writes floats");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    y = ft_linear(&g, "q", x);
+    ft_output_as(&g, "y", ft_attention(&g, "a", y, y, y, 2));
+    ft_output_as(&g, "z", ft_pool(&g, "p", x, FT_POOL_MEAN));
+    plan = finish_in(&g, FT_MODE_FAKE, true, false, FT_F16);
+    has_ops(&plan, "embed quantize linear attention pool", "attention and pooling");
+    has_dtypes(&plan, "F16 F32 F32 F32 F32", "write floats");
+    ft_plan_fini(&plan);
+}
+
 static void test_observe(void)
 {
     int x;
@@ -269,6 +330,7 @@ int main(void)
     test_fuse_residual();
     test_quantize();
     test_fold();
+    test_narrow();
     test_observe();
     return done_testing();
 }

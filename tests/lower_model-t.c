@@ -22,21 +22,23 @@ typedef struct purpose {
     const char *name;
     ft_mode mode;
     bool int8_residual, fuse;
+    ft_dtype real;
 } purpose;
 
 static const purpose purposes[] = {
-    { "float", FT_MODE_FLOAT, false, true },
-    { "float-unfused", FT_MODE_FLOAT, false, false },
-    { "observe", FT_MODE_OBSERVE, false, true },
-    { "observe-unfused", FT_MODE_OBSERVE, false, false },
-    { "fake", FT_MODE_FAKE, false, true },
-    { "fake-unfused", FT_MODE_FAKE, false, false },
-    { "fake-residual", FT_MODE_FAKE, true, true },
-    { "fake-residual-unfused", FT_MODE_FAKE, true, false },
-    { "int8", FT_MODE_INT8, false, true },
-    { "int8-unfused", FT_MODE_INT8, false, false },
-    { "int8-residual", FT_MODE_INT8, true, true },
-    { "int8-residual-unfused", FT_MODE_INT8, true, false },
+    { "float", FT_MODE_FLOAT, false, true, FT_F32 },
+    { "float-unfused", FT_MODE_FLOAT, false, false, FT_F32 },
+    { "observe", FT_MODE_OBSERVE, false, true, FT_F32 },
+    { "observe-unfused", FT_MODE_OBSERVE, false, false, FT_F32 },
+    { "fake", FT_MODE_FAKE, false, true, FT_F16 },
+    { "fake-unfused", FT_MODE_FAKE, false, false, FT_F16 },
+    { "fake-residual", FT_MODE_FAKE, true, true, FT_F16 },
+    { "fake-residual-unfused", FT_MODE_FAKE, true, false, FT_F16 },
+    { "int8", FT_MODE_INT8, false, true, FT_F16 },
+    { "int8-unfused", FT_MODE_INT8, false, false, FT_F16 },
+    { "int8-residual", FT_MODE_INT8, true, true, FT_F16 },
+    { "int8-residual-unfused", FT_MODE_INT8, true, false, FT_F16 },
+    { "int8-f32", FT_MODE_INT8, false, true, FT_F32 },
 };
 
 static float amax_of(int point)
@@ -52,7 +54,8 @@ static ft_plan plan_for(const ft_plan *graph, const purpose *p)
     ft_plan plan = test_lower(graph, &(ft_lowering){ .mode = p->mode,
                                                      .fuse = p->fuse,
                                                      .int8_residual = p->int8_residual,
-                                                     .scale = scale });
+                                                     .scale = scale,
+                                                     .real = p->real });
     free(scale);
     return plan;
 }
@@ -144,7 +147,7 @@ static void test_purpose(const test_bert *model, const purpose *p, const char *f
 /* FAKE is the meaning of INT8: the same operations on the same values, held in another dtype. */
 static void test_twins(const test_bert *fake, const test_bert *int8, bool int8_residual, bool fuse)
 {
-    purpose p = { "", FT_MODE_FAKE, int8_residual, fuse };
+    purpose p = { "", FT_MODE_FAKE, int8_residual, fuse, FT_F16 };
     ft_plan a = plan_for(&fake->graph, &p);
     p.mode = FT_MODE_INT8;
     ft_plan b = plan_for(&int8->graph, &p);
@@ -162,6 +165,33 @@ static void test_twins(const test_bert *fake, const test_bert *int8, bool int8_r
     ft_plan_fini(&b);
 }
 
+/* Which values a plan holds in halves, for those that both plans store. */
+static void test_halves(const test_bert *model, bool int8_residual)
+{
+    purpose p = { "", FT_MODE_INT8, int8_residual, true, FT_F16 };
+    ft_plan fused = plan_for(&model->graph, &p);
+    p.fuse = false;
+    ft_plan unfused = plan_for(&model->graph, &p);
+    int differ = 0, halves = 0, swallowed = 0, of_sequences = 0;
+    for (int i = 0; i < unfused.nvalue; i++) {
+        bool half = unfused.value[i].dtype == FT_F16;
+        halves += half;
+        of_sequences += half && unfused.value[i].rows == FT_SEQUENCES;
+        if (ft_plan_stores(&fused, i))
+            differ += unfused.value[i].dtype != fused.value[i].dtype;
+        else
+            swallowed += half;
+    }
+    const char *residual = int8_residual ? "int8 residual" : "float residual";
+    is_int(differ, 0, "%s: unfused plans hold in halves what fused ones do", residual);
+    is_int(swallowed + of_sequences, 0,
+           "%s: what fusing swallows is float, and so is a row of a sequence", residual);
+    /* embed; a sum's operand and the norm's result, twice a layer; the last hidden state */
+    is_int(halves, int8_residual ? 6 : 10, "%s: halves are all that fused plans move", residual);
+    ft_plan_fini(&fused);
+    ft_plan_fini(&unfused);
+}
+
 static void test_model(const char *folder)
 {
     ft_config config = test_bert_config(8, 2, 12);
@@ -172,6 +202,8 @@ static void test_model(const char *folder)
         test_purpose(&model[purposes[i].mode], &purposes[i], folder);
     for (int i = 0; i < 4; i++)
         test_twins(&model[FT_MODE_FAKE], &model[FT_MODE_INT8], i % 2, i / 2);
+    test_halves(&model[FT_MODE_INT8], false);
+    test_halves(&model[FT_MODE_INT8], true);
     for (int mode = 0; mode <= FT_MODE_INT8; mode++)
         test_bert_free(&model[mode]);
 }

@@ -92,6 +92,37 @@ static void test_int8(void)
     ft_model_close(model);
 }
 
+/* The dtype of the last hidden state of a faked plan, one of whose points has this amax. */
+static ft_dtype dtype_of_reals(float largest)
+{
+    ft_amax *list = ft_amax_new();
+    ft_model *model;
+    ft_error err;
+    ft_status status = FT_OK;
+    for (int i = 0, first = 1; i < floats.graph.nvalue && status == FT_OK; i++)
+        if (floats.graph.value[i].point) {
+            float amax = first ? largest : bert_file_amax(i);
+            status = ft_amax_add(
+                list, &(ft_amax_entry){ floats.graph.value[i].name, amax, "max", 0, 0 }, &err);
+            first = 0;
+        }
+    const ft_purpose purpose = { .mode = FT_MODE_FAKE, .amax = list };
+    if (status != FT_OK || ft_model_open_for(&model, path, NULL, &purpose, &err) != FT_OK)
+        bail_out("%s", err.text);
+    ft_dtype dtype = model->plan.value[model->plan.output[0].value].dtype;
+    ft_model_close(model);
+    ft_amax_free(list);
+    return dtype;
+}
+
+static void test_halves(void)
+{
+    bert_file_write(&floats, "float", path);
+    is_int(dtype_of_reals(1.0f), FT_F16, "beside codes, real values are halves");
+    is_int(dtype_of_reals(4096.0f), FT_F16, "as long as they are far from the end of halves");
+    is_int(dtype_of_reals(4097.0f), FT_F32, "else floats");
+}
+
 int main(void)
 {
     ft_config config = test_bert_config(12, 2, 20);
@@ -101,6 +132,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/model.ft", folder);
     test_float();
     test_int8();
+    test_halves();
     folder_remove(folder);
     test_bert_free(&floats);
     test_bert_free(&codes);

@@ -12,6 +12,7 @@
 #include "kernels/half.h"
 #include "runtime/devices.h"
 #include "runtime/plan.h"
+#include "runtime/tensor.h"
 #include "tests/lib/bert.h"
 #include "tests/lib/oneop.h"
 #include "tests/lib/planrun.h"
@@ -79,18 +80,22 @@ static void test_float(const ft_plan *graph, const ft_plan *observed)
     planrun_end(&seen);
 }
 
+/* `dtype` is that of the real values beside the codes. */
 static void test_codes(const test_bert *model, const float *scale, bool int8_residual,
-                       const planrun *real)
+                       ft_dtype dtype, const planrun *real)
 {
     planrun f[2][2]; /* [int8][fused] */
-    const char *residual = int8_residual ? "int8 residual" : "float residual";
-    char sentence[128];
+    char residual[64], sentence[128];
+    snprintf(residual, sizeof residual, "%s residual in %s", int8_residual ? "int8" : "float",
+             ft_dtype_name(dtype));
     for (int int8 = 0; int8 < 2; int8++)
         for (int fused = 0; fused < 2; fused++) {
             ft_mode mode = int8 ? FT_MODE_INT8 : FT_MODE_FAKE;
-            ft_lowering how = {
-                .mode = mode, .fuse = fused, .int8_residual = int8_residual, .scale = scale
-            };
+            ft_lowering how = { .mode = mode,
+                                .fuse = fused,
+                                .int8_residual = int8_residual,
+                                .scale = scale,
+                                .real = dtype };
             planrun_start(&f[int8][fused], backend, device, &model[mode].graph, &how, NULL);
         }
     snprintf(sentence, sizeof sentence, "%s: faked and int8 plans give equal numbers", residual);
@@ -120,8 +125,8 @@ int main(void)
     planrun real;
     planrun_start(&real, backend, device, graph,
                   &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
-    test_codes(model, scale, false, &real);
-    test_codes(model, scale, true, &real);
+    for (int i = 0; i < 4; i++)
+        test_codes(model, scale, i % 2, i / 2 ? FT_F16 : FT_F32, &real);
     planrun_end(&real);
     free(scale);
     for (int mode = 0; mode <= FT_MODE_INT8; mode++)

@@ -22,7 +22,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-/* N elements as they lie in memory: N = 4 neighbours, the first at a multiple of four, or N = 1. */
+/* N elements as they lie in memory: N = 8 or 4 neighbours, the first at a multiple of N, or 1. */
 template <int N> struct alignas(4 * N) ft_bits {
     uint32_t word[N];
 };
@@ -40,14 +40,14 @@ __device__ __forceinline__ void ft_fetch_as(ft_bits<N> &bits, void *data, size_t
 {
     if constexpr (dtype == FT_F32)
         bits = *(ft_bits<N> *) ft_element<uint32_t>(data, at);
-    else if constexpr (N == 4 && dtype == FT_I8)
-        bits.word[0] = *(uint32_t *) ft_element<uint8_t>(data, at);
-    else if constexpr (N == 4)
-        *(uint2 *) bits.word = *(uint2 *) ft_element<uint16_t>(data, at);
-    else if constexpr (dtype == FT_I8)
+    else if constexpr (N == 1 && dtype == FT_I8)
         bits.word[0] = *ft_element<uint8_t>(data, at);
-    else
+    else if constexpr (N == 1)
         bits.word[0] = *ft_element<uint16_t>(data, at);
+    else if constexpr (dtype == FT_I8)
+        *(ft_bits<N / 4> *) bits.word = *(ft_bits<N / 4> *) ft_element<uint8_t>(data, at);
+    else
+        *(ft_bits<N / 2> *) bits.word = *(ft_bits<N / 2> *) ft_element<uint16_t>(data, at);
 }
 
 template <int N>
@@ -84,7 +84,7 @@ __device__ __forceinline__ void ft_unpack_as(float v[N], const ft_bits<N> &bits)
         else if constexpr (dtype == FT_BF16)
             v[i] = __uint_as_float(half << 16);
         else if constexpr (dtype == FT_I8)
-            v[i] = ft_unpack_code(bits.word[0], i);
+            v[i] = ft_unpack_code(bits.word[i / 4], i % 4);
         else
             v[i] = __uint_as_float(bits.word[i]);
     }
@@ -140,18 +140,20 @@ template <ft_dtype dtype, int N>
 __device__ __forceinline__ void ft_store_as(void *data, size_t at, float v[N])
 {
     ft_bits<N> bits;
-    if constexpr (dtype == FT_F32 && N == 4) {
-        *(float4 *) ft_element<float>(data, at) = make_float4(v[0], v[1], v[2], v[3]);
-    } else if constexpr (dtype == FT_F32) {
-        *ft_element<float>(data, at) = v[0];
-    } else if constexpr (N == 4) {
-        bits.word[0] = ft_pack_halves<dtype>(v[0], v[1]);
-        bits.word[1] = ft_pack_halves<dtype>(v[2], v[3]);
-        *(uint2 *) ft_element<uint16_t>(data, at) = make_uint2(bits.word[0], bits.word[1]);
-        ft_unpack_as<dtype, N>(v, bits);
-    } else {
+    if constexpr (dtype == FT_F32) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            bits.word[i] = __float_as_uint(v[i]);
+        *(ft_bits<N> *) ft_element<float>(data, at) = bits;
+    } else if constexpr (N == 1) {
         bits.word[0] = ft_pack_half<dtype>(v[0]);
         *ft_element<uint16_t>(data, at) = (uint16_t) bits.word[0];
+        ft_unpack_as<dtype, N>(v, bits);
+    } else {
+#pragma unroll
+        for (int i = 0; i < N / 2; i++)
+            bits.word[i] = ft_pack_halves<dtype>(v[2 * i], v[2 * i + 1]);
+        *(ft_bits<N / 2> *) ft_element<uint16_t>(data, at) = *(ft_bits<N / 2> *) bits.word;
         ft_unpack_as<dtype, N>(v, bits);
     }
 }
@@ -180,12 +182,16 @@ __device__ __forceinline__ void ft_store_codes_as(void *data, size_t at, const f
         for (int i = 0; i < N; i++)
             codes[i] = ft_quantize_to_float(v[i], inverse);
         ft_store_as<FT_F32, N>(data, at, codes);
-    } else if constexpr (N == 4) {
-        *(uint32_t *) ft_element<int8_t>(data, at) =
-            ft_pack_codes(ft_code_bits(v[0], inverse), ft_code_bits(v[1], inverse),
-                          ft_code_bits(v[2], inverse), ft_code_bits(v[3], inverse));
-    } else {
+    } else if constexpr (N == 1) {
         *ft_element<int8_t>(data, at) = ft_quantize(v[0], inverse);
+    } else {
+        ft_bits<N / 4> bits;
+#pragma unroll
+        for (int i = 0; i < N; i += 4)
+            bits.word[i / 4] =
+                ft_pack_codes(ft_code_bits(v[i], inverse), ft_code_bits(v[i + 1], inverse),
+                              ft_code_bits(v[i + 2], inverse), ft_code_bits(v[i + 3], inverse));
+        *(ft_bits<N / 4> *) ft_element<int8_t>(data, at) = bits;
     }
 }
 

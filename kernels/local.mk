@@ -31,9 +31,11 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/rows_impl.h \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_math.h \
+	kernels/cpu/simd_norm.h \
 	kernels/cpu/views.c \
 	kernels/half.h \
 	kernels/layout.h \
+	kernels/norm.h \
 	kernels/op.c kernels/op.h \
 	kernels/quant.h \
 	kernels/ops.def
@@ -114,6 +116,8 @@ cuda_sources = \
 	kernels/cuda/maps.cu \
 	kernels/cuda/mma.cuh \
 	kernels/cuda/norm.cu \
+	kernels/cuda/norm.cuh \
+	kernels/cuda/norm_any.cu \
 	kernels/cuda/observe.cu \
 	kernels/cuda/pool.cu \
 	kernels/cuda/relayout.cu \

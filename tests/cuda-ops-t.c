@@ -21,8 +21,8 @@
 static const ft_dtype reals[] = { FT_F32, FT_F16, FT_BF16 };
 
 /* Widths 1 to 70, then models' own, and around what a warp holds. */
-static const size_t more_widths[] = { 128, 132,  256,  312,  384,  500,  512,  768, 770,
-                                      896, 1020, 1024, 1028, 2048, 2052, 4096, 5000 };
+static const size_t more_widths[] = { 128, 132, 256,  312,  384,  500,  512,  520,  768,  770,
+                                      776, 896, 1020, 1024, 1028, 2048, 2052, 4096, 5000, 10250 };
 enum { SMALL_WIDTHS = 70, WIDTHS = SMALL_WIDTHS + FT_COUNT(more_widths) };
 
 static size_t width(size_t i)
@@ -91,15 +91,35 @@ static void test_norm_of(ft_dtype x, kind residual)
            ft_dtype_name(x), name_of(residual), WIDTHS);
 }
 
+/* More rows than the device holds at once, so that each warp takes several. */
+static void test_norm_rows(void)
+{
+    static const struct {
+        ft_dtype x;
+        int residual, out, code; /* in the tables above */
+    } forms[] = { { FT_F16, 2, 2, 1 }, { FT_F16, 4, 0, 1 }, { FT_F16, 4, 2, 1 },
+                  { FT_F16, 0, 2, 0 }, { FT_F16, 0, 0, 1 }, { FT_F32, 1, 1, 1 },
+                  { FT_F32, 4, 1, 1 } };
+    static const size_t cols[] = { 48, 384, 768, 1000, 1024, 2048 };
+    for (size_t f = 0; f < FT_COUNT(forms); f++) {
+        size_t wrong = 0;
+        kind residual = residuals[forms[f].residual], out = outs[forms[f].out];
+        kind code = codes[forms[f].code];
+        for (size_t c = 0; c < FT_COUNT(cols); c++)
+            wrong += norm_case(4499, cols[c], forms[f].x, residual, out, code);
+        is_int((long long) wrong, 0, "norm: 4499 rows of %s plus %s to %s and %s",
+               ft_dtype_name(forms[f].x), name_of(residual), name_of(out), name_of(code));
+    }
+    is_int((long long) norm_case(0, 768, FT_F32, residuals[1], outs[1], nothing), 0,
+           "norm: no rows");
+}
+
 static void test_norm(void)
 {
     for (size_t x = 0; x < FT_COUNT(reals); x++)
         for (size_t r = 0; r < FT_COUNT(residuals); r++)
             test_norm_of(reals[x], residuals[r]);
-    is_int((long long) norm_case(4099, 768, FT_F32, residuals[4], outs[1], codes[1]), 0,
-           "norm: 4099 rows of 768");
-    is_int((long long) norm_case(0, 768, FT_F32, residuals[1], outs[1], nothing), 0,
-           "norm: no rows");
+    test_norm_rows();
 }
 
 /* ---- Embed -------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/rows.h"
 #include "kernels/half.h"
+#include "kernels/norm.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/lib/oneop.h"
@@ -142,6 +143,22 @@ static size_t call_add(const ft_rows_isa *rows, const row_data *d, size_t at, vo
     return n * sizeof(float);
 }
 
+static size_t call_add_codes_i8(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->add_codes_i8(out, out, d->codes + at, 0.031f, n); /* in place */
+    return n * sizeof(float);
+}
+
+static size_t call_add_codes_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                 size_t n)
+{
+    memcpy(out, d->fake + at, n * sizeof(float));
+    rows->add_codes_f32(out, d->x + at, out, 0.031f, n); /* over the codes */
+    return n * sizeof(float);
+}
+
 static size_t call_norm(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
@@ -218,6 +235,8 @@ static const struct {
     { "dequantize int8", call_dequantize_i8 },
     { "dequantize floats", call_dequantize_f32 },
     { "add", call_add },
+    { "add codes in int8", call_add_codes_i8 },
+    { "add codes in float", call_add_codes_f32 },
     { "norm", call_norm },
     { "softmax", call_softmax },
     { "codes of a softmax", call_softmax_codes },
@@ -292,6 +311,43 @@ static void test_sets(const row_data *d)
 
 /* ---- Right -------------------------------------------------------------------------------- */
 
+/* The sum of a norm by the words of kernels/norm.h: parts, then pairs of them at a distance. */
+static float sum_in_order(const float *x, size_t n)
+{
+    static const size_t apart[] = { 4, 2, 1, 128, 64, 32, 16, 8 };
+    float part[FT_NORM_PARTS] = { 0 };
+    for (size_t i = 0; i < n; i++)
+        part[i % FT_NORM_PARTS] += x[i];
+    for (size_t step = 0; step < FT_COUNT(apart); step++)
+        for (size_t i = 0; i < FT_NORM_PARTS; i++)
+            if ((i & apart[step]) == 0)
+                part[i] += part[i + apart[step]];
+    return part[0];
+}
+
+/*
+ * With an eps so large that the variance vanishes in it, the factor is 2^-20, and with weights of
+ * 2^20 a norm is x - mean: its bits show the order of the sum.
+ */
+static void test_order(const ft_rows_isa *rows, const row_data *d, const char *name)
+{
+    float *weight = must_have(LONGEST, sizeof *weight), *bias = must_have(LONGEST, sizeof *bias);
+    float *found = must_have(LONGEST, sizeof *found);
+    int wrong = 0;
+    for (size_t i = 0; i < LONGEST; i++)
+        weight[i] = 0x1p20f, bias[i] = 0.0f;
+    for (size_t n = 1; n > 0; n = next_length(n)) {
+        float mean = ft_norm_mean(sum_in_order(d->x, n), (float) n, 1.0f / (float) n);
+        rows->norm(found, d->x, weight, bias, 0x1p40f, n);
+        for (size_t i = 0; i < n; i++)
+            wrong += found[i] != d->x[i] - mean;
+    }
+    is_int(wrong, 0, "%s: a norm adds in the order of its definition", name);
+    free(weight);
+    free(bias);
+    free(found);
+}
+
 static void test_norm(const ft_rows_isa *rows, const row_data *d)
 {
     double worst = 0.0;
@@ -304,9 +360,9 @@ static void test_norm(const ft_rows_isa *rows, const row_data *d)
         oracle_norm(expected, x, w, b, 1e-5, n);
         for (size_t i = 0; i < n; i++)
             size[i] = fabs(expected[i]) + fabs(b[i]) + 2 * fabs(w[i]);
-        /* Sums in 16 lanes and a tree, then eight operations. */
-        worst = fmax(worst,
-                     worst_error(found, expected, size, ((double) n / 16 + 12) * ROUNDING, 0.0, n));
+        /* Sums of 256 parts and a tree of depth eight, then eight operations. */
+        double bound = ((double) n / FT_NORM_PARTS + 16) * ROUNDING;
+        worst = fmax(worst, worst_error(found, expected, size, bound, 0.0, n));
     }
     near(worst, 0.0, 1.0, "norm is the oracle's at every length");
     for (size_t i = 0; i < 100; i++)
@@ -390,6 +446,7 @@ int main(void)
     test_softmax(plain, &d);
     for (int isa = FT_ISA_GENERIC; isa < FT_ISA_COUNT; isa++)
         if (ft_isa_usable((ft_isa) isa)) {
+            test_order(ft_rows_of((ft_isa) isa), &d, ft_isa_name((ft_isa) isa));
             test_quantize(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
             test_sums(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
         }

@@ -66,6 +66,10 @@ float *ft_row_copy(const ft_args *args, int copy);
 /* Real values of a row, or those that its codes stand for: where they lie, or made in `copy`. */
 const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, float *copy);
 
+/* y = x + what a row of `residual` stands for, rounded once; y may be x, `copy` neither. */
+void ft_row_add(const ft_args *args, float *y, const float *x, const ft_view *residual, size_t row,
+                float *copy);
+
 /* Where a row of real results is to be computed: where it will lie, or `copy`; then round it. */
 float *ft_row_begin(const ft_view *view, size_t row, float *copy);
 void ft_row_end(const ft_args *args, const ft_view *view, size_t row, const float *x);

@@ -29,8 +29,7 @@ void ft_cpu_add(const ft_args *args)
     for (size_t row = 0; row < args->out.rows; row++) {
         float *copy = ft_row_copy(args, 0), *y = ft_row_begin(&args->out, row, copy);
         const float *x = ft_row_real(args, &args->in[0], row, copy);
-        const float *residual = ft_row_real(args, &args->in[1], row, ft_row_copy(args, 1));
-        args->rows->add(y, x, residual, args->out.cols);
+        ft_row_add(args, y, x, &args->in[1], row, ft_row_copy(args, 1));
         ft_row_end(args, &args->out, row, y);
     }
 }

@@ -1,8 +1,8 @@
 /*
  * norm.c - layer norm of x, or of x + residual; writes floats, codes, or both.
  *
- * The residual may be codes (an int8 residual stream): they are dequantized row by row.  Codes
- * beside half-precision floats are those of the rounded values, as a quantize would make.
+ * The residual may be codes (an int8 residual stream).  Codes beside half-precision floats are
+ * those of the rounded values, as a quantize would make.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@ static const float *row_of_sum(const ft_args *args, size_t row, float *copy, flo
     const float *x = ft_row_real(args, &args->in[0], row, copy);
     if (residual->data == NULL)
         return x;
-    args->rows->add(copy, x, ft_row_real(args, residual, row, other), args->in[0].cols);
+    ft_row_add(args, copy, x, residual, row, other);
     return copy;
 }
 

@@ -1,8 +1,8 @@
 /*
  * rows.h - arithmetic on one row of floats or codes, compiled once per instruction set.
  *
- * All sets give identical bits: elements are independent, sums run over 16 fixed lanes, and
- * nothing is contracted.
+ * All sets give identical bits: elements are independent, sums have a fixed order, and nothing is
+ * contracted.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,9 +28,14 @@ typedef struct ft_rows_isa {
     void (*dequantize_f32)(float *out, const float *codes, float scale, size_t n);
 
     void (*add)(float *out, const float *a, const float *b, size_t n);
+
+    /* out = x + scale * codes, rounded once; out may be x, or codes held in float. */
+    void (*add_codes_i8)(float *out, const float *x, const int8_t *codes, float scale, size_t n);
+    void (*add_codes_f32)(float *out, const float *x, const float *codes, float scale, size_t n);
+
     void (*activate)(float *out, const float *x, ft_activation activation, size_t n);
 
-    /* (x - mean) / sqrt(variance + eps) * weight + bias; out may be x. */
+    /* (x - mean) / sqrt(variance + eps) * weight + bias, as kernels/norm.h says; out may be x. */
     void (*norm)(float *out, const float *x, const float *weight, const float *bias, float eps,
                  size_t n);
 

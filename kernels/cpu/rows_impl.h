@@ -2,14 +2,15 @@
  * rows_impl.h - the body of rows_*.c: plain loops, which each of them compiles for its own set.
  *
  * Loops over elements are written for the vectorizer.  Sums keep 16 partial sums (lane i adds
- * elements i, i + 16, ...) that are added as a fixed tree; those of a norm are trees of 64
- * elements, added in order.  So a row's result does not depend on the instruction set, and fused
- * and unfused plans agree to the bit.
+ * elements i, i + 16, ...) that are added as a fixed tree; those of a norm have an order of their
+ * own (kernels/norm.h).  So a row's result does not depend on the instruction set, and fused and
+ * unfused plans agree to the bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/simd_math.h"
+#include "kernels/cpu/simd_norm.h"
 #include "kernels/half.h"
 #include "kernels/quant.h"
 
@@ -19,7 +20,7 @@
 #include <immintrin.h>
 #endif
 
-enum { SUMS = 16, RUN = 64 };
+enum { SUMS = 16 };
 
 /* Sixteen floats that the compiler may keep in one register, four or two. */
 typedef float vsums __attribute__((vector_size(64)));
@@ -76,56 +77,19 @@ static float row_square_sum(const float *x, size_t n)
     return add_up(sum);
 }
 
-/*
- * What a norm adds up: runs of 64 elements, each as a tree, then the runs in order.  A device that
- * spreads a row over lanes and blocks can add in this order too.
- */
-static inline float run_sum(vsums a, vsums b, vsums c, vsums d)
-{
-    return add_up((a + c) + (b + d));
-}
-
-/* The run that begins at x and has n elements at most, as four vectors with zeros at the end. */
-static inline void load_run(vsums run[4], const float *x, size_t n)
-{
-    for (size_t i = 0; i < 4; i++) {
-        size_t at = i * SUMS;
-        run[i] = at + SUMS <= n ? load_sums(x + at) : load_tail(x + at, at < n ? n - at : 0);
-    }
-}
-
-static float norm_sum(const float *x, size_t n)
-{
-    float sum = 0.0f;
-    for (size_t i = 0; i < n; i += RUN) {
-        vsums run[4];
-        load_run(run, x + i, n - i);
-        sum += run_sum(run[0], run[1], run[2], run[3]);
-    }
-    return sum;
-}
-
-static float norm_square_sum(const float *x, size_t n)
-{
-    float sum = 0.0f;
-    for (size_t i = 0; i < n; i += RUN) {
-        vsums run[4];
-        load_run(run, x + i, n - i);
-        sum += run_sum(run[0] * run[0], run[1] * run[1], run[2] * run[2], run[3] * run[3]);
-    }
-    return sum;
-}
-
 static void row_norm(float *out, const float *x, const float *weight, const float *bias, float eps,
                      size_t n)
 {
-    float mean = norm_sum(x, n) / (float) n;
-    for (size_t i = 0; i < n; i++)
-        out[i] = x[i] - mean;
-    float variance = norm_square_sum(out, n) / (float) n;
-    float factor = 1.0f / sqrtf(variance + eps);
-    for (size_t i = 0; i < n; i++)
-        out[i] = out[i] * factor * weight[i] + bias[i];
+    float count = (float) n, inverse = 1.0f / count;
+    float mean = ft_norm_mean(norm_sum(x, n), count, inverse);
+    float variance = ft_norm_mean(norm_square_sum(x, n, mean), count, inverse);
+    float factor = ft_norm_factor(variance, eps);
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        vf_store(out + i, vf_fma((vf_load(x + i) - vf_set(mean)) * vf_set(factor),
+                                 vf_load(weight + i), vf_load(bias + i)));
+    for (; i < n; i++)
+        out[i] = fmaf((x[i] - mean) * factor, weight[i], bias[i]);
 }
 
 /* Largest of x; exact in any order. */
@@ -254,6 +218,19 @@ static void row_add(float *out, const float *a, const float *b, size_t n)
         out[i] = a[i] + b[i];
 }
 
+static void row_add_codes_i8(float *out, const float *x, const int8_t *restrict codes, float scale,
+                             size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = fmaf((float) codes[i], scale, x[i]);
+}
+
+static void row_add_codes_f32(float *out, const float *x, const float *codes, float scale, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = fmaf(codes[i], scale, x[i]);
+}
+
 /* With a constant activation the branch disappears from the loop. */
 FT_INLINE void activate_all(float *out, const float *x, ft_activation activation, size_t n)
 {
@@ -313,6 +290,8 @@ static void row_scale_sums(float *restrict out, const int32_t *restrict sums, fl
         .dequantize_i8 = row_dequantize_i8,                                                        \
         .dequantize_f32 = row_dequantize_f32,                                                      \
         .add = row_add,                                                                            \
+        .add_codes_i8 = row_add_codes_i8,                                                          \
+        .add_codes_f32 = row_add_codes_f32,                                                        \
         .activate = row_activate,                                                                  \
         .norm = row_norm,                                                                          \
         .softmax = row_softmax,                                                                    \

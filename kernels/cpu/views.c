@@ -51,6 +51,19 @@ const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, f
     return copy;
 }
 
+void ft_row_add(const ft_args *args, float *y, const float *x, const ft_view *residual, size_t row,
+                float *copy)
+{
+    const ft_rows_isa *rows = args->rows;
+    size_t cols = residual->cols;
+    if (residual->scale <= 0.0f)
+        rows->add(y, x, ft_row_real(args, residual, row, copy), cols);
+    else if (residual->dtype == FT_I8)
+        rows->add_codes_i8(y, x, ft_row_i8(residual, row), residual->scale, cols);
+    else
+        rows->add_codes_f32(y, x, ft_row_f32(residual, row), residual->scale, cols);
+}
+
 float *ft_row_begin(const ft_view *view, size_t row, float *copy)
 {
     return view->dtype == FT_F32 ? ft_row_f32(view, row) : copy;

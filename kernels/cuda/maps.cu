@@ -40,7 +40,7 @@ __device__ __forceinline__ void finish(const map &m, size_t at, const ft_bits<N>
         if constexpr (kind == FT_OP_DEQUANTIZE)
             a[i] = a[i] * m.a.scale;
         else if constexpr (kind == FT_OP_ADD)
-            a[i] += m.b.scale > 0.0f ? b[i] * m.b.scale : b[i];
+            a[i] = fmaf(b[i], m.b.scale > 0.0f ? m.b.scale : 1.0f, a[i]);
     if constexpr (kind == FT_OP_QUANTIZE)
         ft_store_codes<N>(m.y.data, m.y.dtype, at, a, m.inverse);
     else

@@ -1,400 +1,298 @@
 /*
  * norm.cu - layer norm of x, or of x + residual; writes floats, codes, or both.
  *
- * The sums have the order of kernels/cpu/rows_impl.h: trees of 64 elements (i and i + 32, then 16,
- * 8, 4, 2, 1 apart), and their roots from the first to the last.  So the bits are the CPU's.
+ * The order of sums is that of kernels/norm.h, so the bits are the CPU's.  A warp holds a row of up
+ * to 2048 columns in registers, 8 neighbours in each lane for every 256 columns: a step.  A lane
+ * adds its own 8 parts, then 5 exchanges make a sum.  Rows of other widths: norm_any.cu.
  *
- * Rows are held in registers and read once.  Eight lanes hold the 64 elements of a tree, and
- * exchange 6 times for 8 elements of each.  16 lanes would need 14; 4 lanes need 3, but read and
- * write codes by halves of the memory's sectors.  F16 + F16 to F16 and codes takes 8.9 us by 8
- * lanes, 9.2 by 16, 9.9 by 4 (4096 x 768, H200; without a residual and in the second cache, 5.2).
+ * Plans of one dtype have kernels of their own: each warp takes several rows, its weights stay in
+ * registers, and the next row is on its way while one is computed.  They are bound by memory: F16 +
+ * F16 to F16 and codes takes 19 instructions an element (465 a lane for 768 columns; trees of 64
+ * elements in eight lanes each took 40).  4096 x 768 on an H200, in us:
  *
- * A warp holds a row of up to 2048 columns, a block of 128 threads one of up to 8192; where all
- * rows fit on the device at once only if 16 lanes take one, they do.  Wider rows, and those whose
- * width is no multiple of four, are read again (norm_any_kernel).
+ *                                                          in the second cache   from memory
+ *     as it is                                                     3.9               7.0
+ *     trees of 64 elements                                         6.4               8.8
+ *     weights read for each row: first cache, shared memory     5.2, 4.6          7.3, 7.3
+ *     the next row is loaded after this one                        4.6               7.4
+ *     a ring of rows in shared memory, by cp.async or TMA       4.8, 4.4          7.7, 7.5
+ *     two rows of a warp at once                                   5.0               7.5
+ *
+ * At 4.1 TB/s the operands would need 5.4 us; 16384 rows take 1.09 times theirs.
  *
  * Codes beside half-precision floats are those of the rounded values, as a quantize would make.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/common.cuh"
-#include "kernels/cuda/rows.cuh"
-#include "kernels/quant.h"
+#include "kernels/cuda/norm.cuh"
 
-enum { WARP = 32, THREADS = 128, TREE = 64, TREE_LANES = 8, PARTS = TREE / TREE_LANES / 4 };
-#define ALL_LANES 0xffffffffu
+enum { ROWS = 4, STEP = FT_NORM_PARTS };
 
-typedef struct norm_args {
-    ft_cuda_view x, residual, out, codes;
-    const float *weight, *bias; /* do not change while plans run */
-    float eps;
-    float inverse; /* 1 / scale of the codes */
-} norm_args;
-
-__device__ __forceinline__ float exchange(float value, int lanes_apart)
-{
-    return __shfl_xor_sync(ALL_LANES, value, lanes_apart);
-}
+/* What a kernel is compiled for in place of a dtype: whatever the view says; no such value. */
+enum { ANY = -1, NONE = -2 };
 
 /* ---- Rows in registers ----------------------------------------------------------------------
  *
- * `lanes` threads (threadIdx.x) hold a row, each in `steps` times PARTS vectors of four columns.  A
- * step covers 8 columns a lane: a tree for every eight lanes.
+ * A lane has 8 columns of each step, from s * STEP + threadIdx.x * FT_EIGHT on.
  */
 
-/* The first column of this lane's vector i. */
-template <int lanes> __device__ __forceinline__ int column(int i)
+/* How many steps every lane is known to have: launchers take the fewest steps, but two at least. */
+template <int x_dtype, int steps>
+constexpr int sure_steps = x_dtype == ANY || steps == 2 ? 0 : steps - 1;
+
+/* Whether this lane's columns of step s are in the row. */
+template <int sure> __device__ __forceinline__ bool has(const ft_cuda_norm_args &n, int s)
 {
-    int lane = (int) threadIdx.x;
-    return i / PARTS * PARTS * 4 * lanes + lane / TREE_LANES * TREE + i % PARTS * 4 * TREE_LANES +
-           lane % TREE_LANES * 4;
+    return s < sure || s * STEP + (int) threadIdx.x * FT_EIGHT < (int) n.x.cols;
 }
 
-/* Whether the row has vector i.  Only the last steps can lie behind its end: see launch_*(). */
-template <int lanes, int steps> __device__ __forceinline__ bool has(int i, int cols)
+template <int dtype>
+__device__ __forceinline__ void fetch(ft_bits<FT_EIGHT> &bits, const ft_cuda_view &view, size_t at)
 {
-    constexpr int sure = lanes > WARP ? steps / 2 : steps <= 4 ? steps - 1 : steps - 2;
-    return i < sure * PARTS || column<lanes>(i) < cols;
+    if constexpr (dtype == ANY)
+        ft_fetch<FT_EIGHT>(bits, view.data, view.dtype, at);
+    else if constexpr (dtype != NONE)
+        ft_fetch_as<(ft_dtype) dtype, FT_EIGHT>(bits, view.data, at);
 }
 
-/*
- * The root of the tree of these lanes.  Element 32 p + 4 (lane % 8) + e is x[p][e].  Pairs 32 apart
- * are in one lane.  Pairs 16 and 8 apart are in lanes 4 and 2 apart: each lane adds only half of
- * what both have, and is left with the e whose bits are those of its lane.
- */
-__device__ __forceinline__ float add_tree(const float x[PARTS][4])
+template <int dtype>
+__device__ __forceinline__ void unpack(float v[FT_EIGHT], const ft_bits<FT_EIGHT> &bits,
+                                       const ft_cuda_view &view)
 {
-    bool upper = (threadIdx.x & 4) != 0, odd = (threadIdx.x & 2) != 0;
-    float v[4];
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        v[e] = x[0][e] + x[1][e];
-    float a = (upper ? v[2] : v[0]) + exchange(upper ? v[0] : v[2], 4);
-    float b = (upper ? v[3] : v[1]) + exchange(upper ? v[1] : v[3], 4);
-    float sum = (odd ? b : a) + exchange(odd ? a : b, 2);
-    sum += exchange(sum, 1);
-    sum += exchange(sum, 4);
-    return sum + exchange(sum, 2);
+    if constexpr (dtype == ANY)
+        ft_unpack<FT_EIGHT>(v, bits, view.dtype);
+    else if constexpr (dtype != NONE)
+        ft_unpack_as<(ft_dtype) dtype, FT_EIGHT>(v, bits);
 }
 
-/* The sum of a row, in all its lanes; `root` is shared memory for it.  Behind its end are zeros. */
-template <int lanes, int steps>
-__device__ __forceinline__ float add_row(const float x[steps * PARTS][4],
-                                         float2 root[lanes * steps / TREE_LANES / 2])
+template <int residual_dtype>
+__device__ __forceinline__ bool has_residual(const ft_cuda_norm_args &n)
 {
-    float sum[steps], total = 0.0f;
+    return residual_dtype == ANY ? n.residual.data != NULL : residual_dtype != NONE;
+}
+
+/* A row as it was read; what lies behind its end is never written, and stays 0. */
+template <int x_dtype, int residual_dtype, int steps> struct raw_row {
+    ft_bits<FT_EIGHT> x[steps], residual[steps];
+};
+
+/* The row whose first element of this lane is `at`. */
+template <int x_dtype, int residual_dtype, int steps>
+__device__ __forceinline__ void fetch_row(raw_row<x_dtype, residual_dtype, steps> &raw,
+                                          const ft_cuda_norm_args &n, size_t at)
+{
 #pragma unroll
     for (int s = 0; s < steps; s++)
-        sum[s] = add_tree(x + s * PARTS);
-    if (threadIdx.x % TREE_LANES == 0)
+        if (has<sure_steps<x_dtype, steps>>(n, s)) {
+            fetch<x_dtype>(raw.x[s], n.x, at + s * STEP);
+            if (has_residual<residual_dtype>(n))
+                fetch<residual_dtype>(raw.residual[s], n.residual, at + s * STEP);
+        }
+}
+
+/* x, or x + residual. */
+template <int x_dtype, int residual_dtype, int steps>
+__device__ __forceinline__ void unpack_row(float x[steps][FT_EIGHT],
+                                           const raw_row<x_dtype, residual_dtype, steps> &raw,
+                                           const ft_cuda_norm_args &n)
+{
+#pragma unroll
+    for (int s = 0; s < steps; s++) {
+        float more[FT_EIGHT];
+        unpack<x_dtype>(x[s], raw.x[s], n.x);
+        if (!has_residual<residual_dtype>(n))
+            continue;
+        unpack<residual_dtype>(more, raw.residual[s], n.residual);
+#pragma unroll
+        for (int e = 0; e < FT_EIGHT; e++)
+            x[s][e] = fmaf(more[e], n.residual_scale, x[s][e]);
+    }
+}
+
+/* The sum of a row's elements, or of their squares, in all lanes. */
+template <int steps, bool squares>
+__device__ __forceinline__ float add_row(const float x[steps][FT_EIGHT])
+{
+    float part[FT_EIGHT];
+#pragma unroll
+    for (int e = 0; e < FT_EIGHT; e++)
+        part[e] = squares ? x[0][e] * x[0][e] : x[0][e];
+#pragma unroll
+    for (int i = FT_EIGHT; i < steps * FT_EIGHT; i++) {
+        float value = x[i / FT_EIGHT][i % FT_EIGHT], *sum = &part[i % FT_EIGHT];
+        *sum = squares ? fmaf(value, value, *sum) : *sum + value;
+    }
+    return ft_add_lanes(((part[0] + part[4]) + (part[2] + part[6])) +
+                        ((part[1] + part[5]) + (part[3] + part[7])));
+}
+
+/*
+ * x = (x - mean) / sqrt(variance + eps), but for weight and bias.  The CPU's parts begin at 0,
+ * these with an element: adding 0 at the end gives its sign to a sum of nothing but -0.
+ */
+template <int steps, int sure>
+__device__ __forceinline__ void standardize(float x[steps][FT_EIGHT], const ft_cuda_norm_args &n)
+{
+    float mean = ft_norm_mean(add_row<steps, false>(x) + 0.0f, n.cols, n.inverse_cols);
+#pragma unroll
+    for (int s = 0; s < steps; s++) {
+        float less = has<sure>(n, s) ? mean : 0.0f;
+#pragma unroll
+        for (int e = 0; e < FT_EIGHT; e++)
+            x[s][e] -= less;
+    }
+    float variance = ft_norm_mean(add_row<steps, true>(x), n.cols, n.inverse_cols);
+    float factor = ft_norm_factor(variance, n.eps);
+#pragma unroll
+    for (int i = 0; i < steps * FT_EIGHT; i++)
+        x[i / FT_EIGHT][i % FT_EIGHT] *= factor;
+}
+
+/* Weight and bias of a lane's columns of one step. */
+typedef struct parameters {
+    float4 weight[2], bias[2];
+} parameters;
+
+__device__ __forceinline__ void load_parameters(parameters &p, const ft_cuda_norm_args &n, int s)
+{
+    int at = s * (STEP / 4) + (int) threadIdx.x * 2;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        p.weight[i] = ((const float4 *) n.weight)[at + i];
+        p.bias[i] = ((const float4 *) n.bias)[at + i];
+    }
+}
+
+__device__ __forceinline__ void scale(float x[FT_EIGHT], const parameters &p)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        float4 w = p.weight[i], b = p.bias[i];
+        x[4 * i] = fmaf(x[4 * i], w.x, b.x);
+        x[4 * i + 1] = fmaf(x[4 * i + 1], w.y, b.y);
+        x[4 * i + 2] = fmaf(x[4 * i + 2], w.z, b.z);
+        x[4 * i + 3] = fmaf(x[4 * i + 3], w.w, b.w);
+    }
+}
+
+/* Floats are of x's dtype and codes in int8, unless x may have any. */
+template <int x_dtype>
+__device__ __forceinline__ void store(float x[FT_EIGHT], const ft_cuda_norm_args &n, size_t at)
+{
+    if constexpr (x_dtype == ANY) {
+        if (n.out.data != NULL)
+            ft_store<FT_EIGHT>(n.out.data, n.out.dtype, at, x);
+        if (n.codes.data != NULL)
+            ft_store_codes<FT_EIGHT>(n.codes.data, n.codes.dtype, at, x, n.inverse);
+    } else {
+        if (n.out.data != NULL)
+            ft_store_as<(ft_dtype) x_dtype, FT_EIGHT>(n.out.data, at, x);
+        if (n.codes.data != NULL)
+            ft_store_codes_as<FT_I8, FT_EIGHT>(n.codes.data, at, x, n.inverse);
+    }
+}
+
+/*
+ * A warp takes a row, then those `stride` behind it.  In kernels for one form, weights stay in
+ * registers and the next row is on its way while one is computed; `blocks` of a multiprocessor
+ * leave registers for both.
+ */
+template <int x_dtype, int residual_dtype, int steps, int blocks>
+static __global__ void __launch_bounds__(FT_WARP *ROWS, blocks)
+    norm_kernel(const ft_cuda_norm_args n)
+{
+    constexpr bool ahead = x_dtype != ANY;
+    constexpr int sure = sure_steps<x_dtype, steps>;
+    size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y, stride = (size_t) gridDim.x * ROWS;
+    size_t at = row * n.x.cols + threadIdx.x * FT_EIGHT;
+    raw_row<x_dtype, residual_dtype, steps> raw = {};
+    parameters p[steps];
+#pragma unroll
+    for (int s = 0; ahead && s < steps; s++)
+        if (has<sure>(n, s))
+            load_parameters(p[s], n, s);
+    ft_wait_for_predecessor();
+    ft_let_successor_begin();
+    if (row < n.x.rows)
+        fetch_row(raw, n, at);
+    while (row < n.x.rows) {
+        float x[steps][FT_EIGHT];
+        size_t next = at + stride * n.x.cols;
+        unpack_row(x, raw, n);
+        row += stride;
+        if (ahead && row < n.x.rows)
+            fetch_row(raw, n, next);
+        standardize<steps, sure>(x, n);
 #pragma unroll
         for (int s = 0; s < steps; s++)
-            ((float *) root)[(s * lanes + threadIdx.x) / TREE_LANES] = sum[s];
-    if (lanes <= WARP)
-        __syncwarp();
-    else
-        __syncthreads();
-#pragma unroll
-    for (int i = 0; i < lanes * steps / TREE_LANES / 2; i++) {
-        float2 two = root[i];
-        total += two.x;
-        total += two.y;
-    }
-    return total;
-}
-
-/* What is not there is read from the start of the row, so that no load waits for a branch. */
-template <ft_dtype dtype, int lanes, int steps>
-__device__ __forceinline__ void fetch_as(ft_bits<4> bits[steps * PARTS], void *data, size_t at,
-                                         int cols)
-{
-#pragma unroll
-    for (int i = 0; i < steps * PARTS; i++)
-        ft_fetch_as<dtype, 4>(bits[i], data,
-                              at + (has<lanes, steps>(i, cols) ? column<lanes>(i) : 0));
-}
-
-template <int lanes, int steps>
-__device__ __forceinline__ void fetch(ft_bits<4> bits[steps * PARTS], const ft_cuda_view &view,
-                                      size_t at)
-{
-    int cols = (int) view.cols;
-    switch (view.dtype) {
-    case FT_F16:
-    case FT_BF16:
-        return fetch_as<FT_F16, lanes, steps>(bits, view.data, at, cols);
-    case FT_I8:
-        return fetch_as<FT_I8, lanes, steps>(bits, view.data, at, cols);
-    default:
-        return fetch_as<FT_F32, lanes, steps>(bits, view.data, at, cols);
-    }
-}
-
-template <ft_dtype dtype, int vectors>
-__device__ __forceinline__ void unpack_as(float x[vectors][4], const ft_bits<4> bits[vectors])
-{
-#pragma unroll
-    for (int i = 0; i < vectors; i++)
-        ft_unpack_as<dtype, 4>(x[i], bits[i]);
-}
-
-template <int vectors>
-__device__ __forceinline__ void unpack(float x[vectors][4], const ft_bits<4> bits[vectors],
-                                       ft_dtype dtype)
-{
-    switch (dtype) {
-    case FT_F16:
-        return unpack_as<FT_F16, vectors>(x, bits);
-    case FT_BF16:
-        return unpack_as<FT_BF16, vectors>(x, bits);
-    case FT_I8:
-        return unpack_as<FT_I8, vectors>(x, bits);
-    default:
-        return unpack_as<FT_F32, vectors>(x, bits);
-    }
-}
-
-/* x, or x + residual, which may be codes; zeros behind the end of the row. */
-template <int lanes, int steps>
-__device__ __forceinline__ void load_row(float x[steps * PARTS][4], const norm_args &n, size_t at)
-{
-    constexpr int vectors = steps * PARTS;
-    ft_bits<4> bits[vectors], more[vectors];
-    float other[vectors][4];
-    fetch<lanes, steps>(bits, n.x, at);
-    if (n.residual.data != NULL)
-        fetch<lanes, steps>(more, n.residual, at);
-    unpack<vectors>(x, bits, n.x.dtype);
-    if (n.residual.data != NULL) {
-        unpack<vectors>(other, more, n.residual.dtype);
-        bool codes = n.residual.scale > 0.0f;
-#pragma unroll
-        for (int i = 0; i < 4 * vectors; i++) {
-            float value = other[i / 4][i % 4];
-            x[i / 4][i % 4] += codes ? value * n.residual.scale : value;
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < 4 * vectors; i++)
-        x[i / 4][i % 4] = has<lanes, steps>(i / 4, (int) n.x.cols) ? x[i / 4][i % 4] : 0.0f;
-}
-
-/* x = (x - mean) / sqrt(variance + eps), but for weight and bias. */
-template <int lanes, int steps>
-__device__ __forceinline__ void standardize(float x[steps * PARTS][4], float eps, int cols,
-                                            float2 root[2][lanes * steps / TREE_LANES / 2])
-{
-    float square[steps * PARTS][4];
-    float mean = add_row<lanes, steps>(x, root[0]) / (float) cols;
-#pragma unroll
-    for (int i = 0; i < steps * PARTS * 4; i++) {
-        float *value = &x[i / 4][i % 4];
-        *value = has<lanes, steps>(i / 4, cols) ? *value - mean : 0.0f;
-        square[i / 4][i % 4] = *value * *value;
-    }
-    float variance = add_row<lanes, steps>(square, root[1]) / (float) cols;
-    float factor = 1.0f / sqrtf(variance + eps);
-#pragma unroll
-    for (int i = 0; i < steps * PARTS * 4; i++)
-        x[i / 4][i % 4] *= factor;
-}
-
-template <int lanes, int steps>
-__device__ __forceinline__ void scale_row(float x[steps * PARTS][4], const float4 *weight,
-                                          const float4 *bias, int cols)
-{
-#pragma unroll
-    for (int i = 0; i < steps * PARTS; i++) {
-        int at = has<lanes, steps>(i, cols) ? column<lanes>(i) / 4 : 0;
-        float4 w = weight[at], b = bias[at];
-        x[i][0] = x[i][0] * w.x + b.x, x[i][1] = x[i][1] * w.y + b.y;
-        x[i][2] = x[i][2] * w.z + b.z, x[i][3] = x[i][3] * w.w + b.w;
-    }
-}
-
-template <ft_dtype dtype, int lanes, int steps>
-__device__ __forceinline__ void store_as(float x[steps * PARTS][4], const ft_cuda_view &view,
-                                         size_t at)
-{
-#pragma unroll
-    for (int i = 0; i < steps * PARTS; i++)
-        if (has<lanes, steps>(i, (int) view.cols))
-            ft_store_as<dtype, 4>(view.data, at + column<lanes>(i), x[i]);
-}
-
-template <ft_dtype dtype, int lanes, int steps>
-__device__ __forceinline__ void store_codes_as(float x[steps * PARTS][4], const ft_cuda_view &view,
-                                               size_t at, float inverse)
-{
-#pragma unroll
-    for (int i = 0; i < steps * PARTS; i++)
-        if (has<lanes, steps>(i, (int) view.cols))
-            ft_store_codes_as<dtype, 4>(view.data, at + column<lanes>(i), x[i], inverse);
-}
-
-template <int lanes, int steps>
-__device__ __forceinline__ void store_row(float x[steps * PARTS][4], const norm_args &n, size_t at)
-{
-    if (n.out.data != NULL && n.out.dtype == FT_F16)
-        store_as<FT_F16, lanes, steps>(x, n.out, at);
-    else if (n.out.data != NULL && n.out.dtype == FT_BF16)
-        store_as<FT_BF16, lanes, steps>(x, n.out, at);
-    else if (n.out.data != NULL)
-        store_as<FT_F32, lanes, steps>(x, n.out, at);
-    if (n.codes.data != NULL && n.codes.dtype == FT_I8)
-        store_codes_as<FT_I8, lanes, steps>(x, n.codes, at, n.inverse);
-    else if (n.codes.data != NULL)
-        store_codes_as<FT_F32, lanes, steps>(x, n.codes, at, n.inverse);
-}
-
-/*
- * threadIdx.y is the row of the block.  Lanes exchange with those of the row beside theirs, so what
- * lies beyond the last row computes with it, and writes nothing.  `blocks` of a multiprocessor
- * leave registers for all loads of a row to be on the way.
- */
-template <int lanes, int steps, int blocks>
-static __global__ void __launch_bounds__(THREADS, blocks) norm_kernel(const norm_args n)
-{
-    constexpr int rows = THREADS / lanes;
-    __shared__ float2 root[rows][2][lanes * steps / TREE_LANES / 2];
-    extern __shared__ float4 parameters[]; /* of several rows: weight, then bias */
-    const float4 *weight = (const float4 *) n.weight, *bias = (const float4 *) n.bias;
-    float x[steps * PARTS][4];
-    int cols = (int) n.x.cols;
-    size_t row = (size_t) blockIdx.x * rows + threadIdx.y, last = n.x.rows - 1;
-    size_t at = (row < last ? row : last) * n.x.cols;
-#pragma unroll 2
-    for (int i = threadIdx.y * lanes + threadIdx.x; rows > 1 && i < cols / 4; i += THREADS) {
-        parameters[i] = weight[i];
-        parameters[cols / 4 + i] = bias[i];
-    }
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
-    load_row<lanes, steps>(x, n, at);
-    standardize<lanes, steps>(x, n.eps, cols, root[threadIdx.y]);
-    if (rows > 1) {
-        __syncthreads();
-        weight = parameters, bias = parameters + cols / 4;
-    }
-    scale_row<lanes, steps>(x, weight, bias, cols);
-    if (row <= last)
-        store_row<lanes, steps>(x, n, at);
-}
-
-/* ---- Rows of any width ---------------------------------------------------------------------- */
-
-/* What is normalized: x, or x + residual. */
-__device__ __forceinline__ float value_at(const norm_args &n, size_t at)
-{
-    ft_bits<1> bits, more;
-    float x, other;
-    ft_fetch<1>(bits, n.x.data, n.x.dtype, at);
-    if (n.residual.data != NULL)
-        ft_fetch<1>(more, n.residual.data, n.residual.dtype, at);
-    ft_unpack<1>(&x, bits, n.x.dtype);
-    if (n.residual.data == NULL)
-        return x;
-    ft_unpack<1>(&other, more, n.residual.dtype);
-    return x + (n.residual.scale > 0.0f ? other * n.residual.scale : other);
-}
-
-/*
- * The sum over a row of value - mean, or of its squares: each warp makes trees, whose roots all
- * threads add in order.
- */
-template <bool squares>
-__device__ __forceinline__ float add_any(const norm_args &n, size_t at, float mean, float *root)
-{
-    int cols = (int) n.x.cols, trees = (cols + TREE - 1) / TREE, lane = threadIdx.x % WARP;
-    for (int tree = threadIdx.x / WARP; tree < trees; tree += THREADS / WARP) {
-        int low = tree * TREE + lane, high = low + WARP;
-        float a = low < cols ? value_at(n, at + low) - mean : 0.0f;
-        float b = high < cols ? value_at(n, at + high) - mean : 0.0f;
-        float sum = squares ? a * a + b * b : a + b;
-        for (int apart = WARP / 2; apart > 0; apart /= 2)
-            sum += exchange(sum, apart);
-        if (lane == 0)
-            root[tree] = sum;
-    }
-    __syncthreads();
-    float total = 0.0f;
-#pragma unroll 8
-    for (int tree = 0; tree < trees; tree++)
-        total += root[tree];
-    __syncthreads(); /* before the next sum writes the roots */
-    return total;
-}
-
-/* A block for each row. */
-static __global__ void __launch_bounds__(THREADS, 8) norm_any_kernel(const norm_args n)
-{
-    extern __shared__ float any_root[];
-    size_t cols = n.x.cols, at = blockIdx.x * cols;
-    ft_wait_for_predecessor();
-    ft_let_successor_begin();
-    float mean = add_any<false>(n, at, 0.0f, any_root) / (float) cols;
-    float variance = add_any<true>(n, at, mean, any_root) / (float) cols;
-    float factor = 1.0f / sqrtf(variance + n.eps);
-    for (size_t col = threadIdx.x; col < cols; col += THREADS) {
-        float y = (value_at(n, at + col) - mean) * factor * n.weight[col] + n.bias[col];
-        if (n.out.data != NULL)
-            ft_store<1>(n.out.data, n.out.dtype, at + col, &y);
-        if (n.codes.data != NULL)
-            ft_store_codes<1>(n.codes.data, n.codes.dtype, at + col, &y, n.inverse);
+            if (has<sure>(n, s)) {
+                if (!ahead)
+                    load_parameters(p[s], n, s);
+                scale(x[s], p[s]);
+                store<x_dtype>(x[s], n, at + s * STEP);
+            }
+        if (!ahead && row < n.x.rows)
+            fetch_row(raw, n, next);
+        at = next;
     }
 }
 
 /* ------------------------------------------------------------------------------------------ */
 
-template <int lanes, int steps, int blocks>
-static int launch(const ft_cuda_args *args, const norm_args &n)
+template <int x_dtype, int residual_dtype, int steps, int blocks>
+static int launch_steps(const ft_cuda_args *args, const ft_cuda_norm_args &n)
 {
-    constexpr int rows = THREADS / lanes;
-    size_t parameters = rows > 1 ? 2 * n.x.cols * sizeof(float) : 0;
-    return ft_launch(norm_kernel<lanes, steps, blocks>, ft_blocks(n.x.rows, rows),
-                     dim3(lanes, rows), parameters, args->stream, args->chip->overlaps, 1, n);
+    unsigned all = ft_blocks(n.x.rows, ROWS);
+    unsigned most = (unsigned) args->chip->multiprocessors * blocks;
+    return ft_launch(norm_kernel<x_dtype, residual_dtype, steps, blocks>, all < most ? all : most,
+                     dim3(FT_WARP, ROWS), 0, args->stream, args->chip->overlaps, 1, n);
 }
 
-static int launch_any(const ft_cuda_args *args, const norm_args &n)
+/* One dtype of real values, residual too unless it is codes; codes in int8. */
+static bool is_plain(const ft_cuda_norm_args &n)
 {
-    size_t trees = (n.x.cols + TREE - 1) / TREE;
-    return ft_launch(norm_any_kernel, (unsigned) n.x.rows, THREADS, trees * sizeof(float),
-                     args->stream, args->chip->overlaps, 1, n);
+    ft_dtype dtype = n.x.dtype;
+    bool residual = n.residual.data == NULL || n.residual.dtype == FT_I8 ||
+                    (n.residual.dtype == dtype && n.residual.scale <= 0.0f);
+    return (dtype == FT_F16 || dtype == FT_F32) && residual && n.x.cols <= 4 * STEP &&
+           (n.out.data == NULL || n.out.dtype == dtype) &&
+           (n.codes.data == NULL || n.codes.dtype == FT_I8);
 }
 
-/* A warp for each row: the fewest steps that cover it. */
-static int launch_warps(const ft_cuda_args *args, const norm_args &n)
+template <int x_dtype, int residual_dtype>
+static int launch_form(const ft_cuda_args *args, const ft_cuda_norm_args &n)
 {
-    size_t steps = (n.x.cols + 8 * WARP - 1) / (8 * WARP);
-    return steps == 1   ? launch<WARP, 1, 8>(args, n)
-           : steps == 2 ? launch<WARP, 2, 8>(args, n)
-           : steps == 3 ? launch<WARP, 3, 6>(args, n)
-           : steps == 4 ? launch<WARP, 4, 5>(args, n)
-           : steps <= 6 ? launch<WARP, 6, 4>(args, n)
-                        : launch<WARP, 8, 3>(args, n);
+    constexpr int fewer = x_dtype == FT_F32; /* floats take more registers than halves */
+    return n.x.cols <= 2 * STEP   ? launch_steps<x_dtype, residual_dtype, 2, 5 - fewer>(args, n)
+           : n.x.cols <= 3 * STEP ? launch_steps<x_dtype, residual_dtype, 3, 4 - fewer>(args, n)
+                                  : launch_steps<x_dtype, residual_dtype, 4, 3 - fewer>(args, n);
 }
 
-/* 513 to 768 columns: 24 rows of a warp each fit on a multiprocessor, or 32 of half a warp. */
-static bool fits_by_halves(const norm_args &n, size_t multiprocessors)
+template <int x_dtype> static int launch_plain(const ft_cuda_args *args, const ft_cuda_norm_args &n)
 {
-    return n.x.cols > 512 && n.x.cols <= 768 && n.x.rows > 24 * multiprocessors &&
-           n.x.rows <= 32 * multiprocessors;
+    return n.residual.data == NULL     ? launch_form<x_dtype, NONE>(args, n)
+           : n.residual.dtype == FT_I8 ? launch_form<x_dtype, FT_I8>(args, n)
+                                       : launch_form<x_dtype, x_dtype>(args, n);
 }
 
 extern "C" int ft_cuda_norm(const ft_cuda_args *args)
 {
-    norm_args n = {};
+    ft_cuda_norm_args n = {};
     n.x = args->in[0], n.residual = args->in[1], n.out = args->out, n.codes = args->codes;
     n.weight = (const float *) args->weight[0]->data;
     n.bias = (const float *) args->weight[1]->data;
+    n.residual_scale = n.residual.scale > 0.0f ? n.residual.scale : 1.0f;
     n.eps = args->op->attr.eps;
     n.inverse = ft_inverse_scale(args->codes.scale);
+    n.cols = (float) n.x.cols;
+    n.inverse_cols = 1.0f / n.cols;
     if (n.x.rows == 0)
         return (int) cudaSuccess;
-    if (n.x.cols % 4 != 0 || n.x.cols > 8192)
-        return launch_any(args, n);
-    if (n.x.cols > 2048)
-        return n.x.cols <= 4096 ? launch<THREADS, 4, 5>(args, n) : launch<THREADS, 8, 3>(args, n);
-    return fits_by_halves(n, (size_t) args->chip->multiprocessors) ? launch<WARP / 2, 6, 4>(args, n)
-                                                                   : launch_warps(args, n);
+    if (n.x.cols % FT_EIGHT != 0 || n.x.cols > 8 * STEP)
+        return ft_cuda_norm_any(args, n);
+    if (is_plain(n))
+        return n.x.dtype == FT_F16 ? launch_plain<FT_F16>(args, n) : launch_plain<FT_F32>(args, n);
+    return n.x.cols <= 4 * STEP ? launch_steps<ANY, ANY, 4, 3>(args, n)
+                                : launch_steps<ANY, ANY, 8, 2>(args, n);
 }

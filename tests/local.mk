@@ -296,6 +296,9 @@ tests_bench_attention_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/gemm_cuda
 tests_bench_gemm_cuda_SOURCES = tests/bench/gemm_cuda.c
 tests_bench_gemm_cuda_LDADD = runtime/libcore.la -lcublasLt
+benchmarks += tests/bench/norm_cuda
+tests_bench_norm_cuda_SOURCES = tests/bench/norm_cuda.c
+tests_bench_norm_cuda_LDADD = runtime/libcore.la
 endif
 if WITH_DNNL
 tests_bench_gemm_SOURCES += tests/bench/onednn.c tests/bench/onednn.h

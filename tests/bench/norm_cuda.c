@@ -1,0 +1,202 @@
+/*
+ * norm_cuda.c - how long a layer norm takes on the GPU, and what that is of its traffic.
+ *
+ *     norm_cuda [COLUMNS [ROWS]]
+ *
+ * Every case is a graph of launches; the figure is the median of 30 replays, for one launch.
+ * "warm" repeats one set of operands; "cold" goes through sets that together exceed the second
+ * cache.  Launches may overlap as those of a plan do, and do not in brackets.
+ * "traffic" is the time that all operands need at 4.1 TB/s, what an H200 copies.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cuda/cuda.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { REPLAYS = 30, LAUNCHES = 24 };
+
+static const double bandwidth = 4.1e12, cold_bytes = 120e6;
+
+/* What is read and written; FT_BF16 stands for nothing. */
+typedef struct form {
+    ft_dtype x, residual, out, codes;
+} form;
+
+static const form forms[] = {
+    { FT_F16, FT_F16, FT_F16, FT_I8 },   { FT_F16, FT_I8, FT_BF16, FT_I8 },
+    { FT_F16, FT_F16, FT_F16, FT_BF16 }, { FT_F16, FT_BF16, FT_F16, FT_I8 },
+    { FT_F32, FT_F32, FT_F32, FT_I8 },   { FT_F32, FT_I8, FT_BF16, FT_I8 },
+};
+
+static void must(int status, const char *what)
+{
+    if (status == cudaSuccess)
+        return;
+    fprintf(stderr, "norm_cuda: %s: %s\n", what, cudaGetErrorString((cudaError_t) status));
+    exit(1);
+}
+
+static size_t element_bytes(ft_dtype dtype)
+{
+    return dtype == FT_F32 ? 4 : dtype == FT_F16 ? 2 : dtype == FT_I8 ? 1 : 0;
+}
+
+/* ---- Operands ------------------------------------------------------------------------------ */
+
+static uint32_t next_random(void)
+{
+    static uint32_t state = 12345;
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+/* Random values between 2^-1 and 2 of either sign; random codes. */
+static void *random_values(size_t n, ft_dtype dtype)
+{
+    size_t bytes = n * element_bytes(dtype);
+    unsigned char *host = malloc(bytes);
+    void *memory;
+    if (host == NULL)
+        exit(1);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t random = next_random();
+        if (dtype == FT_I8)
+            ((int8_t *) host)[i] = (int8_t) (random % 255 - 127);
+        else if (dtype == FT_F16)
+            ((uint16_t *) (void *) host)[i] = (uint16_t) ((random & 0x87ff) | 0x3800);
+        else
+            ((uint32_t *) (void *) host)[i] = ((random << 8) & 0x80ffff00) | 0x3f000000;
+    }
+    must(cudaMalloc(&memory, bytes), "cudaMalloc");
+    must(cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    free(host);
+    return memory;
+}
+
+static ft_cuda_view view_of(size_t rows, size_t cols, ft_dtype dtype)
+{
+    ft_cuda_view view = { NULL, rows, cols, dtype, dtype == FT_I8 ? 0.03f : 0.0f };
+    if (dtype != FT_BF16)
+        view.data = random_values(rows * cols, dtype);
+    return view;
+}
+
+static ft_weight weights[2];
+static const ft_op op = { .kind = FT_OP_NORM, .attr.eps = 1e-12f };
+
+static ft_cuda_args operands_of(const ft_cuda_chip *chip, const form *f, size_t rows, size_t cols)
+{
+    return (ft_cuda_args){ .chip = chip,
+                           .op = &op,
+                           .in = { view_of(rows, cols, f->x), view_of(rows, cols, f->residual) },
+                           .out = view_of(rows, cols, f->out),
+                           .codes = view_of(rows, cols, f->codes),
+                           .weight = { &weights[0], &weights[1] } };
+}
+
+static void free_operands(ft_cuda_args *args)
+{
+    cudaFree(args->in[0].data);
+    cudaFree(args->in[1].data);
+    cudaFree(args->out.data);
+    cudaFree(args->codes.data);
+}
+
+/* ---- Measuring ------------------------------------------------------------------------------ */
+
+static int by_size(const void *a, const void *b)
+{
+    float x = *(const float *) a, y = *(const float *) b;
+    return x < y ? -1 : x > y;
+}
+
+/* Microseconds of one launch; the sets take turns. */
+static double measure(const ft_cuda_chip *chip, const ft_cuda_args *sets, size_t count)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t run;
+    cudaEvent_t begin, end;
+    float times[REPLAYS];
+    must(cudaStreamCreate(&stream), "cudaStreamCreate");
+    must(cudaEventCreate(&begin), "cudaEventCreate");
+    must(cudaEventCreate(&end), "cudaEventCreate");
+    must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+    for (size_t i = 0; i < LAUNCHES; i++) {
+        ft_cuda_args args = sets[i % count];
+        args.chip = chip;
+        args.stream = stream;
+        must(ft_cuda_norm(&args), "norm");
+    }
+    must(cudaStreamEndCapture(stream, &graph), "capture");
+    must(cudaGraphInstantiate(&run, graph, 0), "instantiate");
+    for (int i = -3; i < REPLAYS; i++) {
+        must(cudaEventRecord(begin, stream), "record");
+        must(cudaGraphLaunch(run, stream), "launch");
+        must(cudaEventRecord(end, stream), "record");
+        must(cudaStreamSynchronize(stream), "norm");
+        if (i >= 0)
+            must(cudaEventElapsedTime(&times[i], begin, end), "elapsed");
+    }
+    qsort(times, REPLAYS, sizeof *times, by_size);
+    cudaGraphExecDestroy(run);
+    cudaGraphDestroy(graph);
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    cudaStreamDestroy(stream);
+    return (double) times[REPLAYS / 2] * 1e3 / LAUNCHES;
+}
+
+static const char *name_of(ft_dtype dtype)
+{
+    return dtype == FT_F32 ? "f32" : dtype == FT_F16 ? "f16" : dtype == FT_I8 ? "i8" : "-";
+}
+
+static void report(const ft_cuda_chip *chip, const form *f, size_t rows, size_t cols)
+{
+    double bytes = (double) (rows * cols *
+                             (element_bytes(f->x) + element_bytes(f->residual) +
+                              element_bytes(f->out) + element_bytes(f->codes)));
+    size_t count = (size_t) (cold_bytes / bytes) + 2;
+    count = count < LAUNCHES ? count : LAUNCHES;
+    ft_cuda_args sets[LAUNCHES];
+    ft_cuda_chip alone = *chip;
+    alone.overlaps = false;
+    for (size_t i = 0; i < count; i++)
+        sets[i] = operands_of(chip, f, rows, cols);
+    printf("%5zu x %4zu, %s + %-3s to %-3s and %-2s: traffic %6.2f us; warm %6.2f (%6.2f)", rows,
+           cols, name_of(f->x), name_of(f->residual), name_of(f->out), name_of(f->codes),
+           bytes / bandwidth * 1e6, measure(chip, sets, 1), measure(&alone, sets, 1));
+    if ((double) count * bytes >= cold_bytes)
+        printf(", cold %6.2f (%6.2f)", measure(chip, sets, count), measure(&alone, sets, count));
+    printf("\n");
+    fflush(stdout);
+    for (size_t i = 0; i < count; i++)
+        free_operands(&sets[i]);
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t all_rows[] = { 128, 1024, 4096, 16384 };
+    size_t cols = argc > 1 ? strtoul(argv[1], NULL, 10) : 768;
+    size_t one = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+    struct cudaDeviceProp properties;
+    must(cudaGetDeviceProperties(&properties, 0), "no CUDA device");
+    ft_cuda_chip chip = { .capability = properties.major * 10 + properties.minor,
+                          .multiprocessors = properties.multiProcessorCount,
+                          .overlaps = properties.major >= 9 };
+    printf("%s, capability %d\n", properties.name, chip.capability);
+    for (int i = 0; i < 2; i++)
+        weights[i] = (ft_weight){
+            .rows = 1, .cols = cols, .dtype = FT_F32, .data = random_values(cols, FT_F32)
+        };
+    for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++)
+        for (size_t r = 0; r < (one > 0 ? 1 : sizeof all_rows / sizeof all_rows[0]); r++)
+            report(&chip, &forms[f], one > 0 ? one : all_rows[r], cols);
+    return 0;
+}

@@ -69,16 +69,6 @@ typedef enum ft_activation {
 #define FT_GELU_TANH_LINEAR (-1.59576912f)
 #define FT_GELU_TANH_CUBIC (-0.0713548163f)
 
-/*
- * 2^f for |f| <= 1/2, as exact as a probability needs to be that becomes a code: minimax of the
- * relative error, 2.6e-6, highest power first.
- */
-#define FT_EXP2_CODES_POLYNOMIAL                                                                   \
-    {                                                                                              \
-        0x1.3997d4p-7f, 0x1.ca1442p-5f, 0x1.ec06dap-3f, 0x1.62e0dcp-1f, 0x1.ffffe8p-1f             \
-    }
-#define FT_EXP2_CODES_MIN (-120.0f)
-
 /* Relative error below 1e-7; arguments beyond the range of normal numbers are held at its ends. */
 FT_HOST_DEVICE float ft_exp(float x)
 {
@@ -91,22 +81,6 @@ FT_HOST_DEVICE float ft_exp(float x)
     for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
         p = fmaf(p, r, c[i]);
     uint32_t bits; /* p lies in [0.7, 1.42]: the power of two is added to its exponent */
-    memcpy(&bits, &p, sizeof bits);
-    bits += (uint32_t) (int32_t) n << 23;
-    memcpy(&p, &bits, sizeof p);
-    return p;
-}
-
-/* 2^y for y <= 0; relative error below 3e-6, and what is below 2^-120 is 2^-120. */
-FT_HOST_DEVICE float ft_exp2_codes(float y)
-{
-    const float c[] = FT_EXP2_CODES_POLYNOMIAL;
-    y = y > FT_EXP2_CODES_MIN ? y : FT_EXP2_CODES_MIN;
-    float n = rintf(y), f = y - n;
-    float p = c[0];
-    for (unsigned i = 1; i < sizeof c / sizeof c[0]; i++)
-        p = fmaf(p, f, c[i]);
-    uint32_t bits;
     memcpy(&bits, &p, sizeof bits);
     bits += (uint32_t) (int32_t) n << 23;
     memcpy(&p, &bits, sizeof p);

@@ -190,8 +190,8 @@ static ft_status check_attention(const checker *c)
         if (x == NULL || !same_shape(x, q) || x->dtype != q->dtype || is_real(x) != is_real(q))
             return refuse(c, "queries, keys and values differ in shape or dtype");
     }
-    if (probs->scale > 0.0f ? !is_codes(q) : !is_real(q))
-        return refuse(c, "queries and probabilities are not both float or both codes");
+    if (!is_real(q) && !is_codes(q))
+        return refuse(c, "queries are neither floats nor codes with a scale");
     if (c->op->attr.heads < 1 || q->cols % c->op->attr.heads != 0)
         return refuse(c, "the heads do not divide the width");
     if (!is_real(q) && q->cols / c->op->attr.heads > 1024)

@@ -38,6 +38,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/norm.h \
 	kernels/op.c kernels/op.h \
 	kernels/quant.h \
+	kernels/softmax.h \
 	kernels/ops.def
 kernels_libcpu_la_LIBADD =
 
@@ -78,6 +79,7 @@ cuda_sources = \
 	kernels/cuda/attention_f32.cu \
 	kernels/cuda/attention_i8.cu \
 	kernels/cuda/attention_i8.cuh \
+	kernels/cuda/attention_i8_ring.cuh \
 	kernels/cuda/backend.c \
 	kernels/cuda/common.cuh \
 	kernels/cuda/compare.c \

@@ -40,7 +40,7 @@ typedef struct ft_value {
     ft_dtype dtype;
     float scale;   /* 0: real values; else codes (in int8 or float): real value = scale * code */
     bool point;    /* calibration observes it, int8 quantizes it */
-    bool inner;    /* exists only inside one operation: has a scale, but no memory */
+    bool inner;    /* exists only inside one operation: is observed, has no memory and no scale */
     bool keep;     /* readable after the run: its memory is not reused */
     size_t offset; /* bytes into the arena */
 } ft_value;
@@ -70,7 +70,7 @@ typedef struct ft_op {
     int16_t in[FT_MAX_IN];
     int16_t out;   /* the result in float */
     int16_t codes; /* the result quantized with that value's scale; NORM may write both */
-    int16_t inner; /* ATTENTION: the probabilities, a point without memory */
+    int16_t inner; /* ATTENTION: the probabilities; amax lists hold them, int8 plans do not ask */
     int16_t weight[FT_MAX_WEIGHTS];
     ft_attr attr;
 } ft_op;

@@ -220,13 +220,12 @@ static bool quantize_point(ft_plan *plan, int value, const ft_lowering *how)
            (!how->int8_residual || dequantize_for_the_rest(plan, value, codes, at));
 }
 
+/* Inner points make their own scale, row by row. */
 static bool quantize(ft_plan *plan, const ft_lowering *how)
 {
     bool fine = true;
     for (int i = plan->nvalue - 1; i >= 0 && fine; i--) {
-        if (plan->value[i].inner)
-            plan->value[i].scale = how->scale[i];
-        else if (plan->value[i].point)
+        if (plan->value[i].point && !plan->value[i].inner)
             fine = quantize_point(plan, i, how);
     }
     return fine;

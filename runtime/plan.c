@@ -245,15 +245,12 @@ static void write_operands(const ft_plan *plan, const ft_op *op, FILE *file)
         }
 }
 
-static void write_fused(const ft_plan *plan, const ft_op *op, FILE *file)
+static void write_fused(const ft_op *op, FILE *file)
 {
     if (op->attr.activation != FT_ACT_NONE)
         fprintf(file, "  + %s", ft_activation_name(op->attr.activation));
     if (op->kind == FT_OP_POOL)
         fprintf(file, "  %s", op->attr.pooling == FT_POOL_FIRST ? "first" : "mean");
-    if (op->inner >= 0 && plan->value[op->inner].scale > 0.0f)
-        fprintf(file, "  + quantize %s amax %.6g", plan->value[op->inner].name,
-                (double) plan->value[op->inner].scale * 127.0);
     if (op->codes >= 0 && op->kind != FT_OP_QUANTIZE)
         fprintf(file, "  + quantize");
 }
@@ -270,7 +267,7 @@ ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err)
         if (op->codes >= 0)
             write_result(plan, op->codes, file);
         write_operands(plan, op, file);
-        write_fused(plan, op, file);
+        write_fused(op, file);
         fputc('\n', file);
     }
     for (int i = 0; i < plan->noutput; i++)

@@ -125,7 +125,6 @@ static ft_cuda_heads described(const batch *b, ft_dtype dtype, void *const x[3],
 {
     return (ft_cuda_heads){ .blocks = b->device_blocks,
                             .nblocks = b->nblocks,
-                            .longest = b->hint,
                             .heads = b->heads,
                             .head_size = b->head_size,
                             .dtype = dtype,

@@ -115,7 +115,6 @@ void batch_init(batch *b, const shape *s)
     b->start[0] = 0;
     for (size_t i = 0; i < times * sequences; i++)
         add_sequence(b, s->length[i % sequences]);
-    b->hint = s->hint == 0 ? b->longest : s->hint < 0 ? 0 : (size_t) s->hint;
     b->device_blocks = upload(b->block, b->nblocks * sizeof *b->block);
     b->device_start = upload(b->start, (b->sequences + 1) * sizeof *b->start);
 }

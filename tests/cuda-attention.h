@@ -15,7 +15,6 @@ typedef struct shape {
     int heads, head_size;
     int length[MOST_LENGTHS]; /* until a negative one, or the end */
     int times;                /* all of it; 0: once */
-    int hint;                 /* for `longest`; 0: the truth; negative: not known */
 } shape;
 
 #define LENGTHS(...)                                                                               \
@@ -29,7 +28,7 @@ typedef struct shape {
 
 typedef struct batch {
     int heads, head_size;
-    size_t sequences, tokens, longest, hint, cols, nblocks;
+    size_t sequences, tokens, longest, cols, nblocks;
     int32_t *start;
     ft_cuda_queries *block;
     void *device_blocks, *device_start;

@@ -235,8 +235,8 @@ static void test_fold(void)
     ok(plan.op[2].codes >= 0 && plan.op[2].out < 0 &&
            plan.op[2].attr.activation == FT_ACT_GELU_CODES,
        "after its activation, whose short form is exact enough for codes");
-    ok(plan.op[3].out >= 0 && plan.value[plan.op[3].inner].scale > 0.0f,
-       "attention on codes quantizes its probabilities");
+    ok(plan.op[3].out >= 0 && plan.value[plan.op[3].inner].scale <= 0.0f,
+       "the probabilities inside attention have no scale");
     ft_plan_fini(&plan);
 
     g = begin(&x);

@@ -73,7 +73,8 @@ static int lost_points(const ft_plan *graph, const ft_plan *plan, const purpose 
         bool made = ft_plan_producer(plan, value) >= 0 || plan->value[value].inner;
         bool counted = p->mode != FT_MODE_OBSERVE || plan->value[value].inner || observers == 1;
         bool quantized = p->mode != FT_MODE_FAKE && p->mode != FT_MODE_INT8;
-        quantized = quantized || plan->value[value].scale == amax_of(i) / 127.0f;
+        quantized = quantized || plan->value[value].inner ||
+                    plan->value[value].scale == amax_of(i) / 127.0f;
         /* Nothing reads the last hidden state as codes, unless the residual stream is int8. */
         quantized = quantized || (graph->output[0].value == i && !p->int8_residual);
         lost += !made || !counted || !quantized;
@@ -154,7 +155,7 @@ static void test_twins(const test_bert *fake, const test_bert *int8, bool int8_r
     int differences = a.nop != b.nop || a.nvalue != b.nvalue || a.noutput != b.noutput ||
                       memcmp(a.op, b.op, (size_t) a.nop * sizeof *a.op) != 0;
     for (int i = 0; i < a.nvalue && differences == 0; i++) {
-        bool codes = a.value[i].scale > 0.0f && !a.value[i].inner;
+        bool codes = a.value[i].scale > 0.0f;
         differences += strcmp(a.value[i].name, b.value[i].name) != 0 ||
                        a.value[i].scale != b.value[i].scale ||
                        b.value[i].dtype != (codes ? FT_I8 : a.value[i].dtype);

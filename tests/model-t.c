@@ -77,7 +77,7 @@ static void test_int8(void)
         points += point && scale > 0.0f;
         wrong += point && scale > 0.0f && scale != bert_file_amax(i) / 127.0f;
     }
-    ok(points == 16 && wrong == 0, "each point has the scale of its amax");
+    ok(points == 14 && wrong == 0, "each point that has memory has the scale of its amax");
     ft_model_close(model);
 
     model = open_model(&(ft_model_options){ .fake = true });

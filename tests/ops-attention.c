@@ -101,7 +101,7 @@ static void float_case(bench *on, const ft_batch *batch, size_t heads, size_t co
     begin(&t, on, batch, &a);
     for (int i = 0; i < 3; i++)
         oneop_in(&t, i, FT_TOKENS, (int32_t) cols, FT_F32, 0.0f, in[i]);
-    oneop_inner(&t, 0.0f);
+    oneop_inner(&t);
     oneop_out(&t, FT_TOKENS, (int32_t) cols);
     oneop_run(&t, found, NULL);
     oneop_end(&t);
@@ -138,7 +138,7 @@ static void observed_case(bench *on)
     t.counts = &counts;
     for (int i = 0; i < 3; i++)
         oneop_in(&t, i, FT_TOKENS, (int32_t) a.cols, FT_F32, 0.0f, in[i]);
-    oneop_inner(&t, 0.0f);
+    oneop_inner(&t);
     oneop_out(&t, FT_TOKENS, (int32_t) a.cols);
     oneop_run(&t, found, NULL);
     oneop_end(&t);
@@ -165,17 +165,15 @@ static void observed_case(bench *on)
 typedef struct quantized {
     int8_t *code[3];
     float *fake[3];
-    float scale[3], probs_scale, out_scale;
-    double *context;
+    float scale[3], out_scale;
+    double *context, *doubt;
 } quantized;
 
 static quantized make_quantized(const oracle_attention *a, size_t tokens)
 {
     double dim = (double) (a->cols / a->heads);
     float spread = (float) (sqrt(2.0 / (sqrt(dim) * a->score_scale)) / 73.0);
-    quantized q = { .scale = { spread, spread, 0.02f },
-                    .probs_scale = 0.9f / 127.0f,
-                    .out_scale = 1.5f / 127.0f };
+    quantized q = { .scale = { spread, spread, 0.02f }, .out_scale = 1.5f / 127.0f };
     for (int i = 0; i < 3; i++)
         q.code[i] = random_codes(50 + (uint64_t) i, tokens * a->cols);
     return q;
@@ -194,8 +192,9 @@ static void finish_quantized(quantized *q, oracle_attention a, size_t tokens)
     a.k = wide[1];
     a.v = wide[2];
     a.score_scale *= (double) q->scale[0] * (double) q->scale[1];
-    a.probs_scale = (double) q->probs_scale;
-    a.value_scale = (double) q->probs_scale * (double) q->scale[2];
+    a.value_scale = (double) q->scale[2];
+    a.codes = true;
+    a.doubt = q->doubt = must_have(n, sizeof *q->doubt);
     q->context = must_have(n, sizeof *q->context);
     oracle_attend(q->context, NULL, &a);
     for (int i = 0; i < 3; i++)
@@ -209,6 +208,7 @@ static void free_quantized(quantized *q)
         free(q->fake[i]);
     }
     free(q->context);
+    free(q->doubt);
 }
 
 static void run_quantized(bench *on, const ft_batch *batch, const oracle_attention *a,
@@ -220,7 +220,7 @@ static void run_quantized(bench *on, const ft_batch *batch, const oracle_attenti
     for (int i = 0; i < 3; i++)
         oneop_in(&t, i, FT_TOKENS, (int32_t) a->cols, dtype, q->scale[i],
                  fake ? (const void *) q->fake[i] : q->code[i]);
-    oneop_inner(&t, q->probs_scale);
+    oneop_inner(&t);
     if (to_codes)
         oneop_codes(&t, FT_TOKENS, (int32_t) a->cols, dtype, q->out_scale);
     else
@@ -230,21 +230,21 @@ static void run_quantized(bench *on, const ft_batch *batch, const oracle_attenti
 }
 
 /*
- * A probability that lies between two codes may go to the other one than the oracle's; the context
- * then moves by at most one code of the values.  Seldom: at most one value in a thousand.
+ * The kernels' exponential is off by less than 0.05 of a code, so a probability that lies that near
+ * to the middle between two codes may go to the other one than the oracle's.
  */
 static void is_context(const float *found, const quantized *q, size_t n, double exact,
                        const char *device, const char *what)
 {
-    size_t moved = 0, wrong = 0;
-    double step = (double) q->probs_scale * (double) q->scale[2] * 127.0;
+    size_t wrong = 0, moved = 0;
     for (size_t i = 0; i < n; i++) {
         double error = fabs((double) found[i] - q->context[i]);
-        moved += error <= exact * fabs(q->context[i]) ? 0 : 1;
-        wrong += error <= 2 * step ? 0 : 1;
+        double rounding = exact * fabs(q->context[i]);
+        moved += error <= rounding ? 0 : 1;
+        wrong += error <= rounding + 1.001 * q->doubt[i] ? 0 : 1;
     }
-    ok(wrong == 0 && moved <= n / 1000, "%s: attention: faked, %s, to floats", device, what);
-    if (wrong > 0 || moved > n / 1000)
+    ok(wrong == 0, "%s: attention: faked, %s, to floats", device, what);
+    if (wrong > 0)
         diag("of %zu values %zu moved, %zu of them too far", n, moved, wrong);
 }
 
@@ -255,7 +255,7 @@ static void quantized_case(bench *on, const ft_batch *batch, const oracle_attent
     float *fake = must_have(n, sizeof *fake), *int8 = must_have(n, sizeof *int8);
     run_quantized(on, batch, a, q, true, false, fake);
     run_quantized(on, batch, a, q, false, false, int8);
-    /* The sum becomes float and is multiplied by a product of scales: three roundings. */
+    /* The sum becomes float and is multiplied by a quotient: three roundings. */
     is_context(fake, q, n, 3 * ROUNDING, on->name, what);
     ok(memcmp(fake, int8, n * sizeof *fake) == 0, "%s: attention: %s, int8 gives the same bits",
        on->name, what);
@@ -292,7 +292,6 @@ static void largest_case(bench *on)
     ft_batch batch = single_batch(LENGTH, start);
     oracle_attention a = problem(&batch, 1, COLS);
     quantized q = make_quantized(&a, LENGTH);
-    q.probs_scale = 1e-6f;
     memset(q.code[0], 0, LENGTH * COLS);
     for (size_t i = 0; i < LENGTH * COLS; i++)
         q.code[2][i] = (int8_t) (126 + rng_bits(&(rng){ i }) % 2);

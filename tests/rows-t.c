@@ -11,6 +11,7 @@
 #include "kernels/cpu/rows.h"
 #include "kernels/half.h"
 #include "kernels/norm.h"
+#include "kernels/softmax.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/lib/oneop.h"
@@ -178,8 +179,17 @@ static size_t call_softmax_codes(const ft_rows_isa *rows, const row_data *d, siz
                                  size_t n)
 {
     memcpy(out, d->x + at, n * sizeof(float));
-    rows->softmax_codes(out, 0.7f, 127.0f, n);
+    rows->softmax_codes(out, 0.06f, n);
     return n * sizeof(float);
+}
+
+static size_t call_softmax_total(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                 size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    float total = rows->softmax_codes(out, 0.06f, n);
+    memcpy(out, &total, sizeof total);
+    return sizeof total;
 }
 
 static size_t call_square_sum(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
@@ -240,6 +250,7 @@ static const struct {
     { "norm", call_norm },
     { "softmax", call_softmax },
     { "codes of a softmax", call_softmax_codes },
+    { "the total of these codes", call_softmax_total },
     { "sum of squares", call_square_sum },
     { "scale sums", call_sums },
     { "scale sums, add a bias", call_sums_bias },
@@ -409,6 +420,55 @@ static void test_softmax(const ft_rows_isa *rows, const row_data *d)
     free(found);
 }
 
+/* Codes are off by half a code of rounding and 0.046 of the polynomial: kernels/softmax.h. */
+static void test_softmax_codes(const ft_rows_isa *rows, const row_data *d)
+{
+    enum { SCORES = 2000, FAR = 1 << 24 };
+    static const float scales[] = { 1e-6f, 3e-4f, 0.02f, 0.5f, 40.0f };
+    float *found = must_have(SCORES, sizeof *found);
+    double worst = 0.0, total = 0.0;
+    int off = 0;
+    for (size_t i = 0; i < FT_COUNT(scales); i++) {
+        float step = ft_softmax_step(scales[i]), most = -INFINITY;
+        for (size_t j = 0; j < SCORES; j++) {
+            found[j] = rintf(d->x[j] * (j % 2 == 0 ? 10.0f : 1e4f));
+            most = fmaxf(most, found[j]);
+        }
+        float sum = rows->softmax_codes(found, step, SCORES);
+        total = 0.0;
+        for (size_t j = 0; j < SCORES; j++) {
+            double below = (double) most - (double) rintf(d->x[j] * (j % 2 == 0 ? 10.0f : 1e4f));
+            worst = fmax(worst, fabs((double) found[j] - 127 * exp(-below * (double) scales[i])));
+            total += (double) found[j];
+            off += below == 0.0 && found[j] != 127.0f;
+        }
+        off += total != (double) sum;
+    }
+    near(worst, 0.0, 0.546, "codes of a softmax are next to 127 e^(score - largest)");
+    is_int(off, 0, "the largest score has the code 127, and the total is that of the codes");
+    float spread[] = { 0.0f, -1.0f, -FAR, -100.0f };
+    ok(rows->softmax_codes(spread, ft_softmax_step(INFINITY), 4) == 127.0f,
+       "whatever the scale, codes are those of one");
+    float equal[] = { -FAR, -FAR, 1.0f - FAR, -FAR };
+    ok(rows->softmax_codes(equal, ft_softmax_step(0.0f), 4) == 4 * 127.0f, "or of all");
+    free(found);
+}
+
+/* A GPU's sums begin at 2^24: then 1 - 2^24 step must lose nothing. */
+static void test_softmax_step(void)
+{
+    int lost = 0, off = 0;
+    for (float scale = 1e-12f; scale < 1e3f; scale *= 1.0137f) {
+        float step = ft_softmax_step(scale);
+        double whole = 1.0 - 0x1p24 * (double) step, exact = (double) scale / (8 * M_LN2);
+        lost += (double) (float) whole != whole;
+        /* 2^24 scores below the largest, what that changes is less than 2^-24 */
+        off += exact < 0.9 && fabs((double) step - exact) > 0x1p-48 + 2 * ROUNDING * exact;
+    }
+    is_int(lost, 0, "1 - 2^24 step is a float for every scale");
+    is_int(off, 0, "and step is next to what the scale asks for");
+}
+
 static void test_quantize(const ft_rows_isa *rows, const char *name)
 {
     const float x[] = { 0.5f,    1.5f,    2.5f,     -0.5f,     -1.5f,    126.4f, 126.6f, 200.0f,
@@ -444,6 +504,8 @@ int main(void)
     const ft_rows_isa *plain = ft_rows_of(FT_ISA_GENERIC);
     test_norm(plain, &d);
     test_softmax(plain, &d);
+    test_softmax_codes(plain, &d);
+    test_softmax_step();
     for (int isa = FT_ISA_GENERIC; isa < FT_ISA_COUNT; isa++)
         if (ft_isa_usable((ft_isa) isa)) {
             test_order(ft_rows_of((ft_isa) isa), &d, ft_isa_name((ft_isa) isa));

@@ -16,6 +16,7 @@
 #include "kernels/cpu/count.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/quant.h"
+#include "kernels/softmax.h"
 #include "runtime/mem.h"
 
 #include <cblas.h>
@@ -31,16 +32,17 @@ typedef struct task {
     size_t col, dim;      /* columns of the head */
 } task;
 
-/* Scratch of one thread; the last two only for codes. */
+/* Scratch of one thread; all but the first only for codes. */
 typedef struct block_scratch {
     float *scores; /* [QUERIES, tokens], then the probabilities */
     float *part;   /* [QUERIES, dim] */
     int32_t *sums; /* [QUERIES, dim] */
+    float *totals; /* [QUERIES] of the codes of the probabilities */
 } block_scratch;
 
 size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits)
 {
-    size_t row = ft_round_up(limits->tokens, 16) + 2 * ft_round_up(dim, 16);
+    size_t row = ft_round_up(limits->tokens, 16) + 2 * ft_round_up(dim, 16) + 1;
     return (size_t) limits->threads * (QUERIES * row * sizeof(float) + 64);
 }
 
@@ -51,7 +53,8 @@ static block_scratch scratch_of(const ft_args *args, size_t dim)
     size_t sums = QUERIES * ft_round_up(dim, 16);
     return (block_scratch){ .part = memory,
                             .sums = (int32_t *) (void *) (memory + sums),
-                            .scores = memory + 2 * sums };
+                            .totals = memory + 2 * sums,
+                            .scores = memory + 2 * sums + QUERIES };
 }
 
 static const float *operand(const ft_args *args, int i, size_t row, const task *t)
@@ -59,21 +62,29 @@ static const float *operand(const ft_args *args, int i, size_t row, const task *
     return ft_row_f32(&args->in[i], row) + t->col;
 }
 
-/* Multiply whole rows of scores by the scale of queries and keys, then softmax them. */
+static bool has_codes(const ft_args *args)
+{
+    return args->in[0].scale > 0.0f;
+}
+
+/* Scores become probabilities, row by row. */
 static void probabilities(const ft_args *args, const task *t, float *scores)
 {
-    const ft_rows_isa *rows = args->rows;
-    float scale = args->op->attr.softmax_scale;
-    if (args->in[0].scale > 0.0f)
-        scale = args->in[0].scale * args->in[1].scale * scale;
     for (size_t i = 0; i < t->m; i++, scores += t->length) {
-        if (args->inner.scale > 0.0f)
-            rows->softmax_codes(scores, scale, ft_inverse_scale(args->inner.scale), t->length);
-        else
-            rows->softmax(scores, scale, t->length);
+        args->rows->softmax(scores, args->op->attr.softmax_scale, t->length);
         if (args->counts != NULL)
             ft_cpu_count(args->counts, scores, t->length);
     }
+}
+
+/* Scores of codes become codes: kernels/softmax.h. */
+static void encode(const ft_args *args, const task *t, const block_scratch *scratch)
+{
+    float step =
+        ft_softmax_step(args->in[0].scale * args->in[1].scale * args->op->attr.softmax_scale);
+    for (size_t i = 0; i < t->m; i++)
+        scratch->totals[i] =
+            args->rows->softmax_codes(scratch->scores + i * t->length, step, t->length);
 }
 
 /* y [m, dim] = p [m, keys] . v [keys, dim], from key `first` of the sequence on. */
@@ -102,8 +113,8 @@ static void mix_codes(const ft_args *args, const task *t, const block_scratch *s
         scratch->part[i] = (float) scratch->sums[i];
     for (size_t i = 0; i < t->m; i++) {
         float *row = ft_row_f32(result, t->first + t->query + i) + t->col;
-        rows->dequantize_f32(row, scratch->part + i * t->dim, args->inner.scale * args->in[2].scale,
-                             t->dim);
+        rows->dequantize_f32(row, scratch->part + i * t->dim,
+                             ft_softmax_factor(args->in[2].scale, scratch->totals[i]), t->dim);
         if (args->codes.data != NULL)
             rows->quantize_f32(row, row, ft_inverse_scale(args->codes.scale), t->dim);
     }
@@ -115,12 +126,14 @@ static void attend(const ft_args *args, const task *t, const block_scratch *scra
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int) t->m, (int) t->length, (int) t->dim,
                 1.0f, operand(args, 0, t->first + t->query, t), stride,
                 operand(args, 1, t->first, t), stride, 0.0f, scratch->scores, (int) t->length);
-    probabilities(args, t, scratch->scores);
-    if (args->inner.scale > 0.0f)
+    if (has_codes(args)) {
+        encode(args, t, scratch);
         mix_codes(args, t, scratch);
-    else
-        mix(args, t, scratch->scores, 0, t->length,
-            ft_row_f32(&args->out, t->first + t->query) + t->col, args->out.cols);
+        return;
+    }
+    probabilities(args, t, scratch->scores);
+    mix(args, t, scratch->scores, 0, t->length,
+        ft_row_f32(&args->out, t->first + t->query) + t->col, args->out.cols);
 }
 
 void ft_cpu_attention_f32(const ft_args *args)

@@ -11,6 +11,7 @@
 #include "kernels/cpu/attention_i8.h"
 
 #include "kernels/cpu/i8.h"
+#include "kernels/softmax.h"
 
 #include <assert.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static size_t thread_bytes(size_t length, size_t head_size)
 {
     pieces p = pieces_of(length, head_size);
     return p.keys + p.values +
-           FT_I8_TILE * (p.query_stride + 2 * p.score_stride + p.code_stride + p.sum_stride);
+           FT_I8_TILE * (p.query_stride + p.score_stride + p.code_stride + p.sum_stride);
 }
 
 size_t ft_attention_i8_scratch(size_t length, size_t head_size, int threads)
@@ -57,7 +58,8 @@ typedef struct head {
     size_t first, length; /* tokens */
     size_t col;           /* of q, k, v and y */
     pieces size;
-    char *keys, *values, *queries, *scores, *exps, *codes, *sums;
+    float step; /* ft_softmax_step() */
+    char *keys, *values, *queries, *scores, *codes, *sums;
 } head;
 
 static head head_of(const ft_attention_i8 *a, size_t sequence, size_t index, char *scratch)
@@ -69,14 +71,14 @@ static head head_of(const ft_attention_i8 *a, size_t sequence, size_t index, cha
         .first = first,
         .length = (size_t) a->starts[sequence + 1] - first,
         .col = index * a->head_size,
+        .step = ft_softmax_step(a->score_scale),
     };
     h.size = pieces_of(h.length, a->head_size);
     h.keys = scratch;
     h.values = h.keys + h.size.keys;
     h.queries = h.values + h.size.values;
     h.scores = h.queries + FT_I8_TILE * h.size.query_stride;
-    h.exps = h.scores + FT_I8_TILE * h.size.score_stride;
-    h.codes = h.exps + FT_I8_TILE * h.size.score_stride;
+    h.codes = h.scores + FT_I8_TILE * h.size.score_stride;
     h.sums = h.codes + FT_I8_TILE * h.size.code_stride;
     return h;
 }
@@ -132,10 +134,12 @@ static void mix(const head *h, size_t rows)
     h->kernels->multiply(&tile, h->values, h->a->head_size);
 }
 
-static void finish(const head *h, size_t first, size_t rows)
+/* The context of one query, from its sums and the total of its codes. */
+static void finish(const head *h, size_t query, const int32_t *sums, float total)
 {
     const ft_attention_i8 *a = h->a;
     ft_dtype dtype = a->out_inverse > 0.0f ? FT_I8 : FT_F32;
+    float factor = ft_softmax_factor(a->value_scale, total);
     for (size_t col = 0; col < a->head_size; col += FT_I8_PANEL) {
         ft_i8_finish f = {
             .cols = ft_min_size(a->head_size - col, FT_I8_PANEL),
@@ -146,9 +150,9 @@ static void finish(const head *h, size_t first, size_t rows)
             .y_stride = a->y_stride,
         };
         for (size_t i = 0; i < f.cols; i++)
-            f.scale[i] = a->context_scale;
-        h->kernels->finish(&f, (int32_t *) h->sums + col, h->size.sum_stride / sizeof(int32_t),
-                           h->first + first, rows);
+            f.scale[i] = factor;
+        h->kernels->finish(&f, sums + col, h->size.sum_stride / sizeof(int32_t), h->first + query,
+                           1);
     }
 }
 
@@ -162,12 +166,13 @@ static void attend(const head *h, size_t first, size_t last, size_t tiles)
                           a->head_size, h->length);
     for (size_t tile = first; tile < last; tile++) {
         size_t rows, query = ft_i8_share(h->length, tile, tiles, &rows);
+        float totals[FT_I8_TILE];
         score(h, query, rows);
-        h->kernels->softmax((int8_t *) h->codes, h->size.code_stride, (int32_t *) h->scores,
-                            (float *) h->exps, h->size.score_stride / sizeof(float), rows,
-                            h->length, a->score_scale, a->p_inverse);
+        h->kernels->softmax((int8_t *) h->codes, h->size.code_stride, totals, (int32_t *) h->scores,
+                            h->size.score_stride / sizeof(int32_t), rows, h->length, h->step);
         mix(h, rows);
-        finish(h, query, rows);
+        for (size_t row = 0; row < rows; row++)
+            finish(h, query + row, (int32_t *) (h->sums + row * h->size.sum_stride), totals[row]);
     }
 }
 

@@ -11,8 +11,8 @@
 /*
  * For each sequence and each head, over the tokens of that sequence:
  *     score = exact int32 sum of q . k
- *     p     = codes of softmax(score * score_scale) by p_inverse, see ft_i8_kernels.softmax
- *     y     = exact int32 sum of p . v, times context_scale: float, or codes by out_inverse
+ *     p     = codes of softmax(score * score_scale), P their sum: kernels/softmax.h
+ *     y     = exact int32 sum of p . v, times value_scale / P: float, or codes by out_inverse
  * Every instruction set and every number of threads gives the same bytes.
  *
  *   q, k, v  [tokens, heads * head_size] int8 codes -127..127, rows *_stride bytes apart; they may
@@ -20,7 +20,7 @@
  *   y        [tokens, heads * head_size] float, or int8 if out_inverse > 0, rows y_stride elements
  *            apart; no overlap with the inputs
  *
- * |sum| < 2^31 needs head_size and lengths <= 130000.
+ * Exact scores in float need head_size <= 1024, |sum| < 2^31 lengths <= 130000.
  */
 typedef struct ft_attention_i8 {
     ft_isa isa; /* from ft_cpu_isa() */
@@ -29,9 +29,8 @@ typedef struct ft_attention_i8 {
     const int32_t *starts; /* [sequences + 1] first token of each, then their number */
     const int8_t *q, *k, *v;
     size_t q_stride, k_stride, v_stride;
-    float score_scale;   /* scale of q * scale of k * softmax scale; positive */
-    float p_inverse;     /* 1 / scale of the probabilities */
-    float context_scale; /* scale of the probabilities * scale of v */
+    float score_scale; /* scale of q * scale of k * softmax scale; positive */
+    float value_scale; /* scale of v */
     float out_inverse;
     void *y;
     size_t y_stride;

@@ -156,7 +156,7 @@ static ft_view view_of(const ft_exec *exec, int value, const ft_batch *batch)
         return (ft_view){ 0 };
     const ft_value *v = &exec->plan->value[value];
     return (ft_view){
-        .data = v->inner ? NULL : exec->arena + v->offset,
+        .data = exec->arena + v->offset,
         .rows = v->rows == FT_TOKENS ? batch->tokens : batch->sequences,
         .cols = (size_t) v->cols,
         .dtype = v->dtype,
@@ -173,7 +173,6 @@ static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,
         .op = op,
         .out = view_of(exec, op->out, batch),
         .codes = view_of(exec, op->codes, batch),
-        .inner = view_of(exec, op->inner, batch),
         .batch = batch,
         .scratch = exec->scratch,
         .scratch_bytes = exec->scratch_bytes,

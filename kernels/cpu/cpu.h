@@ -24,10 +24,11 @@ typedef struct ft_args {
     ft_isa isa;
     const ft_rows_isa *rows;
     const ft_op *op;
-    ft_view in[FT_MAX_IN], out, codes, inner;
+    ft_view in[FT_MAX_IN], out, codes;
     const ft_weight *weight[FT_MAX_WEIGHTS]; /* NULL: not there */
     const ft_batch *batch;
-    ft_counts *counts; /* of the observed point (OBSERVE, or inner); NULL: not observing */
+    ft_counts *counts; /* of the observed point (OBSERVE, or the operation's inner one); NULL: not
+                          observing */
     void *scratch;
     size_t scratch_bytes;
     int threads;

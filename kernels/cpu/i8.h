@@ -86,15 +86,12 @@ typedef struct ft_i8_kernels {
                  size_t weight_rows);
 
     /*
-     * Rows of scores [rows, cols] become codes of their softmax; rows <= FT_I8_TILE:
-     *     round(min(e * (inverse / sum of e), 127)),
-     *     e = ft_exp2_codes((score - largest) * (scale * log2(e)))
-     * `stride` is that of scores and of exps, which is scratch.  All three have room for cols
-     * rounded up to FT_I8_PANEL, and the codes there become 0.  The sum has 16 partial sums,
-     * element i in sum i % 16, which are then added in pairs at a distance of 8, 4, 2, 1.
+     * Rows of scores [rows, cols] become codes, ft_softmax_code(largest - score, step), and their
+     * totals; rows <= FT_I8_TILE, scores are below 2^24.  Scores and codes have room for cols
+     * rounded up to FT_I8_PANEL, and the codes there become 0.
      */
-    void (*softmax)(int8_t *codes, size_t codes_stride, int32_t *scores, float *exps, size_t stride,
-                    size_t rows, size_t cols, float scale, float inverse);
+    void (*softmax)(int8_t *codes, size_t codes_stride, float *totals, int32_t *scores,
+                    size_t scores_stride, size_t rows, size_t cols, float step);
 
     /* Rows first_row .. first_row + rows of the output, from their sums. */
     void (*finish)(const ft_i8_finish *finish, const int32_t *sums, size_t stride, size_t first_row,

@@ -1,8 +1,7 @@
 /*
- * i8_softmax.h - rows of integer scores become codes of their softmax.
+ * i8_softmax.h - rows of integer scores become codes of their softmax: kernels/softmax.h.
  *
- * Included once by the file of each instruction set.  The order of the additions does not depend on
- * the width of its vectors: there are always 16 partial sums.
+ * Included once by the file of each instruction set.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +11,7 @@
 #include "kernels/cpu/i8.h"
 #include "kernels/cpu/simd_math.h"
 
-enum { SOFTMAX_VECTORS = VF_PARTS / LANES };
+enum { SOFTMAX_VECTORS = VF_PARTS / LANES, SOFTMAX_STEP = 4 * LANES };
 
 /* `count` is a multiple of VF_PARTS. */
 FT_INLINE float largest(const int32_t *scores, size_t count)
@@ -29,63 +28,48 @@ FT_INLINE float largest(const int32_t *scores, size_t count)
     return vf_largest(best);
 }
 
-/* exps[i] = 2^((scores[i] - most) * scale), zeros up to `wide`; returns their sum. */
-FT_INLINE float exps_of_scores(float *exps, const int32_t *scores, size_t cols, size_t wide,
-                               float scale, float most)
+/* The codes of `count` scores, a multiple of SOFTMAX_STEP, and their sum: exact in any order. */
+FT_INLINE float encode(int8_t *codes, const int32_t *scores, size_t count, float most, float step)
 {
-    vf sum[SOFTMAX_VECTORS];
+    vf sum[4];
     FT_UNROLL
-    for (int v = 0; v < SOFTMAX_VECTORS; v++)
+    for (int v = 0; v < 4; v++)
         sum[v] = vf_set(0.0f);
-    size_t whole = cols / VF_PARTS * VF_PARTS;
-    for (size_t i = 0; i < cols; i += VF_PARTS) {
-        FT_UNROLL
-        for (int v = 0; v < SOFTMAX_VECTORS; v++) {
-            size_t at = i + (size_t) v * LANES;
-            vf e = vf_exp2_codes((vf_load_sums(scores + at) - vf_set(most)) * vf_set(scale));
-            vf_store(exps + at, e);
-            if (i < whole)
-                sum[v] = sum[v] + e;
-        }
-    }
-    memset(exps + cols, 0, (wide - cols) * sizeof *exps);
-    if (whole < cols) {
-        FT_UNROLL
-        for (int v = 0; v < SOFTMAX_VECTORS; v++)
-            sum[v] = sum[v] + vf_load(exps + whole + (size_t) v * LANES);
-    }
-    return vf_sum(sum);
-}
-
-/* exps * factor is not negative, so codes need an upper bound only. */
-FT_INLINE void codes_of_exps(int8_t *codes, const float *exps, size_t wide, float factor)
-{
-    for (size_t i = 0; i < wide; i += 4 * LANES) {
+    for (size_t i = 0; i < count; i += SOFTMAX_STEP) {
         vf code[4];
         FT_UNROLL
-        for (size_t v = 0; v < 4; v++)
-            code[v] = vf_min(vf_load(exps + i + v * LANES) * vf_set(factor), vf_set(127.0f));
+        for (int v = 0; v < 4; v++) {
+            vf below = vf_set(most) - vf_load_sums(scores + i + (size_t) v * LANES);
+            code[v] = vf_rint(vf_softmax_code(below, step));
+            sum[v] = sum[v] + code[v];
+        }
         vf_store_codes(codes + i, code);
     }
+    float parts[LANES], total = 0.0f;
+    vf_store(parts, (sum[0] + sum[1]) + (sum[2] + sum[3]));
+    for (int i = 0; i < LANES; i++)
+        total += parts[i];
+    return total;
 }
 
 /* Each step for all rows before the next one: a short row alone is a chain of waits. */
-static void softmax(int8_t *codes, size_t codes_stride, int32_t *scores, float *exps, size_t stride,
-                    size_t rows, size_t cols, float scale, float inverse)
+static void softmax(int8_t *codes, size_t codes_stride, float *totals, int32_t *scores,
+                    size_t scores_stride, size_t rows, size_t cols, float step)
 {
-    float most[FT_I8_TILE], factor[FT_I8_TILE], scale2 = scale * FT_LOG2_E;
-    size_t padded = ft_round_up(cols, VF_PARTS), wide = ft_round_up(cols, FT_I8_PANEL);
+    float most[FT_I8_TILE];
+    size_t wide = ft_round_up(cols, FT_I8_PANEL), pads = wide - cols;
     for (size_t row = 0; row < rows; row++) {
-        int32_t *of_row = scores + row * stride;
-        for (size_t i = cols; i < padded; i++)
-            of_row[i] = of_row[0]; /* changes no maximum */
-        most[row] = largest(of_row, padded);
+        int32_t *of_row = scores + row * scores_stride;
+        for (size_t i = cols; i < wide; i++)
+            of_row[i] = of_row[0]; /* changes no maximum, and its code is known */
+        most[row] = largest(of_row, wide);
     }
-    for (size_t row = 0; row < rows; row++)
-        factor[row] = inverse / exps_of_scores(exps + row * stride, scores + row * stride, cols,
-                                               wide, scale2, most[row]);
-    for (size_t row = 0; row < rows; row++)
-        codes_of_exps(codes + row * codes_stride, exps + row * stride, wide, factor[row]);
+    for (size_t row = 0; row < rows; row++) {
+        int8_t *of_row = codes + row * codes_stride;
+        totals[row] = encode(of_row, scores + row * scores_stride, wide, most[row], step) -
+                      (float) pads * (float) of_row[0];
+        memset(of_row + cols, 0, pads);
+    }
 }
 
 #endif

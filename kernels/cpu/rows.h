@@ -42,8 +42,8 @@ typedef struct ft_rows_isa {
     /* x = softmax(scale * x), in place. */
     void (*softmax)(float *x, float scale, size_t n);
 
-    /* The same for scores of codes, as codes held in float: see ft_i8_kernels.softmax. */
-    void (*softmax_codes)(float *x, float scale, float inverse_scale, size_t n);
+    /* Scores of codes become ft_softmax_code(largest - x, step), in place; returns their sum. */
+    float (*softmax_codes)(float *x, float step, size_t n);
 
     /* sum of x[i] * x[i]. */
     float (*square_sum)(const float *x, size_t n);

@@ -122,19 +122,17 @@ static void row_softmax(float *x, float scale, size_t n)
         x[i] *= factor;
 }
 
-static void row_softmax_codes(float *x, float scale, float inverse_scale, size_t n)
+static float row_softmax_codes(float *x, float step, size_t n)
 {
-    float most = row_max(x, n), scale2 = scale * FT_LOG2_E;
+    float most = row_max(x, n), total = 0.0f;
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
-        vf_store(x + i, vf_exp2_codes((vf_load(x + i) - vf_set(most)) * vf_set(scale2)));
+        vf_store(x + i, vf_rint(vf_softmax_code(vf_set(most) - vf_load(x + i), step)));
     for (; i < n; i++)
-        x[i] = ft_exp2_codes((x[i] - most) * scale2);
-    float factor = inverse_scale / row_sum(x, n);
-    for (i = 0; i < n; i++) {
-        float code = x[i] * factor;
-        x[i] = rintf(code < 127.0f ? code : 127.0f);
-    }
+        x[i] = ft_softmax_code(most - x[i], step);
+    for (i = 0; i < n; i++)
+        total += x[i]; /* whole numbers */
+    return total;
 }
 
 static void row_from_f16(float *restrict out, const uint16_t *restrict in, size_t n)

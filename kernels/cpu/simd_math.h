@@ -1,5 +1,5 @@
 /*
- * simd_math.h - kernels/activation.h and kernels/quant.h, operation by operation, on vectors.
+ * simd_math.h - kernels/activation.h, softmax.h and quant.h, operation by operation, on vectors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,6 +8,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/softmax.h"
 
 FT_INLINE vf vf_polynomial(const float *c, int count, vf x)
 {
@@ -27,12 +28,14 @@ FT_INLINE vf vf_exp(vf x)
     return vf_scale(vf_polynomial(c, sizeof c / sizeof c[0], r), n);
 }
 
-FT_INLINE vf vf_exp2_codes(vf y)
+/* ft_softmax_code(), before it is rounded. */
+FT_INLINE vf vf_softmax_code(vf below, float step)
 {
-    static const float c[] = FT_EXP2_CODES_POLYNOMIAL;
-    y = vf_max(y, vf_set(FT_EXP2_CODES_MIN));
-    vf n = vf_rint(y);
-    return vf_scale(vf_polynomial(c, sizeof c / sizeof c[0], y - n), n);
+    static const float c[] = FT_SOFTMAX_POLYNOMIAL;
+    vf u = vf_max(vf_fma(below, vf_set(-step), vf_set(1.0f)), vf_set(0.0f));
+    vf q = vf_polynomial(c, sizeof c / sizeof c[0], u);
+    q = q * q;
+    return q * q;
 }
 
 FT_INLINE vf vf_gelu(vf v)

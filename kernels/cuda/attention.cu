@@ -18,11 +18,6 @@ static size_t codes_bytes(size_t rows, size_t cols)
     return (rows * cols + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-extern "C" size_t ft_cuda_attention_longest(size_t longest)
-{
-    return longest <= 384 ? (longest + 127) / 128 * 128 : 512;
-}
-
 extern "C" int ft_cuda_attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
 {
     if (a->head_size > FT_ATTENTION_WIDEST)
@@ -49,7 +44,6 @@ static ft_cuda_heads heads_of(const ft_cuda_args *args)
     ft_cuda_heads a = {};
     a.blocks = args->batch->blocks;
     a.nblocks = args->batch->nblocks;
-    a.longest = args->batch->longest;
     a.heads = args->op->attr.heads;
     a.head_size = (int) (q->cols / (size_t) a.heads);
     a.dtype = q->dtype;
@@ -58,10 +52,9 @@ static ft_cuda_heads heads_of(const ft_cuda_args *args)
     a.v = v->data;
     a.y = args->codes.data != NULL ? args->codes.data : args->out.data;
     a.score_scale = args->op->attr.softmax_scale;
-    if (args->inner.scale > 0.0f) {
+    if (q->scale > 0.0f) {
         a.score_scale = q->scale * k->scale * args->op->attr.softmax_scale;
-        a.p_inverse = ft_inverse_scale(args->inner.scale);
-        a.y_scale = args->inner.scale * v->scale;
+        a.value_scale = v->scale;
         a.y_inverse = args->codes.data != NULL ? ft_inverse_scale(args->codes.scale) : 0.0f;
     }
     a.counts = args->counts;
@@ -100,7 +93,7 @@ static int attend_faked(const ft_cuda_args *args)
 
 extern "C" int ft_cuda_attention(const ft_cuda_args *args)
 {
-    if (args->in[0].dtype == FT_F32 && args->inner.scale > 0.0f)
+    if (args->in[0].dtype == FT_F32 && args->in[0].scale > 0.0f)
         return attend_faked(args);
     ft_cuda_heads a = heads_of(args);
     return ft_cuda_attend(args->chip, args->stream, &a);
@@ -109,6 +102,6 @@ extern "C" int ft_cuda_attention(const ft_cuda_args *args)
 extern "C" size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens)
 {
     const ft_value *q = &plan->value[op->in[0]];
-    bool faked = q->dtype == FT_F32 && plan->value[op->inner].scale > 0.0f;
+    bool faked = q->dtype == FT_F32 && q->scale > 0.0f;
     return faked ? 4 * codes_bytes(tokens, (size_t) q->cols) : 0;
 }

@@ -25,12 +25,16 @@ typedef struct ft_attention_task {
     size_t first;  /* row of the sequence's first key */
     int length;    /* keys */
     int query;     /* first query, relative to `first` */
-    int queries;   /* 1 .. FT_CUDA_QUERIES */
+    int queries;   /* at least 1 */
     size_t column; /* first of the head */
 } ft_attention_task;
 
-/* Heads of a block of queries lie together in the grid: they read the same rows. */
-__device__ __forceinline__ bool ft_take_task(ft_attention_task *task, const ft_cuda_heads &a)
+/*
+ * Heads of a block of queries lie together in the grid: they read the same rows.  A kernel may take
+ * `queries` at once, a multiple of FT_CUDA_QUERIES: the blocks within have no task then.
+ */
+__device__ __forceinline__ bool ft_take_task(ft_attention_task *task, const ft_cuda_heads &a,
+                                             int queries = FT_CUDA_QUERIES)
 {
     size_t block = blockIdx.y + (size_t) blockIdx.z * gridDim.y;
     if (block >= a.nblocks)
@@ -39,9 +43,9 @@ __device__ __forceinline__ bool ft_take_task(ft_attention_task *task, const ft_c
     task->first = (size_t) b.first;
     task->length = b.length;
     task->query = b.query;
-    task->queries = min(b.length - b.query, (int) FT_CUDA_QUERIES);
+    task->queries = min(b.length - b.query, queries);
     task->column = (size_t) blockIdx.x * (size_t) a.head_size;
-    return task->queries > 0;
+    return task->queries > 0 && b.query % queries == 0;
 }
 
 static inline dim3 ft_attention_grid(const ft_cuda_heads *a)

@@ -1,312 +1,156 @@
 /*
  * attention_i8.cu - attention on codes, with the bits of kernels/cpu/attention_i8.c.
  *
- * The probabilities are quantized by a scale that is known before, so all exponentials must be
- * added before the first code: the largest score, the sum, and the codes are three sweeps over the
- * keys.  Between them the numbers are kept in shared memory, 64 bytes a key and warp, as long as
- * that leaves eight warps on a multiprocessor: up to 384 keys.  For more, scores and exponentials
- * are computed anew: on an H200 42 instructions for a score instead of 28.
- *
- * Instructions are the limit, 2.1 to 2.8 of 4 a clock, and neither products nor memory.  What is
- * kept is read by the lane that wrote it; only keys and values are shared.  Kept in registers, 384
- * scores need 130 KB of code without loops, and warps wait for instructions a quarter of the time.
+ * Two sweeps over the keys: the first finds each row's largest score, the second computes the
+ * scores again, from them the codes, and at once the context.  Scores are cheap, so none are kept:
+ * computing them anew takes fewer instructions than subtracting the maximum from kept ones would,
+ * since a product can start from it.  Of heads of 64 elements, sm_90 code has 11 instructions for a
+ * score, 1.5 in the first sweep and 9.5 in the second.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/attention_i8.cuh"
-
-enum { SLOTS = 4, MOST_KEPT = 384, KEPT_BYTES = FT_CUDA_QUERIES * sizeof(float) };
-
-/* ---- Tiles of keys and values come into a ring ------------------------------------------------
- */
-
-template <int width> static constexpr int tile_bytes = TILE *width;
-
-/*
- * What comes: the keys, then the values; or, if nothing is kept, the keys twice and then keys and
- * values in turns.
- */
-typedef struct feed {
-    ft_rows_of next;      /* `count` rows are left in this sweep */
-    const uint8_t *again; /* where the next sweep begins */
-    const uint8_t *other; /* in turns: what comes after `next`; before that the values */
-    uint8_t *slots;
-    int length;
-    bool kept;
-    int sweeps; /* that are left */
-    int turn;   /* 0: no turns; 1: the next tile is of keys; 2: of values */
-    uint32_t fetched, taken;
-} feed;
-
-/* The end of a sweep; the last of three is in turns. */
-static __device__ __forceinline__ void next_sweep(feed *f)
-{
-    f->turn = f->sweeps == 2 && !f->kept;
-    f->sweeps--;
-    f->next.data = f->again;
-    f->next.count = f->length;
-}
-
-static __device__ __forceinline__ void advance(feed *f)
-{
-    f->next.data += (size_t) TILE * f->next.stride;
-    if (f->turn != 0) {
-        const uint8_t *data = f->next.data;
-        f->next.data = f->other;
-        f->other = data;
-        f->turn = 3 - f->turn;
-        if (f->turn == 2)
-            return;
-    }
-    f->next.count -= TILE;
-    if (f->next.count <= 0)
-        next_sweep(f);
-}
-
-template <int width> static __device__ __forceinline__ void fetch(feed *f)
-{
-    if (f->sweeps > 0) {
-        ft_stage_rows<width, TILE, THREADS>(f->slots + f->fetched++ % SLOTS * tile_bytes<width>,
-                                            f->next);
-        advance(f);
-    }
-    ft_copy_commit();
-}
-
-/* The next tile, when it is there; the copy of another begins, into the slot of the one before. */
-template <int width> static __device__ __forceinline__ const uint8_t *take(feed *f)
-{
-    ft_copy_wait<SLOTS - 2>();
-    __syncthreads();
-    fetch<width>(f);
-    return f->slots + f->taken++ % SLOTS * tile_bytes<width>;
-}
-
-/* Three tiles begin to come, and the queries, in the last slot. */
-template <int width>
-static __device__ __forceinline__ void begin(feed *f, const ft_cuda_heads &a,
-                                             const ft_attention_task &task, uint8_t *slots,
-                                             int unit, bool kept)
-{
-    uint32_t stride = (uint32_t) (a.heads * a.head_size);
-    size_t first = task.first * stride + task.column;
-    ft_rows_of rows = ft_rows_for_thread<width, THREADS>((const uint8_t *) a.q + first, 0,
-                                                         a.head_size, stride, unit);
-    ptrdiff_t to_keys = (const uint8_t *) a.k - (const uint8_t *) a.q;
-    ptrdiff_t to_values = (const uint8_t *) a.v - (const uint8_t *) a.q;
-    *f = feed{};
-    f->slots = slots;
-    f->length = task.length;
-    f->kept = kept;
-    f->sweeps = kept ? 2 : 3;
-    f->other = rows.data + to_values;
-    f->again = kept ? f->other : rows.data + to_keys;
-    f->next = rows;
-    f->next.data += (size_t) task.query * stride;
-    f->next.count = task.queries;
-    ft_stage_rows<width, TILE, THREADS>(slots + (SLOTS - 1) * tile_bytes<width>, f->next);
-    f->next.data = rows.data + to_keys;
-    f->next.count = task.length;
-    for (int i = 0; i < SLOTS - 1; i++)
-        fetch<width>(f);
-}
-
-/* ---- What a lane keeps ------------------------------------------------------------------------
- */
-
-/* The tile from `key` on of this warp, in an area for `room` keys. */
-static __device__ __forceinline__ uint4 *kept_at(uint4 *area, int room, int key)
-{
-    return area + (int) threadIdx.x / 32 * room * 4 + key * 4 + (int) threadIdx.x % 32;
-}
-
-static __device__ __forceinline__ void keep(uint4 *at, const scores *c)
-{
-#pragma unroll
-    for (int j = 0; j < TILE / 8; j++)
-        at[32 * j] = make_uint4(c->of[j][0], c->of[j][1], c->of[j][2], c->of[j][3]);
-}
-
-static __device__ __forceinline__ void recall(scores *c, const uint4 *at)
-{
-#pragma unroll
-    for (int j = 0; j < TILE / 8; j++) {
-        uint4 v = at[32 * j];
-        c->of[j][0] = v.x, c->of[j][1] = v.y, c->of[j][2] = v.z, c->of[j][3] = v.w;
-    }
-}
+#include "kernels/cuda/attention_i8_ring.cuh"
 
 /* ---- The sweeps -------------------------------------------------------------------------------
  */
 
-/* A warp without queries takes part in the copies only. */
-typedef struct work {
+/* A warp's `blocks` of 16 queries; one without queries takes part in the copies only. */
+template <int width, int blocks> struct work {
     feed from;
-    bool busy, kept;
-    uint4 *area; /* what is kept */
-    int room;
-} work;
+    bool busy;
+    int length;
+    uint32_t q[blocks][width / 32][4];
+};
 
-/* The largest scores. */
-template <int width>
-static __device__ __forceinline__ void first_sweep(work *w, softmax *s, const uint32_t q[][4])
+/* The largest score of each row. */
+template <int width, int blocks>
+static __device__ __forceinline__ void first_sweep(work<width, blocks> *w, int32_t most[blocks][2])
 {
-    int32_t most[2] = { 0, 0 };
-    for (int key = 0; key < w->from.length; key += TILE) {
-        const uint8_t *tile = take<width>(&w->from);
-        if (!w->busy)
-            continue;
-        scores c;
-        score<width>(&c, q, tile);
-        if (w->kept)
-            keep(kept_at(w->area, w->room, key), &c);
-        raise_most(most, &c, w->from.length - key);
-    }
-    settle_most(s, most);
-}
-
-static __device__ __forceinline__ void second_sweep_kept(work *w, softmax *s)
-{
-    for (int key = 0; key < w->from.length; key += TILE) {
-        uint4 *at = kept_at(w->area, w->room, key);
-        scores c;
-        recall(&c, at);
-        exponentials(&c, s, w->from.length - key);
-        keep(at, &c);
-        add_up(s, &c);
-    }
-}
-
-template <int width>
-static __device__ __forceinline__ void third_sweep_kept(work *w, const softmax *s,
-                                                        int32_t sums[][4])
-{
-    for (int key = 0; key < w->from.length; key += TILE) {
-        scores c;
-        uint32_t codes[TILE / 32][4];
-        if (w->busy) {
-            recall(&c, kept_at(w->area, w->room, key));
-            encode(codes, &c, s);
+    const int32_t zero[blocks][2] = {};
+    for (int key = 0; key < w->length; key += 2 * TILE) {
+        const uint8_t *slot = take<width>(&w->from);
+        int keys = w->busy ? min(w->length - key, 2 * TILE) : 0;
+        for (int row = 0; row < keys; row += CHUNK) {
+            scores c[blocks];
+            score<width, blocks>(c, zero, w->q, slot + row / TILE * tile_bytes<width>, row % TILE);
+#pragma unroll
+            for (int b = 0; b < blocks; b++) {
+                if (keys - row < CHUNK)
+                    forget(&c[b], keys - row, INT32_MIN);
+                raise_most(most[b], &c[b]);
+            }
         }
-        const uint8_t *tile = take<width>(&w->from);
-        if (w->busy)
-            mix<width>(sums, codes, tile);
     }
+#pragma unroll
+    for (int b = 0; b < blocks; b++)
+        settle_most(most[b]);
 }
 
-template <int width>
-static __device__ __forceinline__ void second_sweep(work *w, softmax *s, const uint32_t q[][4])
+/* Codes and context. */
+template <int width, int blocks>
+static __device__ __forceinline__ void second_sweep(work<width, blocks> *w, sums<width> to[blocks],
+                                                    const int32_t most[blocks][2], float step)
 {
-    for (int key = 0; key < w->from.length; key += TILE) {
-        const uint8_t *tile = take<width>(&w->from);
-        if (!w->busy)
-            continue;
-        scores c;
-        score<width>(&c, q, tile);
-        exponentials(&c, s, w->from.length - key);
-        add_up(s, &c);
-    }
-}
-
-template <int width>
-static __device__ __forceinline__ void third_sweep(work *w, const softmax *s, const uint32_t q[][4],
-                                                   int32_t sums[][4])
-{
-    for (int key = 0; key < w->from.length; key += TILE) {
-        scores c;
-        uint32_t codes[TILE / 32][4];
-        const uint8_t *tile = take<width>(&w->from);
-        if (w->busy) {
-            score<width>(&c, q, tile);
-            exponentials(&c, s, w->from.length - key);
-            encode(codes, &c, s);
+    int32_t start[blocks][2];
+#pragma unroll
+    for (int i = 0; i < 2 * blocks; i++)
+        start[i / 2][i % 2] = (int32_t) (FROM_LARGEST - (uint32_t) most[i / 2][i % 2]);
+    for (int key = 0; key < w->length; key += TILE) {
+        const uint8_t *slot = take<width>(&w->from);
+        int keys = w->busy ? min(w->length - key, TILE) : 0;
+        for (int row = 0; row < keys; row += CHUNK) {
+            scores c[blocks];
+            uint32_t codes[blocks][4];
+            score<width, blocks>(c, start, w->q, slot, row);
+#pragma unroll
+            for (int b = 0; b < blocks; b++) {
+                if (keys - row < CHUNK)
+                    forget(&c[b], keys - row, __float_as_int(-INFINITY));
+                encode(codes[b], &c[b], step);
+            }
+            mix<width, blocks>(to, codes, slot + tile_bytes<width>, row);
         }
-        tile = take<width>(&w->from);
-        if (w->busy)
-            mix<width>(sums, codes, tile);
     }
 }
 
 /* ---- The kernel -------------------------------------------------------------------------------
  */
 
-/* One block per block of queries and head; `room`: keys for which a block has memory. */
-template <int width>
-static __global__ void __launch_bounds__(THREADS, width <= 64    ? 4
-                                                  : width <= 128 ? 3
-                                                                 : 2)
-    attend_kernel(const __grid_constant__ ft_cuda_heads a, int unit, int room)
+static constexpr int most_blocks(int width, int blocks)
+{
+    return width > 128 ? 2 : width > 64 || blocks == 2 ? 3 : 4;
+}
+
+/* Blocks of 64 `blocks` queries; where that is 128, every other block of the list has no work. */
+template <int width, int blocks>
+static __global__ void __launch_bounds__(THREADS, most_blocks(width, blocks))
+    attend_kernel(const __grid_constant__ ft_cuda_heads a, int unit, float step)
 {
     extern __shared__ uint4 shared[];
+    enum { QUERIES = 16 * WARPS * blocks };
     ft_attention_task task;
+    work<width, blocks> w;
+    int32_t most[blocks][2];
+    int first = (int) threadIdx.x / 32 * 16 * blocks;
     ft_wait_for_predecessor();
-    if (!ft_take_task(&task, a))
+    if (!ft_take_task(&task, a, QUERIES))
         return;
-    int row = (int) threadIdx.x / 32 * 16;
-    work w = {};
-    w.busy = row < task.queries;
-    w.area = shared + SLOTS * tile_bytes<width> / 16;
-    w.room = room;
-    w.kept = task.length <= room;
-    begin<width>(&w.from, a, task, (uint8_t *) shared, unit, w.kept);
+    w.busy = first < task.queries;
+    w.length = task.length;
+    begin<width>(&w.from, a, task, (uint8_t *) shared, unit);
     ft_let_successor_begin();
 
-    uint32_t q[width / 32][4];
-    softmax s = {};
-    s.scale = a.score_scale * FT_LOG2_E;
-    ft_copy_wait<SLOTS - 2>();
+    ft_copy_wait<slots<width> - 2>();
     __syncthreads();
-    load_queries<width>(q, w.from.slots + (SLOTS - 1) * tile_bytes<width>, row);
-    first_sweep<width>(&w, &s, q);
-    if (w.kept && w.busy)
-        second_sweep_kept(&w, &s);
-    else if (!w.kept)
-        second_sweep<width>(&w, &s, q);
-    settle_factor(&s, a.p_inverse);
-    int32_t sums[width / 8][4] = {};
-    if (w.kept)
-        third_sweep_kept<width>(&w, &s, sums);
-    else
-        third_sweep<width>(&w, &s, q, sums);
+    const uint8_t *queries = (const uint8_t *) shared + (slots<width> - 1) * slot_bytes<width> +
+                             first / TILE * tile_bytes<width>;
+#pragma unroll
+    for (int b = 0; b < blocks; b++) {
+        load_queries<width>(w.q[b], queries, first % TILE + 16 * b);
+        most[b][0] = most[b][1] = INT32_MIN;
+    }
+    sums<width> to[blocks] = {};
+    first_sweep<width, blocks>(&w, most);
+    second_sweep<width, blocks>(&w, to, most, step);
+    __syncthreads();
     if (w.busy)
-        store<width>(a, task, sums);
+        store<width, blocks>(a, task, first, to, (uint8_t *) shared);
 }
 
 /* ------------------------------------------------------------------------------------------ */
 
-/*
- * Keys for which a block has memory: as many as are expected, if two blocks fit then.  Else long
- * sequences want more blocks rather than more memory, and the short ones among them little.
- */
-static int room_for(const ft_cuda_chip *chip, const ft_cuda_heads *a, size_t slots)
-{
-    size_t half = chip->shared / 2, most = half > slots ? (half - slots) / KEPT_BYTES : 0;
-    size_t wanted = a->longest == 0 ? MOST_KEPT : (a->longest + TILE - 1) / TILE * TILE;
-    wanted = wanted <= MOST_KEPT && wanted <= most ? wanted : 128;
-    return (int) (wanted <= most ? wanted : most / TILE * TILE);
-}
-
-template <int width>
+template <int width, int blocks>
 static int attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
 {
-    size_t bytes = SLOTS * tile_bytes<width>;
+    size_t bytes = slots<width> * slot_bytes<width>;
     int unit = ft_stage_unit((size_t) a->head_size, a->q, a->k, a->v);
-    int room = room_for(chip, a, bytes);
-    bytes += (size_t) room * KEPT_BYTES;
-    cudaError_t status =
-        cudaFuncSetAttribute(attend_kernel<width>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int) chip->shared); /* one limit for all launches, of any thread */
+    cudaError_t status = cudaFuncSetAttribute(
+        attend_kernel<width, blocks>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     if (status != cudaSuccess)
         return (int) status;
-    return ft_launch(attend_kernel<width>, ft_attention_grid(a), dim3(THREADS), bytes, stream,
-                     chip->overlaps, 1, *a, unit, room);
+    return ft_launch(attend_kernel<width, blocks>, ft_attention_grid(a), dim3(THREADS), bytes,
+                     stream, chip->overlaps, 1, *a, unit, ft_softmax_step(a->score_scale));
 }
 
+/*
+ * Two blocks of queries for a warp halve what it loads, but a small run has too few warps then.
+ * Microseconds of 12 heads of 64, sequences of 128, on an H200:
+ *
+ *     sequences            1     8     16    24     32    128
+ *     one block            3.7   5.2   7.6   10.9   12.5  36.6
+ *     two blocks           4.9   7.5   9.4   10.0   10.7  34.0
+ */
 int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
 {
-    return a->head_size <= 32    ? attend<32>(chip, stream, a)
-           : a->head_size <= 64  ? attend<64>(chip, stream, a)
-           : a->head_size <= 96  ? attend<96>(chip, stream, a)
-           : a->head_size <= 128 ? attend<128>(chip, stream, a)
-                                 : attend<256>(chip, stream, a);
+    bool large = a->nblocks * (size_t) a->heads >= 5 * (size_t) chip->multiprocessors;
+    if (a->head_size > 128)
+        return attend<256, 1>(chip, stream, a);
+    if (a->head_size > 96)
+        return attend<128, 1>(chip, stream, a);
+    if (a->head_size > 64)
+        return attend<96, 1>(chip, stream, a);
+    if (a->head_size <= 32)
+        return large ? attend<32, 2>(chip, stream, a) : attend<32, 1>(chip, stream, a);
+    return large ? attend<64, 2>(chip, stream, a) : attend<64, 1>(chip, stream, a);
 }

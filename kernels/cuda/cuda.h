@@ -143,22 +143,17 @@ typedef struct ft_cuda_queries {
 typedef struct ft_cuda_heads {
     const ft_cuda_queries *blocks;
     size_t nblocks;
-    size_t longest; /* no sequence is expected to be longer; 0: not known.  Any may be. */
     int heads, head_size;
     ft_dtype dtype; /* of q, k, v: FT_I8, FT_F32, FT_F16, FT_BF16 */
     const void *q, *k, *v;
     void *y;           /* of the same dtype; FT_F32 too when dtype is FT_I8 and y_inverse is 0 */
     float score_scale; /* scores times it are the exponents; contains the scales of q and k */
-    float p_inverse;   /* codes: 1 / scale of the probabilities */
-    float y_scale;     /* codes: scale of probabilities times scale of v */
+    float value_scale; /* codes: scale of v */
     float y_inverse;   /* codes: 1 / scale of y; 0: y is F32 */
     const struct ft_cuda_counts *counts; /* count the probabilities (FT_F32 only), or NULL */
 } ft_cuda_heads;
 
 int ft_cuda_attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
-
-/* `longest` in steps, for runs that are captured once: 0, 128, 256, 384, or 512 for more. */
-size_t ft_cuda_attention_longest(size_t longest);
 
 /* ---- Counters ----------------------------------------------------------------------------- */
 
@@ -185,7 +180,6 @@ typedef struct ft_cuda_view {
 typedef struct ft_cuda_batch {
     size_t tokens, sequences;
     const int32_t *start; /* [sequences + 1]; sequences beyond the batch are empty */
-    size_t longest;       /* rows of the longest sequence, if it is known when the run is captured */
     const ft_cuda_queries *blocks;
     size_t nblocks;
 } ft_cuda_batch;
@@ -195,7 +189,7 @@ typedef struct ft_cuda_args {
     void *stream; /* cudaStream_t */
     void *blas;   /* cublasHandle_t, bound to the stream */
     const ft_op *op;
-    ft_cuda_view in[FT_MAX_IN], out, codes, inner;
+    ft_cuda_view in[FT_MAX_IN], out, codes;
     const ft_weight *weight[FT_MAX_WEIGHTS]; /* device pointers in them; NULL: not there */
     const ft_cuda_batch *batch;
     const ft_cuda_counts *counts; /* of the observed point (OBSERVE, or inner), or NULL */

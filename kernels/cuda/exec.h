@@ -19,7 +19,6 @@ typedef struct ft_cuda_step {
  */
 typedef struct ft_cuda_bucket {
     size_t tokens, sequences, blocks;
-    size_t longest; /* of its sequences, in the steps of ft_cuda_attention_longest() */
 } ft_cuda_bucket;
 
 typedef struct ft_cuda_graph {

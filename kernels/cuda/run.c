@@ -49,7 +49,6 @@ static ft_cuda_bucket bucket_of(const ft_exec *exec, const ft_batch *batch)
         b.sequences = rounded_sequences(batch->sequences, exec->limits.sequences);
     }
     b.blocks = ft_cuda_most_blocks(b.tokens, b.sequences);
-    b.longest = ft_cuda_attention_longest(batch->longest);
     return b;
 }
 
@@ -117,7 +116,6 @@ static launch launch_of(const ft_exec *exec, const ft_cuda_bucket *bucket)
         .start = (const int32_t *) (const void *) (exec->inputs + start),
         .blocks = (const ft_cuda_queries *) (const void *) (exec->inputs + blocks),
         .nblocks = bucket->blocks,
-        .longest = bucket->longest,
     };
     return l;
 }
@@ -128,7 +126,7 @@ static ft_cuda_view view_of(const launch *l, int value)
         return (ft_cuda_view){ 0 };
     const ft_value *v = &l->exec->plan->value[value];
     ft_cuda_view view = {
-        .data = v->inner ? NULL : l->exec->arena + v->offset,
+        .data = l->exec->arena + v->offset,
         .rows = v->rows == FT_TOKENS ? l->bucket->tokens : l->bucket->sequences,
         .cols = (size_t) v->cols,
         .dtype = v->dtype,
@@ -150,7 +148,6 @@ static ft_cuda_args args_of(const launch *l, const ft_op *op)
         .op = op,
         .out = view_of(l, op->out),
         .codes = view_of(l, op->codes),
-        .inner = view_of(l, op->inner),
         .batch = &l->batch,
         .scratch = exec->scratch,
         .scratch_bytes = exec->scratch_bytes,
@@ -218,7 +215,7 @@ static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t byt
 
 static bool same_bucket(const ft_cuda_bucket *a, const ft_cuda_bucket *b)
 {
-    return a->tokens == b->tokens && a->sequences == b->sequences && a->longest == b->longest;
+    return a->tokens == b->tokens && a->sequences == b->sequences;
 }
 
 /* The graph of this shape, or the slot for it: a free one, or that of the longest unused. */

@@ -52,8 +52,7 @@ typedef struct ft_synthetic {
  * Make weights as a model has them before it is trained: linears and tables of deviation 0.02 about
  * 0, gains of the norms about 1.  The ranges of int8 are measured: one layer of the same shape, in
  * float, is observed on 64 random tokens, and every layer gets its ranges, since all layers are
- * alike.  In bert-base codes then have deviations of 16 to 38 at every point; in sequences much
- * shorter than the 64, whose probabilities are greater, those of attention are clipped.
+ * alike.  In bert-base codes then have deviations of 16 to 38 at every point.
  * On failure nothing needs to be freed.
  */
 FT_MUST_USE ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config,

@@ -133,7 +133,6 @@ static void report(const ft_cuda_chip *chip, const problem *p)
             memory[i][j] = random_bytes(bytes, p->dtype);
         sets[i] = (ft_cuda_heads){ .blocks = blocks,
                                    .nblocks = nblocks,
-                                   .longest = p->length,
                                    .heads = p->heads,
                                    .head_size = p->head_size,
                                    .dtype = p->dtype,
@@ -142,8 +141,7 @@ static void report(const ft_cuda_chip *chip, const problem *p)
                                    .v = memory[i][2],
                                    .y = memory[i][3],
                                    .score_scale = p->dtype == FT_I8 ? 4e-5f : 0.1f,
-                                   .p_inverse = (float) p->length * 4.0f,
-                                   .y_scale = 1e-4f,
+                                   .value_scale = 1e-2f,
                                    .y_inverse = 1e2f };
     }
     ft_cuda_chip plain = *chip;
@@ -194,6 +192,8 @@ int main(int argc, char **argv)
     must(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "attribute");
     chip.shared = (size_t) value;
     chip.overlaps = chip.capability >= 90;
+    must((cudaError_t) ft_cuda_probe(&value), "ft_cuda_probe");
+    chip.has_wgmma = chip.capability == 90 && value == 90;
     printf("%s, capability %d\n", properties.name, chip.capability);
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
         for (size_t i = 0; i < (one ? 1 : sizeof all / sizeof all[0]); i++) {

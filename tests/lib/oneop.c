@@ -126,10 +126,9 @@ void oneop_in(oneop *t, int slot, ft_rows rows, int32_t cols, ft_dtype dtype, fl
         t, names[slot], &(ft_value){ .rows = rows, .cols = cols, .dtype = dtype, .scale = scale });
 }
 
-void oneop_inner(oneop *t, float scale)
+void oneop_inner(oneop *t)
 {
-    t->op.inner = add_value(
-        t, "inner", &(ft_value){ .cols = 1, .dtype = FT_F32, .scale = scale, .inner = true });
+    t->op.inner = add_value(t, "inner", &(ft_value){ .cols = 1, .dtype = FT_F32, .inner = true });
 }
 
 void oneop_weight(oneop *t, int slot, ft_weight weight)

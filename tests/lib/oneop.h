@@ -39,8 +39,8 @@ void oneop_end(oneop *t);
 void oneop_in(oneop *t, int slot, ft_rows rows, int32_t cols, ft_dtype dtype, float scale,
               const void *data);
 
-/* The probabilities of attention; scale 0: float. */
-void oneop_inner(oneop *t, float scale);
+/* The probabilities of attention. */
+void oneop_inner(oneop *t);
 
 void oneop_weight(oneop *t, int slot, ft_weight weight);
 

@@ -126,38 +126,80 @@ size_t oracle_probabilities(const oracle_attention *a)
     return count;
 }
 
+/* Codes of a row of scores, the largest 127. */
+static void encode(double *row, bool *doubtful, double scale, size_t length)
+{
+    double max = -(double) INFINITY;
+    for (size_t key = 0; key < length; key++)
+        max = fmax(max, row[key]);
+    for (size_t key = 0; key < length; key++) {
+        double code = 127.0 * exp(scale * (row[key] - max));
+        doubtful[key] = fabs(code - floor(code) - 0.5) < 0.05;
+        row[key] = rint(code);
+    }
+}
+
+/* One column of a context, which is a mean of the values; `sum` is that of the row. */
+static double mean_value(const oracle_attention *a, const double *row, double sum, size_t first,
+                         size_t length, size_t col)
+{
+    double mean = 0.0;
+    for (size_t key = 0; key < length; key++)
+        mean += row[key] * a->v[(first + key) * a->cols + col];
+    return mean / sum;
+}
+
+static double doubt_of(const oracle_attention *a, const bool *doubtful, double sum, double mean,
+                       size_t first, size_t length, size_t col)
+{
+    double moved = 0.0;
+    for (size_t key = 0; key < length; key++) {
+        moved += doubtful[key] ? fabs(a->v[(first + key) * a->cols + col] - mean) : 0.0;
+        sum -= doubtful[key];
+    }
+    return moved / sum;
+}
+
 /* One query of one head: probabilities over keys first .. first + length - 1, and its context. */
-static void attend_query(double *context, double *row, const oracle_attention *a, size_t first,
-                         size_t length, size_t query, size_t col)
+static void attend_query(double *context, double *row, bool *doubtful, const oracle_attention *a,
+                         size_t first, size_t length, size_t query, size_t col)
 {
     size_t dim = a->cols / a->heads;
+    double sum = 0.0;
     for (size_t key = 0; key < length; key++) {
         row[key] = 0.0;
         for (size_t d = col; d < col + dim; d++)
             row[key] += a->q[(first + query) * a->cols + d] * a->k[(first + key) * a->cols + d];
     }
-    oracle_softmax(row, row, a->score_scale, length);
-    for (size_t key = 0; key < length && a->probs_scale > 0.0; key++)
-        row[key] = oracle_quantize(row[key], a->probs_scale);
+    if (a->codes)
+        encode(row, doubtful, a->score_scale, length);
+    else
+        oracle_softmax(row, row, a->score_scale, length);
+    for (size_t key = 0; key < length; key++)
+        sum += row[key];
     for (size_t d = col; d < col + dim; d++) {
-        double sum = 0.0;
-        for (size_t key = 0; key < length; key++)
-            sum += row[key] * a->v[(first + key) * a->cols + d];
-        context[(first + query) * a->cols + d] = sum * a->value_scale;
+        size_t at = (first + query) * a->cols + d;
+        double mean = mean_value(a, row, sum, first, length, d);
+        context[at] = mean * a->value_scale;
+        if (a->doubt != NULL)
+            a->doubt[at] = doubt_of(a, doubtful, sum, mean, first, length, d) * a->value_scale;
     }
 }
 
 void oracle_attend(double *context, double *probs, const oracle_attention *a)
 {
     double *memory = calloc(oracle_probabilities(a) + 1, sizeof *memory), *row = memory;
+    bool *doubtful = calloc((size_t) a->start[a->sequences] + 1, sizeof *doubtful);
     for (size_t s = 0; s < a->sequences; s++) {
         size_t first = (size_t) a->start[s], length = (size_t) a->start[s + 1] - first;
         for (size_t head = 0; head < a->heads; head++)
             for (size_t query = 0; query < length; query++, row += length)
-                attend_query(context, row, a, first, length, query, head * (a->cols / a->heads));
+                attend_query(context, row, doubtful, a, first, length, query,
+                             head * (a->cols / a->heads));
     }
     if (probs != NULL)
         memcpy(probs, memory, oracle_probabilities(a) * sizeof *memory);
+    free(doubtful);
     free(memory);
 }
 

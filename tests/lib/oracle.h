@@ -47,13 +47,16 @@ typedef struct oracle_attention {
     const int32_t *start;
     size_t sequences, heads, cols;
     double score_scale; /* scores are multiplied by it before softmax */
-    double probs_scale; /* greater than 0: the probabilities become codes of that scale */
     double value_scale; /* the context is multiplied by it */
+    bool codes;         /* a row's probabilities become codes, 127 the largest, over their sum */
+    double *doubt;      /* with codes, see oracle_attend(); or NULL */
 } oracle_attention;
 
 /*
  * context [tokens, cols].  `probs`, if not NULL, receives the probabilities (or their codes):
- * for each sequence, head and query a row of the sequence's length, in this order.
+ * for each sequence, head and query a row of the sequence's length, in this order.  `doubt`
+ * [tokens, cols] receives how far the context may move if codes that lie within 0.05 of the middle
+ * between two whole numbers go to the other one.
  */
 void oracle_attend(double *context, double *probs, const oracle_attention *a);
 

@@ -80,6 +80,7 @@ cuda_sources = \
 	kernels/cuda/attention_i8.cu \
 	kernels/cuda/attention_i8.cuh \
 	kernels/cuda/attention_i8_ring.cuh \
+	kernels/cuda/attention_i8_wgmma.cu \
 	kernels/cuda/backend.c \
 	kernels/cuda/common.cuh \
 	kernels/cuda/compare.c \

@@ -131,6 +131,7 @@ typedef struct way {
 static const way ways[] = {
     { "small", false, 1 << 20 },
     { "large", false, 0 },
+    { "small by wgmma", true, 1 << 20 },
 };
 
 static void each_way(const batch *b, int8_t *const code[3], const scales *s, bool to_codes,

@@ -15,6 +15,7 @@
 
 /* The forms; heads of up to 256 elements (0 otherwise), each by the dtype in its name. */
 int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
+int ft_cuda_attend_i8_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
 int ft_cuda_attend_f16(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
 int ft_cuda_attend_f32(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
 

@@ -140,6 +140,7 @@ static int attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a
  *     sequences            1     8     16    24     32    128
  *     one block            3.7   5.2   7.6   10.9   12.5  36.6
  *     two blocks           4.9   7.5   9.4   10.0   10.7  34.0
+ *     attention_i8_wgmma   3.4   4.9   6.8   10.3   11.6  33.5
  */
 int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
 {
@@ -152,5 +153,8 @@ int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_head
         return attend<96, 1>(chip, stream, a);
     if (a->head_size <= 32)
         return large ? attend<32, 2>(chip, stream, a) : attend<32, 1>(chip, stream, a);
-    return large ? attend<64, 2>(chip, stream, a) : attend<64, 1>(chip, stream, a);
+    if (large)
+        return attend<64, 2>(chip, stream, a);
+    return chip->has_wgmma ? ft_cuda_attend_i8_wgmma(chip, stream, a)
+                           : attend<64, 1>(chip, stream, a);
 }

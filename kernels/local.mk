@@ -112,6 +112,7 @@ cuda_sources = \
 	kernels/cuda/gemm_wgmma_floats.cu \
 	kernels/cuda/gemm_wgmma_floats.cuh \
 	kernels/cuda/gemm_wgmma_kernels.h \
+	kernels/cuda/gemm_wgmma_ring.cuh \
 	kernels/cuda/gemm_wgmma_rs.cu \
 	kernels/cuda/linear.cu \
 	kernels/cuda/linear.h \

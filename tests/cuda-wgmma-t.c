@@ -275,9 +275,11 @@ static size_t test_epilogue(const epilogue *e, size_t m, size_t n, size_t k, int
         if (rs ? !ft_cuda_gemm_wgmma_rs_takes(&chip, &p)
                : !ft_cuda_wgmma_tile_takes((ft_cuda_wgmma_tile) tile, &p))
             continue;
+        ft_cuda_chip narrow = chip; /* blocks have several tiles, or one, or none */
+        narrow.multiprocessors = 1 + (int) (draw() % (uint32_t) chip.multiprocessors);
         check_cuda((int) cudaMemset(device.y, POISON, bytes + 2 * GUARD), "memset");
         check_cuda(rs ? ft_cuda_gemm_wgmma_rs(&chip, NULL, &p)
-                      : ft_cuda_wgmma_run((ft_cuda_wgmma_tile) tile, &chip, NULL, &p),
+                      : ft_cuda_wgmma_run((ft_cuda_wgmma_tile) tile, &narrow, NULL, &p),
                    "launch");
         size_t wrong = count_wrong(bytes);
         if (wrong > 0)

@@ -100,7 +100,7 @@ static bool is_fast(const ft_cuda_product *p)
 extern "C" bool ft_cuda_wgmma_tile_takes(ft_cuda_wgmma_tile tile, const ft_cuda_product *p)
 {
     if (tile == FT_CUDA_WGMMA_TURNS_128)
-        return is_fast(p) && p->y_dtype == FT_I8;
+        return is_fast(p) && p->residual == NULL;
     if (tile == FT_CUDA_WGMMA_FEW_2 || tile == FT_CUDA_WGMMA_FEW_4) /* a stage for each block */
         return is_fast(p) && p->k > (tile == FT_CUDA_WGMMA_FEW_4 ? 3 : 1) * 128;
     return tile == FT_CUDA_WGMMA_GENERAL || is_fast(p);
@@ -141,22 +141,37 @@ static ft_cuda_wgmma_tile choose_few(size_t tiles, size_t steps, size_t multipro
 
 /*
  * Clocks that the busiest multiprocessor needs, fitted to times on an H200 (m 1024 .. 8192, n 768
- * .. 4096, k 768 .. 4096).  A stage takes 500 for 64 tokens and 800 for 128, since shared memory
- * delivers no faster.  To finish a tile of codes takes as long as the last figures say: with the
- * gelu far longer than 128 tokens have to wait for their turn, for that code, 60 KiB, is larger
- * than the instruction cache.
+ * .. 4096, k 768 .. 4096).  A stage takes 480 for 64 tokens, and 740 for 128 in turns, 815
+ * together: shared memory delivers no faster.  What a tile takes beyond its stages, and a launch
+ * beyond its tiles, depends on what is written.
  */
+typedef struct finish_clocks {
+    size_t turns_64, turns_128, together; /* of a tile */
+    size_t launch_128, launch_together;   /* more than a launch of turns_64 takes */
+} finish_clocks;
+
+static finish_clocks finish_clocks_of(const ft_cuda_product *p)
+{
+    if (p->y_dtype == FT_F32)
+        return { 2100, 4100, 5300, 2700, 950 };
+    if (p->y_dtype == FT_F16)
+        return { 1300, 1000, 3400, 4000, 1500 };
+    if (p->activation == FT_ACT_GELU_CODES)
+        return { 1900, 2400, 4000, 5300, 1300 };
+    return { 1200, 1200, 3200, 3900, 950 };
+}
+
 static ft_cuda_wgmma_tile choose_large(size_t m, size_t columns, size_t steps,
                                        size_t multiprocessors, const ft_cuda_product *p)
 {
-    bool gelu = p->activation == FT_ACT_GELU_CODES, codes = p->y_dtype == FT_I8;
+    finish_clocks finish = finish_clocks_of(p);
     size_t own_64 = ft_blocks((m + 63) / 64 * columns, (unsigned) multiprocessors);
     size_t own_128 = ft_blocks((m + 127) / 128 * columns, (unsigned) multiprocessors);
-    size_t stages = 800 * steps, half = (stages + (gelu ? 10500 : 5000)) / 2;
-    size_t turns_64 = own_64 * (500 * steps + (gelu ? 2000 : 0)) + (gelu ? 0 : 1300);
-    size_t turns_128 = own_128 * (half > stages ? half : stages) + (gelu ? 10000 : 3700);
-    size_t together = own_128 * (stages + (gelu ? 4900 : 3000)) + (gelu ? 700 : 0);
-    if (codes && turns_128 < turns_64 && turns_128 < together)
+    size_t turns_64 = own_64 * (480 * steps + finish.turns_64);
+    size_t turns_128 = own_128 * (740 * steps + finish.turns_128) + finish.launch_128;
+    size_t together = own_128 * (815 * steps + finish.together) + finish.launch_together;
+    if (ft_cuda_wgmma_tile_takes(FT_CUDA_WGMMA_TURNS_128, p) && turns_128 < turns_64 &&
+        turns_128 < together)
         return FT_CUDA_WGMMA_TURNS_128;
     return together < turns_64 ? FT_CUDA_WGMMA_TOGETHER : FT_CUDA_WGMMA_TURNS_64;
 }

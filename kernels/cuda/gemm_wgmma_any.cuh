@@ -44,23 +44,21 @@ __device__ __forceinline__ void wgmma_finish_one(const wgmma_args &a, int row, i
 }
 
 /* Rows of the copy in shared memory are 4 elements longer, so that lanes meet in no bank. */
-template <int ROWS, int COLS, typename Y>
-__device__ __forceinline__ void wgmma_finish_any(const wgmma_args &a, const wgmma_place &place,
-                                                 const int32_t (&sums)[ROWS / 64][COLS / 2],
-                                                 const wgmma_columns<COLS> &columns,
-                                                 int32_t (&copy)[ROWS][COLS + 4], int team)
+template <int COLS, typename Y>
+__device__ __forceinline__ void
+wgmma_finish_any(const wgmma_args &a, const wgmma_place &place, const int32_t (&sums)[COLS / 2],
+                 const wgmma_columns<COLS> &columns, int32_t (&copy)[64][COLS + 4], int team)
 {
 #pragma unroll
-    for (int half = 0; half < ROWS / 32; half++)
+    for (int h = 0; h < 2; h++)
 #pragma unroll
         for (int block = 0; block < COLS / 32; block++)
 #pragma unroll
             for (int i = 0; i < 8; i++)
-                copy[half / 2 * 64 + half % 2 * 8 + wgmma_lane_row()]
-                    [32 * block + wgmma_lane_col() + i] =
-                        wgmma_sum(sums[half / 2], block, half % 2, i);
+                copy[h * 8 + wgmma_lane_row()][32 * block + wgmma_lane_col() + i] =
+                    wgmma_sum(sums, block, h, i);
     wgmma_sync_team(team);
-    for (int i = threadIdx.x % WGMMA_TEAM; i < ROWS * COLS; i += WGMMA_TEAM) {
+    for (int i = threadIdx.x % WGMMA_TEAM; i < 64 * COLS; i += WGMMA_TEAM) {
         int down = i / COLS, right = i % COLS;
         if (place.row + down < a.m && place.col + right < place.end)
             wgmma_finish_one<Y>(a, place.row + down, place.col + right, copy[down][right],

@@ -11,9 +11,11 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/tma.cuh"
 #include "kernels/cuda/wgmma.cuh"
 
+#include <cuda_fp16.h>
 #include <string.h>
 
 enum {
@@ -153,6 +155,24 @@ template <int COLS> struct wgmma_columns_ahead {
 #endif
 
 /* ---- Host ----------------------------------------------------------------------------------- */
+
+/* An epilogue without a switch, and what it writes. */
+template <ft_epilogue EPILOGUE, typename Y> struct wgmma_kind {
+    static constexpr ft_epilogue epilogue = EPILOGUE;
+    typedef Y y;
+};
+
+/* launch(wgmma_kind) for a product without an activation, or with the gelu of codes to codes. */
+template <class LAUNCH> static int wgmma_by_kind(const ft_cuda_product *p, LAUNCH launch)
+{
+    if (p->y_dtype == FT_F16)
+        return launch(wgmma_kind<FT_EPILOGUE_NONE, __half>());
+    if (p->y_dtype == FT_F32)
+        return launch(wgmma_kind<FT_EPILOGUE_NONE, float>());
+    if (p->activation == FT_ACT_NONE)
+        return launch(wgmma_kind<FT_EPILOGUE_NONE, int8_t>());
+    return launch(wgmma_kind<FT_EPILOGUE_GELU, int8_t>());
+}
 
 /* For tiles of tile_rows x tile_cols; the weights' map is not made here. */
 static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool general,

@@ -19,13 +19,13 @@ int ft_cuda_wgmma_codes(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void 
 {
     switch (tile) {
     case FT_CUDA_WGMMA_TURNS_64:
-        return launch<wgmma_shape<64, 192, 6, WGMMA_IN_TURNS>>(chip, stream, p);
+        return launch<wgmma_shape<1, 192, 6, WGMMA_IN_TURNS>>(chip, stream, p);
     case FT_CUDA_WGMMA_TURNS_128:
-        return launch<wgmma_shape<128, 192, 5, WGMMA_IN_TURNS>>(chip, stream, p);
+        return launch<wgmma_shape<2, 192, 5, WGMMA_IN_TURNS>>(chip, stream, p);
     case FT_CUDA_WGMMA_TOGETHER:
-        return launch<wgmma_shape<64, 192, 5, WGMMA_TOGETHER>>(chip, stream, p);
+        return launch<wgmma_shape<1, 192, 5, WGMMA_TOGETHER>>(chip, stream, p);
     case FT_CUDA_WGMMA_GENERAL:
-        return wgmma_launch<wgmma_shape<64, 128, 5, WGMMA_IN_TURNS>, FT_EPILOGUE_ANY, int8_t>(
+        return wgmma_launch<wgmma_shape<1, 128, 5, WGMMA_IN_TURNS>, FT_EPILOGUE_ANY, int8_t>(
             chip, stream, p);
     default:
         break;

@@ -136,23 +136,6 @@ __device__ __forceinline__ void exchange(few_shared<BLOCKS> &s, int block,
         }
 }
 
-__device__ __forceinline__ void store(int8_t *y, float (&value)[UNIT], float inverse)
-{
-    wgmma_round<UNIT, true>(value, inverse);
-    *(uint2 *) y = { wgmma_pack(value), wgmma_pack(value + 4) };
-}
-
-__device__ __forceinline__ void store(__half *y, const float (&value)[UNIT], float)
-{
-    *(uint4 *) y = wgmma_halves(value);
-}
-
-__device__ __forceinline__ void store(float *y, const float (&value)[UNIT], float)
-{
-    *(float4 *) y = { value[0], value[1], value[2], value[3] };
-    *(float4 *) (y + 4) = { value[4], value[5], value[6], value[7] };
-}
-
 /* The residual of a unit, fetched while the tile is multiplied. */
 template <typename Y> struct few_added {
     static constexpr int each = UNIT * sizeof(Y) / 16;
@@ -166,14 +149,11 @@ template <typename Y> struct few_added {
                 wgmma_fetch((const uint4 *) ((const Y *) a.residual + (size_t) row * a.n + col) + i,
                             inside && a.residual != NULL);
     }
-    __device__ __forceinline__ void add(float (&value)[UNIT]) const
+    __device__ __forceinline__ void add(float (&value)[2][4]) const
     {
-        Y terms[UNIT];
         if constexpr (each > 0) {
-            memcpy(terms, v, sizeof terms);
-#pragma unroll
-            for (int i = 0; i < UNIT; i++)
-                value[i] += (float) terms[i];
+            wgmma_add(value[0], (const Y *) v);
+            wgmma_add(value[1], (const Y *) v + 4);
         }
     }
 };
@@ -203,16 +183,16 @@ __device__ __forceinline__ void work(few_shared<BLOCKS> &s, const wgmma_args &a,
     for (int i = 0; i < mine; i++) {
         int u = block * mine + i, row = place.row + wgmma_lane_row() + u % 2 * 8;
         int right = u / 2 * 32 + wgmma_lane_col(), col = place.col + right;
-        float value[UNIT];
+        float value[2][4];
 #pragma unroll
         for (int e = 0; e < UNIT; e++)
-            value[e] = ft_finish<EPILOGUE>(own[i][e], s.columns.scale[right + e],
-                                           s.columns.bias[right + e], FT_ACT_NONE);
+            value[e / 4][e % 4] = ft_finish<EPILOGUE>(own[i][e], s.columns.scale[right + e],
+                                                      s.columns.bias[right + e], FT_ACT_NONE);
         if (a.residual != NULL)
             added[i].add(value);
         Y *y = (Y *) a.y[place.which] + (size_t) row * a.part + (col - place.which * a.part);
         if (row < a.m && col < place.end)
-            store(y, value, a.y_inverse[place.which]);
+            wgmma_store_eight(y, value, a.y_inverse[place.which]);
     }
 }
 #endif
@@ -277,13 +257,9 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product 
 template <int BLOCKS>
 static int launch_any(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
 {
-    if (p->y_dtype == FT_F16)
-        return launch<BLOCKS, FT_EPILOGUE_NONE, __half>(chip, stream, p);
-    if (p->y_dtype == FT_F32)
-        return launch<BLOCKS, FT_EPILOGUE_NONE, float>(chip, stream, p);
-    if (p->activation == FT_ACT_NONE)
-        return launch<BLOCKS, FT_EPILOGUE_NONE, int8_t>(chip, stream, p);
-    return launch<BLOCKS, FT_EPILOGUE_GELU, int8_t>(chip, stream, p);
+    return wgmma_by_kind(p, [=](auto kind) {
+        return launch<BLOCKS, kind.epilogue, typename decltype(kind)::y>(chip, stream, p);
+    });
 }
 
 int ft_cuda_wgmma_few(int blocks, const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)

@@ -1,28 +1,31 @@
 /*
  * gemm_wgmma_floats.cu - the kernels of gemm_wgmma.cuh whose results are float32 or float16.
  *
- * Their fast kernels add the residual from registers, and so have at most 64 rows a team.
- *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/gemm_wgmma.cuh"
 #include "kernels/cuda/gemm_wgmma_kernels.h"
 
+template <class SHAPE, typename Y>
+static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+{
+    return wgmma_launch<SHAPE, FT_EPILOGUE_NONE, Y>(chip, stream, p);
+}
+
 template <typename Y>
-static int launch(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
-                  const ft_cuda_product *p)
+static int launch_tile(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
+                       const ft_cuda_product *p)
 {
     switch (tile) {
     case FT_CUDA_WGMMA_TURNS_64:
+        return launch<wgmma_shape<1, 192, 6, WGMMA_IN_TURNS>, Y>(chip, stream, p);
     case FT_CUDA_WGMMA_TURNS_128:
-        return wgmma_launch<wgmma_shape<64, 192, 6, WGMMA_IN_TURNS>, FT_EPILOGUE_NONE, Y>(
-            chip, stream, p);
+        return launch<wgmma_shape<2, 192, 5, WGMMA_IN_TURNS>, Y>(chip, stream, p);
     case FT_CUDA_WGMMA_TOGETHER:
-        return wgmma_launch<wgmma_shape<64, 192, 5, WGMMA_TOGETHER>, FT_EPILOGUE_NONE, Y>(
-            chip, stream, p);
+        return launch<wgmma_shape<1, 192, 5, WGMMA_TOGETHER>, Y>(chip, stream, p);
     case FT_CUDA_WGMMA_GENERAL:
-        return wgmma_launch<wgmma_shape<64, 128, 5, WGMMA_IN_TURNS>, FT_EPILOGUE_ANY, Y>(chip,
-                                                                                         stream, p);
+        return wgmma_launch<wgmma_shape<1, 128, 5, WGMMA_IN_TURNS>, FT_EPILOGUE_ANY, Y>(chip,
+                                                                                        stream, p);
     default:
         break;
     }
@@ -33,6 +36,6 @@ int ft_cuda_wgmma_floats(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void
                          const ft_cuda_product *p)
 {
     if (p->y_dtype == FT_F16)
-        return launch<__half>(tile, chip, stream, p);
-    return launch<float>(tile, chip, stream, p);
+        return launch_tile<__half>(tile, chip, stream, p);
+    return launch_tile<float>(tile, chip, stream, p);
 }

@@ -1,5 +1,5 @@
 /*
- * gemm_wgmma_floats.cuh - a tile of floats or halves, for the products of sm_90a.
+ * gemm_wgmma_floats.cuh - residuals, and a result of float32, for the products of sm_90a.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,198 +8,138 @@
 
 #include "kernels/cuda/gemm_wgmma_finish.cuh"
 
-#include <cuda_fp16.h>
+#include <type_traits>
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- A tile of floats ----------------------------------------------------------------------- */
+/* ---- Four values, and eight ----------------------------------------------------------------- */
 
-/* The lane's place when a warp moves lines: chunk l % 8 of rows l / 8, + 4, + 8, + 12. */
-__device__ __forceinline__ int wgmma_line_row()
+/* value += four halves or floats */
+template <typename Y> __device__ __forceinline__ void wgmma_add(float (&value)[4], const Y *from)
 {
-    return threadIdx.x % 32 / 8;
+    typedef std::conditional_t<sizeof(Y) == 2, uint2, uint4> words;
+    alignas(16) Y terms[4];
+    *(words *) terms = *(const words *) from;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        value[i] += (float) terms[i];
 }
 
-/* The team's row that this is. */
-__device__ __forceinline__ int wgmma_line_team_row()
+/* Eight neighbours of a row, straight to memory. */
+template <typename Y>
+__device__ __forceinline__ void wgmma_store_eight(Y *y, const float (&value)[2][4], float inverse)
 {
-    return threadIdx.x % WGMMA_TEAM / 32 * 16 + wgmma_line_row();
+    typename wgmma_stored<Y>::four four[2];
+    wgmma_narrow<true>(four[0], value[0], inverse);
+    wgmma_narrow<true>(four[1], value[1], inverse);
+    wgmma_store(y, wgmma_stored<Y>::join(four[0], four[1]), true);
+}
+
+template <>
+__device__ __forceinline__ void wgmma_store_eight<float>(float *y, const float (&value)[2][4],
+                                                         float)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        wgmma_store(y + 4 * i,
+                    make_uint4(__float_as_uint(value[i][0]), __float_as_uint(value[i][1]),
+                               __float_as_uint(value[i][2]), __float_as_uint(value[i][3])),
+                    true);
 }
 
 /*
  * The residual, in registers: only there does it cost neither a wait behind the product nor room in
- * the ring.  It comes as y is stored: lines of 128 bytes.
+ * the ring.
  */
-template <int COLS> struct wgmma_added<COLS, float> {
-    uint4 v[COLS / 32][4];
+template <int COLS, typename Y> struct wgmma_residual {
+    static constexpr int chunks = sizeof(Y) / 2;
+    uint4 v[COLS / 32][2][chunks];
+    bool any;
 
-    __device__ __forceinline__ wgmma_added(const wgmma_args &a, const wgmma_place &place, int row)
+    __device__ __forceinline__ wgmma_residual(const wgmma_args &a, const wgmma_place &place,
+                                              int row)
+        : any(a.residual != NULL)
     {
-        if (a.residual == NULL)
-            return;
-        int left = place.end - place.col - threadIdx.x % 8 * 4;
-        int down = a.m - row - wgmma_line_team_row();
-        const float *from = (const float *) a.residual +
-                            (size_t) (row + wgmma_line_team_row()) * a.n + place.col +
-                            threadIdx.x % 8 * 4;
-#pragma unroll
-        for (int block = 0; block < COLS / 32; block++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                v[block][i] = wgmma_fetch(from + (size_t) (4 * i) * a.n + block * 32,
-                                          block * 32 < left && 4 * i < down);
-    }
-};
-
-/* Chunks lie so that neither the lanes that write sums nor those that read lines share banks. */
-__device__ __forceinline__ int wgmma_float_chunk(int row, int chunk)
-{
-    return chunk ^ row % 8;
-}
-
-__device__ __forceinline__ uint4 wgmma_words(float a, float b, float c, float d)
-{
-    return { __float_as_uint(a), __float_as_uint(b), __float_as_uint(c), __float_as_uint(d) };
-}
-
-__device__ __forceinline__ float4 wgmma_floats(uint4 v)
-{
-    return { __uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z),
-             __uint_as_float(v.w) };
-}
-
-template <int ROWS, int COLS, ft_epilogue EPILOGUE>
-__device__ __forceinline__ void
-wgmma_finish(const wgmma_args &a, const wgmma_place &place, int row,
-             const int32_t (&sums)[1][COLS / 2], const wgmma_columns<COLS> &columns,
-             const wgmma_added<COLS, float> &added, wgmma_lines &lines)
-{
-    wgmma_columns_reader<COLS> ahead(columns);
-    int left = place.end - place.col - threadIdx.x % 8 * 4;
-    int down = a.m - row - wgmma_line_team_row();
-    float *y = (float *) a.y[place.which] + (size_t) (row + wgmma_line_team_row()) * a.part +
-               (place.col - place.which * a.part + threadIdx.x % 8 * 4);
-#pragma unroll
-    for (int block = 0; block < COLS / 32; block++) {
-        ahead.fetch(block + 1);
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            int r = threadIdx.x % 32 / 4 + 8 * h, c = threadIdx.x % 4 * 2;
-            float v[8];
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                v[i] =
-                    ft_finish<EPILOGUE>(wgmma_sum(sums[0], block, h, i), ahead.scale[block % 2][i],
-                                        ahead.bias[block % 2][i], FT_ACT_NONE);
-            lines[r][wgmma_float_chunk(r, c)] = wgmma_words(v[0], v[1], v[2], v[3]);
-            lines[r][wgmma_float_chunk(r, c + 1)] = wgmma_words(v[4], v[5], v[6], v[7]);
-        }
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            int r = wgmma_line_row() + 4 * i;
-            float4 value = wgmma_floats(lines[r][wgmma_float_chunk(r, threadIdx.x % 8)]);
-            if (a.residual != NULL) {
-                float4 term = wgmma_floats(added.v[block][i]);
-                value = { value.x + term.x, value.y + term.y, value.z + term.z, value.w + term.w };
-            }
-            wgmma_store(y + (size_t) (4 * i) * a.part + block * 32,
-                        wgmma_words(value.x, value.y, value.z, value.w),
-                        block * 32 < left && 4 * i < down);
-        }
-        __syncwarp();
-    }
-}
-
-/* ---- A tile of halves ----------------------------------------------------------------------- */
-
-/* The residual is added before halves are rounded: it comes as sums lie in the lane. */
-template <int COLS> struct wgmma_added<COLS, __half> {
-    uint4 v[COLS / 32][2];
-
-    __device__ __forceinline__ wgmma_added(const wgmma_args &a, const wgmma_place &place, int row)
-    {
-        if (a.residual == NULL)
-            return;
         int left = place.end - place.col - wgmma_lane_col(), down = a.m - row - wgmma_lane_row();
-        const __half *from = (const __half *) a.residual + (size_t) (row + wgmma_lane_row()) * a.n +
-                             place.col + wgmma_lane_col();
+        const Y *from = (const Y *) a.residual + (size_t) (row + wgmma_lane_row()) * a.n +
+                        place.col + wgmma_lane_col();
+        if (!any)
+            return;
 #pragma unroll
         for (int block = 0; block < COLS / 32; block++)
 #pragma unroll
             for (int h = 0; h < 2; h++)
-                v[block][h] = wgmma_fetch(from + (size_t) (8 * h) * a.n + block * 32,
-                                          block * 32 < left && 8 * h < down);
+#pragma unroll
+                for (int i = 0; i < chunks; i++)
+                    v[block][h][i] = wgmma_fetch(
+                        (const uint4 *) (from + (size_t) (8 * h) * a.n + block * 32) + i,
+                        block * 32 < left && 8 * h < down);
+    }
+    __device__ __forceinline__ void add(float (&value)[4], int block, int h, int quad) const
+    {
+        if (any)
+            wgmma_add(value, (const Y *) v[block][h] + 4 * quad);
     }
 };
 
-/* A line is 64 columns: two blocks. */
-__device__ __forceinline__ int wgmma_half_chunk(int row, int chunk)
-{
-    return chunk ^ (row % 2 * 4 + row / 2 % 4);
-}
+/* ---- A result of floats --------------------------------------------------------------------- */
 
-__device__ __forceinline__ uint4 wgmma_halves(const float (&v)[8])
-{
-    __half2 pair[4];
-    uint4 words;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        pair[i] = __floats2half2_rn(v[2 * i], v[2 * i + 1]);
-    memcpy(&words, pair, sizeof words);
-    return words;
-}
+/*
+ * Through lines of 32 floats of a row.  Chunk c of row r lies at c ^ r % 8: then neither the lanes
+ * that write sums nor those that read lines share banks.  When a warp moves lines, a lane has chunk
+ * l % 8 of rows l / 8, + 4, + 8, + 12.
+ */
+template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, float> {
+    float *y;
+    uint4 (*lines)[WGMMA_LINE];
+    int part, left, down; /* columns of y; columns and rows that are left */
+    wgmma_columns_reader<COLS> columns;
 
-/* value += eight halves */
-__device__ __forceinline__ void wgmma_add_halves(float (&value)[8], uint4 words)
-{
-    __half terms[8];
-    memcpy(terms, &words, sizeof terms);
+    __device__ __forceinline__ explicit wgmma_result(wgmma_lines &own) : lines(own) {}
+    __device__ __forceinline__ void open(const wgmma_args &a, const wgmma_place &place, int row,
+                                         const wgmma_columns<COLS> &of)
+    {
+        int col = place.col + threadIdx.x % 8 * 4;
+        row += threadIdx.x % WGMMA_TEAM / 32 * 16 + threadIdx.x % 32 / 8;
+        part = a.part;
+        left = place.end - col;
+        down = a.m - row;
+        columns.open(of);
+        y = (float *) a.y[place.which] + (size_t) row * part + (col - place.which * part);
+    }
+    /* To the 64 rows below. */
+    __device__ __forceinline__ void descend()
+    {
+        y += (size_t) 64 * part;
+        down -= 64;
+    }
+    template <int N, class ADDED>
+    __device__ __forceinline__ void finish(const int32_t (&sums)[1][N], int block,
+                                           const ADDED &added)
+    {
 #pragma unroll
-    for (int i = 0; i < 8; i++)
-        value[i] += __half2float(terms[i]);
-}
-
-template <int ROWS, int COLS, ft_epilogue EPILOGUE>
-__device__ __forceinline__ void
-wgmma_finish(const wgmma_args &a, const wgmma_place &place, int row,
-             const int32_t (&sums)[1][COLS / 2], const wgmma_columns<COLS> &columns,
-             const wgmma_added<COLS, __half> &added, wgmma_lines &lines)
-{
-    wgmma_columns_reader<COLS> ahead(columns);
-    int left = place.end - place.col - threadIdx.x % 8 * 8;
-    int down = a.m - row - wgmma_line_team_row();
-    __half *y = (__half *) a.y[place.which] + (size_t) (row + wgmma_line_team_row()) * a.part +
-                (place.col - place.which * a.part + threadIdx.x % 8 * 8);
+        for (int quad = 0; quad < 2; quad++) {
+            columns.fetch(2 * block + quad + 1);
 #pragma unroll
-    for (int block = 0; block < COLS / 32; block++) {
-        ahead.fetch(block + 1);
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            int r = threadIdx.x % 32 / 4 + 8 * h, c = threadIdx.x % 4 + block % 2 * 4;
-            float v[8];
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                v[i] =
-                    ft_finish<EPILOGUE>(wgmma_sum(sums[0], block, h, i), ahead.scale[block % 2][i],
-                                        ahead.bias[block % 2][i], FT_ACT_NONE);
-            if (a.residual != NULL)
-                wgmma_add_halves(v, added.v[block][h]);
-            lines[r][wgmma_half_chunk(r, c)] = wgmma_halves(v);
+            for (int h = 0; h < 2; h++) {
+                alignas(16) float value[4];
+                int row = threadIdx.x % 32 / 4 + 8 * h, chunk = threadIdx.x % 4 * 2 + quad;
+                wgmma_values<EPILOGUE>(value, sums[0], block, h, quad, columns.scale[quad],
+                                       columns.bias[quad]);
+                added.add(value, block, h, quad);
+                lines[row][chunk ^ row % 8] = *(const uint4 *) value;
+            }
         }
-        if (block % 2 == 0)
-            continue;
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            int r = wgmma_line_row() + 4 * i;
-            uint4 value = lines[r][wgmma_half_chunk(r, threadIdx.x % 8)];
-            wgmma_store(y + (size_t) (4 * i) * a.part + block / 2 * 64, value,
-                        block / 2 * 64 < left && 4 * i < down);
+            int row = threadIdx.x % 32 / 8 + 4 * i;
+            wgmma_store(y + (size_t) (4 * i) * part + block * 32,
+                        lines[row][threadIdx.x % 8 ^ row % 8], block * 32 < left && 4 * i < down);
         }
         __syncwarp();
     }
-}
+};
 
 #endif
 #endif

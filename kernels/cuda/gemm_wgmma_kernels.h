@@ -13,15 +13,15 @@
 extern "C" {
 #endif
 
-/* Tokens that a warpgroup multiplies at once, by 192 weights; how two warpgroups share the work. */
+/* How two warpgroups share the work (gemm_wgmma.cuh), or kernels for few tokens. */
 typedef enum ft_cuda_wgmma_tile {
-    FT_CUDA_WGMMA_TURNS_64,
-    FT_CUDA_WGMMA_TURNS_128,
-    FT_CUDA_WGMMA_TOGETHER, /* 128 tokens, 64 a warpgroup */
-    FT_CUDA_WGMMA_FEW,      /* 64 tokens by 64 weights */
-    FT_CUDA_WGMMA_FEW_2,    /* ... a tile by 2 blocks, each half of k */
+    FT_CUDA_WGMMA_TURNS_64,  /* tiles of 64 tokens by 192 weights */
+    FT_CUDA_WGMMA_TURNS_128, /* ... of 128 tokens; no residual */
+    FT_CUDA_WGMMA_TOGETHER,  /* 128 tokens, 64 a warpgroup */
+    FT_CUDA_WGMMA_FEW,    /* 64 tokens by 64 weights */
+    FT_CUDA_WGMMA_FEW_2,  /* ... a tile by 2 blocks, each half of k */
     FT_CUDA_WGMMA_FEW_4,
-    FT_CUDA_WGMMA_GENERAL, /* any epilogue; 64 tokens by 128 weights */
+    FT_CUDA_WGMMA_GENERAL, /* any epilogue; in turns, 64 tokens by 128 weights */
     FT_CUDA_WGMMA_TILES
 } ft_cuda_wgmma_tile;
 

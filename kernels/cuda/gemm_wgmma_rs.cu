@@ -91,39 +91,13 @@ __device__ __forceinline__ void multiply(int32_t (&sums)[2][TOKENS / 2], rs_rows
 /* ---- Finishing ------------------------------------------------------------------------------ */
 
 /* Eight columns of a token: 0, 2, 4, 6 from one lane and 1, 3, 5, 7 from another. */
-__device__ __forceinline__ void interleave(float (&to)[8], const float (&own)[4],
+__device__ __forceinline__ void interleave(float (&to)[2][4], const float (&own)[4],
                                            const float (&other)[4], bool odd)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        to[2 * i] = odd ? other[i] : own[i];
-        to[2 * i + 1] = odd ? own[i] : other[i];
-    }
-}
-
-__device__ __forceinline__ void store(int8_t *y, const int8_t *, float (&value)[8], float inverse)
-{
-    wgmma_round<8, true>(value, inverse);
-    *(uint2 *) y = { wgmma_pack(value), wgmma_pack(value + 4) };
-}
-
-__device__ __forceinline__ void store(__half *y, const __half *residual, float (&value)[8], float)
-{
-    if (residual != NULL)
-        wgmma_add_halves(value, *(const uint4 *) residual);
-    *(uint4 *) y = wgmma_halves(value);
-}
-
-__device__ __forceinline__ void store(float *y, const float *residual, float (&value)[8], float)
-{
-#pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-        float4 v = { value[i], value[i + 1], value[i + 2], value[i + 3] };
-        if (residual != NULL) {
-            float4 r = *(const float4 *) (residual + i);
-            v = { v.x + r.x, v.y + r.y, v.z + r.z, v.w + r.w };
-        }
-        *(float4 *) (y + i) = v;
+        to[i / 2][2 * i % 4] = odd ? other[i] : own[i];
+        to[i / 2][2 * i % 4 + 1] = odd ? own[i] : other[i];
     }
 }
 
@@ -159,7 +133,7 @@ __device__ __forceinline__ void finish(const wgmma_args &a, const wgmma_place &p
     const Y *residual = a.residual == NULL ? NULL : (const Y *) a.residual + col;
 #pragma unroll
     for (int j = 0; j < TOKENS / 8; j++) {
-        float own[2][4], other[4], value[8];
+        float own[2][4], other[4], value[2][4];
 #pragma unroll
         for (int token = 0; token < 2; token++)
 #pragma unroll
@@ -173,10 +147,14 @@ __device__ __forceinline__ void finish(const wgmma_args &a, const wgmma_place &p
         }
         interleave(value, own[0], other, odd);
         int row = place.row + 8 * j + threadIdx.x % 4 * 2 + odd;
-        if (row < a.m && col < a.n)
-            store(y + (size_t) row * a.part,
-                  residual == NULL ? NULL : residual + (size_t) row * a.n, value,
-                  a.y_inverse[which]);
+        if (row >= a.m || col >= a.n)
+            continue;
+        if (sizeof(Y) > 1 && residual != NULL) {
+            const Y *terms = residual + (size_t) row * a.n;
+            wgmma_add(value[0], terms);
+            wgmma_add(value[1], terms + 4);
+        }
+        wgmma_store_eight(y + (size_t) row * a.part, value, a.y_inverse[which]);
     }
 }
 
@@ -250,13 +228,9 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product 
 template <int TOKENS>
 static int launch_any(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
 {
-    if (p->y_dtype == FT_F16)
-        return launch<TOKENS, FT_EPILOGUE_NONE, __half>(chip, stream, p);
-    if (p->y_dtype == FT_F32)
-        return launch<TOKENS, FT_EPILOGUE_NONE, float>(chip, stream, p);
-    if (p->activation == FT_ACT_NONE)
-        return launch<TOKENS, FT_EPILOGUE_NONE, int8_t>(chip, stream, p);
-    return launch<TOKENS, FT_EPILOGUE_GELU, int8_t>(chip, stream, p);
+    return wgmma_by_kind(p, [=](auto kind) {
+        return launch<TOKENS, kind.epilogue, typename decltype(kind)::y>(chip, stream, p);
+    });
 }
 
 static bool is_aligned(const void *pointer)

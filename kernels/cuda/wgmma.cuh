@@ -70,32 +70,24 @@ template <int n> __device__ __forceinline__ void ft_wgmma_settle(int32_t (&c)[n]
 #define FT_NAMES_2                                                                                 \
     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-/*
- * c += a . b^T for 32 k, both operands in shared memory; ft_wgmma_first() overwrites c.  Those are
- * two functions because a sum that is only written needs no register before.
- */
+/* c = (add ? c : 0) + a . b^T for 32 k, both operands in shared memory. */
 template <int N>
-__device__ __forceinline__ void ft_wgmma(int32_t (&c)[N / 2], uint64_t a, uint64_t b);
-template <int N>
-__device__ __forceinline__ void ft_wgmma_first(int32_t (&c)[N / 2], uint64_t a, uint64_t b);
+__device__ __forceinline__ void ft_wgmma(int32_t (&c)[N / 2], uint64_t a, uint64_t b, int add = 1);
 
-#define FT_WGMMA_AS(NAME, MODE, ADD, N, NAMES, LIST, A, B)                                         \
+#define FT_WGMMA(N, NAMES, LIST, A, B, ADD)                                                        \
     template <>                                                                                    \
-    __device__ __forceinline__ void NAME<N>(int32_t(&c)[N / 2], uint64_t a, uint64_t b)            \
+    __device__ __forceinline__ void ft_wgmma<N>(int32_t(&c)[N / 2], uint64_t a, uint64_t b,        \
+                                                int add)                                           \
     {                                                                                              \
         asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, " ADD ", 0;\n\t"                    \
                      "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" NAMES "}, " A ", " B \
                      ", add;\n\t}"                                                                 \
-                     : LIST(MODE, c)                                                               \
-                     : "l"(a), "l"(b));                                                            \
+                     : LIST("+r", c)                                                               \
+                     : "l"(a), "l"(b), "r"(add));                                                  \
     }
-#define FT_WGMMA(N, NAMES, LIST, A, B)                                                             \
-    FT_WGMMA_AS(ft_wgmma, "+r", "1", N, NAMES, LIST, A, B)                                         \
-    FT_WGMMA_AS(ft_wgmma_first, "=r", "0", N, NAMES, LIST, A, B)
-FT_WGMMA(64, FT_NAMES_0, FT_C32, "%32", "%33")
-FT_WGMMA(128, FT_NAMES_0 ", " FT_NAMES_1, FT_C64, "%64", "%65")
-FT_WGMMA(192, FT_NAMES_0 ", " FT_NAMES_1 ", " FT_NAMES_2, FT_C96, "%96", "%97")
-#undef FT_WGMMA_AS
+FT_WGMMA(64, FT_NAMES_0, FT_C32, "%32", "%33", "%34")
+FT_WGMMA(128, FT_NAMES_0 ", " FT_NAMES_1, FT_C64, "%64", "%65", "%66")
+FT_WGMMA(192, FT_NAMES_0 ", " FT_NAMES_1 ", " FT_NAMES_2, FT_C96, "%96", "%97", "%98")
 #undef FT_WGMMA
 
 /*

@@ -51,8 +51,9 @@ FT_INLINE vf vf_gelu(vf v)
 FT_INLINE vf vf_gelu_codes(vf v)
 {
     static const float c[] = FT_GELU_CODES_POLYNOMIAL;
-    vf u = vf_min(vf_max(v, -v), vf_set(FT_GELU_CODES_RANGE));
-    return vf_fma(u, vf_polynomial(c, sizeof c / sizeof c[0], u), vf_max(v, vf_set(0.0f)));
+    vf p = vf_polynomial(c, sizeof c / sizeof c[0], v * v);
+    vf phi = vf_fma(v, p, vf_set(0.5f));
+    return v * vf_min(vf_max(phi, vf_set(0.0f)), vf_set(1.0f));
 }
 
 FT_INLINE vf vf_gelu_tanh(vf v)

@@ -114,6 +114,7 @@ cuda_sources = \
 	kernels/cuda/gemm_wgmma_kernels.h \
 	kernels/cuda/gemm_wgmma_ring.cuh \
 	kernels/cuda/gemm_wgmma_rs.cu \
+	kernels/cuda/inputs.cu \
 	kernels/cuda/linear.cu \
 	kernels/cuda/linear.h \
 	kernels/cuda/linear_float.cu \

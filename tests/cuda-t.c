@@ -93,6 +93,39 @@ static void test_relayout(ft_layout to, size_t rows, size_t cols)
     free(found);
 }
 
+/* Inputs of `bytes` that the host writes anew for each of some runs; nothing behind them changes. */
+static void test_inputs(size_t bytes)
+{
+    enum { RUNS = 5, GUARD = 64 };
+    ft_cuda_chip chip = { .overlaps = false };
+    char *host, *found = malloc(bytes + GUARD);
+    uint32_t counts[2] = { 0, 0 }, *taken;
+    int wrong = 0;
+    if (cudaHostAlloc((void **) &host, bytes + GUARD, cudaHostAllocDefault) != cudaSuccess ||
+        cudaHostAlloc((void **) &taken, sizeof *taken, cudaHostAllocDefault) != cudaSuccess)
+        bail_out("no pinned memory");
+    memset(found, 0x5a, bytes + GUARD);
+    char *device = upload(found, bytes + GUARD);
+    ft_cuda_inputs inputs = { device, host, bytes, upload(counts, sizeof counts), taken };
+    *taken = 0;
+    for (uint32_t run = 1; run <= RUNS; run++) {
+        for (size_t i = 0; i < bytes + GUARD; i++)
+            host[i] = (char) draw();
+        wrong += ft_cuda_take_inputs(&chip, NULL, &inputs) != 0;
+        download(found, device, bytes + GUARD);
+        wrong += memcmp(found, host, bytes) != 0;
+        for (size_t i = bytes; i < bytes + GUARD; i++)
+            wrong += found[i] != 0x5a;
+        wrong += *(volatile uint32_t *) taken != run;
+    }
+    is_int(wrong, 0, "%zu bytes of inputs arrive, and the host learns it", bytes);
+    cudaFree(device);
+    cudaFree(inputs.count);
+    cudaFreeHost(host);
+    cudaFreeHost(taken);
+    free(found);
+}
+
 int main(void)
 {
     int count;
@@ -101,6 +134,9 @@ int main(void)
         skip_all("no CUDA device: %s", cudaGetErrorString(status));
     test_quantize(1);
     test_quantize(100003);
+    test_inputs(16);
+    test_inputs(2032);
+    test_inputs(1 << 20);
     for (ft_layout to = FT_COL32; to <= FT_COL32_2R_4R4; to++) {
         test_relayout(to, 1, 1);
         test_relayout(to, 37, 70);

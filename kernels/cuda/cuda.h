@@ -197,6 +197,21 @@ typedef struct ft_cuda_args {
     size_t scratch_bytes;
 } ft_cuda_args;
 
+/*
+ * Copy the inputs of a run from pinned memory of the host (`from`, 16-byte aligned, `bytes` a
+ * multiple of 16) to the device.  Then *count, on the device, becomes one more, and *taken, pinned,
+ * the same: the host may write `from` again.
+ */
+typedef struct ft_cuda_inputs {
+    void *to;
+    const void *from;
+    size_t bytes;
+    uint32_t *count; /* [2]: runs, and blocks of this run that are done */
+    uint32_t *taken;
+} ft_cuda_inputs;
+
+int ft_cuda_take_inputs(const ft_cuda_chip *chip, void *stream, const ft_cuda_inputs *inputs);
+
 /* Every operation: int ft_cuda_norm(const ft_cuda_args *). */
 #define X(NAME, name) int ft_cuda_##name(const ft_cuda_args *args);
 #include "kernels/ops.def"

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN = 256, BLAS_BYTES = 32 << 20 };
+enum { ALIGN = 256, BLAS_BYTES = 32 << 20, COUNT_BYTES = 16 };
 
 /* ---- Steps -------------------------------------------------------------------------------- */
 
@@ -147,13 +147,17 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
     };
     size_t inputs = ft_cuda_inputs_layout(exec, &most, offsets, &start, &blocks);
     size_t arena = ft_round_up(exec->plan->arena, ALIGN);
-    size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs;
+    size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs + COUNT_BYTES;
     FT_TRY(ft_cuda_alloc((void **) &exec->arena, chip, bytes, "memory of a session", err));
     exec->scratch = exec->arena + arena;
     exec->inputs = exec->scratch + ft_round_up(exec->scratch_bytes, ALIGN);
-    int code = (int) cudaHostAlloc((void **) &exec->staging, inputs, cudaHostAllocDefault);
-    if (code == 0)
-        code = (int) cudaEventCreateWithFlags(&exec->staged, cudaEventDisableTiming);
+    exec->count = (uint32_t *) (void *) (exec->inputs + inputs);
+    int code =
+        (int) cudaHostAlloc((void **) &exec->staging, inputs + COUNT_BYTES, cudaHostAllocDefault);
+    if (code == 0) {
+        exec->taken = (uint32_t *) (void *) (exec->staging + inputs);
+        *exec->taken = 0;
+    }
     if (code == 0) /* rows between a run and its bucket are computed: let them be numbers */
         code = (int) cudaMemsetAsync(exec->arena, 0, bytes, exec->stream);
     return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "memory of a session");
@@ -210,8 +214,6 @@ void ft_cuda_release(ft_exec *exec)
     (void) cudaFree(exec->blas_memory);
     (void) cudaFree(exec->arena);
     (void) cudaFreeHost(exec->staging);
-    if (exec->staged != NULL)
-        (void) cudaEventDestroy(exec->staged);
     if (exec->stream != NULL)
         (void) cudaStreamDestroy(exec->stream);
     for (int i = 0; i < exec->ninputs; i++)

@@ -43,13 +43,15 @@ struct ft_exec {
     char *scratch; /* shared by all operations: they run one after the other */
     size_t scratch_bytes;
 
-    /* Values without a producer live here, then starts and blocks; one copy brings them all. */
+    /* Values without a producer live here, then starts and blocks; one kernel brings them all. */
     int input[FT_CUDA_INPUTS], ninputs;
     int32_t *column[FT_CUDA_INPUTS]; /* as written, on the host */
     size_t rows[FT_CUDA_INPUTS];
-    char *staging;      /* pinned */
-    char *inputs;       /* on the device */
-    cudaEvent_t staged; /* the last copy out of `staging` has happened */
+    char *staging;   /* pinned */
+    char *inputs;    /* on the device */
+    uint32_t *count; /* of ft_cuda_take_inputs(), on the device */
+    uint32_t *taken; /* pinned: runs whose inputs have left `staging` ... */
+    uint32_t staged; /* ... of so many that were launched */
 
     ft_cuda_counts *counts; /* [nvalue] of counted values, else zeros; NULL before a run counts */
     char *count_memory;

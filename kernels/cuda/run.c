@@ -1,5 +1,5 @@
 /*
- * run.c - a whole run is one graph: the copy of the inputs, then every operation of the plan.
+ * run.c - a whole run is one graph: its inputs, then every operation of the plan.
  *
  * A graph is captured when its shape is first met and launched from then on: nothing is allocated
  * and the host waits for nothing but the inputs of the run before.  Runs that count go without
@@ -195,17 +195,19 @@ static ft_status run_step(const launch *l, const ft_cuda_step *step, ft_error *e
     return FT_OK;
 }
 
-/* Everything that a run puts on the stream; `flags` of the event that frees the pinned buffer. */
-static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, unsigned flags,
-                         ft_error *err)
+/* Everything that a run puts on the stream. */
+static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, ft_error *err)
 {
     launch l = launch_of(exec, bucket);
-    int code = (int) cudaMemcpyAsync(exec->inputs, exec->staging, bytes, cudaMemcpyHostToDevice,
-                                     exec->stream);
-    if (code == 0)
-        code = (int) cudaEventRecordWithFlags(exec->staged, exec->stream, flags);
+    ft_cuda_inputs inputs = { .to = exec->inputs,
+                              .from = exec->staging,
+                              .bytes = bytes,
+                              .count = exec->count,
+                              .taken = exec->taken };
+    int code = ft_cuda_take_inputs(&exec->device->chip, exec->stream, &inputs);
     if (code != 0)
         return ft_cuda_fail(err, &exec->device->chip, code, "inputs");
+    exec->staged += exec->counting; /* else a launch of the graph counts */
     for (int i = 0; i < exec->nsteps; i++)
         FT_TRY(run_step(&l, &exec->steps[i], err));
     return FT_OK;
@@ -244,7 +246,7 @@ static ft_status capture(ft_exec *exec, ft_cuda_graph *slot, const ft_cuda_bucke
     int code = (int) cudaStreamBeginCapture(exec->stream, cudaStreamCaptureModeThreadLocal);
     if (code != 0)
         return ft_cuda_fail(err, chip, code, "a graph");
-    ft_status status = enqueue(exec, bucket, bytes, cudaEventRecordExternal, err);
+    ft_status status = enqueue(exec, bucket, bytes, err);
     code = (int) cudaStreamEndCapture(exec->stream, &graph);
     if (status == FT_OK && code == 0)
         code = (int) cudaGraphInstantiate(&slot->graph, graph, 0);
@@ -265,10 +267,24 @@ static ft_status run_graph(ft_exec *exec, const ft_cuda_bucket *bucket, size_t b
         FT_TRY(capture(exec, g, bucket, bytes, err));
     g->used = ++exec->runs;
     int code = (int) cudaGraphLaunch(g->graph, exec->stream);
+    exec->staged += code == 0;
     return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->chip, code, "a run");
 }
 
 /* ---- Runs --------------------------------------------------------------------------------- */
+
+/*
+ * Until the inputs of all runs have left the pinned buffer.  The stream is asked too: a run that
+ * failed takes no inputs.
+ */
+static int wait_for_buffer(const ft_exec *exec)
+{
+    int code = (int) cudaErrorNotReady;
+    while (__atomic_load_n(exec->taken, __ATOMIC_ACQUIRE) != exec->staged &&
+           code == (int) cudaErrorNotReady)
+        code = (int) cudaStreamQuery(exec->stream);
+    return code == (int) cudaErrorNotReady ? (int) cudaSuccess : code;
+}
 
 /* Wait until the inputs of the run before have left the pinned buffer, then fill it. */
 static ft_status begin(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
@@ -276,7 +292,7 @@ static ft_status begin(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucke
 {
     int code = (int) cudaSetDevice(exec->device->chip.index);
     if (code == 0)
-        code = (int) cudaEventSynchronize(exec->staged);
+        code = wait_for_buffer(exec);
     if (code != 0)
         return ft_cuda_fail(err, &exec->device->chip, code, "the run before");
     *bytes = stage(exec, batch, bucket);
@@ -291,7 +307,7 @@ ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *co
     ft_cuda_bucket bucket = bucket_of(exec, batch);
     size_t bytes = 0;
     FT_TRY(begin(exec, batch, &bucket, &bytes, err));
-    return exec->counting ? enqueue(exec, &bucket, bytes, cudaEventRecordDefault, err)
+    return exec->counting ? enqueue(exec, &bucket, bytes, err)
                           : run_graph(exec, &bucket, bytes, err);
 }
 

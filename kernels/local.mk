@@ -117,6 +117,7 @@ cuda_sources = \
 	kernels/cuda/inputs.cu \
 	kernels/cuda/linear.cu \
 	kernels/cuda/linear.h \
+	kernels/cuda/linear_few.cu \
 	kernels/cuda/linear_float.cu \
 	kernels/cuda/maps.cu \
 	kernels/cuda/mma.cuh \

@@ -18,6 +18,7 @@
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Floats ------------------------------------------------------------------------------- */
 
@@ -96,13 +97,14 @@ static size_t check_float(const both *b)
     return wrong;
 }
 
-static size_t float_case(const shape *s, ft_dtype x, ft_dtype w, ft_dtype y)
+static size_t float_case(const shape *s, ft_rows per, ft_dtype x, ft_dtype w, ft_dtype y)
 {
     both b;
     begin_case();
     begin(&b, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
     b.op.attr.activation = s->activation;
     b.in[0] = random_matrix(s->m, s->k, x, 0.0f);
+    b.device.per = per;
     add_weight(&b, 0, s->n, s->k, w);
     if (s->bias)
         add_weight(&b, 1, 1, s->n, FT_F32);
@@ -119,13 +121,60 @@ static void test_float(void)
 {
     const shape tall = { 3, 5000, 1100, FT_ACT_NONE, true }; /* converted in two blocks */
     for (size_t i = 0; i < FT_COUNT(mixes); i++) {
-        size_t wrong = float_case(&tall, mixes[i].x, mixes[i].w, mixes[i].y);
+        size_t wrong = float_case(&tall, FT_TOKENS, mixes[i].x, mixes[i].w, mixes[i].y);
         for (size_t s = 0; s < FT_COUNT(shapes); s++)
-            wrong += float_case(&shapes[s], mixes[i].x, mixes[i].w, mixes[i].y);
+            wrong += float_case(&shapes[s], FT_TOKENS, mixes[i].x, mixes[i].w, mixes[i].y);
         is_int((long long) wrong, 0, "linear: %s times %s to %s, %zu shapes",
                ft_dtype_name(mixes[i].x), ft_dtype_name(mixes[i].w), ft_dtype_name(mixes[i].y),
                FT_COUNT(shapes) + 1);
     }
+}
+
+/* ---- Floats of sequences -------------------------------------------------------------------- */
+
+static void test_few(void)
+{
+    static const ft_dtype dtypes[] = { FT_F32, FT_F16, FT_BF16 };
+    for (size_t x = 0; x < FT_COUNT(dtypes); x++)
+        for (size_t w = 0; w < FT_COUNT(dtypes); w++) {
+            size_t wrong = 0;
+            for (size_t s = 0; s < FT_COUNT(shapes); s++)
+                wrong += float_case(&shapes[s], FT_SEQUENCES, dtypes[x], dtypes[w], FT_F32) +
+                         float_case(&shapes[s], FT_SEQUENCES, dtypes[x], dtypes[w], dtypes[x]);
+            is_int((long long) wrong, 0, "linear of sequences: %s times %s, %zu shapes",
+                   ft_dtype_name(dtypes[x]), ft_dtype_name(dtypes[w]), FT_COUNT(shapes));
+        }
+}
+
+/* Rows that are computed alone are those of the whole, and nothing behind them is written. */
+static void test_alone(size_t m, size_t n, size_t k, ft_dtype dtype)
+{
+    both b;
+    size_t wrong = 0, size = ft_dtype_size(dtype);
+    begin_case();
+    begin(&b, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
+    b.op.attr.activation = FT_ACT_TANH;
+    b.in[0] = random_matrix(m, k, FT_F32, 0.0f);
+    b.device.per = FT_SEQUENCES;
+    add_weight(&b, 0, n, k, FT_F16);
+    add_weight(&b, 1, 1, n, FT_F32);
+    b.out = result_of(m, n, dtype, 0.0f);
+    is_int(run_device(&b), 0, "%zu sequences launch", m);
+    char *all = host_memory(m * n * size), *alone = host_memory(m * n * size);
+    from_device(all, b.out.device.data, m * n * size);
+    char *x = b.in[0].device.data;
+    for (size_t row = 0; row < m; row++) {
+        both one = b;
+        one.in[0].device.rows = one.out.device.rows = 1;
+        one.in[0].device.data = x + row * k * sizeof(float);
+        one.out.device.data = device_memory(2 * n * size);
+        wrong += run_device(&one) != 0;
+        from_device(alone, one.out.device.data, 2 * n * size);
+        wrong += memcmp(alone, all + row * n * size, n * size) != 0;
+        for (size_t i = n * size; i < 2 * n * size; i++)
+            wrong += alone[i] != alone[2 * n * size - 1];
+    }
+    is_int((long long) wrong, 0, "a sequence alone gives the bytes that it gives among %zu", m);
 }
 
 /* ---- Groups of floats ----------------------------------------------------------------------- */
@@ -269,6 +318,9 @@ static void test_codes_group(size_t m, size_t n, size_t k)
 void test_linear(void)
 {
     test_float();
+    test_few();
+    test_alone(41, 770, 768, FT_F32);
+    test_alone(7, 3, 1029, FT_BF16);
     test_float_group(FT_F32, 37, 96, 64, 0);
     test_float_group(FT_F16, 130, 768, 768, 5);
     test_float_group(FT_BF16, 5, 16, 24, 1);

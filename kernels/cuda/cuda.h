@@ -190,6 +190,7 @@ typedef struct ft_cuda_args {
     void *blas;   /* cublasHandle_t, bound to the stream */
     const ft_op *op;
     ft_cuda_view in[FT_MAX_IN], out, codes;
+    ft_rows per;                             /* what the rows of in[0] are */
     const ft_weight *weight[FT_MAX_WEIGHTS]; /* device pointers in them; NULL: not there */
     const ft_cuda_batch *batch;
     const ft_cuda_counts *counts; /* of the observed point (OBSERVE, or inner), or NULL */

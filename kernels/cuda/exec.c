@@ -100,14 +100,16 @@ static size_t scratch_of(const ft_exec *exec, const ft_op *op)
                                        : 0;
 }
 
-/* Floats are multiplied by the library, and codes where that needs scratch. */
+/* Floats of tokens are multiplied by the library, and codes where that needs scratch. */
 static bool needs_blas(const ft_exec *exec)
 {
     const ft_plan *plan = exec->plan;
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        if (op->kind == FT_OP_LINEAR &&
-            (plan->weight[op->weight[0]].scale == NULL || scratch_of(exec, op) > 0))
+        if (op->kind != FT_OP_LINEAR)
+            continue;
+        bool floats = plan->weight[op->weight[0]].scale == NULL;
+        if ((floats && plan->value[op->in[0]].rows == FT_TOKENS) || scratch_of(exec, op) > 0)
             return true;
     }
     return false;

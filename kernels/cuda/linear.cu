@@ -119,7 +119,6 @@ extern "C" size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan
     if (weight->dtype == FT_I8)
         return ft_cuda_gemm_scratch(chip, rows, weight->rows, weight->cols);
     /* float weights are converted in blocks of a fixed size */
-    return weight->scale != NULL
-               ? 0
-               : ft_cuda_linear_float_scratch(plan->value[op->in[0]].dtype, weight);
+    return weight->scale != NULL ? 0
+                                 : ft_cuda_linear_float_scratch(&plan->value[op->in[0]], weight);
 }

@@ -17,6 +17,9 @@
 int ft_cuda_linear_float(const ft_cuda_args *const *args, int count);
 
 /* Scratch bytes of the float form. */
-size_t ft_cuda_linear_float_scratch(ft_dtype x, const ft_weight *weight);
+size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight);
+
+/* The same for one product of few rows, of any dtypes, without the library and without scratch. */
+int ft_cuda_linear_few(const ft_cuda_args *args);
 
 #endif

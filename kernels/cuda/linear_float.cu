@@ -1,5 +1,6 @@
 /*
- * linear_float.cu - y = act(x . w^T + b) in floats: cuBLAS, then bias and activation in place.
+ * linear_float.cu - y = act(x . w^T + b) in floats: cuBLAS, then bias and activation in place; of
+ * few rows linear_few.cu.
  *
  * Sums are in float for all dtypes, and F32 is not cut to TF32.  Half-precision weights of an F32
  * plan are converted block by block, so scratch does not grow with the model.
@@ -212,9 +213,19 @@ static int multiply_group(const ft_cuda_args *const *args, int count)
 
 /* ------------------------------------------------------------------------------------------ */
 
+/*
+ * Sequences are few, however many there are, so that their results do not depend on their number.
+ */
+static bool is_few(const ft_cuda_args *args)
+{
+    return args->per == FT_SEQUENCES;
+}
+
 int ft_cuda_linear_float(const ft_cuda_args *const *args, int count)
 {
     const ft_weight *weight = args[0]->weight[0];
+    if (is_few(args[0]))
+        return count == 1 ? ft_cuda_linear_few(args[0]) : (int) cudaErrorNotSupported;
     int status =
         count > 1 ? multiply_group(args, count)
         : weight->dtype == args[0]->in[0].dtype
@@ -223,7 +234,9 @@ int ft_cuda_linear_float(const ft_cuda_args *const *args, int count)
     return status != 0 ? status : finish(args, count);
 }
 
-size_t ft_cuda_linear_float_scratch(ft_dtype x, const ft_weight *weight)
+size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight)
 {
-    return x == weight->dtype ? 0 : block_rows(weight) * weight->cols * sizeof(float);
+    return x->dtype == weight->dtype || x->rows == FT_SEQUENCES
+               ? 0
+               : block_rows(weight) * weight->cols * sizeof(float);
 }

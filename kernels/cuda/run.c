@@ -156,6 +156,7 @@ static ft_cuda_args args_of(const launch *l, const ft_op *op)
         args.in[i] = view_of(l, op->in[i]);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
+    args.per = op->in[0] < 0 ? FT_TOKENS : exec->plan->value[op->in[0]].rows;
     int observed = op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
     if (exec->counting && observed >= 0 && exec->counts[observed].key != NULL)
         args.counts = &exec->counts[observed];

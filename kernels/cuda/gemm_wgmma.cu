@@ -97,12 +97,23 @@ static bool is_fast(const ft_cuda_product *p)
     return fits && p->x_scales == NULL && is_fast_activation(p);
 }
 
+static bool is_few(ft_cuda_wgmma_tile tile)
+{
+    return tile >= FT_CUDA_WGMMA_FEW && tile <= FT_CUDA_WGMMA_FEW_96;
+}
+
+/* That share a tile. */
+static size_t blocks_of(ft_cuda_wgmma_tile tile)
+{
+    return tile == FT_CUDA_WGMMA_FEW_4 ? 4 : tile == FT_CUDA_WGMMA_FEW_2 ? 2 : 1;
+}
+
 extern "C" bool ft_cuda_wgmma_tile_takes(ft_cuda_wgmma_tile tile, const ft_cuda_product *p)
 {
     if (tile == FT_CUDA_WGMMA_TURNS_128)
         return is_fast(p) && p->residual == NULL;
-    if (tile == FT_CUDA_WGMMA_FEW_2 || tile == FT_CUDA_WGMMA_FEW_4) /* a stage for each block */
-        return is_fast(p) && p->k > (tile == FT_CUDA_WGMMA_FEW_4 ? 3 : 1) * 128;
+    if (is_few(tile)) /* a stage for each block */
+        return is_fast(p) && p->k > (blocks_of(tile) - 1) * 128;
     return tile == FT_CUDA_WGMMA_GENERAL || is_fast(p);
 }
 
@@ -123,6 +134,8 @@ extern "C" const char *ft_cuda_wgmma_tile_name(ft_cuda_wgmma_tile tile)
         return "few/2";
     case FT_CUDA_WGMMA_FEW_4:
         return "few/4";
+    case FT_CUDA_WGMMA_FEW_96:
+        return "few96";
     case FT_CUDA_WGMMA_GENERAL:
         return "general";
     case FT_CUDA_WGMMA_TILES:
@@ -131,12 +144,18 @@ extern "C" const char *ft_cuda_wgmma_tile_name(ft_cuda_wgmma_tile tile)
     return "?";
 }
 
-/* Blocks that share k of a small tile: enough to keep all multiprocessors reading weights. */
-static ft_cuda_wgmma_tile choose_few(size_t tiles, size_t steps, size_t multiprocessors)
+/*
+ * Blocks that share k of a small tile: enough to keep all multiprocessors reading weights.  On an
+ * H200, 2 and 4 blocks in us: 128 x 768 x 768 2.9 and 2.5, 128 x 1024 x 1024 2.8 and 3.4, 256 x 768
+ * x 3072 5.5 and 5.0.  Codes have fewer bytes to write, and are sooner better with one.
+ */
+static ft_cuda_wgmma_tile choose_few(size_t tiles, size_t steps, size_t multiprocessors, bool codes)
 {
-    if (tiles * 4 <= multiprocessors && steps >= 6)
+    size_t four = steps < 24 ? multiprocessors * 3 / 4 : multiprocessors * 3 / 2;
+    size_t two = codes ? multiprocessors * 5 / 4 : multiprocessors * 2;
+    if (tiles * 4 <= four && steps >= 6)
         return FT_CUDA_WGMMA_FEW_4;
-    return tiles * 2 <= multiprocessors && steps >= 4 ? FT_CUDA_WGMMA_FEW_2 : FT_CUDA_WGMMA_FEW;
+    return tiles * 2 <= two && steps >= 4 ? FT_CUDA_WGMMA_FEW_2 : FT_CUDA_WGMMA_FEW;
 }
 
 /*
@@ -181,11 +200,14 @@ extern "C" ft_cuda_wgmma_tile ft_cuda_wgmma_choose(const ft_cuda_chip *chip,
 {
     size_t multiprocessors = (size_t) chip->multiprocessors, parts = (size_t) p->parts;
     size_t part = p->n / parts, steps = (p->k + 127) / 128;
-    size_t small = (p->m + 63) / 64 * ((part + 63) / 64) * parts;
+    size_t rows = (p->m + 63) / 64, small = rows * ((part + 63) / 64) * parts;
+    bool codes = p->y_dtype == FT_I8;
     if (!is_fast(p))
         return FT_CUDA_WGMMA_GENERAL;
-    if (small <= multiprocessors)
-        return choose_few(small, steps, multiprocessors);
+    if (small <= (codes ? 2 * multiprocessors : multiprocessors)) /* two fit on each */
+        return choose_few(small, steps, multiprocessors, codes);
+    if (codes && rows * ((part + 95) / 96) * parts <= 2 * multiprocessors)
+        return FT_CUDA_WGMMA_FEW_96;
     return choose_large(p->m, (part + 191) / 192 * parts, steps, multiprocessors, p);
 }
 
@@ -194,8 +216,8 @@ extern "C" int ft_cuda_wgmma_run(ft_cuda_wgmma_tile tile, const ft_cuda_chip *ch
 {
     if (!ft_cuda_wgmma_tile_takes(tile, p))
         return (int) cudaErrorInvalidValue;
-    if (tile == FT_CUDA_WGMMA_FEW || tile == FT_CUDA_WGMMA_FEW_2 || tile == FT_CUDA_WGMMA_FEW_4)
-        return ft_cuda_wgmma_few(1 << (tile - FT_CUDA_WGMMA_FEW), chip, stream, p);
+    if (is_few(tile))
+        return ft_cuda_wgmma_few(tile, chip, stream, p);
     if (p->y_dtype == FT_I8)
         return ft_cuda_wgmma_codes(tile, chip, stream, p);
     return ft_cuda_wgmma_floats(tile, chip, stream, p);

@@ -1,10 +1,11 @@
 /*
  * gemm_wgmma_few.cu - the int8 product of sm_90a for few tokens, where time is reading weights.
  *
- * A tile is 64 tokens by 64 weights, so that there are enough of them to keep all multiprocessors
- * reading.  Where there still are not, a cluster of 2 or 4 blocks shares a tile: each adds up its
- * part of k, then sends every other block the sums that it is to finish.  Sums are whole numbers,
- * so no bit depends on how k was cut.
+ * A tile is 64 tokens by 64 or 96 weights, so that there are enough of them to keep all
+ * multiprocessors reading.  Where there still are not, a cluster of 2 or 4 blocks shares a tile:
+ * each adds up its part of k, then sends every other block the sums that it is to finish.  Nobody
+ * waits for the whole cluster: a block is ready when what it needs has arrived, and leaves then.
+ * Sums are whole numbers, so no bit depends on how k was cut.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,50 +13,65 @@
 #include "kernels/cuda/gemm_wgmma_kernels.h"
 
 enum {
-    SIDE = 64,                 /* tokens and weights of a tile */
+    ROWS = 64,                 /* tokens of a tile */
     STAGE = 128,               /* k of a stage */
-    STAGES = 6,                /* 96 KiB: two blocks fit a multiprocessor */
     THREADS = WGMMA_TEAM + 64, /* a warpgroup that multiplies, two warps that load */
-    UNITS = SIDE / 32 * 2,     /* groups of 8 sums that a lane holds: unit 2j + h is columns */
-    UNIT = 8,                  /* 32j + 8t .., row g + 8h */
+    UNIT = 8,                  /* sums of a lane that are neighbours */
 };
 
-template <int BLOCKS> struct few_shared {
-    int8_t x[STAGES][SIDE * STAGE], w[STAGES][SIDE * STAGE];
-    int4 sums[BLOCKS][UNITS / BLOCKS * UNIT / 4][WGMMA_TEAM]; /* from each block of the cluster */
-    wgmma_columns<SIDE> columns;
-    uint64_t full[STAGES], empty[STAGES];
+/* Of COLS weights a tile; BLOCKS share one. */
+template <int COLS_, int BLOCKS_> struct few_shape {
+    static constexpr int cols = COLS_, blocks = BLOCKS_;
+    static constexpr int stages = cols == 64 ? 6 : 5; /* 100 KiB: two fit a multiprocessor */
+    static constexpr int units = cols / 32 * 2;       /* of a lane; unit 2j + h is columns */
+    static constexpr int own = units / blocks;        /* 32j + 8t .., row g + 8h */
+    static_assert(units % blocks == 0, "each block finishes as many");
+};
+
+template <class SHAPE> struct few_shared {
+    static constexpr int each = SHAPE::blocks > 1 ? SHAPE::own *UNIT / 4 : 1;
+    int8_t x[SHAPE::stages][ROWS * STAGE], w[SHAPE::stages][SHAPE::cols * STAGE];
+    int4 sums[SHAPE::blocks][each][WGMMA_TEAM]; /* from each block of the cluster */
+    wgmma_columns<SHAPE::cols> columns;
+    uint64_t full[SHAPE::stages], empty[SHAPE::stages], arrived; /* all sums */
 };
 
 #ifdef FT_HAS_WGMMA
 
 /* ---- Clusters ------------------------------------------------------------------------------- */
 
-/* To the same place in another block's shared memory. */
-__device__ __forceinline__ void send(const int4 *place, int block, int4 v)
+/* What stands at `own` in this block's shared memory, in that of another. */
+__device__ __forceinline__ uint32_t there(const void *own, int block)
 {
-    uint32_t to;
+    uint32_t address;
     asm("mapa.shared::cluster.u32 %0, %1, %2;"
-        : "=r"(to)
-        : "r"(ft_shared_address(place)), "r"(block));
-    asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x), "r"(v.y),
-                 "r"(v.z), "r"(v.w)
+        : "=r"(address)
+        : "r"(ft_shared_address(own)), "r"(block));
+    return address;
+}
+
+/* To the same place in another block; its bytes count on the barrier there. */
+__device__ __forceinline__ void send(const int4 *place, const uint64_t *barrier, int block, int4 v)
+{
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
+                 "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(there(place, block)),
+                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(there(barrier, block))
                  : "memory");
 }
 
 /* ---- Loading and multiplying ---------------------------------------------------------------- */
 
 /* Stages first .. first + steps of the tile: of its weights by one thread, of x by another. */
-template <int BLOCKS>
-__device__ __forceinline__ void load(few_shared<BLOCKS> &s, const wgmma_args &a,
+template <class SHAPE>
+__device__ __forceinline__ void load(few_shared<SHAPE> &s, const wgmma_args &a,
                                      const wgmma_place &place, int first, int steps, bool weights)
 {
     if (!weights)
         ft_wait_for_predecessor();
     for (int i = 0; i < steps; i++) {
-        int slot = i % STAGES;
-        ft_barrier_wait(&s.empty[slot], i / STAGES + 1 & 1);
-        ft_barrier_expect(&s.full[slot], SIDE * STAGE);
+        int slot = i % SHAPE::stages;
+        ft_barrier_wait(&s.empty[slot], i / SHAPE::stages + 1 & 1);
+        ft_barrier_expect(&s.full[slot], (weights ? SHAPE::cols : ROWS) * STAGE);
         if (weights)
             ft_load_weights(s.w[slot], &a.w, &s.full[slot], place.col, first + i);
         else
@@ -65,23 +81,23 @@ __device__ __forceinline__ void load(few_shared<BLOCKS> &s, const wgmma_args &a,
         ft_let_successor_begin();
 }
 
-template <int BLOCKS>
-__device__ __forceinline__ void multiply(few_shared<BLOCKS> &s, int steps,
-                                         int32_t (&sums)[SIDE / 2])
+template <class SHAPE>
+__device__ __forceinline__ void multiply(few_shared<SHAPE> &s, int steps,
+                                         int32_t (&sums)[SHAPE::cols / 2])
 {
     for (int i = 0; i < steps; i++) {
-        int slot = i % STAGES;
-        ft_barrier_wait(&s.full[slot], i / STAGES & 1);
+        int slot = i % SHAPE::stages;
+        ft_barrier_wait(&s.full[slot], i / SHAPE::stages & 1);
         uint64_t x = ft_wgmma_operand(s.x[slot]), w = ft_wgmma_operand(s.w[slot]);
         ft_wgmma_begin();
 #pragma unroll
         for (int k = 0; k < STAGE / 32; k++)
-            ft_wgmma<SIDE>(sums, x + 2 * k, w + 2 * k);
+            ft_wgmma<SHAPE::cols>(sums, x + 2 * k, w + 2 * k);
         ft_wgmma_commit();
         if (i > 0) {
             ft_wgmma_wait<1>();
             if (threadIdx.x % 32 == 0)
-                ft_barrier_arrive(&s.empty[(i - 1) % STAGES]);
+                ft_barrier_arrive(&s.empty[(i - 1) % SHAPE::stages]);
         }
     }
     ft_wgmma_wait<0>();
@@ -91,23 +107,23 @@ __device__ __forceinline__ void multiply(few_shared<BLOCKS> &s, int steps,
 /* ---- Adding up and finishing ---------------------------------------------------------------- */
 
 /* The sums of unit u, neighbouring columns. */
-__device__ __forceinline__ void unit_of(int32_t (&unit)[UNIT], const int32_t (&sums)[SIDE / 2],
-                                        int u)
+template <int N>
+__device__ __forceinline__ void unit_of(int32_t (&unit)[UNIT], const int32_t (&sums)[N], int u)
 {
 #pragma unroll
     for (int i = 0; i < UNIT; i++)
         unit[i] = sums[16 * (u / 2) + i / 2 * 4 + u % 2 * 2 + i % 2];
 }
 
-/* Block b finishes units b * OWN .. ; `own` become the sums of the whole cluster. */
-template <int BLOCKS>
-__device__ __forceinline__ void exchange(few_shared<BLOCKS> &s, int block,
-                                         const int32_t (&sums)[SIDE / 2],
-                                         int32_t (&own)[UNITS / BLOCKS][UNIT])
+/* Block b finishes SHAPE::own units from b * SHAPE::own on; `own` are the whole cluster's sums. */
+template <class SHAPE>
+__device__ __forceinline__ void exchange(few_shared<SHAPE> &s, int block,
+                                         const int32_t (&sums)[SHAPE::cols / 2],
+                                         int32_t (&own)[SHAPE::own][UNIT])
 {
-    constexpr int mine = UNITS / BLOCKS;
+    constexpr int mine = SHAPE::own;
 #pragma unroll
-    for (int u = 0; u < UNITS; u++) {
+    for (int u = 0; u < SHAPE::units; u++) {
         int32_t unit[UNIT];
         unit_of(unit, sums, u);
         if (u / mine == block) {
@@ -116,16 +132,14 @@ __device__ __forceinline__ void exchange(few_shared<BLOCKS> &s, int block,
                 own[u % mine][i] = unit[i];
         } else {
             for (int i = 0; i < 2; i++)
-                send(&s.sums[block][u % mine * 2 + i][threadIdx.x], u / mine,
+                send(&s.sums[block][u % mine * 2 + i][threadIdx.x], &s.arrived, u / mine,
                      { unit[4 * i], unit[4 * i + 1], unit[4 * i + 2], unit[4 * i + 3] });
         }
     }
-    if (BLOCKS > 1) {
-        ft_cluster_arrive();
-        ft_cluster_wait();
-    }
+    if (SHAPE::blocks > 1)
+        ft_barrier_wait(&s.arrived, 0);
 #pragma unroll
-    for (int other = 1; other < BLOCKS; other++)
+    for (int other = 1; other < SHAPE::blocks; other++)
 #pragma unroll
         for (int i = 0; i < mine * 2; i++) {
             int4 v = s.sums[other ^ block][i][threadIdx.x];
@@ -158,14 +172,14 @@ template <typename Y> struct few_added {
     }
 };
 
-template <int BLOCKS, ft_epilogue EPILOGUE, typename Y>
-__device__ __forceinline__ void work(few_shared<BLOCKS> &s, const wgmma_args &a,
+template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
+__device__ __forceinline__ void work(few_shared<SHAPE> &s, const wgmma_args &a,
                                      const wgmma_place &place, int block, int steps)
 {
-    constexpr int mine = UNITS / BLOCKS;
-    int32_t sums[SIDE / 2] = {}, own[mine][UNIT];
+    constexpr int mine = SHAPE::own;
+    int32_t sums[SHAPE::cols / 2] = {}, own[mine][UNIT];
     few_added<Y> added[mine];
-    wgmma_columns_ahead<SIDE> columns(a, place);
+    wgmma_columns_ahead<SHAPE::cols> columns(a, place);
     ft_wait_for_predecessor();
 #pragma unroll
     for (int i = 0; i < mine; i++) {
@@ -176,9 +190,9 @@ __device__ __forceinline__ void work(few_shared<BLOCKS> &s, const wgmma_args &a,
     columns.keep(s.columns, a);
     wgmma_sync_team(0);
     multiply(s, steps, sums);
-    if (BLOCKS > 1)
+    if (SHAPE::blocks > 1)
         ft_cluster_wait(); /* all blocks have begun */
-    exchange<BLOCKS>(s, block, sums, own);
+    exchange<SHAPE>(s, block, sums, own);
 #pragma unroll
     for (int i = 0; i < mine; i++) {
         int u = block * mine + i, row = place.row + wgmma_lane_row() + u % 2 * 8;
@@ -197,80 +211,86 @@ __device__ __forceinline__ void work(few_shared<BLOCKS> &s, const wgmma_args &a,
 }
 #endif
 
-/* grid = tiles x BLOCKS, in clusters of BLOCKS; blockDim.x = THREADS. */
-template <int BLOCKS, ft_epilogue EPILOGUE, typename Y>
+/* grid = tiles x blocks, in clusters of blocks; blockDim.x = THREADS. */
+template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
 __global__ void __launch_bounds__(THREADS, 2) few_kernel(const __grid_constant__ wgmma_args a)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) int8_t shared_memory[];
-    auto &s = *(few_shared<BLOCKS> *) shared_memory;
-    int block = blockIdx.x % BLOCKS;
-    wgmma_place place = wgmma_place_of(a, blockIdx.x / BLOCKS, SIDE, SIDE);
-    int first = a.steps * block / BLOCKS, steps = a.steps * (block + 1) / BLOCKS - first;
+    constexpr int blocks = SHAPE::blocks;
+    auto &s = *(few_shared<SHAPE> *) shared_memory;
+    int block = blockIdx.x % blocks;
+    wgmma_place place = wgmma_place_of(a, blockIdx.x / blocks, ROWS, SHAPE::cols);
+    int first = a.steps * block / blocks, steps = a.steps * (block + 1) / blocks - first;
     if (threadIdx.x == 0) {
         ft_prefetch_map(&a.x);
         ft_prefetch_map(&a.w);
-        for (int i = 0; i < STAGES; i++) {
+        for (int i = 0; i < SHAPE::stages; i++) {
             ft_barrier_init(&s.full[i], 2);
             ft_barrier_init(&s.empty[i], WGMMA_TEAM / 32);
         }
+        ft_barrier_init(&s.arrived, 1);
+        if (blocks > 1)
+            ft_barrier_expect(&s.arrived, sizeof s.sums / blocks * (blocks - 1));
         ft_barriers_ready();
     }
     __syncthreads();
-    if (BLOCKS > 1)
+    if (blocks > 1)
         ft_cluster_begin();
     if (threadIdx.x < WGMMA_TEAM) {
-        work<BLOCKS, EPILOGUE, Y>(s, a, place, block, steps);
+        work<SHAPE, EPILOGUE, Y>(s, a, place, block, steps);
     } else {
         if (threadIdx.x % 32 == 0)
             load(s, a, place, first, steps, threadIdx.x == WGMMA_TEAM);
         __syncwarp();
-        if (BLOCKS > 1) {
+        if (blocks > 1)
             ft_cluster_wait();
-            ft_cluster_arrive();
-            ft_cluster_wait();
-        }
     }
 #endif
 }
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-template <int BLOCKS, ft_epilogue EPILOGUE, typename Y>
+template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
 {
-    auto *kernel = few_kernel<BLOCKS, EPILOGUE, Y>;
-    size_t bytes = sizeof(few_shared<BLOCKS>);
+    auto *kernel = few_kernel<SHAPE, EPILOGUE, Y>;
+    size_t bytes = sizeof(few_shared<SHAPE>);
     wgmma_args a;
-    int status = wgmma_args_init(&a, p, false, SIDE, SIDE);
+    int status = wgmma_args_init(&a, p, false, ROWS, SHAPE::cols);
     if (status == 0)
-        status = wgmma_args_map_tiles(&a, p, SIDE);
+        status = wgmma_args_map_tiles(&a, p, SHAPE::cols);
     if (status == 0)
         status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             (int) bytes);
     if (status != 0)
         return status;
-    return ft_launch(kernel, dim3((unsigned) (a.tiles * BLOCKS)), dim3(THREADS), bytes, stream,
-                     chip->overlaps, BLOCKS, a);
+    return ft_launch(kernel, dim3((unsigned) (a.tiles * SHAPE::blocks)), dim3(THREADS), bytes,
+                     stream, chip->overlaps, SHAPE::blocks, a);
 }
 
-template <int BLOCKS>
+template <int COLS, int BLOCKS>
 static int launch_any(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
 {
     return wgmma_by_kind(p, [=](auto kind) {
-        return launch<BLOCKS, kind.epilogue, typename decltype(kind)::y>(chip, stream, p);
+        using shape = few_shape<COLS, BLOCKS>;
+        return launch<shape, kind.epilogue, typename decltype(kind)::y>(chip, stream, p);
     });
 }
 
-int ft_cuda_wgmma_few(int blocks, const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+int ft_cuda_wgmma_few(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
+                      const ft_cuda_product *p)
 {
-    switch (blocks) {
-    case 1:
-        return launch_any<1>(chip, stream, p);
-    case 2:
-        return launch_any<2>(chip, stream, p);
-    case 4:
-        return launch_any<4>(chip, stream, p);
+    switch (tile) {
+    case FT_CUDA_WGMMA_FEW:
+        return launch_any<64, 1>(chip, stream, p);
+    case FT_CUDA_WGMMA_FEW_2:
+        return launch_any<64, 2>(chip, stream, p);
+    case FT_CUDA_WGMMA_FEW_4:
+        return launch_any<64, 4>(chip, stream, p);
+    case FT_CUDA_WGMMA_FEW_96:
+        return launch_any<96, 1>(chip, stream, p);
+    default:
+        return (int) cudaErrorInvalidValue;
     }
-    return (int) cudaErrorInvalidValue;
 }

@@ -18,9 +18,10 @@ typedef enum ft_cuda_wgmma_tile {
     FT_CUDA_WGMMA_TURNS_64,  /* tiles of 64 tokens by 192 weights */
     FT_CUDA_WGMMA_TURNS_128, /* ... of 128 tokens; no residual */
     FT_CUDA_WGMMA_TOGETHER,  /* 128 tokens, 64 a warpgroup */
-    FT_CUDA_WGMMA_FEW,    /* 64 tokens by 64 weights */
-    FT_CUDA_WGMMA_FEW_2,  /* ... a tile by 2 blocks, each half of k */
+    FT_CUDA_WGMMA_FEW,       /* 64 tokens by 64 weights */
+    FT_CUDA_WGMMA_FEW_2,     /* ... a tile by 2 blocks, each half of k */
     FT_CUDA_WGMMA_FEW_4,
+    FT_CUDA_WGMMA_FEW_96,  /* 64 tokens by 96 weights */
     FT_CUDA_WGMMA_GENERAL, /* any epilogue; in turns, 64 tokens by 128 weights */
     FT_CUDA_WGMMA_TILES
 } ft_cuda_wgmma_tile;
@@ -39,7 +40,8 @@ int ft_cuda_wgmma_codes(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void 
                         const ft_cuda_product *p);
 int ft_cuda_wgmma_floats(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
                          const ft_cuda_product *p);
-int ft_cuda_wgmma_few(int blocks, const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+int ft_cuda_wgmma_few(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
+                      const ft_cuda_product *p);
 
 #ifdef __cplusplus
 }

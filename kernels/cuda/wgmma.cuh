@@ -57,6 +57,7 @@ template <int n> __device__ __forceinline__ void ft_wgmma_settle(int32_t (&c)[n]
 #define FT_C32_AT(m, c, i)                                                                         \
     FT_C8(m, c, i), FT_C8(m, c, i + 8), FT_C8(m, c, i + 16), FT_C8(m, c, i + 24)
 #define FT_C32(m, c) FT_C32_AT(m, c, 0)
+#define FT_C48(m, c) FT_C32(m, c), FT_C8(m, c, 32), FT_C8(m, c, 40)
 #define FT_C64(m, c) FT_C32(m, c), FT_C32_AT(m, c, 32)
 #define FT_C96(m, c) FT_C64(m, c), FT_C32_AT(m, c, 64)
 #define FT_C8_ALL(m, c) FT_C8(m, c, 0)
@@ -64,9 +65,10 @@ template <int n> __device__ __forceinline__ void ft_wgmma_settle(int32_t (&c)[n]
 #define FT_NAMES_0                                                                                 \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FT_NAMES_1A "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define FT_NAMES_1                                                                                 \
-    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "             \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+    FT_NAMES_1A ", "                                                                               \
+                "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define FT_NAMES_2                                                                                 \
     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
@@ -86,6 +88,7 @@ __device__ __forceinline__ void ft_wgmma(int32_t (&c)[N / 2], uint64_t a, uint64
                      : "l"(a), "l"(b), "r"(add));                                                  \
     }
 FT_WGMMA(64, FT_NAMES_0, FT_C32, "%32", "%33", "%34")
+FT_WGMMA(96, FT_NAMES_0 ", " FT_NAMES_1A, FT_C48, "%48", "%49", "%50")
 FT_WGMMA(128, FT_NAMES_0 ", " FT_NAMES_1, FT_C64, "%64", "%65", "%66")
 FT_WGMMA(192, FT_NAMES_0 ", " FT_NAMES_1 ", " FT_NAMES_2, FT_C96, "%96", "%97", "%98")
 #undef FT_WGMMA

@@ -72,6 +72,13 @@ typedef struct ft_backend {
     /* Run one operation of it again, on what the last run left: for timing. */
     ft_status (*run_op)(ft_exec *exec, const ft_batch *batch, int op, ft_error *err);
 
+    /*
+     * Say how run() computes the int8 product that operation `op` is, for the rows of this batch:
+     * which way, and why not the one that somebody asked for.  Returns how many operations from
+     * `op` on are one product; 0 where it is no int8 product, and the text is empty.
+     */
+    int (*explain)(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size);
+
     /* Return when everything has been computed. */
     ft_status (*wait)(ft_exec *exec, ft_error *err);
 

@@ -30,6 +30,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/model.c runtime/model.h \
 	runtime/output.c runtime/output.h \
 	runtime/plan.c runtime/plan.h \
+	runtime/products.c runtime/products.h \
 	runtime/safetensors.c runtime/safetensors.h \
 	runtime/safetensors_header.c runtime/safetensors_header.h \
 	runtime/safetensors_scan.c runtime/safetensors_scan.h \

@@ -130,7 +130,9 @@ is 0 '--help ends with 0' "$inspect" --help
 is 0 '--version ends with 0' "$inspect" --version
 says out 'ft-inspect 0' 'with name and number'
 for wrong in '' 'a.ft b.ft' '--diff a.ft' '--nonsense a.ft' '-x a.ft' '--verify=quick a.ft' \
-             '--json=1 a.ft' '--amax-list' '-i' '-i a.ft b.ft' '--verify --amax a.ft'; do
+             '--json=1 a.ft' '--amax-list' '-i' '-i a.ft b.ft' '--verify --amax a.ft' \
+             '--device cpu a.ft' '--amax --tokens 1 a.ft' '--plan --tokens 2,1 a.ft' \
+             '--plan --tokens 1,,2 a.ft' '--plan --tokens 0 a.ft' '--plan --tokens 8x a.ft'; do
     is 2 "usage: ft-inspect $wrong" "$inspect" $wrong
 done
 is 1 'a file that is not there is an error' "$inspect" nowhere.ft

@@ -99,6 +99,21 @@ for way in plain mma wgmma wgmma-rs lt; do
     fi
 done
 
+# Which way it is, is said; so is what was asked for and cannot be had.
+is 0 'the plan says which way computes each product' "$inspect" --plan --device cuda float.ft
+test "$(sed -n 's/^ *product  *.*, \([0-9]*\) times*: .*\(mma\|lt\|plain\).*/\1/p' out |
+    awk '{ n += $1 } END { print n + 0 }')" -eq "$(grep -c '^ *[0-9].* linear .*I8 col4' out)"
+check $? 'for all of them'
+grep '^ *product' out | sed 's/^/# /'
+FT_CUDA_GEMM=plain "$inspect" --plan --device cuda float.ft >out
+grep '^ *product' out >found
+test -s found && ! grep -qv 'plain: FT_CUDA_GEMM asks for it$' found
+check $? 'FT_CUDA_GEMM=plain is heard for all runs'
+sed 's/^/# /' found
+FT_CUDA_GEMM=abacus "$run" -v -i float.ft -d few.safetensors --device cuda >out 2>err
+grep -q '^ *product .*FT_CUDA_GEMM=abacus is no way' err
+check $? 'a way that is none is said to be none by ft-run -v'
+
 "$run" -i float.ft -d few.safetensors --device cuda --outputs last_hidden_state -f -o all.out >out
 "$run" -i float.ft -d few.safetensors --device cuda --outputs last_hidden_state -f -o single.out \
     --max-tokens 1 >out

@@ -166,9 +166,33 @@ for model in percentile residual; do
         --max-tokens 1 >out
     same all.out single.out "$model: sequences give the same results alone as in batches"
 done
+# Which way products are computed is said for each shape, and by run sizes only where it matters.
+FT_CPU=generic "$inspect" --plan percentile.ft >out
+sed -n 's/^ *product  *//p' out >found
+cat >wanted <<'EOF'
+T x 256 x 256  I8, 12 times: generic, panels
+T x 256 x 256  F16, 4 times: generic, panels
+T x 1024 x 256  I8 + gelu_codes, 4 times: generic, panels
+T x 256 x 1024  F16, 4 times: generic, panels
+EOF
+diff wanted found >difference
+check $? 'the plan says how the int8 products are computed'
+sed 's/^/# /' difference
+FT_CPU=generic "$run" -v -i percentile.ft -d few.safetensors 2>err >out
+sed -n 's/^ *product  *//p' err | cmp -s - wanted
+check $? 'so does ft-run -v'
+if FT_CPU=avx2 "$inspect" --plan --tokens 1,8,9,4097 percentile.ft >out 2>err; then
+    grep -qF 'I8, 12 times: avx2, walk (1, 8 tokens); avx2, panels (9, 4097 tokens)' out
+    check $? 'with a few tokens in another way than with many'
+else
+    skip "$(cut -d ' ' -f 2- err)"
+fi
+"$inspect" --plan model.ft >out
+grep -q '^ *output' out && ! grep -q '^ *product' out
+check $? 'a float model has no int8 products'
 # More values than anybody wants, some of them twice: the plan's, and what fused operations hide.
 set --
-for name in $("$inspect" --plan percentile.ft | awk '$1 != "output" { print $3 }'); do
+for name in $("$inspect" --plan percentile.ft | awk '$1 ~ /^[0-9]/ { print $3 }'); do
     set -- "$@" --keep "${name%.float}"
     case $name in
     *.[qkv] | *.context | *.act | *.float) set -- "$@" --keep "${name%.float}.float" ;;

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/gemm_i8.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -214,6 +215,21 @@ static ft_status run_one(ft_exec *exec, const ft_batch *batch, int op, ft_error 
     return FT_OK;
 }
 
+/* "avx2, walk" or "avx2, panels": gemm_i8.c says what these are. */
+static int explain(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size)
+{
+    const ft_plan *plan = exec->plan;
+    const ft_op *o = &plan->op[op];
+    bool is_product = o->kind == FT_OP_LINEAR && plan->weight[o->weight[0]].dtype == FT_I8;
+    snprintf(text, size, "%s", "");
+    if (!is_product)
+        return 0;
+    size_t rows = view_of(exec, o->in[0], batch).rows;
+    snprintf(text, size, "%s, %s", ft_isa_name(exec->isa),
+             ft_gemm_i8_walks(exec->isa, rows) ? "walk" : "panels");
+    return 1;
+}
+
 /* Runs are complete when they return, and count where they are told to. */
 static ft_status wait_for_nothing(ft_exec *exec, ft_error *err)
 {
@@ -239,6 +255,7 @@ const ft_backend ft_backend_cpu = {
     .read = read_value,
     .run = run,
     .run_op = run_one,
+    .explain = explain,
     .wait = wait_for_nothing,
     .collect = collect_nothing,
 };

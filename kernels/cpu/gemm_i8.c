@@ -208,6 +208,11 @@ static void run_part(const product *job, size_t thread, bool walks, char *scratc
         multiply_part(job, p, scratch);
 }
 
+bool ft_gemm_i8_walks(ft_isa isa, size_t m)
+{
+    return m <= ft_i8_kernels_of(isa)->walk_rows;
+}
+
 void ft_gemm_i8_run(const ft_gemm_i8 *g)
 {
     assert(g->scratch_bytes >= ft_gemm_i8_scratch(g->m, g->n, g->k, g->threads));
@@ -218,7 +223,7 @@ void ft_gemm_i8_run(const ft_gemm_i8 *g)
         .x_stride = g->x_stride,
         .padded_n = ft_layout_rows(FT_COL4_4R2_8C, g->n),
     };
-    bool walks = g->m <= job.kernels->walk_rows;
+    bool walks = ft_gemm_i8_walks(g->isa, g->m);
     bool copies = g->k % 4 != 0 && !walks;
     int8_t *copy = g->scratch;
     if (copies) {

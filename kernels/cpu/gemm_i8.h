@@ -49,6 +49,9 @@ typedef struct ft_gemm_i8 {
  */
 size_t ft_gemm_i8_scratch(size_t m, size_t n, size_t k, int threads);
 
+/* Whether m rows are few enough to walk through the weights instead of packing panels of them. */
+bool ft_gemm_i8_walks(ft_isa isa, size_t m);
+
 void ft_gemm_i8_run(const ft_gemm_i8 *gemm);
 
 #endif

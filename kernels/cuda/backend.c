@@ -160,6 +160,7 @@ const ft_backend ft_backend_cuda = {
     .read = ft_cuda_read,
     .run = ft_cuda_run,
     .run_op = ft_cuda_run_op,
+    .explain = ft_cuda_explain,
     .wait = ft_cuda_wait,
     .collect = ft_cuda_collect,
     .compare = ft_cuda_compare,

@@ -224,6 +224,13 @@ int ft_cuda_take_inputs(const ft_cuda_chip *chip, void *stream, const ft_cuda_in
  */
 int ft_cuda_linear_group(const ft_cuda_args *const *args, int count);
 
+/*
+ * How these int8 linears are computed, in the words of ft_cuda_gemm_explain(): returns `count`
+ * where ft_cuda_linear_group() makes one product of them, else 1, and speaks of the first.  0, and
+ * an empty text, for what is no int8 product.
+ */
+int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *text, size_t size);
+
 /* Device scratch bytes that an operation needs for a run within these limits. */
 size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan *plan, const ft_op *op,
                               size_t rows);

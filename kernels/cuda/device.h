@@ -40,6 +40,7 @@ ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, size_t rows, 
 ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts,
                       ft_error *err);
 ft_status ft_cuda_run_op(ft_exec *exec, const ft_batch *batch, int op, ft_error *err);
+int ft_cuda_explain(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size);
 ft_status ft_cuda_wait(ft_exec *exec, ft_error *err);
 ft_status ft_cuda_collect(ft_exec *exec, ft_counts *const *counts, ft_error *err);
 

@@ -64,23 +64,33 @@ static bool is_adjacent(const ft_cuda_product *p, const ft_cuda_product *part, s
            part->tiles == p->tiles + i * ft_cuda_tiles_bytes(p->n, p->k);
 }
 
-/* One product with a part for each linear.  COL4_4R2_8C cannot be put together so, tiles can. */
-static int run_int8_group(const ft_cuda_args *const *args, int count)
+/*
+ * One product with a part for each linear; false where it takes several.  COL4_4R2_8C cannot be put
+ * together so, tiles can.
+ */
+static bool join(const ft_cuda_args *const *args, int count, ft_cuda_product *out)
 {
     ft_cuda_product first = product_of(args[0]), p = first;
     if (first.tiles == NULL || first.n % 32 != 0)
-        return (int) cudaErrorNotSupported;
+        return false;
     for (int i = 0; i < count; i++) {
         ft_cuda_product part = product_of(args[i]);
         if (!is_adjacent(&first, &part, (size_t) i))
-            return (int) cudaErrorNotSupported;
+            return false;
         p.y[i] = part.y[0];
         p.y_inverse[i] = part.y_inverse[0];
     }
     p.n = first.n * (size_t) count;
     p.parts = count;
     p.w = NULL;
-    if (ft_cuda_gemm_choose(args[0]->chip, &p) != FT_CUDA_GEMM_WGMMA)
+    *out = p;
+    return ft_cuda_gemm_choose(args[0]->chip, &p) == FT_CUDA_GEMM_WGMMA;
+}
+
+static int run_int8_group(const ft_cuda_args *const *args, int count)
+{
+    ft_cuda_product p;
+    if (!join(args, count, &p))
         return (int) cudaErrorNotSupported;
     return ft_cuda_gemm_run(FT_CUDA_GEMM_WGMMA, args[0]->chip, args[0]->stream, &p);
 }
@@ -110,6 +120,21 @@ extern "C" int ft_cuda_linear_group(const ft_cuda_args *const *args, int count)
     if (count > FT_CUDA_PARTS || (weight->scale != NULL && weight->dtype != FT_I8))
         return (int) cudaErrorNotSupported;
     return weight->dtype == FT_I8 ? run_int8_group(args, count) : ft_cuda_linear_float(args, count);
+}
+
+extern "C" int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *text,
+                                      size_t size)
+{
+    ft_cuda_product p;
+    if (size > 0)
+        text[0] = '\0';
+    if (args[0]->weight[0]->dtype != FT_I8)
+        return 0;
+    bool joined = count > 1 && join(args, count, &p);
+    if (!joined)
+        p = product_of(args[0]);
+    ft_cuda_gemm_explain(args[0]->chip, &p, text, size);
+    return joined ? count : 1;
 }
 
 extern "C" size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan *plan,

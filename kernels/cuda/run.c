@@ -321,3 +321,30 @@ ft_status ft_cuda_run_op(ft_exec *exec, const ft_batch *batch, int op, ft_error 
         return ft_cuda_fail(err, &exec->device->chip, code, "an operation");
     return run_op(&l, &exec->plan->op[op], err);
 }
+
+/* The linears that run() computes in one step with this one, if it is their first. */
+static int linears_from(const ft_exec *exec, int op)
+{
+    for (int i = 0; i < exec->nsteps; i++)
+        if (exec->steps[i].first == op)
+            return exec->steps[i].count;
+    return 1;
+}
+
+int ft_cuda_explain(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size)
+{
+    ft_cuda_args args[FT_CUDA_PARTS];
+    const ft_cuda_args *group[FT_CUDA_PARTS];
+    snprintf(text, size, "%s", "");
+    if (exec->plan->op[op].kind != FT_OP_LINEAR)
+        return 0;
+    exec->counting = false;
+    ft_cuda_bucket bucket = bucket_of(exec, batch);
+    launch l = launch_of(exec, &bucket);
+    int count = linears_from(exec, op);
+    for (int i = 0; i < count; i++) {
+        args[i] = args_of(&l, &exec->plan->op[op + i]);
+        group[i] = &args[i];
+    }
+    return ft_cuda_linear_explain(group, count, text, size);
+}

@@ -92,6 +92,7 @@ typedef struct ft_bench {
     const char *name, *scheme, *device;
     const ft_model *model;
     int threads, runs;
+    bool verbose; /* say by which ways int8 products are computed, on standard error */
     double fill;
     ft_bench_view view;
     ft_ceilings ceilings;

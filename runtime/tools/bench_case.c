@@ -12,6 +12,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/plan.h"
+#include "runtime/products.h"
 #include "runtime/tools/bench.h"
 #include "runtime/tools/noise.h"
 
@@ -165,6 +166,8 @@ static ft_status run_case(ft_bench *bench, ft_session *session, ft_error *err)
 {
     /* Packs and writes the inputs; what follows repeats its run. */
     FT_TRY(ft_session_run(session, err));
+    if (bench->verbose)
+        FT_TRY(ft_products_write(session, &session->batch, 1, stderr, err));
     if (bench->view == FT_BENCH_GEMM)
         return ft_bench_products(bench, session, err);
     result r;

@@ -57,7 +57,7 @@ typedef struct request {
     const char *input, *shape, *device;
     ft_config config;
     ft_scheme scheme;
-    bool has_scheme, quiet, verbose;
+    bool has_scheme, quiet;
     list sequences, lengths;
     ft_format format;
 } request;
@@ -178,7 +178,7 @@ static void take_option(request *r, ft_bench *bench, int option, const char *val
         r->quiet = true;
         break;
     case 'v':
-        r->verbose = true;
+        bench->verbose = true;
         break;
     }
 }
@@ -194,7 +194,7 @@ static void parse(request *r, ft_bench *bench, int argc, char **argv)
         ft_tool_usage(&tool, "give either -i FILE or --shape NAME");
     if (r->input != NULL && r->has_scheme)
         ft_tool_usage(&tool, "--scheme goes with --shape: an artifact has its own");
-    if (r->quiet && r->verbose)
+    if (r->quiet && bench->verbose)
         ft_tool_usage(&tool, "-q and -v at once");
     if (bench->threads > FT_MAX_THREADS)
         ft_tool_usage(&tool, "--threads: at most %d", FT_MAX_THREADS);
@@ -254,7 +254,7 @@ static ft_status prepare(job *j, ft_error *err)
     ft_bench *bench = j->bench;
     const char *device = j->request->device;
     FT_TRY(open_model(j, err));
-    if (j->request->verbose)
+    if (bench->verbose)
         FT_TRY(ft_model_write_plan(j->model, stderr, err));
     j->device = describe_device(device);
     bench->model = j->model;

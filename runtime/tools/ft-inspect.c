@@ -137,14 +137,18 @@ static ft_status verify(ft_inspection *what, ft_error *err)
 
 /* ---- Command line ------------------------------------------------------------------------- */
 
-enum { JSON = FT_LONG_ONLY, VERIFY, DIFF, AMAX, AMAX_LIST, PLAN };
+enum { JSON = FT_LONG_ONLY, VERIFY, DIFF, AMAX, AMAX_LIST, PLAN, DEVICE, TOKENS };
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the artifact; may also stand alone" },
     { JSON, "json", NULL, "print JSON" },
     { VERIFY, "verify", "[LEVEL]", "check all entries: structure, crc, sha256 (default)" },
     { DIFF, "diff", NULL, "compare two artifacts; status 1 if they differ" },
-    { PLAN, "plan", NULL, "the operations that a run executes" },
+    { PLAN, "plan", NULL,
+      "the operations that a run executes, and by which way\n"
+      "it computes int8 products" },
+    { DEVICE, "device", "NAME", "of --plan: cpu (default) or cuda[:N]" },
+    { TOKENS, "tokens", "N,...", "of --plan: sizes of runs; default 1,16,128,1024,4096" },
     { AMAX, "amax", NULL, "the calibrated range of every quantized value" },
     { AMAX_LIST, "amax-list", "LAYER", "FasterTransformer v3.0's amaxList of a layer" },
     { 0, NULL, NULL, NULL },
@@ -152,7 +156,9 @@ static const ft_option options[] = {
 
 static const ft_tool tool = {
     .name = "ft-inspect",
-    .usage = "[OPTION]... FILE\n--diff [--json] FILE FILE",
+    .usage = "[OPTION]... FILE\n"
+             "--plan [--device NAME] [--tokens N,...] FILE\n"
+             "--diff [--json] FILE FILE",
     .about = "Show what is in an artifact (.ft); without options, list its tensors and files.",
     .option = options,
 };
@@ -171,8 +177,27 @@ static ft_verify parse_level(const char *text)
 static void choose(ft_view *view, ft_view chosen)
 {
     if (*view != NULL && *view != chosen)
-        ft_tool_usage(&tool, "--verify, --diff, --amax and --amax-list exclude each other");
+        ft_tool_usage(&tool, "--verify, --diff, --plan, --amax and --amax-list exclude each other");
     *view = chosen;
+}
+
+/* Sizes of runs, by commas, ascending. */
+static void take_tokens(ft_inspection *what, const char *text)
+{
+    what->ntokens = 0;
+    for (const char *next = text;; next++) {
+        char *end;
+        long number = strtol(next, &end, 10);
+        bool grows = what->ntokens == 0 || number > (long) what->tokens[what->ntokens - 1];
+        if (end == next || (*end != ',' && *end != '\0') || number < 1 || number > 1 << 20 ||
+            !grows || what->ntokens == FT_INSPECT_RUNS)
+            ft_tool_usage(&tool, "--tokens: \"%s\" is not a list of up to %d growing numbers", text,
+                          FT_INSPECT_RUNS);
+        what->tokens[what->ntokens++] = (size_t) number;
+        next = end;
+        if (*end == '\0')
+            return;
+    }
 }
 
 static ft_view parse_options(int argc, char **argv, ft_inspection *what)
@@ -200,6 +225,12 @@ static ft_view parse_options(int argc, char **argv, ft_inspection *what)
         case PLAN:
             choose(&view, ft_inspect_plan);
             break;
+        case DEVICE:
+            what->device = value;
+            break;
+        case TOKENS:
+            take_tokens(what, value);
+            break;
         case AMAX:
             choose(&view, ft_inspect_amax);
             break;
@@ -208,6 +239,8 @@ static ft_view parse_options(int argc, char **argv, ft_inspection *what)
             what->layer = value;
             break;
         }
+    if (view != ft_inspect_plan && (what->device != NULL || what->ntokens > 0))
+        ft_tool_usage(&tool, "--device and --tokens go with --plan");
     int wanted = view == ft_inspect_diff ? 2 : 1;
     for (; optind < argc && paths < wanted; optind++)
         what->path[paths++] = argv[optind];

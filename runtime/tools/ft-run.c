@@ -8,9 +8,8 @@
 #include "runtime/dataset.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/model.h"
+#include "runtime/products.h"
 #include "runtime/safetensors.h"
-#include "runtime/session.h"
 #include "runtime/tools/options.h"
 #include "runtime/tools/results.h"
 #include "runtime/tools/texts.h"
@@ -42,6 +41,7 @@ static const ft_option options[] = {
     { VERIFY, "verify", "LEVEL", "structure (default), crc or sha256" },
     { FAKE, "fake", NULL, "hold the codes of an int8 artifact in float" },
     { NO_FUSE, "no-fuse", NULL, "run every operation of the graph alone" },
+    { 'v', "verbose", NULL, "print the plan to standard error" },
     { 0, NULL, NULL, NULL },
 };
 
@@ -60,7 +60,7 @@ typedef struct request {
     size_t nkeep;
     char *const *operand;
     size_t noperand;
-    bool force, json, truncate;
+    bool force, json, truncate, verbose;
     ft_model_options model;
     ft_session_options session;
 } request;
@@ -132,6 +132,9 @@ static void take_option(request *r, int option, const char *value)
         break;
     case NO_FUSE:
         r->model.no_fuse = true;
+        break;
+    case 'v':
+        r->verbose = true;
         break;
     }
 }
@@ -236,6 +239,16 @@ static ft_status choose_outputs(job *j, ft_error *err)
     return FT_OK;
 }
 
+/* The plan, and how its int8 products are computed in runs of up to the size of this session's. */
+static ft_status print_plan(const job *j, ft_error *err)
+{
+    ft_batch runs[FT_USUAL_RUNS];
+    if (!j->request->verbose)
+        return FT_OK;
+    FT_TRY(ft_model_write_plan(j->model, stderr, err));
+    return ft_products_write(j->session, runs, ft_products_usual(j->session, runs), stderr, err);
+}
+
 static ft_status run_batches(job *j, ft_error *err)
 {
     size_t tokens = (size_t) j->request->session.max_tokens;
@@ -274,6 +287,7 @@ static ft_status run(job *j, ft_error *err)
     fit_session(j);
     FT_TRY(choose_outputs(j, err));
     FT_TRY(ft_session_open(&j->session, j->model, &j->request->session, err));
+    FT_TRY(print_plan(j, err));
     FT_TRY(run_batches(j, err));
     if (j->output == NULL)
         return FT_OK;

@@ -9,6 +9,9 @@
 #define FT_RUNTIME_TOOLS_INSPECT_H
 
 #include "runtime/artifact.h"
+#include "runtime/products.h"
+
+enum { FT_INSPECT_RUNS = 16 };
 
 typedef struct ft_inspection {
     const char *path[2];
@@ -16,7 +19,10 @@ typedef struct ft_inspection {
     bool json;
     ft_verify level;   /* of verify */
     const char *layer; /* of amax_list */
-    bool different;    /* what a diff found; decides the exit status */
+    const char
+        *device; /* of plan, and the sizes of the runs it speaks of: none are the usual ones */
+    size_t tokens[FT_INSPECT_RUNS], ntokens;
+    bool different; /* what a diff found; decides the exit status */
 } ft_inspection;
 
 typedef ft_status (*ft_view)(ft_inspection *what, ft_error *err);

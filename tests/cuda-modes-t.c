@@ -13,12 +13,12 @@
 
 #ifdef HAVE_CUDA
 
-#include "kernels/half.h"
 #include "runtime/devices.h"
 #include "runtime/plan.h"
 #include "tests/lib/bert.h"
-#include "tests/lib/oneop.h"
+#include "tests/lib/observed.h"
 #include "tests/lib/planrun.h"
+#include "tests/lib/oneop.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,9 +51,9 @@ static void place_close(place *p)
     test_bert_free(&p->model);
 }
 
-static void start(planrun *r, const place *p, const ft_lowering *how, ft_counts *const *counts)
+static void start(planrun *r, const place *p, const ft_lowering *how)
 {
-    planrun_start(r, p->backend, p->device, &p->model.graph, how, counts);
+    planrun_start(r, p->backend, p->device, &p->model.graph, how, NULL);
 }
 
 /* ---- Calibration -------------------------------------------------------------------------- */
@@ -61,30 +61,11 @@ static void start(planrun *r, const place *p, const ft_lowering *how, ft_counts 
 /* The largest magnitude of every point as it has been counted, as a scale. */
 static float *observe(const place *p, uint64_t *total)
 {
-    const ft_plan *graph = &p->model.graph;
-    size_t n = (size_t) graph->nvalue;
-    ft_counts **counts = must_have(n, sizeof *counts);
-    float *scale = must_have(n, sizeof *scale);
-    for (size_t i = 0; i < n; i++)
-        if (graph->value[i].point) {
-            counts[i] = must_have(1, sizeof **counts);
-            if (!ft_counts_init(counts[i]))
-                bail_out("no memory for counters");
-        }
-    planrun f;
-    start(&f, p, &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, counts);
-    *total = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (counts[i] == NULL)
-            continue;
-        ft_counts_settle(counts[i]);
-        *total += ft_counts_total(counts[i]);
-        scale[i] = ft_float_from_bits(counts[i]->tail[counts[i]->tail_used - 1]) / 127.0f;
-        ft_counts_fini(counts[i]);
-        free(counts[i]);
-    }
-    planrun_end(&f);
-    free(counts);
+    observed o;
+    observed_start(&o, p->backend, p->device, &p->model.graph);
+    float *scale = observed_scales(&o);
+    *total = observed_total(&o);
+    observed_end(&o);
     return scale;
 }
 
@@ -128,8 +109,8 @@ static void test_codes(const ft_config *config, const float *scale, ft_mode mode
                             .real = i / 4 ? FT_F32 : FT_F16 };
         planrun expected, found;
         char sentence[128];
-        start(&expected, &cpu, &how, NULL);
-        start(&found, &gpu, &how, NULL);
+        start(&expected, &cpu, &how);
+        start(&found, &gpu, &how);
         snprintf(sentence, sizeof sentence, "hidden %d, %s, %s, %s residual, %s: the CPU's bits",
                  config->hidden, mode == FT_MODE_INT8 ? "int8" : "fake",
                  how.fuse ? "fused" : "unfused", how.int8_residual ? "int8" : "float",
@@ -151,9 +132,9 @@ static void test_float(const ft_config *config)
     place_open(&cpu, "cpu", config, FT_MODE_FLOAT);
     place_open(&gpu, "cuda", config, FT_MODE_FLOAT);
     planrun expected;
-    start(&expected, &cpu, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
+    start(&expected, &cpu, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true });
     planrun found;
-    start(&found, &gpu, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
+    start(&found, &gpu, &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true });
     near(planrun_distance(&expected, &found, "classifier"), 0.0, 1e-5,
          "hidden %d: float logits are the CPU's", config->hidden);
     planrun_end(&found);

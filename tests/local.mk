@@ -24,6 +24,7 @@ check_LIBRARIES += tests/lib/liblib.a
 tests_lib_liblib_a_SOURCES = \
 	tests/lib/bert.c tests/lib/bert.h \
 	tests/lib/bert_file.c tests/lib/bert_file.h \
+	tests/lib/observed.c tests/lib/observed.h \
 	tests/lib/oneop.c tests/lib/oneop.h \
 	tests/lib/planrun.c tests/lib/planrun.h \
 	tests/lib/oracle.c tests/lib/oracle.h \

@@ -9,12 +9,11 @@
  */
 #include <config.h>
 
-#include "kernels/half.h"
 #include "runtime/devices.h"
 #include "runtime/plan.h"
 #include "runtime/tensor.h"
 #include "tests/lib/bert.h"
-#include "tests/lib/oneop.h"
+#include "tests/lib/observed.h"
 #include "tests/lib/planrun.h"
 #include "tests/tap/tap.h"
 
@@ -29,49 +28,35 @@ static ft_device *device;
 /* The largest magnitude of every point, as a scale; in the order of the graph's values. */
 static float *observe(const ft_plan *graph)
 {
-    size_t n = (size_t) graph->nvalue;
-    ft_counts **counts = must_have(n, sizeof *counts);
-    float *scale = must_have(n, sizeof *scale);
-    for (size_t i = 0; i < n; i++)
-        if (graph->value[i].point) {
-            counts[i] = must_have(1, sizeof **counts);
-            if (!ft_counts_init(counts[i]))
-                bail_out("no memory for counters");
-        }
-    planrun f;
-    planrun_start(&f, backend, device, graph,
-                  &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, counts);
+    observed o;
+    observed_start(&o, backend, device, graph);
+    float *scale = observed_scales(&o);
     int wrong = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (counts[i] == NULL)
-            continue;
+    for (int i = 0; i < graph->nvalue; i++) {
         size_t count;
-        float *real = planrun_values(&f, graph->value[i].name, &count), amax = 0.0f;
+        if (o.counts[i] == NULL)
+            continue;
+        float *real = planrun_values(&o.run, graph->value[i].name, &count), amax = 0.0f;
         for (size_t k = 0; k < count; k++)
             amax = fmaxf(amax, fabsf(real[k]));
-        ft_counts_settle(counts[i]);
-        scale[i] = ft_float_from_bits(counts[i]->tail[counts[i]->tail_used - 1]) / 127.0f;
         if (count > 0)
-            wrong += ft_counts_total(counts[i]) != count || scale[i] != amax / 127.0f;
+            wrong += ft_counts_total(o.counts[i]) != count || scale[i] != amax / 127.0f;
         free(real);
-        ft_counts_fini(counts[i]);
-        free(counts[i]);
     }
     is_int(wrong, 0, "every point has been counted, value by value");
-    planrun_end(&f);
-    free(counts);
+    observed_end(&o);
     return scale;
 }
 
 /* ---- The plans ---------------------------------------------------------------------------- */
 
-static void test_float(const ft_plan *graph, const ft_plan *observed)
+static void test_float(const ft_plan *graph, const ft_plan *observing)
 {
     planrun fused, unfused, seen;
     planrun_start(&fused, backend, device, graph,
                   &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
     planrun_start(&unfused, backend, device, graph, &(ft_lowering){ .mode = FT_MODE_FLOAT }, NULL);
-    planrun_start(&seen, backend, device, observed,
+    planrun_start(&seen, backend, device, observing,
                   &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, NULL);
     planrun_agree(&fused, &unfused, 25, "float: fused and unfused plans give equal numbers");
     planrun_agree(&fused, &seen, 25, "float: observing changes nothing");

@@ -93,6 +93,7 @@ cuda_sources = \
 	kernels/cuda/device.h \
 	kernels/cuda/embed.cu \
 	kernels/cuda/epilogue.cuh \
+	kernels/cuda/errors.c \
 	kernels/cuda/exec.c \
 	kernels/cuda/exec.h \
 	kernels/cuda/gemm.cu \

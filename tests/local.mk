@@ -55,8 +55,10 @@ c_tests = \
 	tests/crash.t \
 	tests/cuda-attention.t \
 	tests/cuda-choice.t \
+	tests/cuda-failure.t \
 	tests/cuda-gemm.t \
 	tests/cuda.t \
+	tests/cuda-messages.t \
 	tests/cuda-modes.t \
 	tests/cuda-ops.t \
 	tests/cuda-relayout.t \
@@ -123,8 +125,12 @@ tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c
 tests_cuda_attention_t_LDADD = $(test_libs)
 tests_cuda_choice_t_SOURCES = tests/cuda-choice-t.c
 tests_cuda_choice_t_LDADD = $(test_libs)
+tests_cuda_failure_t_SOURCES = tests/cuda-failure-t.c
+tests_cuda_failure_t_LDADD = $(calibrated_test_libs)
 tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda-gemm.c tests/cuda-gemm.h
 tests_cuda_gemm_t_LDADD = $(test_libs)
+tests_cuda_messages_t_SOURCES = tests/cuda-messages-t.c
+tests_cuda_messages_t_LDADD = $(test_libs)
 tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
 tests_cuda_modes_t_LDADD = $(lib_libs)
 tests_cuda_relayout_t_SOURCES = tests/cuda-relayout-t.c tests/cuda-gemm.c tests/cuda-gemm.h

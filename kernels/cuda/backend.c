@@ -14,51 +14,11 @@
 #include <cublas_v2.h>
 #include <stdlib.h>
 
-ft_status ft_cuda_fail(ft_error *err, const ft_cuda_chip *chip, int code, const char *what)
+static int driver_version(void)
 {
-    bool lost = code == cudaErrorIllegalAddress || code == cudaErrorLaunchFailure ||
-                code == cudaErrorHardwareStackError || code == cudaErrorIllegalInstruction ||
-                code == cudaErrorMisalignedAddress || code == cudaErrorInvalidAddressSpace ||
-                code == cudaErrorInvalidPc || code == cudaErrorAssert ||
-                code == cudaErrorECCUncorrectable || code == cudaErrorLaunchTimeout;
-    (void) cudaGetLastError(); /* this error has been reported */
-    return ft_fail(err, code == cudaErrorMemoryAllocation ? FT_ENOMEM : FT_EDEVICE,
-                   "cuda:%d: %s: %s%s", chip->index, what, cudaGetErrorString((cudaError_t) code),
-                   lost ? "; the device's context is lost: this process cannot use it again" : "");
-}
-
-ft_status ft_cuda_alloc(void **out, const ft_cuda_chip *chip, size_t bytes, const char *what,
-                        ft_error *err)
-{
-    size_t available = 0, all = 0;
-    *out = NULL;
-    cudaError_t status = cudaMalloc(out, bytes > 0 ? bytes : 1);
-    if (status == cudaSuccess)
-        return FT_OK;
-    if (status != cudaErrorMemoryAllocation)
-        return ft_cuda_fail(err, chip, (int) status, what);
-    (void) cudaGetLastError();
-    (void) cudaMemGetInfo(&available, &all);
-    return ft_fail(err, FT_ENOMEM, "cuda:%d: %s: %zu bytes asked, %zu free of %zu", chip->index,
-                   what, bytes, available, all);
-}
-
-/* ---- Devices ------------------------------------------------------------------------------ */
-
-/* Why there is no device at all. */
-static void describe_absence(cudaError_t status, char *out, size_t capacity)
-{
-    int driver = 0;
-    (void) cudaDriverGetVersion(&driver);
-    if (status == cudaErrorInsufficientDriver && driver > 0)
-        snprintf(out, capacity, "the driver supports CUDA %d.%d, this build needs %d.%d",
-                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
-                 CUDART_VERSION % 1000 / 10);
-    else if (status == cudaErrorInsufficientDriver)
-        snprintf(out, capacity, "no CUDA device: no driver");
-    else
-        snprintf(out, capacity, "no CUDA device: %.90s",
-                 status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status));
+    int version = 0;
+    (void) cudaDriverGetVersion(&version);
+    return version;
 }
 
 static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
@@ -74,9 +34,11 @@ static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
         if (count > 0)
             snprintf(out->detail, sizeof out->detail, "there are %d CUDA devices", count);
         else
-            describe_absence(status, out->detail, sizeof out->detail);
+            ft_cuda_explain_absence((int) status, driver_version(), out->detail,
+                                    sizeof out->detail);
         return false;
     }
+    snprintf(properties.name, sizeof properties.name, "device");
     status = cudaGetDeviceProperties(&properties, index);
     if (status == cudaSuccess)
         status = cudaSetDevice(index);
@@ -84,10 +46,7 @@ static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
         status = (cudaError_t) ft_cuda_probe(&built_for);
     if (status != cudaSuccess) {
         (void) cudaGetLastError();
-        snprintf(out->detail, sizeof out->detail, "%.50s: %.70s", properties.name,
-                 status == cudaErrorNoKernelImageForDevice
-                     ? "this build has no code for its architecture"
-                     : cudaGetErrorString(status));
+        ft_cuda_explain_refusal(properties.name, (int) status, out->detail, sizeof out->detail);
         return false;
     }
     *chip = (ft_cuda_chip){

@@ -18,15 +18,28 @@ struct ft_device {
     int uploads;
 };
 
+/* ---- Errors (errors.c) -------------------------------------------------------------------- */
+
 /*
- * Fill *err from a CUDA error; `what` names the step or the operation.  Says so when the error has
- * taken the whole context with it, which no later call of this process on this device survives.
+ * Whether an error takes the whole context with it: no later call of this process on this device
+ * succeeds, and all of them return it.
  */
+bool ft_cuda_is_lost(int code);
+
+/* Fill *err from a CUDA error; `what` names the step or the operation.  A lost context is said. */
 ft_status ft_cuda_fail(ft_error *err, const ft_cuda_chip *chip, int code, const char *what);
 
 /* Device memory, or a refusal that says how many bytes were asked and how many are free. */
 ft_status ft_cuda_alloc(void **out, const ft_cuda_chip *chip, size_t bytes, const char *what,
                         ft_error *err);
+
+/* Why there is no device: what counting them returned, and what the driver supports (0: none). */
+void ft_cuda_explain_absence(int code, int driver, char *out, size_t capacity);
+
+/* Why the device of this name, which is there, cannot be used. */
+void ft_cuda_explain_refusal(const char *device, int code, char *out, size_t capacity);
+
+/* ---- Weights and runs --------------------------------------------------------------------- */
 
 /* ft_backend.upload: all weights, copied through pinned buffers. */
 ft_status ft_cuda_upload(ft_device *device, ft_weight *weights, int count, ft_error *err);

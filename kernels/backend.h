@@ -54,6 +54,12 @@ typedef struct ft_backend {
      */
     ft_status (*upload)(ft_device *device, ft_weight *weights, int count, ft_error *err);
 
+    /*
+     * Refuse an operation that ft_op_check() has passed and this backend does not compute; `what`
+     * opens the text.  NULL: it computes them all.
+     */
+    ft_status (*accept)(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err);
+
     /* Allocate all memory that running `plan` within `limits` takes; the plan stays borrowed. */
     ft_status (*prepare)(ft_exec **out, ft_device *device, const ft_plan *plan,
                          const ft_limits *limits, ft_error *err);

@@ -90,6 +90,15 @@ static ft_dtype real_dtype(const ft_model *model)
     return FT_F32;
 }
 
+/* What the device refuses it must refuse before there are sessions. */
+static ft_status check_op(const ft_model *model, const ft_op *op, ft_error *err)
+{
+    FT_TRY(ft_op_check(&model->plan, op, model->path, err));
+    return model->backend->accept != NULL
+               ? model->backend->accept(&model->plan, op, model->path, err)
+               : FT_OK;
+}
+
 static ft_status make_plan(ft_model *model, ft_error *err)
 {
     float *scale = ft_array((size_t) model->graph.nvalue, sizeof *scale);
@@ -107,7 +116,7 @@ static ft_status make_plan(ft_model *model, ft_error *err)
                                           .real = real_dtype(model) },
                           err);
     for (int i = 0; i < model->plan.nop && status == FT_OK; i++)
-        status = ft_op_check(&model->plan, &model->plan.op[i], model->path, err);
+        status = check_op(model, &model->plan.op[i], err);
     free(scale);
     return status;
 }

@@ -62,6 +62,7 @@ c_tests = \
 	tests/cuda-modes.t \
 	tests/cuda-ops.t \
 	tests/cuda-relayout.t \
+	tests/cuda-sessions.t \
 	tests/cuda-wgmma.t \
 	tests/damage.t \
 	tests/dataset.t \
@@ -135,6 +136,8 @@ tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
 tests_cuda_modes_t_LDADD = $(lib_libs)
 tests_cuda_relayout_t_SOURCES = tests/cuda-relayout-t.c tests/cuda-gemm.c tests/cuda-gemm.h
 tests_cuda_relayout_t_LDADD = $(test_libs)
+tests_cuda_sessions_t_SOURCES = tests/cuda-sessions-t.c
+tests_cuda_sessions_t_LDADD = $(calibrated_test_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c
 tests_cuda_t_LDADD = $(test_libs)
 tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c

@@ -19,7 +19,7 @@ int ft_cuda_attend_i8_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cud
 int ft_cuda_attend_f16(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
 int ft_cuda_attend_f32(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
 
-enum { FT_ATTENTION_WIDEST = 256 }; /* elements of a head */
+enum { FT_ATTENTION_WIDEST = FT_CUDA_WIDEST_HEAD }; /* elements of a head */
 
 /* What one block of threads computes. */
 typedef struct ft_attention_task {

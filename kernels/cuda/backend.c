@@ -97,6 +97,19 @@ static ft_status open_cuda(ft_device **out, int index, ft_error *err)
     return FT_OK;
 }
 
+static ft_status accept_op(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
+{
+    if (op->kind != FT_OP_ATTENTION)
+        return FT_OK;
+    int width = plan->value[op->in[0]].cols / op->attr.heads;
+    if (width <= FT_CUDA_WIDEST_HEAD)
+        return FT_OK;
+    return ft_fail(err, FT_EUNSUPPORTED,
+                   "%s: attention %s: heads of %d elements, but on a GPU they have at most %d",
+                   what, plan->value[op->out >= 0 ? op->out : op->codes].name, width,
+                   FT_CUDA_WIDEST_HEAD);
+}
+
 static void close_cuda(ft_device *device)
 {
     (void) cudaSetDevice(device->chip.index);
@@ -113,6 +126,7 @@ const ft_backend ft_backend_cuda = {
     .open = open_cuda,
     .close = close_cuda,
     .upload = ft_cuda_upload,
+    .accept = accept_op,
     .prepare = ft_cuda_prepare,
     .release = ft_cuda_release,
     .write = ft_cuda_write,

@@ -130,7 +130,10 @@ const char *ft_cuda_gemm_name(ft_cuda_gemm how);
 
 /* ---- Attention ---------------------------------------------------------------------------- */
 
-enum { FT_CUDA_QUERIES = 64 }; /* rows of a block of queries */
+enum {
+    FT_CUDA_QUERIES = 64,     /* rows of a block of queries */
+    FT_CUDA_WIDEST_HEAD = 256 /* elements of a head */
+};
 
 /* Up to FT_CUDA_QUERIES queries of one sequence; length 0: nothing to do. */
 typedef struct ft_cuda_queries {

@@ -288,6 +288,7 @@ tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 
+random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
 benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm tests/bench/open
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
@@ -297,7 +298,7 @@ tests_bench_encoder_SOURCES = tests/bench/encoder.c
 tests_bench_encoder_LDADD = runtime/libcore.la
 tests_bench_gemm_SOURCES = tests/bench/gemm.c
 tests_bench_gemm_LDADD = runtime/libcore.la
-tests_bench_open_SOURCES = tests/bench/open.c
+tests_bench_open_SOURCES = tests/bench/open.c $(random_artifact)
 tests_bench_open_LDADD = runtime/libcore.la
 if WITH_CUDA
 benchmarks += tests/bench/attention_cuda
@@ -309,6 +310,9 @@ tests_bench_gemm_cuda_LDADD = runtime/libcore.la -lcublasLt
 benchmarks += tests/bench/norm_cuda
 tests_bench_norm_cuda_SOURCES = tests/bench/norm_cuda.c
 tests_bench_norm_cuda_LDADD = runtime/libcore.la
+benchmarks += tests/bench/upload
+tests_bench_upload_SOURCES = tests/bench/upload.c $(random_artifact)
+tests_bench_upload_LDADD = runtime/libcore.la
 endif
 if WITH_DNNL
 tests_bench_gemm_SOURCES += tests/bench/onednn.c tests/bench/onednn.h

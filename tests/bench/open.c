@@ -10,23 +10,19 @@
  */
 #include <config.h>
 
-#include "runtime/artifact.h"
-#include "runtime/family.h"
+#include "runtime/ft.h"
 #include "runtime/mem.h"
-#include "runtime/plan.h"
+#include "tests/bench/random_artifact.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { HIDDEN = 768, FFN = 3072 };
-
 static const ft_config base = {
     .layers = 12,
-    .hidden = HIDDEN,
+    .hidden = 768,
     .heads = 12,
-    .ffn = FFN,
+    .ffn = 3072,
     .vocabulary = 30522,
     .positions = 512,
     .types = 2,
@@ -46,102 +42,6 @@ static void must(ft_status status, const ft_error *err)
 {
     if (status != FT_OK)
         fail(err->text);
-}
-
-/* ---- Making ------------------------------------------------------------------------------- */
-
-/* Codes that any byte may be, or floats between -0.5 and 0.5. */
-static ft_status produce(void *user, void *buffer, size_t bytes, size_t *produced, ft_error *err)
-{
-    (void) err;
-    static uint32_t state = 1;
-    const ft_dtype *dtype = user;
-    size_t step = *dtype == FT_I8 ? 1 : sizeof(float);
-    for (size_t i = 0; i < bytes; i += step) {
-        state = 1664525u * state + 1013904223u;
-        if (*dtype == FT_I8)
-            ((int8_t *) buffer)[i] = (int8_t) ((int) ((state >> 16) % 255) - 127);
-        else
-            ((float *) buffer)[i / step] = (float) (state >> 8) / 16777216.0f - 0.5f;
-    }
-    *produced = bytes;
-    return FT_OK;
-}
-
-static void add_weights(ft_artifact_writer *writer, ft_weight_spec *spec, size_t count)
-{
-    static ft_dtype real = FT_F32, code = FT_I8;
-    static float scale[FFN];
-    ft_error err;
-    for (size_t i = 0; i < FFN; i++)
-        scale[i] = 0.001f;
-    for (size_t i = 0; i < count; i++) {
-        bool linear = spec[i].role == FT_ROLE_LINEAR;
-        ft_artifact_tensor tensor = {
-            .name = spec[i].name,
-            .role = ft_role_name(spec[i].role),
-            .dtype = linear ? FT_I8 : FT_F32,
-            .layout = linear ? FT_COL4_4R2_8C : FT_ROW,
-            .ndim = spec[i].ndim,
-            .scale = linear ? scale : NULL,
-        };
-        memcpy(tensor.dim, spec[i].dim, sizeof spec[i].dim);
-        must(ft_artifact_add_tensor(writer, &tensor, produce, linear ? &code : &real, &err), &err);
-    }
-}
-
-/* The points of the family's graph, all with one range. */
-static char *ranges(const ft_weight_spec *spec, size_t count, size_t *bytes)
-{
-    ft_weight *weight = ft_array(count, sizeof *weight);
-    bool *quantizable = ft_array(count, sizeof *quantizable);
-    ft_amax *amax = ft_amax_new();
-    ft_graph graph;
-    ft_error err;
-    char *text;
-    if (weight == NULL || quantizable == NULL || amax == NULL)
-        fail("no memory");
-    for (size_t i = 0; i < count; i++) {
-        memcpy(weight[i].name, spec[i].name, sizeof weight[i].name);
-        weight[i].rows = spec[i].ndim == 2 ? (size_t) spec[i].dim[0] : 1;
-        weight[i].cols = (size_t) spec[i].dim[spec[i].ndim - 1];
-        quantizable[i] = spec[i].role == FT_ROLE_LINEAR;
-    }
-    ft_graph_init(&graph, weight, quantizable, (int) count);
-    ft_family_find("bert")->build(&graph, &base);
-    must(ft_graph_finish(&graph, &err), &err);
-    for (int i = 0; i < graph.plan.nvalue; i++) {
-        ft_amax_entry entry = { .name = graph.plan.value[i].name, .amax = 4, .method = "max" };
-        if (graph.plan.value[i].point)
-            must(ft_amax_add(amax, &entry, &err), &err);
-    }
-    must(ft_amax_format(amax, &text, bytes, &err), &err);
-    ft_plan_fini(&graph.plan);
-    ft_amax_free(amax);
-    free(weight);
-    free(quantizable);
-    return text;
-}
-
-static void make(const char *path)
-{
-    ft_artifact_writer *writer;
-    ft_weight_spec *spec;
-    size_t count, bytes;
-    ft_error err;
-    ft_artifact_head head = { FT_STATE_INT8, "bert", "bench", ft_config_to_json(&base),
-                              json_pack("{ss}", "residual", "float") };
-    must(ft_family_weights(ft_family_find("bert"), -1, &base, &spec, &count, &err), &err);
-    char *text = ranges(spec, count, &bytes);
-    must(ft_artifact_create(&writer, path, false, &err), &err);
-    add_weights(writer, spec, count);
-    must(ft_artifact_add_memory(writer, "amax.tsv", text, bytes, &err), &err);
-    must(ft_artifact_finish(writer, &head, &err), &err);
-    ft_artifact_discard(writer);
-    json_decref(head.config);
-    json_decref(head.recipe);
-    free(text);
-    free(spec);
 }
 
 /* ---- Measuring ---------------------------------------------------------------------------- */
@@ -183,10 +83,10 @@ int main(int argc, char **argv)
     if (runs < 1 || optind + 1 != argc)
         fail("usage: open FILE.ft [-r RUNS]");
     const char *path = argv[optind];
-    if (access(path, R_OK) != 0)
-        make(path);
-
     ft_error err;
+    if (access(path, R_OK) != 0)
+        must(random_artifact_write(path, &base, &err), &err);
+
     ft_model *model;
     double *ms = ft_array((size_t) runs, sizeof *ms);
     if (ms == NULL)

@@ -1,5 +1,6 @@
-# cuda.sh - convert, calibrate and run a trained model on a GPU, and hold it against the CPU: int8
-# results have the same bytes, at every named value.
+# cuda.sh [ARTIFACT DATA] - convert, calibrate and run a trained model on a GPU, and hold it against
+# the CPU: int8 results have the same bytes, at every named value.  With an int8 artifact and samples
+# for it, this is done with them, and nothing else.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99
@@ -22,29 +23,35 @@ names () {
     }'
 }
 
-# keep ARTIFACT DATA DEVICE VALUE...: run and write these values to DEVICE.out.
+# What fusion swallows can be kept where every operation runs alone.
+alone () {
+    names "$1" | sed -n '/\.[qkv]$/s/$/.float/p; /\.context$/s/$/.float/p; /\.act$/s/$/.float/p'
+    names "$1"
+}
+
+# keep ARTIFACT DATA DEVICE OPTION VALUE...: run and write these values to DEVICE.out.
 keep () {
-    artifact=$1 samples=$2 device=$3
-    shift 3
+    artifact=$1 samples=$2 device=$3 option=$4
+    shift 4
     for value; do
         set -- "$@" --keep "$value"
         shift
     done
     "$run" -i "$artifact" -d "$samples" --device "$device" --outputs last_hidden_state -f \
-        -o "$device.out" "$@" \
+        -o "$device.out" $option "$@" \
         >out 2>err || sed 's/^/# /' err
 }
 
-# compare ARTIFACT DATA SENTENCE: every named value has the same bytes on both devices.
+# compare ARTIFACT DATA SENTENCE [OPTION]: every value in the file `values` has the same bytes on
+# both devices.
 compare () {
-    names "$1" >values
     split -l 25 values part.
     found=0 wanted=0
     for part in part.*; do
         wanted=$((wanted + 1))
         rm -f cpu.out cuda.out
         for device in cpu cuda; do
-            keep "$1" "$2" $device $(cat "$part")
+            keep "$1" "$2" $device "$4" $(cat "$part")
         done
         if cmp cpu.out cuda.out >difference 2>&1; then
             found=$((found + 1))
@@ -58,22 +65,45 @@ compare () {
     check $? "$3: all $(wc -l <values) values have the bytes of the CPU"
 }
 
+# compare_all ARTIFACT DATA SENTENCE
+compare_all () {
+    names "$1" >values
+    compare "$1" "$2" "$3"
+    alone "$1" >values
+    compare "$1" "$2" "$3, each operation alone" --no-fuse
+}
+
+# There is no GPU, or a model does not run on it: say so, and stop.
+need_gpu () {
+    if "$run" -i "$1" -d "$2" --device cuda >out 2>err; then
+        return
+    fi
+    if grep -qE 'no CUDA (device|backend)' err; then
+        echo "1..0 # SKIP $(cut -d ' ' -f 2- err)"
+        exit 0
+    fi
+    echo "not ok 1 - a model runs"
+    sed 's/^/# /' err
+    echo '1..1'
+    exit 1
+}
+
+if test $# -eq 2; then
+    artifact=$(realpath "$1") samples=$(realpath "$2")
+    cd "$dir" || exit 99
+    need_gpu "$artifact" "$samples"
+    compare_all "$artifact" "$samples" "$(basename "$artifact")"
+    echo "1..$count"
+    exit 0
+fi
+
 cd "$dir" || exit 99
 if test ! -f "$sample/model.safetensors"; then
     echo '1..0 # SKIP no samples/source-language-bert'
     exit 0
 fi
 "$convert" -q -i "$sample" -o model.ft || exit 99
-if ! "$run" -i model.ft -d "$sample/calibration.safetensors" --device cuda >out 2>err; then
-    if grep -qE 'no CUDA (device|backend)' err; then
-        echo "1..0 # SKIP $(cut -d ' ' -f 2- err)"
-        exit 0
-    fi
-    echo "not ok 1 - a float model runs"
-    sed 's/^/# /' err
-    echo '1..1'
-    exit 1
-fi
+need_gpu model.ft "$sample/calibration.safetensors"
 
 accurate 0.8625 model.ft 'the float model is as accurate as on the CPU' --device cuda
 for dtype in f32 f16 bf16; do
@@ -86,7 +116,7 @@ data=$sample/calibration.safetensors
 for residual in float int8; do
     is 0 "$residual residual: calibrates on the CPU" \
         "$calibrate" -q -i model.ft -d "$data" --residual $residual -o $residual.ft
-    compare $residual.ft few.safetensors "$residual residual"
+    compare_all $residual.ft few.safetensors "$residual residual"
     accurate 0.850 $residual.ft "$residual residual: is accurate" --device cuda
 done
 for way in plain mma wgmma wgmma-rs lt; do
@@ -128,5 +158,14 @@ accurate 0.850 gpu.ft 'what the GPU has calibrated is accurate' --device cuda
 is 0 'and again' \
     "$calibrate" -q -i model.ft -d "$data" --device cuda -m max -o again.ft --save-counters b.counts
 same a.counts b.counts 'the same samples are counted to the same bytes'
+
+is 1 'where there is no GPU, that is an error' \
+    env CUDA_VISIBLE_DEVICES= "$inspect" --plan --device cuda float.ft
+grep -q '^ft-inspect: device cuda:0: no CUDA device: ' err
+check $? 'which says so'
+is 1 'so is a GPU of a number that there is not' \
+    "$run" -i float.ft -d few.safetensors --device cuda:1000
+grep -q '^ft-run: device cuda:1000: no such device: the driver lists [0-9]*$' err
+check $? 'which says how many there are'
 
 echo "1..$count"

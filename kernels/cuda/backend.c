@@ -32,7 +32,7 @@ static bool inspect(int index, ft_cuda_chip *chip, ft_device_info *out)
         if (count == 0)
             snprintf(out->name, sizeof out->name, "cuda");
         if (count > 0)
-            snprintf(out->detail, sizeof out->detail, "there are %d CUDA devices", count);
+            snprintf(out->detail, sizeof out->detail, "no such device: the driver lists %d", count);
         else
             ft_cuda_explain_absence((int) status, driver_version(), out->detail,
                                     sizeof out->detail);

@@ -53,9 +53,56 @@ static void test_choice(void)
     unsetenv("FT_CUDA_GEMM");
 }
 
+/* Queries, keys and values: one product where their weights lie side by side, and nobody objects.
+ */
+static void test_group(void)
+{
+    enum { N = 64, K = 128, ROWS = 256 };
+    static int8_t x[ROWS * K] __attribute__((aligned(64))),
+        tiles[3 * N * K] __attribute__((aligned(64)));
+    static int8_t y[3][ROWS * N] __attribute__((aligned(64)));
+    static float scale[3 * N], bias[3 * N];
+    const ft_cuda_chip chip = { .capability = 90, .has_wgmma = true, .shared = 232448 };
+    const ft_op op = { .kind = FT_OP_LINEAR };
+    ft_weight weight[3], vector[3];
+    ft_cuda_args args[3];
+    const ft_cuda_args *group[3];
+    char text[128];
+    for (size_t i = 0; i < 3; i++) {
+        weight[i] = (ft_weight){ .rows = N,
+                                 .cols = K,
+                                 .dtype = FT_I8,
+                                 .scale = scale + i * N,
+                                 .data = x,
+                                 .tiles = tiles + i * ft_cuda_tiles_bytes(N, K) };
+        vector[i] = (ft_weight){ .rows = 1, .cols = N, .data = bias + i * N };
+        args[i] = (ft_cuda_args){ .chip = &chip,
+                                  .op = &op,
+                                  .in = { { x, ROWS, K, FT_I8, 0.1f } },
+                                  .codes = { y[i], ROWS, N, FT_I8, 0.1f },
+                                  .weight = { &weight[i], &vector[i] } };
+        group[i] = &args[i];
+    }
+    is_int((long long) ft_cuda_tiles_bytes(N, K), N * K,
+           "three matrices of tiles fit side by side");
+    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 3, "three linears are one product");
+    is_str(text, "wgmma", "by wgmma");
+    setenv("FT_CUDA_GEMM", "mma", 1);
+    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 1,
+           "but not where mma is asked for");
+    is_str(text, "mma: FT_CUDA_GEMM asks for it", "which takes each of them");
+    unsetenv("FT_CUDA_GEMM");
+    vector[1].data = bias;
+    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 1, "nor where a bias is elsewhere");
+    weight[0].dtype = FT_F16;
+    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 0, "floats are no int8 product");
+    is_str(text, "", "of which nothing is said");
+}
+
 int main(void)
 {
     test_choice();
+    test_group();
     return done_testing();
 }
 

@@ -118,7 +118,10 @@ size_t ft_cuda_tiles_offset(size_t row, size_t col, size_t n, size_t k);
 /* The fastest way for this shape on this chip, or what FT_CUDA_GEMM names (gemm.cu). */
 ft_cuda_gemm ft_cuda_gemm_choose(const ft_cuda_chip *chip, const ft_cuda_product *p);
 
-/* The same in words: "mma", or "plain: FT_CUDA_GEMM=wgmma does not take it"; always terminated. */
+/* Whether FT_CUDA_GEMM names a way that takes this product: *how. */
+bool ft_cuda_gemm_asked(const ft_cuda_chip *chip, const ft_cuda_product *p, ft_cuda_gemm *how);
+
+/* The choice in words: "mma", or "plain: FT_CUDA_GEMM=wgmma does not take it"; always terminated. */
 void ft_cuda_gemm_explain(const ft_cuda_chip *chip, const ft_cuda_product *p, char *text,
                           size_t size);
 

@@ -102,13 +102,21 @@ static int way_named(const char *name)
 
 /* ------------------------------------------------------------------------------------------ */
 
-extern "C" ft_cuda_gemm ft_cuda_gemm_choose(const ft_cuda_chip *chip, const ft_cuda_product *p)
+extern "C" bool ft_cuda_gemm_asked(const ft_cuda_chip *chip, const ft_cuda_product *p,
+                                   ft_cuda_gemm *how)
 {
     const char *name = asked_name();
     int asked = name == NULL ? FT_CUDA_GEMMS : way_named(name);
-    if (asked < FT_CUDA_GEMMS && takes((ft_cuda_gemm) asked, chip, p))
-        return (ft_cuda_gemm) asked;
-    return tabulated(chip, p);
+    if (asked == FT_CUDA_GEMMS || !takes((ft_cuda_gemm) asked, chip, p))
+        return false;
+    *how = (ft_cuda_gemm) asked;
+    return true;
+}
+
+extern "C" ft_cuda_gemm ft_cuda_gemm_choose(const ft_cuda_chip *chip, const ft_cuda_product *p)
+{
+    ft_cuda_gemm asked;
+    return ft_cuda_gemm_asked(chip, p, &asked) ? asked : tabulated(chip, p);
 }
 
 extern "C" void ft_cuda_gemm_explain(const ft_cuda_chip *chip, const ft_cuda_product *p, char *text,

@@ -71,7 +71,10 @@ static bool is_adjacent(const ft_cuda_product *p, const ft_cuda_product *part, s
 static bool join(const ft_cuda_args *const *args, int count, ft_cuda_product *out)
 {
     ft_cuda_product first = product_of(args[0]), p = first;
+    ft_cuda_gemm asked;
     if (first.tiles == NULL || first.n % 32 != 0)
+        return false;
+    if (ft_cuda_gemm_asked(args[0]->chip, &first, &asked) && asked != FT_CUDA_GEMM_WGMMA)
         return false;
     for (int i = 0; i < count; i++) {
         ft_cuda_product part = product_of(args[i]);

@@ -96,6 +96,8 @@ cuda_sources = \
 	kernels/cuda/errors.c \
 	kernels/cuda/exec.c \
 	kernels/cuda/exec.h \
+	kernels/cuda/ferry.c \
+	kernels/cuda/ferry.h \
 	kernels/cuda/gemm.cu \
 	kernels/cuda/gemm_few.cu \
 	kernels/cuda/gemm_lt.cu \

@@ -56,6 +56,7 @@ c_tests = \
 	tests/cuda-attention.t \
 	tests/cuda-choice.t \
 	tests/cuda-failure.t \
+	tests/cuda-ferry.t \
 	tests/cuda-gemm.t \
 	tests/cuda.t \
 	tests/cuda-messages.t \
@@ -128,6 +129,8 @@ tests_cuda_choice_t_SOURCES = tests/cuda-choice-t.c
 tests_cuda_choice_t_LDADD = $(test_libs)
 tests_cuda_failure_t_SOURCES = tests/cuda-failure-t.c
 tests_cuda_failure_t_LDADD = $(calibrated_test_libs)
+tests_cuda_ferry_t_SOURCES = tests/cuda-ferry-t.c
+tests_cuda_ferry_t_LDADD = $(lib_libs)
 tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda-gemm.c tests/cuda-gemm.h
 tests_cuda_gemm_t_LDADD = $(test_libs)
 tests_cuda_messages_t_SOURCES = tests/cuda-messages-t.c

@@ -1,117 +1,26 @@
 /*
- * upload.c - all weights of a model to the device, through a ring of pinned buffers.
+ * upload.c - all weights of a model to the device.
  *
  * The device gets one allocation: first the matrices, then the int8 matrices once more in the order
  * of the device's own product, then scales, then vectors.  So the weights of queries, keys and
  * values, which follow each other in a model, follow each other here too, and can be one product.
- *
- * A pinned copy runs at the speed of the bus; pageable memory does not.  Threads fill one buffer
- * from the mapped file while the others travel.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/ferry.h"
 #include "kernels/layout.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 
-#include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { BUFFERS = 4, BUFFER_BYTES = 8 << 20, PIECE = 256 << 10, MOST_THREADS = 8, ALIGN = 256 };
+enum { ALIGN = 256 };
 
-/* ---- The ring ----------------------------------------------------------------------------- */
-
-typedef struct ring {
-    char *memory; /* [BUFFERS][BUFFER_BYTES], pinned */
-    cudaEvent_t sent[BUFFERS];
-    cudaStream_t stream;
-    int buffer;   /* the one being filled */
-    size_t used;  /* bytes in it */
-    char *target; /* where its first byte goes */
-    int threads;
-} ring;
-
-static int ring_init(ring *r)
-{
-    int status = (int) cudaStreamCreateWithFlags(&r->stream, cudaStreamNonBlocking);
-    if (status == 0)
-        status = (int) cudaHostAlloc((void **) &r->memory, (size_t) BUFFERS * BUFFER_BYTES,
-                                     cudaHostAllocDefault);
-    for (int i = 0; i < BUFFERS && status == 0; i++)
-        status = (int) cudaEventCreateWithFlags(&r->sent[i], cudaEventDisableTiming);
-    r->threads = omp_get_num_procs() < MOST_THREADS ? omp_get_num_procs() : MOST_THREADS;
-    return status;
-}
-
-static void ring_fini(ring *r)
-{
-    for (int i = 0; i < BUFFERS; i++)
-        if (r->sent[i] != NULL)
-            (void) cudaEventDestroy(r->sent[i]);
-    if (r->stream != NULL)
-        (void) cudaStreamDestroy(r->stream);
-    (void) cudaFreeHost(r->memory);
-}
-
-/* Send what is in the buffer and take the next one, as soon as its last copy has left. */
-static int ring_flush(ring *r)
-{
-    if (r->used == 0)
-        return 0;
-    int status = (int) cudaMemcpyAsync(r->target, r->memory + (size_t) r->buffer * BUFFER_BYTES,
-                                       r->used, cudaMemcpyHostToDevice, r->stream);
-    if (status == 0)
-        status = (int) cudaEventRecord(r->sent[r->buffer], r->stream);
-    r->buffer = (r->buffer + 1) % BUFFERS;
-    r->used = 0;
-    if (status == 0)
-        status = (int) cudaEventSynchronize(r->sent[r->buffer]);
-    return status;
-}
-
-static void copy_by_threads(char *to, const char *from, size_t bytes, int threads)
-{
-    size_t pieces = (bytes + PIECE - 1) / PIECE;
-#pragma omp parallel for num_threads(threads) schedule(static) if (pieces > 1)
-    for (size_t i = 0; i < pieces; i++)
-        memcpy(to + i * PIECE, from + i * PIECE, ft_min_size(PIECE, bytes - i * PIECE));
-}
-
-/* Copy `bytes` to device memory; runs that follow each other there share buffers. */
-static int ring_put(ring *r, char *target, const void *data, size_t bytes)
-{
-    const char *from = data;
-    while (bytes > 0) {
-        size_t gap = 0;
-        if (r->used > 0) {
-            gap = (size_t) (target - r->target) - r->used;
-            if (target < r->target + r->used || gap >= ALIGN || r->used + gap >= BUFFER_BYTES) {
-                int status = ring_flush(r);
-                if (status != 0)
-                    return status;
-                gap = 0;
-            }
-        }
-        char *to = r->memory + (size_t) r->buffer * BUFFER_BYTES + r->used;
-        if (r->used == 0)
-            r->target = target;
-        memset(to, 0, gap);
-        size_t part = ft_min_size(bytes, BUFFER_BYTES - r->used - gap);
-        copy_by_threads(to + gap, from, part, r->threads);
-        r->used += gap + part;
-        from += part;
-        target += part;
-        bytes -= part;
-    }
-    return 0;
-}
-
-/* ---- Weights ------------------------------------------------------------------------------ */
+/* ---- Places ------------------------------------------------------------------------------- */
 
 typedef enum region { MATRICES, TILES, SCALES, VECTORS, REGIONS } region;
 
@@ -161,53 +70,55 @@ static size_t place(const ft_device *device, const ft_weight *weights, int count
     return at;
 }
 
-static int send(ring *r, const ft_device *device, ft_weight *weights, int count,
-                const size_t *offset, char *memory, region where)
+/* All that the host has, in the order of the device's memory; returns how many parts that are. */
+static int pack(ft_cuda_part *out, const ft_device *device, const ft_weight *weights, int count,
+                const size_t *offset)
 {
-    int status = 0;
-    for (int i = 0; i < count && status == 0; i++) {
-        ft_weight *w = &weights[i];
-        size_t bytes = bytes_in(device, w, where);
-        char *target = memory + offset[i * REGIONS + (int) where];
-        if (bytes == 0)
-            continue;
-        status = ring_put(r, target, where == SCALES ? (const void *) w->scale : w->data, bytes);
-        if (where == SCALES)
-            w->scale = (const float *) (void *) target;
-        else
-            w->data = target;
-    }
-    return status == 0 ? ring_flush(r) : status;
+    int parts = 0;
+    for (int where = 0; where < REGIONS; where++)
+        for (int i = 0; i < count; i++) {
+            const ft_weight *w = &weights[i];
+            size_t bytes = bytes_in(device, w, (region) where);
+            const void *from = where == SCALES ? (const void *) w->scale : w->data;
+            if (bytes > 0 && where != TILES)
+                out[parts++] = (ft_cuda_part){ from, offset[i * REGIONS + where], bytes };
+        }
+    return parts;
 }
 
-static int retile(ring *r, const ft_device *device, ft_weight *weights, int count,
-                  const size_t *offset, char *memory)
+/* ---- Uploading ---------------------------------------------------------------------------- */
+
+/* From now on the weights are the device's; their tiles are made there. */
+static int take_over(cudaStream_t stream, const ft_device *device, ft_weight *weights, int count,
+                     const size_t *offset, char *memory)
 {
     int status = 0;
-    for (int i = 0; i < count && status == 0; i++)
-        if (has_tiles(device, &weights[i])) {
-            char *tiles = memory + offset[i * REGIONS + TILES];
-            status = ft_cuda_tile(r->stream, (int8_t *) tiles, weights[i].data, weights[i].rows,
-                                  weights[i].cols);
-            weights[i].tiles = tiles;
-        }
+    for (int i = 0; i < count; i++) {
+        ft_weight *w = &weights[i];
+        const size_t *at = &offset[i * REGIONS];
+        bool tiled = has_tiles(device, w);
+        w->data = memory + at[is_vector(w) ? VECTORS : MATRICES];
+        if (w->scale != NULL)
+            w->scale = (const float *) (void *) (memory + at[SCALES]);
+        if (tiled)
+            w->tiles = memory + at[TILES];
+        if (tiled && status == 0)
+            status = ft_cuda_tile(stream, (int8_t *) memory + at[TILES], w->data, w->rows, w->cols);
+    }
     return status;
 }
 
 static int send_all(const ft_device *device, ft_weight *weights, int count, const size_t *offset,
-                    char *memory)
+                    char *memory, ft_cuda_part *part)
 {
-    ring r = { 0 };
-    int status = ring_init(&r);
-    for (int where = 0; where < REGIONS && status == 0; where++)
-        if (where != TILES)
-            status = send(&r, device, weights, count, offset, memory, (region) where);
+    ft_cuda_ferry *ferry;
+    int parts = pack(part, device, weights, count, offset), status = ft_cuda_ferry_open(&ferry);
     if (status == 0)
-        status = retile(&r, device, weights, count, offset, memory);
+        status = ft_cuda_ferry_send(ferry, memory, part, parts);
     if (status == 0)
-        status = (int) cudaStreamSynchronize(r.stream);
-    ring_fini(&r);
-    return status;
+        status = take_over(ft_cuda_ferry_stream(ferry), device, weights, count, offset, memory);
+    int waited = ft_cuda_ferry_close(ferry);
+    return status != 0 ? status : waited;
 }
 
 /* Memory for an upload, owned by the device. */
@@ -227,15 +138,18 @@ ft_status ft_cuda_upload(ft_device *device, ft_weight *weights, int count, ft_er
 {
     char *memory = NULL;
     size_t *offset = ft_array((size_t) count * REGIONS, sizeof *offset);
-    if (offset == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory to place %d weights", count);
+    ft_cuda_part *part = ft_array((size_t) count * REGIONS, sizeof *part);
+    ft_status status = FT_OK;
     int code = (int) cudaSetDevice(device->chip.index);
-    ft_status status =
-        code == 0 ? claim(device, place(device, weights, count, offset), &memory, err) : FT_OK;
+    if (offset == NULL || part == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory to place %d weights", count);
+    else if (code == 0)
+        status = claim(device, place(device, weights, count, offset), &memory, err);
     if (status == FT_OK && code == 0)
-        code = send_all(device, weights, count, offset, memory);
-    if (code != 0)
+        code = send_all(device, weights, count, offset, memory, part);
+    if (status == FT_OK && code != 0)
         status = ft_cuda_fail(err, &device->chip, code, "weights");
+    free(part);
     free(offset);
     return status;
 }

@@ -22,14 +22,15 @@ typedef struct way {
 static void ask(way *ways, const ft_session *session, const ft_batch *run)
 {
     const ft_backend *backend = session->model->backend;
-    for (int op = 0, joined; op<session->plan.nop; op += joined> 0 ? joined : 1) {
+    for (int op = 0; op < session->plan.nop;) {
         char *text = ways[op].text;
-        joined = backend->explain(session->exec, run, op, text, sizeof ways[op].text);
+        int joined = backend->explain(session->exec, run, op, text, sizeof ways[op].text);
         size_t length = strlen(text);
         if (joined > 1)
             snprintf(text + length, sizeof ways[op].text - length, ", %d at once", joined);
         for (int i = 1; i < joined; i++)
             ways[op + i] = ways[op];
+        op += joined > 1 ? joined : 1;
     }
 }
 

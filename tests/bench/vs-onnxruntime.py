@@ -226,6 +226,8 @@ def main():
     parser.add_argument("--runs", type=int, default=10, help="runs in a block")
     parser.add_argument("--ort-only", action="store_true", help="time ONNX Runtime alone")
     args = parser.parse_args()
+    if not args.ort_only:
+        Tools(args.bin).path("encoder")  # missed now rather than after minutes of ONNX Runtime
     if args.work:
         os.makedirs(args.work, exist_ok=True)
         run(args, args.work)

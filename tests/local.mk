@@ -305,13 +305,13 @@ tests_bench_open_SOURCES = tests/bench/open.c $(random_artifact)
 tests_bench_open_LDADD = runtime/libcore.la
 if WITH_CUDA
 benchmarks += tests/bench/attention_cuda
-tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c
+tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c tests/bench/replay.c tests/bench/replay.h
 tests_bench_attention_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/gemm_cuda
 tests_bench_gemm_cuda_SOURCES = tests/bench/gemm_cuda.c
 tests_bench_gemm_cuda_LDADD = runtime/libcore.la -lcublasLt
 benchmarks += tests/bench/norm_cuda
-tests_bench_norm_cuda_SOURCES = tests/bench/norm_cuda.c
+tests_bench_norm_cuda_SOURCES = tests/bench/norm_cuda.c tests/bench/replay.c tests/bench/replay.h
 tests_bench_norm_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/upload
 tests_bench_upload_SOURCES = tests/bench/upload.c $(random_artifact)

@@ -13,22 +13,15 @@
 #include <config.h>
 
 #include "kernels/cuda/cuda.h"
+#include "tests/bench/replay.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { REPLAYS = 30, LAUNCHES = 24, MOST_SETS = 24 };
+enum { MOST_SETS = 24 };
 
 static const double peak_flops = 740e12, bandwidth = 4.3e12;
-
-static void must(cudaError_t status, const char *what)
-{
-    if (status == cudaSuccess)
-        return;
-    fprintf(stderr, "attention_cuda: %s: %s\n", what, cudaGetErrorString(status));
-    exit(1);
-}
 
 /* Bytes that are random codes, and random halves between 2^-1 and 2 when read as f16. */
 static void *random_bytes(size_t bytes, ft_dtype dtype)
@@ -77,45 +70,23 @@ static size_t element_bytes(ft_dtype dtype)
     return dtype == FT_I8 ? 1 : dtype == FT_F32 ? 4 : 2;
 }
 
-static int by_size(const void *a, const void *b)
+/* Sets of operands that take turns. */
+typedef struct field {
+    const ft_cuda_chip *chip;
+    const ft_cuda_heads *sets;
+    int count;
+} field;
+
+static int launch_attention(cudaStream_t stream, size_t i, void *data)
 {
-    float x = *(const float *) a, y = *(const float *) b;
-    return x < y ? -1 : x > y;
+    const field *f = data;
+    return ft_cuda_attend(f->chip, stream, &f->sets[i % (size_t) f->count]);
 }
 
 /* Microseconds of one launch. */
 static double measure(const ft_cuda_chip *chip, const ft_cuda_heads *sets, int count)
 {
-    cudaStream_t stream;
-    cudaGraph_t graph;
-    cudaGraphExec_t run;
-    cudaEvent_t begin, end;
-    float times[REPLAYS];
-    must(cudaStreamCreate(&stream), "cudaStreamCreate");
-    must(cudaEventCreate(&begin), "cudaEventCreate");
-    must(cudaEventCreate(&end), "cudaEventCreate");
-    must((cudaError_t) ft_cuda_attend(chip, stream, &sets[0]), "attention");
-    must(cudaStreamSynchronize(stream), "attention");
-    must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
-    for (int i = 0; i < LAUNCHES; i++)
-        must((cudaError_t) ft_cuda_attend(chip, stream, &sets[i % count]), "attention");
-    must(cudaStreamEndCapture(stream, &graph), "capture");
-    must(cudaGraphInstantiate(&run, graph, 0), "instantiate");
-    for (int i = -3; i < REPLAYS; i++) {
-        must(cudaEventRecord(begin, stream), "record");
-        must(cudaGraphLaunch(run, stream), "launch");
-        must(cudaEventRecord(end, stream), "record");
-        must(cudaStreamSynchronize(stream), "attention");
-        if (i >= 0)
-            must(cudaEventElapsedTime(&times[i], begin, end), "elapsed");
-    }
-    qsort(times, REPLAYS, sizeof *times, by_size);
-    cudaGraphExecDestroy(run);
-    cudaGraphDestroy(graph);
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    cudaStreamDestroy(stream);
-    return (double) times[REPLAYS / 2] * 1e3 / LAUNCHES;
+    return replay(launch_attention, &(field){ chip, sets, count });
 }
 
 static void report(const ft_cuda_chip *chip, const problem *p)
@@ -192,7 +163,7 @@ int main(int argc, char **argv)
     must(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "attribute");
     chip.shared = (size_t) value;
     chip.overlaps = chip.capability >= 90;
-    must((cudaError_t) ft_cuda_probe(&value), "ft_cuda_probe");
+    must(ft_cuda_probe(&value), "ft_cuda_probe");
     chip.has_wgmma = chip.capability == 90 && value == 90;
     printf("%s, capability %d\n", properties.name, chip.capability);
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)

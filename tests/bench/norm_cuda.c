@@ -13,12 +13,11 @@
 #include <config.h>
 
 #include "kernels/cuda/cuda.h"
+#include "tests/bench/replay.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { REPLAYS = 30, LAUNCHES = 24 };
 
 static const double bandwidth = 4.1e12, cold_bytes = 120e6;
 
@@ -32,14 +31,6 @@ static const form forms[] = {
     { FT_F16, FT_F16, FT_F16, FT_BF16 }, { FT_F16, FT_BF16, FT_F16, FT_I8 },
     { FT_F32, FT_F32, FT_F32, FT_I8 },   { FT_F32, FT_I8, FT_BF16, FT_I8 },
 };
-
-static void must(int status, const char *what)
-{
-    if (status == cudaSuccess)
-        return;
-    fprintf(stderr, "norm_cuda: %s: %s\n", what, cudaGetErrorString((cudaError_t) status));
-    exit(1);
-}
 
 static size_t element_bytes(ft_dtype dtype)
 {
@@ -109,47 +100,26 @@ static void free_operands(ft_cuda_args *args)
 
 /* ---- Measuring ------------------------------------------------------------------------------ */
 
-static int by_size(const void *a, const void *b)
+/* Sets of operands that take turns. */
+typedef struct field {
+    const ft_cuda_chip *chip;
+    const ft_cuda_args *sets;
+    size_t count;
+} field;
+
+static int launch_norm(cudaStream_t stream, size_t i, void *data)
 {
-    float x = *(const float *) a, y = *(const float *) b;
-    return x < y ? -1 : x > y;
+    const field *f = data;
+    ft_cuda_args args = f->sets[i % f->count];
+    args.chip = f->chip;
+    args.stream = stream;
+    return ft_cuda_norm(&args);
 }
 
-/* Microseconds of one launch; the sets take turns. */
+/* Microseconds of one launch. */
 static double measure(const ft_cuda_chip *chip, const ft_cuda_args *sets, size_t count)
 {
-    cudaStream_t stream;
-    cudaGraph_t graph;
-    cudaGraphExec_t run;
-    cudaEvent_t begin, end;
-    float times[REPLAYS];
-    must(cudaStreamCreate(&stream), "cudaStreamCreate");
-    must(cudaEventCreate(&begin), "cudaEventCreate");
-    must(cudaEventCreate(&end), "cudaEventCreate");
-    must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
-    for (size_t i = 0; i < LAUNCHES; i++) {
-        ft_cuda_args args = sets[i % count];
-        args.chip = chip;
-        args.stream = stream;
-        must(ft_cuda_norm(&args), "norm");
-    }
-    must(cudaStreamEndCapture(stream, &graph), "capture");
-    must(cudaGraphInstantiate(&run, graph, 0), "instantiate");
-    for (int i = -3; i < REPLAYS; i++) {
-        must(cudaEventRecord(begin, stream), "record");
-        must(cudaGraphLaunch(run, stream), "launch");
-        must(cudaEventRecord(end, stream), "record");
-        must(cudaStreamSynchronize(stream), "norm");
-        if (i >= 0)
-            must(cudaEventElapsedTime(&times[i], begin, end), "elapsed");
-    }
-    qsort(times, REPLAYS, sizeof *times, by_size);
-    cudaGraphExecDestroy(run);
-    cudaGraphDestroy(graph);
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    cudaStreamDestroy(stream);
-    return (double) times[REPLAYS / 2] * 1e3 / LAUNCHES;
+    return replay(launch_norm, &(field){ chip, sets, count });
 }
 
 static const char *name_of(ft_dtype dtype)

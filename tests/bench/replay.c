@@ -1,0 +1,63 @@
+/*
+ * replay.c - see replay.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/bench/replay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { REPLAYS = 30, WARM_UPS = 3 };
+
+void must(int status, const char *what)
+{
+    if (status == cudaSuccess)
+        return;
+    fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
+            cudaGetErrorString((cudaError_t) status));
+    exit(1);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    float x = *(const float *) a, y = *(const float *) b;
+    return x < y ? -1 : x > y;
+}
+
+double replay(launch_one launch, void *data)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t run;
+    cudaEvent_t begin, end;
+    float times[REPLAYS];
+    must(cudaStreamCreate(&stream), "cudaStreamCreate");
+    must(cudaEventCreate(&begin), "cudaEventCreate");
+    must(cudaEventCreate(&end), "cudaEventCreate");
+    must(launch(stream, 0, data), "first launch");
+    must(cudaStreamSynchronize(stream), "first launch");
+    must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+    for (size_t i = 0; i < LAUNCHES; i++)
+        must(launch(stream, i, data), "captured launch");
+    must(cudaStreamEndCapture(stream, &graph), "capture");
+    must(cudaGraphInstantiate(&run, graph, 0), "instantiate");
+    for (int i = -WARM_UPS; i < REPLAYS; i++) {
+        must(cudaEventRecord(begin, stream), "record");
+        must(cudaGraphLaunch(run, stream), "launch");
+        must(cudaEventRecord(end, stream), "record");
+        must(cudaStreamSynchronize(stream), "replay");
+        if (i >= 0)
+            must(cudaEventElapsedTime(&times[i], begin, end), "elapsed");
+    }
+    qsort(times, REPLAYS, sizeof *times, by_size);
+    cudaGraphExecDestroy(run);
+    cudaGraphDestroy(graph);
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    cudaStreamDestroy(stream);
+    return (double) times[REPLAYS / 2] * 1e3 / LAUNCHES;
+}

@@ -82,8 +82,13 @@ flags=
 for library in LIBZIP JANSSON OPENBLAS LIBCRYPTO UTF8PROC; do
     flags="$flags $(value ${library}_CFLAGS)"
 done
+flags="$flags $(value CUDA_CPPFLAGS)"
+echo '#include <cuda_runtime_api.h>' | $cc $flags -fsyntax-only -x c - >/dev/null 2>&1 && cuda=yes || cuda=no
 sources kernels runtime convert calibrate samples tests | grep '\.h$' |
     xargs grep -L 'The including file defines' | while read -r header; do
+    if test $cuda = no && grep -qE '<cuda_runtime|"kernels/cuda/' "$header"; then
+        continue # this machine has no CUDA to include
+    fi
     case $header in
     kernels/cpu/*) set_flags=$(value FT_AVXVNNI_FLAGS) ;; # some are for vectors alone
     *) set_flags= ;;

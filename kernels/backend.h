@@ -6,7 +6,9 @@
 #ifndef FT_KERNELS_BACKEND_H
 #define FT_KERNELS_BACKEND_H
 
+#include "kernels/cache.h"
 #include "kernels/op.h"
+#include "runtime/mem.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,7 +20,35 @@ typedef struct ft_exec ft_exec;     /* one plan made ready to run, with its memo
 typedef struct ft_limits {
     size_t tokens, sequences; /* of one run */
     int threads;              /* CPU only */
+
+    /* Plans with a cache; zeros elsewhere. */
+    size_t selected; /* rows of one run that results are wanted of */
+    size_t context;  /* tokens of one sequence, a multiple of FT_PAGE */
+    size_t pages;    /* of the cache */
 } ft_limits;
+
+/* Rows that a value has room for; false when they are more than size_t holds. */
+static inline bool ft_limits_rows(const ft_limits *limits, ft_rows rows, size_t *out)
+{
+    size_t of_kind[FT_ROW_KINDS] = {
+        [FT_TOKENS] = limits->tokens,
+        [FT_SEQUENCES] = limits->sequences,
+        [FT_SELECTED] = limits->selected,
+        [FT_SEATS] = limits->sequences,
+    };
+    *out = of_kind[rows];
+    if (rows == FT_CONTEXTS)
+        return ft_mul(limits->sequences, limits->context, out);
+    return rows != FT_CACHE || ft_mul(limits->pages, FT_PAGE, out);
+}
+
+/* Where the scales of a value's rows lie, if it is dynamic: bytes from its first element. */
+static inline size_t ft_row_scales_offset(const ft_value *value, const ft_limits *limits)
+{
+    size_t rows;
+    (void) ft_limits_rows(limits, value->rows, &rows); /* the plan was laid out for them */
+    return ft_round_up(rows * (size_t) value->cols * ft_dtype_size(value->dtype), 64);
+}
 
 /* An int8 product y [m, n] = act(x [m, k] . w [n, k]^T), y in codes, F32 or F16. */
 typedef struct ft_match {
@@ -65,9 +95,13 @@ typedef struct ft_backend {
                          const ft_limits *limits, ft_error *err);
     void (*release)(ft_exec *exec);
 
-    /* Copy the first `rows` rows of a value to or from the device. */
+    /*
+     * Copy the first `rows` rows of a value to or from the device; of dynamic codes, their scales
+     * too, unless `scales` is NULL.
+     */
     ft_status (*write)(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err);
-    ft_status (*read)(const ft_exec *exec, int value, void *data, size_t rows, ft_error *err);
+    ft_status (*read)(const ft_exec *exec, int value, void *data, float *scales, size_t rows,
+                      ft_error *err);
 
     /*
      * Run the whole plan; it may still be running on return, reading a value waits for it.

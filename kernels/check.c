@@ -50,13 +50,14 @@ static bool is_float(ft_dtype dtype)
 
 static bool is_real(const ft_value *value)
 {
-    return value != NULL && is_float(value->dtype) && value->scale <= 0.0f && !value->inner;
+    return value != NULL && is_float(value->dtype) && value->scale <= 0.0f && !value->dynamic &&
+           !value->inner;
 }
 
 static bool is_codes(const ft_value *value)
 {
     return value != NULL && (value->dtype == FT_I8 || value->dtype == FT_F32) &&
-           value->scale > 0.0f && !value->inner;
+           (value->scale > 0.0f) != value->dynamic && !value->inner;
 }
 
 static bool is_index(const ft_value *value)
@@ -85,8 +86,20 @@ static bool is_float_matrix(const ft_weight *weight)
     return weight != NULL && weight->layout == FT_ROW && is_float(weight->dtype);
 }
 
-/* What an operation is able to write. */
-enum { FLOATS = 1, CODES = 2, BOTH_AT_ONCE = 4 };
+/* The state in slot `slot`, if it is one; else NULL. */
+static const ft_value *state_at(const checker *c, int slot)
+{
+    const ft_value *value = value_at(c, c->op->state[slot]);
+    return value != NULL && value->state ? value : NULL;
+}
+
+static bool is_state(const ft_value *value, ft_rows rows, size_t cols, ft_dtype dtype)
+{
+    return value != NULL && has_shape(value, rows, cols) && value->dtype == dtype;
+}
+
+/* What an operation is able to write; codes that are scaled by row only with DYNAMIC. */
+enum { FLOATS = 1, CODES = 2, BOTH_AT_ONCE = 4, DYNAMIC = 8 };
 
 /* The results: of this shape, and only what the operation can write. */
 static ft_status check_results(const checker *c, ft_rows rows, size_t cols, int writes)
@@ -104,6 +117,8 @@ static ft_status check_results(const checker *c, ft_rows rows, size_t cols, int 
         return refuse(c, "the float result has another shape or dtype");
     if (codes != NULL && (!is_codes(codes) || !has_shape(codes, rows, cols)))
         return refuse(c, "the codes have another shape or dtype, or no scale");
+    if (codes != NULL && codes->dynamic && !(writes & DYNAMIC))
+        return refuse(c, "cannot make the scales of its rows");
     return FT_OK;
 }
 
@@ -117,7 +132,8 @@ static ft_status check_product(const checker *c, const ft_value *x, size_t cols,
     FT_TRY(check_results(c, x->rows, cols, is_real(x) ? FLOATS : FLOATS | CODES));
     if (codes != NULL && codes->dtype != x->dtype)
         return refuse(c, "the codes have another shape or dtype, or no scale");
-    if (out != NULL && is_real(x) && out->dtype != x->dtype)
+    if (out != NULL && is_real(x) && out->dtype != x->dtype &&
+        !(x->rows == FT_SELECTED && out->dtype == FT_F32))
         return refuse(c, "reads and writes floats of two precisions");
     if (out != NULL && !is_real(x) && !(reals >> out->dtype & 1))
         return refuse(c, "cannot write floats of this precision");
@@ -127,15 +143,19 @@ static ft_status check_product(const checker *c, const ft_value *x, size_t cols,
 static ft_status check_embed(const checker *c)
 {
     const ft_weight *word = weight_at(c, 0), *position = weight_at(c, 1), *type = weight_at(c, 2);
-    const ft_value *types = value_at(c, c->op->in[2]);
-    if (!is_index(value_at(c, c->op->in[0])) || !is_index(value_at(c, c->op->in[1])) ||
+    const ft_value *positions = value_at(c, c->op->in[1]), *types = value_at(c, c->op->in[2]);
+    if (!is_index(value_at(c, c->op->in[0])) || (positions != NULL && !is_index(positions)) ||
         (types != NULL && !is_index(types)))
         return refuse(c, "ids, positions and types must be int32, one a token");
-    if ((types == NULL) != (type == NULL))
-        return refuse(c, "types and their table must both be there or both be absent");
-    if (!is_float_matrix(word) || !is_float_matrix(position) || word->cols != position->cols ||
+    if ((types == NULL) != (type == NULL) || (positions == NULL) != (position == NULL))
+        return refuse(c, "indices and their table must both be there or both be absent");
+    if (!is_float_matrix(word) ||
+        (position != NULL && (!is_float_matrix(position) || word->cols != position->cols)) ||
         (type != NULL && (!is_float_matrix(type) || word->cols != type->cols)))
         return refuse(c, "the tables are not float matrices of one width");
+    if (c->op->state[FT_STATE_LAST] >= 0 &&
+        !is_state(state_at(c, FT_STATE_LAST), FT_SEATS, 1, FT_I32))
+        return refuse(c, "the tokens chosen last must be int32, one a seat");
     return check_results(c, FT_TOKENS, word->cols, FLOATS);
 }
 
@@ -154,10 +174,14 @@ static ft_status check_norm(const checker *c)
         return refuse(c, "reads something that is not float");
     if (residual != NULL)
         FT_TRY(check_residual(c, x, residual));
+    bool has_bias = c->op->attr.norm == FT_NORM_LAYER;
     if (!is_vector(weight_at(c, 0), (size_t) x->cols) ||
-        !is_vector(weight_at(c, 1), (size_t) x->cols))
+        (has_bias ? !is_vector(weight_at(c, 1), (size_t) x->cols) : weight_at(c, 1) != NULL))
         return refuse(c, "weight and bias must be float vectors as wide as the input");
-    return check_results(c, x->rows, (size_t) x->cols, FLOATS | CODES | BOTH_AT_ONCE);
+    const ft_value *sum = value_at(c, c->op->second);
+    if (sum != NULL && (residual == NULL || !is_real(sum) || !same_shape(x, sum)))
+        return refuse(c, "the sum has another shape or dtype, or there is nothing to add");
+    return check_results(c, x->rows, (size_t) x->cols, FLOATS | CODES | BOTH_AT_ONCE | DYNAMIC);
 }
 
 static ft_status check_linear(const checker *c)
@@ -239,6 +263,116 @@ static ft_status check_pool(const checker *c)
     return check_results(c, FT_SEQUENCES, (size_t) x->cols, FLOATS);
 }
 
+/* ---- Decoders ----------------------------------------------------------------------------- */
+
+static ft_status check_gate(const checker *c)
+{
+    const ft_value *x = value_at(c, c->op->in[0]), *y = value_at(c, c->op->in[1]);
+    if (!is_real(x) || !is_real(y) || !same_shape(x, y) || x->dtype != y->dtype)
+        return refuse(c, "the factors are not floats of one shape and precision");
+    return check_results(c, x->rows, (size_t) x->cols, FLOATS | CODES | DYNAMIC);
+}
+
+/* Keys or values in the cache: floats, or codes beside which scales lie. */
+static bool is_cache(const ft_value *cache, const ft_value *scales, size_t width, int32_t heads)
+{
+    if (cache == NULL || !has_shape(cache, FT_CACHE, width))
+        return false;
+    if (cache->dtype == FT_I8)
+        return is_state(scales, FT_CACHE, (size_t) heads, FT_F32);
+    return is_float(cache->dtype) && scales == NULL;
+}
+
+static ft_status check_cache(const checker *c, size_t head_size)
+{
+    int32_t heads = c->op->attr.kv_heads;
+    size_t width = (size_t) heads * head_size;
+    if (!is_cache(state_at(c, FT_STATE_KEYS), state_at(c, FT_STATE_KEY_SCALES), width, heads) ||
+        !is_cache(state_at(c, FT_STATE_VALUES), state_at(c, FT_STATE_VALUE_SCALES), width, heads))
+        return refuse(c, "the cache has another shape or dtype, or codes without scales");
+    return FT_OK;
+}
+
+/* The heads of queries `q`; 0 where they do not fit. */
+static size_t head_size_of(const checker *c, const ft_value *q)
+{
+    const ft_attr *attr = &c->op->attr;
+    if (!is_real(q) || q->rows != FT_TOKENS || attr->heads < 1 || attr->kv_heads < 1 ||
+        q->cols % attr->heads != 0 || attr->heads % attr->kv_heads != 0)
+        return 0;
+    return (size_t) (q->cols / attr->heads);
+}
+
+static ft_status check_store(const checker *c)
+{
+    const ft_value *q = value_at(c, c->op->in[0]);
+    size_t head_size = head_size_of(c, q);
+    if (head_size == 0 || head_size % 2 != 0)
+        return refuse(c, "the heads do not divide the queries, or have an odd size");
+    for (int i = 1; i < 3; i++) {
+        const ft_value *x = value_at(c, c->op->in[i]);
+        if (!is_real(x) || x->dtype != q->dtype ||
+            !has_shape(x, FT_TOKENS, (size_t) c->op->attr.kv_heads * head_size))
+            return refuse(c, "keys and values are not as wide as their heads");
+    }
+    if (!is_vector(weight_at(c, 0), head_size / 2))
+        return refuse(c, "the frequencies are not one float for each pair of a head");
+    FT_TRY(check_cache(c, head_size));
+    return check_results(c, FT_TOKENS, (size_t) q->cols, FLOATS);
+}
+
+static ft_status check_attend(const checker *c)
+{
+    const ft_value *q = value_at(c, c->op->in[0]);
+    size_t head_size = head_size_of(c, q);
+    if (head_size == 0)
+        return refuse(c, "the heads do not divide the queries");
+    FT_TRY(check_cache(c, head_size));
+    return check_results(c, FT_TOKENS, (size_t) q->cols, FLOATS);
+}
+
+static ft_status check_select(const checker *c)
+{
+    const ft_value *x = value_at(c, c->op->in[0]), *y = value_at(c, c->op->out);
+    if (!is_real(x) || x->rows != FT_TOKENS || (y != NULL && y->dtype != x->dtype))
+        return refuse(c, "reads something that is not float or not per token");
+    return check_results(c, FT_SELECTED, (size_t) x->cols, FLOATS);
+}
+
+static ft_status check_histories(const checker *c)
+{
+    const ft_value *seen = state_at(c, FT_STATE_SEEN);
+    if (!is_state(state_at(c, FT_STATE_HISTORY), FT_CONTEXTS, 1, FT_I32) || seen == NULL ||
+        seen->rows != FT_SEATS || seen->dtype != FT_I32)
+        return refuse(c, "the histories must be int32, one list a seat");
+    return FT_OK;
+}
+
+static ft_status check_note(const checker *c)
+{
+    if (!is_index(value_at(c, c->op->in[0])))
+        return refuse(c, "ids must be int32, one a token");
+    if (c->op->out >= 0 || c->op->codes >= 0)
+        return refuse(c, "cannot write anything but histories");
+    return check_histories(c);
+}
+
+static ft_status check_choose(const checker *c)
+{
+    const ft_value *x = value_at(c, c->op->in[0]);
+    const ft_value *out = value_at(c, c->op->out), *logprob = value_at(c, c->op->second);
+    if (!is_real(x) || x->dtype != FT_F32 || x->rows != FT_SELECTED)
+        return refuse(c, "logits must be float32, one row for each token to choose");
+    FT_TRY(check_histories(c));
+    if (!is_state(state_at(c, FT_STATE_LAST), FT_SEATS, 1, FT_I32) ||
+        state_at(c, FT_STATE_SEEN)->cols != x->cols)
+        return refuse(c, "histories and logits differ in their vocabulary");
+    if (out == NULL || out->dtype != FT_I32 || !has_shape(out, FT_SELECTED, 1) ||
+        !is_real(logprob) || logprob->dtype != FT_F32 || !has_shape(logprob, FT_SELECTED, 1))
+        return refuse(c, "the results must be a token and its log-probability");
+    return FT_OK;
+}
+
 ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
     checker c = { plan, op, what, err };
@@ -253,7 +387,7 @@ ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft
     case FT_OP_NORMALIZE:
         return check_map(&c, FLOATS);
     case FT_OP_QUANTIZE:
-        return check_map(&c, CODES);
+        return check_map(&c, CODES | DYNAMIC);
     case FT_OP_ADD:
         return check_add(&c);
     case FT_OP_ATTENTION:
@@ -264,6 +398,18 @@ ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft
         return check_observe(&c);
     case FT_OP_POOL:
         return check_pool(&c);
+    case FT_OP_GATE:
+        return check_gate(&c);
+    case FT_OP_STORE:
+        return check_store(&c);
+    case FT_OP_ATTEND:
+        return check_attend(&c);
+    case FT_OP_SELECT:
+        return check_select(&c);
+    case FT_OP_NOTE:
+        return check_note(&c);
+    case FT_OP_CHOOSE:
+        return check_choose(&c);
     case FT_OP_KINDS:
         break;
     }

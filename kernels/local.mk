@@ -5,8 +5,11 @@ noinst_LTLIBRARIES += kernels/libcpu.la
 kernels_libcpu_la_SOURCES = \
 	kernels/activation.h \
 	kernels/backend.h \
+	kernels/cache.h \
 	kernels/check.c \
+	kernels/choice.h \
 	kernels/count.c kernels/count.h \
+	kernels/cpu/attend.c \
 	kernels/cpu/attention.c \
 	kernels/cpu/attention_f32.c \
 	kernels/cpu/attention_i8.c kernels/cpu/attention_i8.h \
@@ -14,7 +17,9 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/count.c kernels/cpu/count.h \
 	kernels/cpu/cpu.h \
 	kernels/cpu/embed.c \
+	kernels/cpu/gate.c \
 	kernels/cpu/gemm_i8.c kernels/cpu/gemm_i8.h \
+	kernels/cpu/history.c \
 	kernels/cpu/i8.h \
 	kernels/cpu/i8_finish.h \
 	kernels/cpu/i8_generic.c \
@@ -29,9 +34,11 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/rows.c kernels/cpu/rows.h \
 	kernels/cpu/rows_generic.c \
 	kernels/cpu/rows_impl.h \
+	kernels/cpu/select.c \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_math.h \
 	kernels/cpu/simd_norm.h \
+	kernels/cpu/store.c \
 	kernels/cpu/views.c \
 	kernels/half.h \
 	kernels/layout.h \
@@ -90,6 +97,7 @@ cuda_sources = \
 	kernels/cuda/count.cuh \
 	kernels/cuda/counts.c \
 	kernels/cuda/cuda.h \
+	kernels/cuda/decoder_missing.c \
 	kernels/cuda/device.h \
 	kernels/cuda/embed.cu \
 	kernels/cuda/epilogue.cuh \

@@ -21,6 +21,15 @@ const char *ft_op_name(ft_op_kind kind)
     return (unsigned) kind < FT_OP_KINDS ? names[kind] : "unknown";
 }
 
+const char *ft_rows_name(ft_rows rows)
+{
+    static const char *const names[] = {
+        [FT_TOKENS] = "T",    [FT_SEQUENCES] = "S",       [FT_SELECTED] = "R",
+        [FT_SEATS] = "seats", [FT_CONTEXTS] = "contexts", [FT_CACHE] = "cache",
+    };
+    return (unsigned) rows < FT_ROW_KINDS ? names[rows] : "?";
+}
+
 static const char *const activations[] = {
     [FT_ACT_NONE] = "none",           [FT_ACT_GELU] = "gelu", [FT_ACT_GELU_CODES] = "gelu_codes",
     [FT_ACT_GELU_TANH] = "gelu_tanh", [FT_ACT_RELU] = "relu", [FT_ACT_TANH] = "tanh",

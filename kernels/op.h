@@ -10,6 +10,7 @@
 #define FT_KERNELS_OP_H
 
 #include "kernels/activation.h"
+#include "kernels/choice.h"
 #include "kernels/count.h"
 #include "runtime/ft.h"
 
@@ -23,14 +24,31 @@ typedef enum ft_op_kind {
 /* "linear", "attention", ... */
 const char *ft_op_name(ft_op_kind kind);
 
-/* "none", "gelu", "gelu_codes", "gelu_tanh", "relu", "tanh", "silu"; parse is false for other words. */
+/* "none", "gelu", "gelu_codes", "gelu_tanh", "relu", "tanh", "silu"; parse is false for other
+ * words. */
 const char *ft_activation_name(ft_activation activation);
 bool ft_activation_parse(const char *name, ft_activation *out);
 
-typedef enum ft_rows { FT_TOKENS, FT_SEQUENCES } ft_rows;
+/* What the rows of a value are.  The last four exist in decoders only. */
+typedef enum ft_rows {
+    FT_TOKENS,    /* tokens of this run */
+    FT_SEQUENCES, /* sequences of this run */
+    FT_SELECTED,  /* those tokens of this run that the caller wants results of */
+    FT_SEATS,     /* sequences that the session remembers: what it knows of them */
+    FT_CONTEXTS,  /* tokens of all seats: row seat * context + position */
+    FT_CACHE,     /* tokens that the cache has room for: kernels/cache.h */
+    FT_ROW_KINDS
+} ft_rows;
+
+/* "T", "S", ...: in dumps. */
+const char *ft_rows_name(ft_rows rows);
+
 typedef enum ft_pooling { FT_POOL_FIRST, FT_POOL_MEAN } ft_pooling;
 
-enum { FT_NAME = 64, FT_MAX_IN = 3, FT_MAX_WEIGHTS = 3 };
+/* (x - mean) / deviation * weight + bias, or x / root of the mean square * weight. */
+typedef enum ft_norm_kind { FT_NORM_LAYER, FT_NORM_RMS } ft_norm_kind;
+
+enum { FT_NAME = 64, FT_MAX_IN = 3, FT_MAX_WEIGHTS = 3, FT_MAX_STATES = 4 };
 
 /* One matrix of a plan. */
 typedef struct ft_value {
@@ -39,7 +57,9 @@ typedef struct ft_value {
     int32_t cols;
     ft_dtype dtype;
     float scale;   /* 0: real values; else codes (in int8 or float): real value = scale * code */
+    bool dynamic;  /* codes whose scale each run makes for each row: floats that lie behind them */
     bool point;    /* calibration observes it, int8 quantizes it */
+    bool state;    /* lives from run to run: has memory of its own and no producer */
     bool inner;    /* exists only inside one operation: is observed, has no memory and no scale */
     bool keep;     /* readable after the run: its memory is not reused */
     size_t offset; /* bytes into the arena */
@@ -58,19 +78,38 @@ typedef struct ft_weight {
 
 typedef struct ft_attr {
     float eps;                /* NORM */
-    ft_activation activation; /* LINEAR, ACTIVATE */
-    int32_t heads;            /* ATTENTION */
-    float softmax_scale;      /* ATTENTION: scores are multiplied by it */
-    ft_pooling pooling;       /* POOL */
+    ft_norm_kind norm;        /* NORM */
+    ft_activation activation; /* LINEAR, ACTIVATE, GATE */
+    int32_t heads;            /* ATTENTION, STORE, ATTEND: of queries */
+    int32_t kv_heads;         /* STORE, ATTEND: of keys and values; divides heads */
+    int32_t window;      /* ATTEND: keys that a query sees, itself included; 0: all before it */
+    float softmax_scale; /* ATTENTION, ATTEND: scores are multiplied by it */
+    ft_pooling pooling;  /* POOL */
+    /* STORE: rotary frequencies stretch for sequences longer than this many tokens; 0: never */
+    int32_t rope_positions;
+    float rope_theta, rope_factor;
 } ft_attr;
+
+/* What an operation reads and writes from run to run: op->state[]. */
+enum {
+    FT_STATE_KEYS = 0,   /* STORE writes, ATTEND reads: [cache, kv_heads * head_size] ... */
+    FT_STATE_VALUES,     /* ... the same for values ... */
+    FT_STATE_KEY_SCALES, /* ... and where they are int8: F32 [cache, kv_heads]; else -1 */
+    FT_STATE_VALUE_SCALES,
+    FT_STATE_LAST = 0, /* EMBED reads, CHOOSE writes: I32 [seats, 1], the token chosen last */
+    FT_STATE_HISTORY,  /* NOTE, CHOOSE: I32 [contexts, 1], all tokens of a seat in order */
+    FT_STATE_SEEN,     /* NOTE, CHOOSE: I32 [seats, vocabulary], kernels/choice.h */
+};
 
 /* One step of a plan.  Indices into the plan's values and weights; -1 = none. */
 typedef struct ft_op {
     ft_op_kind kind;
     int16_t in[FT_MAX_IN];
-    int16_t out;   /* the result in float */
-    int16_t codes; /* the result quantized with that value's scale; NORM may write both */
-    int16_t inner; /* ATTENTION: the probabilities; amax lists hold them, int8 plans do not ask */
+    int16_t out;    /* the result in float */
+    int16_t codes;  /* the result quantized with that value's scale; NORM may write both */
+    int16_t inner;  /* ATTENTION: the probabilities; amax lists hold them, int8 plans do not ask */
+    int16_t second; /* NORM: x + residual, which others read too; CHOOSE: log-probabilities */
+    int16_t state[FT_MAX_STATES];
     int16_t weight[FT_MAX_WEIGHTS];
     ft_attr attr;
 } ft_op;
@@ -90,6 +129,12 @@ typedef struct ft_plan {
     int nvalue, nop, nweight, noutput;
     ft_output output[FT_MAX_OUTPUTS];
     size_t arena; /* bytes for the limits that ft_plan_layout() was given */
+
+    /*
+     * A row of a product of floats must not depend on how many rows there are: what is generated
+     * for one sequence would depend on the others.
+     */
+    bool steady;
 } ft_plan;
 
 /* The sequences of one run; rows start[i] .. start[i + 1] - 1 are sequence i. */
@@ -97,7 +142,31 @@ typedef struct ft_batch {
     size_t tokens, sequences;
     size_t longest;       /* rows of the longest sequence */
     const int32_t *start; /* [sequences + 1] */
+
+    /*
+     * Plans with a cache; zeros elsewhere.  Row r of sequence i stands at position
+     * past[i] + r - start[i] of its text.
+     */
+    const int32_t *owner;    /* [tokens]: the sequence of each row */
+    const int32_t *past;     /* [sequences]: tokens that the cache holds of it before this run */
+    const int32_t *reach;    /* [sequences]: tokens of its text known when the run was asked for */
+    const int32_t *seat;     /* [sequences] */
+    const int32_t *pages;    /* [sequences, most_pages]: pages of each; unused ones are 0 */
+    size_t most_pages;       /* of a sequence */
+    size_t context;          /* most tokens that the cache holds of a sequence after this run */
+    bool step;               /* every sequence has one row: the token that was chosen before */
+    size_t selected;         /* rows that results are wanted of ... */
+    const int32_t *select;   /* ... [selected], ascending */
+    const ft_choice *choice; /* [selected]: a token is chosen for each; NULL: none is */
 } ft_batch;
+
+/* Rows of this run, of the kinds that differ from run to run. */
+static inline size_t ft_batch_rows(const ft_batch *batch, ft_rows rows)
+{
+    return rows == FT_TOKENS     ? batch->tokens
+           : rows == FT_SELECTED ? batch->selected
+                                 : batch->sequences;
+}
 
 /*
  * Check shapes, dtypes and scales of one operation against its rule, before any backend sees it.

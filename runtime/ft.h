@@ -165,8 +165,13 @@ typedef struct ft_session ft_session;
 typedef struct ft_session_options {
     int threads;             /* <= 1024; default: the processors this process may use */
     int64_t max_tokens;      /* of one run, padding not counted; default 4096 */
-    int64_t max_sequences;   /* of one run; default 512 */
+    int64_t max_sequences;   /* of one run; default 512, of a decoder 64 */
     const char *const *keep; /* values to keep for ft_session_get, NULL-terminated; may be NULL */
+
+    /* Decoders only. */
+    int64_t context;      /* tokens of one sequence; default: the model's positions, at most 4096 */
+    int64_t cache_tokens; /* of all sequences together; default: one whole context */
+    bool every_logits;    /* "logits" of every token of a run, not of each sequence's last one */
 } ft_session_options;
 
 /* All memory of a session is allocated here; running allocates nothing. */
@@ -185,7 +190,8 @@ FT_API FT_MUST_USE ft_status ft_session_set(ft_session *session, const char *nam
 FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
 
 /*
- * Read an output of the last run: "logits" [N, C], "embedding" [N, H], "last_hidden_state"
+ * Read an output of the last run: "logits" [N, C] (of a decoder [N, V], the last token's; with
+ * options.every_logits [N, S, V]), "embedding" [N, H], "last_hidden_state"
  * [N, S, H] (zeros at masked positions), or a value named in options.keep ([tokens, columns],
  * tokens packed without padding).  Always F32, real values: codes are multiplied by their scale.
  * With out->data NULL only dtype and shape are filled in; otherwise data must hold that many bytes.

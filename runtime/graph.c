@@ -131,36 +131,96 @@ int ft_embed(ft_graph *graph, const char *name, int ids, int positions, int type
     return append(graph, name, &op);
 }
 
-int ft_norm(ft_graph *graph, const char *name, int x, float eps)
+/* A value that lives from run to run; the same one for all who name it. */
+static int16_t state(ft_graph *graph, const char *name, const char *suffix, ft_rows rows,
+                     int32_t cols, ft_dtype dtype)
+{
+    char full[FT_NAME];
+    int index = scoped(graph, name, suffix, full) ? ft_plan_find(&graph->plan, full) : -1;
+    if (index >= 0)
+        return (int16_t) index;
+    index = result(graph, name, suffix, rows, cols);
+    if (index >= 0) {
+        graph->plan.value[index].dtype = dtype;
+        graph->plan.value[index].state = true;
+    }
+    return (int16_t) index;
+}
+
+int ft_embed_tokens(ft_graph *graph, const char *name, int ids)
+{
+    ft_op op = ft_op_make(FT_OP_EMBED);
+    if (graph->status == FT_OK) {
+        op.weight[0] = weight(graph, name, ".word");
+        op.state[FT_STATE_LAST] = state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
+    }
+    if (graph->status != FT_OK)
+        return -1;
+    op.in[0] = (int16_t) ids;
+    int32_t cols = (int32_t) weight_at(graph, op.weight[0])->cols;
+    op.out = (int16_t) result(graph, name, "", FT_TOKENS, cols);
+    return append(graph, name, &op);
+}
+
+static int norm(ft_graph *graph, const char *name, int x, float eps, ft_norm_kind kind)
 {
     ft_op op = ft_op_make(FT_OP_NORM);
     if (graph->status == FT_OK) {
         op.weight[0] = weight(graph, name, ".weight");
-        op.weight[1] = weight(graph, name, ".bias");
+        if (kind == FT_NORM_LAYER)
+            op.weight[1] = weight(graph, name, ".bias");
     }
     if (graph->status != FT_OK)
         return -1;
     op.in[0] = (int16_t) x;
     op.attr.eps = eps;
+    op.attr.norm = kind;
     op.out = (int16_t) result(graph, name, "", value_at(graph, x)->rows, value_at(graph, x)->cols);
+    return append(graph, name, &op);
+}
+
+int ft_norm(ft_graph *graph, const char *name, int x, float eps)
+{
+    return norm(graph, name, x, eps, FT_NORM_LAYER);
+}
+
+int ft_rms_norm(ft_graph *graph, const char *name, int x, float eps)
+{
+    return norm(graph, name, x, eps, FT_NORM_RMS);
+}
+
+/* x . weight^T, and + bias if that is not -1. */
+static int linear(ft_graph *graph, const char *name, int x, int16_t weight, int16_t bias)
+{
+    ft_op op = ft_op_make(FT_OP_LINEAR);
+    if (graph->status != FT_OK)
+        return -1;
+    if (graph->quantizable[weight])
+        ft_point(graph, x);
+    op.in[0] = (int16_t) x;
+    op.weight[0] = weight;
+    op.weight[1] = bias;
+    int32_t cols = (int32_t) weight_at(graph, weight)->rows;
+    op.out = (int16_t) result(graph, name, "", value_at(graph, x)->rows, cols);
     return append(graph, name, &op);
 }
 
 int ft_linear(ft_graph *graph, const char *name, int x)
 {
-    ft_op op = ft_op_make(FT_OP_LINEAR);
-    if (graph->status == FT_OK) {
-        op.weight[0] = weight(graph, name, ".weight");
-        op.weight[1] = weight(graph, name, ".bias");
-    }
+    char full[FT_NAME];
     if (graph->status != FT_OK)
         return -1;
-    if (graph->quantizable[op.weight[0]])
-        ft_point(graph, x);
-    op.in[0] = (int16_t) x;
-    int32_t cols = (int32_t) weight_at(graph, op.weight[0])->rows;
-    op.out = (int16_t) result(graph, name, "", value_at(graph, x)->rows, cols);
-    return append(graph, name, &op);
+    int16_t w = weight(graph, name, ".weight");
+    int bias = scoped(graph, name, ".bias", full) ? ft_plan_find_weight(&graph->plan, full) : -1;
+    return linear(graph, name, x, w, (int16_t) bias);
+}
+
+int ft_linear_by(ft_graph *graph, const char *name, int x, const char *weight_name)
+{
+    int index = ft_plan_find_weight(&graph->plan, weight_name);
+    if (index < 0)
+        return refuse(graph, FT_EFORMAT, weight_name, "the model has no such weight");
+    return linear(graph, name, x, (int16_t) index, -1);
 }
 
 /* An operation from `x` (and `other`, or -1) to a value of the same shape. */
@@ -213,6 +273,86 @@ int ft_attention(ft_graph *graph, const char *name, int q, int k, int v, int hea
     graph->plan.value[op.inner].point = true;
     graph->plan.value[op.inner].inner = true;
     return append(graph, name, &op);
+}
+
+int ft_gate(ft_graph *graph, const char *name, int x, int y, ft_activation activation)
+{
+    ft_op op = ft_op_make(FT_OP_GATE);
+    op.attr.activation = activation;
+    return same_shape(graph, &op, name, x, y);
+}
+
+/* Rotate q and k, put k and v into the cache; returns the rotated q. */
+static int store(ft_graph *graph, const char *name, int q, int k, int v, const ft_heads *heads)
+{
+    ft_op op = ft_op_make(FT_OP_STORE);
+    int in[FT_MAX_IN] = { q, k, v };
+    for (int i = 0; i < FT_MAX_IN; i++)
+        op.in[i] = (int16_t) in[i];
+    op.attr.heads = heads->heads;
+    op.attr.kv_heads = heads->kv_heads;
+    op.attr.rope_positions = heads->rope_positions;
+    op.attr.rope_theta = heads->rope_theta;
+    op.attr.rope_factor = heads->rope_factor;
+    op.weight[0] = (int16_t) ft_plan_find_weight(&graph->plan, heads->frequencies);
+    int32_t width = value_at(graph, k)->cols;
+    op.state[FT_STATE_KEYS] = state(graph, name, ".keys", FT_CACHE, width, FT_F32);
+    op.state[FT_STATE_VALUES] = state(graph, name, ".values", FT_CACHE, width, FT_F32);
+    op.out = (int16_t) result(graph, name, ".rotated", FT_TOKENS, value_at(graph, q)->cols);
+    return append(graph, name, &op);
+}
+
+int ft_cached_attention(ft_graph *graph, const char *name, int q, int k, int v,
+                        const ft_heads *heads)
+{
+    if (graph->status != FT_OK)
+        return -1;
+    int rotated = store(graph, name, q, k, v, heads);
+    if (graph->status != FT_OK)
+        return -1;
+    ft_op op = ft_op_make(FT_OP_ATTEND);
+    int32_t cols = value_at(graph, q)->cols;
+    op.in[0] = (int16_t) rotated;
+    op.attr.heads = heads->heads;
+    op.attr.kv_heads = heads->kv_heads;
+    op.attr.window = heads->window;
+    op.attr.softmax_scale = 1.0f / sqrtf((float) (cols / heads->heads));
+    int32_t width = value_at(graph, k)->cols;
+    op.state[FT_STATE_KEYS] = state(graph, name, ".keys", FT_CACHE, width, FT_F32);
+    op.state[FT_STATE_VALUES] = state(graph, name, ".values", FT_CACHE, width, FT_F32);
+    op.out = (int16_t) result(graph, name, ".context", FT_TOKENS, cols);
+    return append(graph, name, &op);
+}
+
+int ft_select(ft_graph *graph, const char *name, int x)
+{
+    if (graph->status != FT_OK)
+        return -1;
+    ft_op op = ft_op_make(FT_OP_SELECT);
+    op.in[0] = (int16_t) x;
+    op.out = (int16_t) result(graph, name, "", FT_SELECTED, value_at(graph, x)->cols);
+    return append(graph, name, &op);
+}
+
+int ft_choose(ft_graph *graph, const char *name, int logits, int ids)
+{
+    if (graph->status != FT_OK)
+        return -1;
+    int32_t vocabulary = value_at(graph, logits)->cols;
+    ft_op note = ft_op_make(FT_OP_NOTE), choose = ft_op_make(FT_OP_CHOOSE);
+    note.state[FT_STATE_HISTORY] = state(graph, "chosen", ".history", FT_CONTEXTS, 1, FT_I32);
+    note.state[FT_STATE_SEEN] = state(graph, "chosen", ".seen", FT_SEATS, vocabulary, FT_I32);
+    memcpy(choose.state, note.state, sizeof note.state);
+    choose.state[FT_STATE_LAST] = state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
+    note.in[0] = (int16_t) ids;
+    choose.in[0] = (int16_t) logits;
+    choose.out = (int16_t) result(graph, name, "", FT_SELECTED, 1);
+    choose.second = (int16_t) result(graph, name, ".logprob", FT_SELECTED, 1);
+    if (graph->status != FT_OK)
+        return -1;
+    graph->plan.value[choose.out].dtype = FT_I32;
+    append(graph, name, &note);
+    return append(graph, name, &choose);
 }
 
 int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling)

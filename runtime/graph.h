@@ -39,19 +39,57 @@ int ft_input(ft_graph *graph, const char *name);
 /* NAME.word[ids] + NAME.position[positions] (+ NAME.type[types] unless types is -1). */
 int ft_embed(ft_graph *graph, const char *name, int ids, int positions, int types);
 
-/* Layer norm with NAME.weight and NAME.bias. */
-int ft_norm(ft_graph *graph, const char *name, int x, float eps);
+/*
+ * NAME.word[ids], for decoders: an id below 0 names a seat, -1 - seat, and stands for the token
+ * that ft_choose() chose there last.
+ */
+int ft_embed_tokens(ft_graph *graph, const char *name, int ids);
 
-/* x . NAME.weight^T + NAME.bias. */
+/* Layer norm with NAME.weight and NAME.bias; rms norm with NAME.weight. */
+int ft_norm(ft_graph *graph, const char *name, int x, float eps);
+int ft_rms_norm(ft_graph *graph, const char *name, int x, float eps);
+
+/* x . NAME.weight^T + NAME.bias; where the model has no such bias, without. */
 int ft_linear(ft_graph *graph, const char *name, int x);
 
+/* x . WEIGHT^T, a matrix that has a name and other uses of its own. */
+int ft_linear_by(ft_graph *graph, const char *name, int x, const char *weight);
+
 int ft_apply(ft_graph *graph, const char *name, int x, ft_activation activation);
+
+/* activation(x) * y. */
+int ft_gate(ft_graph *graph, const char *name, int x, int y, ft_activation activation);
 
 /* `residual` is the operand that int8 residual streams read as codes. */
 int ft_add_residual(ft_graph *graph, const char *name, int x, int residual);
 
 /* Bidirectional attention inside each sequence; its probabilities are the point NAME.probs. */
 int ft_attention(ft_graph *graph, const char *name, int q, int k, int v, int heads);
+
+/* What attention over a cache must know, beside the widths of q, k, v. */
+typedef struct ft_heads {
+    int heads, kv_heads;
+    int window;              /* 0: a token sees all before it */
+    const char *frequencies; /* weight [1, head_size / 2] of the rotation */
+    int rope_positions;      /* ft_attr */
+    float rope_theta, rope_factor;
+} ft_heads;
+
+/*
+ * Causal attention: q and k are rotated to their positions, k and v put into the cache NAME.keys,
+ * NAME.values, and each token attends to what the cache holds up to it.
+ */
+int ft_cached_attention(ft_graph *graph, const char *name, int q, int k, int v,
+                        const ft_heads *heads);
+
+/* The rows that the caller wants results of. */
+int ft_select(ft_graph *graph, const char *name, int x);
+
+/*
+ * Choose a token for each row of `logits`, in memory of what was given and chosen before: `ids`
+ * are the tokens of this run.  NAME and its log-probability, NAME.logprob.
+ */
+int ft_choose(ft_graph *graph, const char *name, int logits, int ids);
 
 int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling);
 int ft_normalize(ft_graph *graph, const char *name, int x);

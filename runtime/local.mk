@@ -29,6 +29,8 @@ runtime_libcore_la_SOURCES = \
 	runtime/mem.c runtime/mem.h \
 	runtime/model.c runtime/model.h \
 	runtime/output.c runtime/output.h \
+	runtime/pages.c runtime/pages.h \
+	runtime/passages.c runtime/passages.h \
 	runtime/plan.c runtime/plan.h \
 	runtime/products.c runtime/products.h \
 	runtime/safetensors.c runtime/safetensors.h \

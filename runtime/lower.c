@@ -89,18 +89,21 @@ static bool fuse_activation(ft_plan *plan, int index)
     return true;
 }
 
-/* norm(x + residual): the norm adds while it reads. */
+/* norm(x + residual): the norm adds while it reads; where others read the sum, it writes that too.
+ */
 static bool fuse_residual(ft_plan *plan, int index)
 {
     ft_op *norm = &plan->op[index];
     int sum = norm->in[0];
-    if (norm->kind != FT_OP_NORM || norm->in[1] >= 0 || !is_private(plan, sum))
+    if (norm->kind != FT_OP_NORM || norm->in[1] >= 0 || sum < 0 || plan->value[sum].point)
         return false;
     ft_op *add = producer_of_kind(plan, sum, FT_OP_ADD);
-    if (add == NULL)
+    bool shared = !is_private(plan, sum);
+    if (add == NULL || (shared && norm->attr.norm == FT_NORM_LAYER))
         return false;
     norm->in[0] = add->in[0];
     norm->in[1] = add->in[1];
+    norm->second = shared ? (int16_t) sum : -1;
     remove_op(plan, (int) (add - plan->op));
     return true;
 }
@@ -173,12 +176,18 @@ static void redirect_all_readers(ft_plan *plan, int value, int other)
             plan->output[i].value = other;
 }
 
+static bool is_of_codes(const ft_value *value)
+{
+    return value->scale > 0.0f || value->dynamic;
+}
+
 /* Split a point into its float and its codes; the codes take the name. */
-static int split_point(ft_plan *plan, int value, float scale, ft_dtype dtype)
+static int split_point(ft_plan *plan, int value, const ft_lowering *how)
 {
     ft_value codes = plan->value[value];
-    codes.dtype = dtype;
-    codes.scale = scale;
+    codes.dtype = how->mode == FT_MODE_INT8 ? FT_I8 : FT_F32;
+    codes.dynamic = how->dynamic;
+    codes.scale = how->dynamic ? 0.0f : how->scale[value];
     append_suffix(&plan->value[value], ".float");
     plan->value[value].point = false;
     return ft_plan_add_value(plan, &codes);
@@ -207,8 +216,7 @@ static bool quantize_point(ft_plan *plan, int value, const ft_lowering *how)
 {
     if (!how->int8_residual && !has_code_readers(plan, value, false))
         return true;
-    int codes =
-        split_point(plan, value, how->scale[value], how->mode == FT_MODE_INT8 ? FT_I8 : FT_F32);
+    int codes = split_point(plan, value, how);
     if (codes < 0)
         return false;
     redirect_code_readers(plan, value, codes, how->int8_residual);
@@ -233,12 +241,15 @@ static bool quantize(ft_plan *plan, const ft_lowering *how)
 
 /* ---- Fold --------------------------------------------------------------------------------- */
 
-/* Whether an operation that makes floats can make codes instead, or floats and codes at once. */
-static bool writes_codes(const ft_plan *plan, const ft_op *op, bool at_once)
+/*
+ * Whether an operation that makes floats can make codes instead, or floats and codes at once. Codes
+ * that are scaled by row can only come from one that sees whole rows.
+ */
+static bool writes_codes(const ft_plan *plan, const ft_op *op, bool at_once, bool dynamic)
 {
     if (op->kind == FT_OP_LINEAR || op->kind == FT_OP_ATTENTION)
-        return !at_once && plan->value[op->in[0]].scale > 0.0f;
-    return op->kind == FT_OP_NORM;
+        return !at_once && !dynamic && is_of_codes(&plan->value[op->in[0]]);
+    return op->kind == FT_OP_NORM || (op->kind == FT_OP_GATE && !at_once);
 }
 
 /* The producer of a float writes its codes. */
@@ -249,7 +260,9 @@ static bool fold_quantize(ft_plan *plan, int index)
         return false;
     int maker = ft_plan_producer(plan, quantize_op->in[0]);
     bool only_reader = ft_plan_uses(plan, quantize_op->in[0]) == 1;
-    if (maker < 0 || !writes_codes(plan, &plan->op[maker], !only_reader))
+    bool dynamic = plan->value[quantize_op->codes].dynamic;
+    if (maker < 0 || plan->op[maker].out != quantize_op->in[0] ||
+        !writes_codes(plan, &plan->op[maker], !only_reader, dynamic))
         return false;
     ft_op *producer = &plan->op[maker];
     producer->codes = quantize_op->codes;
@@ -303,10 +316,47 @@ static bool must_be_float(const ft_plan *plan, int value)
     return false;
 }
 
+/* What attention over a cache and gates read and write. */
+static bool is_bounded(const ft_plan *plan, int value)
+{
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        bool bounded =
+            op->kind == FT_OP_STORE || op->kind == FT_OP_ATTEND || op->kind == FT_OP_GATE;
+        if (bounded && touches(op, value))
+            return true;
+    }
+    return false;
+}
+
+static bool has_cache(const ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].kind == FT_OP_STORE)
+            return true;
+    return false;
+}
+
+/* A decoder's values beside its codes. */
+static void narrow_decoder(ft_plan *plan, const ft_plan *fused, ft_dtype real)
+{
+    for (int i = 0; i < plan->nvalue; i++) {
+        ft_value *value = &plan->value[i];
+        bool cache = value->state && value->rows == FT_CACHE;
+        if (value->dtype == FT_F32 && !is_of_codes(value) &&
+            (cache || (is_bounded(fused, i) && ft_plan_stores(fused, i))))
+            value->dtype = real;
+    }
+}
+
 /* `fused` is the plan itself, or the fused one of the same graph: their values correspond. */
 static void narrow(ft_plan *plan, const ft_plan *fused, ft_dtype real)
 {
     assert(plan->nvalue == fused->nvalue);
+    if (has_cache(plan)) {
+        narrow_decoder(plan, fused, real);
+        return;
+    }
     for (int i = 0; i < plan->nvalue; i++) {
         ft_value *value = &plan->value[i];
         if (value->dtype == FT_F32 && value->scale <= 0.0f && value->rows == FT_TOKENS &&
@@ -317,7 +367,7 @@ static void narrow(ft_plan *plan, const ft_plan *fused, ft_dtype real)
 
 /* ------------------------------------------------------------------------------------------- */
 
-static bool is_of_codes(ft_mode mode)
+static bool makes_codes(ft_mode mode)
 {
     return mode == FT_MODE_FAKE || mode == FT_MODE_INT8;
 }
@@ -328,7 +378,7 @@ static bool run_passes(ft_plan *plan, const ft_lowering *how)
         fuse(plan);
     if (how->mode == FT_MODE_OBSERVE)
         return observe(plan);
-    if (!is_of_codes(how->mode))
+    if (!makes_codes(how->mode))
         return true;
     coarsen(plan);
     if (!quantize(plan, how))
@@ -360,23 +410,73 @@ static ft_status narrow_as_if_fused(ft_plan *plan, const ft_plan *graph, const f
     return FT_OK;
 }
 
-ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, ft_error *err)
+/* Logits and log-probabilities keep the precision that products add in. */
+static bool is_logits(const ft_plan *plan, int value)
 {
-    assert(how->scale != NULL || !is_of_codes(how->mode));
-    assert(how->real == FT_F32 || how->mode == FT_MODE_FLOAT ||
-           (how->real == FT_F16 && is_of_codes(how->mode)));
+    int maker = ft_plan_producer(plan, value);
+    return plan->value[value].rows == FT_SELECTED && maker >= 0 &&
+           plan->op[maker].kind != FT_OP_SELECT;
+}
+
+static void set_real(ft_plan *plan, ft_dtype real)
+{
+    for (int i = 0; i < plan->nvalue; i++)
+        if (plan->value[i].dtype == FT_F32 && !is_logits(plan, i))
+            plan->value[i].dtype = real;
+}
+
+/* Give keys or values a state of their own for scales; -1 without memory. */
+static int add_scales(ft_plan *plan, int cache, int32_t heads)
+{
+    ft_value scales = plan->value[cache];
+    scales.cols = heads;
+    scales.dtype = FT_F32;
+    append_suffix(&scales, ".scale");
+    int index = ft_plan_find(plan, scales.name);
+    return index >= 0 ? index : ft_plan_add_value(plan, &scales);
+}
+
+/* Keys and values become codes in the cache. */
+static bool narrow_cache(ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++) {
+        if (plan->op[i].kind != FT_OP_STORE && plan->op[i].kind != FT_OP_ATTEND)
+            continue;
+        int32_t heads = plan->op[i].attr.kv_heads;
+        int keys = plan->op[i].state[FT_STATE_KEYS], values = plan->op[i].state[FT_STATE_VALUES];
+        int key_scales = add_scales(plan, keys, heads);
+        int value_scales = add_scales(plan, values, heads);
+        if (key_scales < 0 || value_scales < 0)
+            return false;
+        plan->op[i].state[FT_STATE_KEY_SCALES] = (int16_t) key_scales;
+        plan->op[i].state[FT_STATE_VALUE_SCALES] = (int16_t) value_scales;
+        plan->value[keys].dtype = plan->value[values].dtype = FT_I8;
+    }
+    return true;
+}
+
+static ft_status lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, ft_error *err)
+{
     FT_TRY(lower_to_floats(out, graph, how, err));
-    if (!is_of_codes(how->mode)) {
-        for (int i = 0; i < out->nvalue; i++)
-            if (out->value[i].dtype == FT_F32)
-                out->value[i].dtype = how->real;
+    if (!makes_codes(how->mode)) {
+        set_real(out, how->real);
         return FT_OK;
     }
     if (how->fuse || how->real == FT_F32) {
         narrow(out, out, how->real);
         return FT_OK;
     }
-    ft_status status = narrow_as_if_fused(out, graph, how, err);
+    return narrow_as_if_fused(out, graph, how, err);
+}
+
+ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, ft_error *err)
+{
+    assert(how->scale != NULL || how->dynamic || !makes_codes(how->mode));
+    assert(how->real == FT_F32 || how->mode == FT_MODE_FLOAT ||
+           (how->real == FT_F16 && makes_codes(how->mode)));
+    ft_status status = lower(out, graph, how, err);
+    if (status == FT_OK && how->int8_cache && !narrow_cache(out))
+        status = ft_fail(err, FT_ENOMEM, "no memory for the scales of a cache");
     if (status != FT_OK)
         ft_plan_fini(out);
     return status;

@@ -19,6 +19,8 @@ typedef struct ft_lowering {
     ft_mode mode;
     bool fuse;
     bool int8_residual; /* residual streams are codes too (FasterTransformer's int8_mode 2) */
+    bool dynamic;       /* points are scaled row by row in the run: there is no `scale` */
+    bool int8_cache;    /* keys and values are cached as codes, with a scale a token and head */
     const float *scale; /* [graph->nvalue]: of each point; FAKE and INT8 only */
     ft_dtype real;      /* FLOAT: of all values; FAKE and INT8: of those below; OBSERVE: F32 */
 } ft_lowering;
@@ -33,6 +35,10 @@ typedef struct ft_lowering {
  *   - what the fused plan does not store, also in the unfused one: so both give the same bits;
  *   - what attention or a product of floats reads or writes: those compute in one precision.
  * Arithmetic is in float all the same; a value is rounded where it is stored.
+ *
+ * Decoders differ.  Their residual stream knows no bounds (single values of thousands are common),
+ * so it stays F32; what attention and gates read and write has the dtype `real`, and so has the
+ * cache, unless it is int8.  Logits are F32.
  *
  * On failure *out is empty; free it with ft_plan_fini().
  */

@@ -56,6 +56,8 @@ static ft_status build_graph(ft_model *model, ft_error *err)
     model->family->build(&graph, &model->config);
     ft_status status = ft_graph_finish(&graph, err);
     model->graph = graph.plan;
+    for (int i = 0; i < model->graph.nop; i++)
+        model->has_cache = model->has_cache || model->graph.op[i].kind == FT_OP_STORE;
     return status;
 }
 
@@ -86,7 +88,7 @@ static ft_dtype real_dtype(const ft_model *model)
             if (model->quantizable[i])
                 return model->weight[i].dtype;
     if (mode == FT_MODE_FAKE || mode == FT_MODE_INT8)
-        return has_room_in_halves(model->purpose.amax) ? FT_F16 : FT_F32;
+        return model->has_cache || has_room_in_halves(model->purpose.amax) ? FT_F16 : FT_F32;
     return FT_F32;
 }
 
@@ -112,9 +114,12 @@ static ft_status make_plan(ft_model *model, ft_error *err)
                           &(ft_lowering){ .mode = model->purpose.mode,
                                           .fuse = model->fuse,
                                           .int8_residual = model->purpose.int8_residual,
+                                          .dynamic = model->purpose.dynamic,
+                                          .int8_cache = model->int8_cache,
                                           .scale = scale,
                                           .real = real_dtype(model) },
                           err);
+    model->plan.steady = model->has_cache;
     for (int i = 0; i < model->plan.nop && status == FT_OK; i++)
         status = check_op(model, &model->plan.op[i], err);
     free(scale);

@@ -16,6 +16,7 @@
 typedef struct ft_purpose {
     ft_mode mode;
     bool int8_residual;
+    bool dynamic;        /* activations are scaled row by row in the run; there is no amax */
     const ft_amax *amax; /* of every point; FAKE from a float artifact, and ft_model_make() */
 } ft_purpose;
 
@@ -25,7 +26,7 @@ struct ft_model {
     const ft_family *family;
     ft_config config;
     ft_purpose purpose;
-    bool fuse;
+    bool fuse, has_cache, int8_cache;
     ft_weight *weight;
     bool *quantizable; /* [nweight] */
     void **faked;      /* [nweight]: codes and scales made for FAKE mode, or NULL */

@@ -18,11 +18,13 @@
 
 ft_op ft_op_make(ft_op_kind kind)
 {
-    ft_op op = { .kind = kind, .out = -1, .codes = -1, .inner = -1 };
+    ft_op op = { .kind = kind, .out = -1, .codes = -1, .inner = -1, .second = -1 };
     for (int i = 0; i < FT_MAX_IN; i++)
         op.in[i] = -1;
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         op.weight[i] = -1;
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        op.state[i] = -1;
     return op;
 }
 
@@ -102,7 +104,7 @@ int ft_plan_find_weight(const ft_plan *plan, const char *name)
 int ft_plan_producer(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++)
-        if (plan->op[i].out == value || plan->op[i].codes == value)
+        if (plan->op[i].out == value || plan->op[i].codes == value || plan->op[i].second == value)
             return i;
     return -1;
 }
@@ -120,18 +122,21 @@ int ft_plan_uses(const ft_plan *plan, int value)
 
 bool ft_plan_stores(const ft_plan *plan, int value)
 {
-    return !plan->value[value].inner &&
-           (ft_plan_producer(plan, value) >= 0 || ft_plan_uses(plan, value) > 0);
+    return plan->value[value].state ||
+           (!plan->value[value].inner &&
+            (ft_plan_producer(plan, value) >= 0 || ft_plan_uses(plan, value) > 0));
 }
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
 static ft_lifetime lifetime(const ft_plan *plan, int value)
 {
+    if (plan->value[value].state)
+        return (ft_lifetime){ 0, plan->nop };
     ft_lifetime life = { plan->nop, -1 };
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        bool touched = op->out == value || op->codes == value;
+        bool touched = op->out == value || op->codes == value || op->second == value;
         for (int j = 0; j < FT_MAX_IN; j++)
             touched = touched || op->in[j] == value;
         if (touched && i < life.first)
@@ -152,14 +157,27 @@ static ft_lifetime lifetime(const ft_plan *plan, int value)
 /* More than any machine has, and so little that the sizes of all values of a plan add up. */
 #define MOST_BYTES ((SIZE_MAX >> 16) - 63)
 
-static bool value_bytes(const ft_value *value, size_t tokens, size_t sequences, size_t *bytes)
+/* Dynamic codes have a float for each row behind them. */
+static bool value_bytes(const ft_value *value, const ft_limits *limits, size_t *bytes)
 {
-    size_t rows = value->rows == FT_TOKENS ? tokens : sequences;
-    if (!ft_mul(rows, (size_t) value->cols, bytes) ||
-        !ft_mul(*bytes, ft_dtype_size(value->dtype), bytes) || *bytes > MOST_BYTES)
+    size_t rows;
+    if (!ft_limits_rows(limits, value->rows, &rows) || !ft_mul(rows, (size_t) value->cols, bytes) ||
+        !ft_mul(*bytes, ft_dtype_size(value->dtype), bytes) || *bytes > MOST_BYTES ||
+        rows > MOST_BYTES / sizeof(float))
         return false;
     *bytes = ft_round_up(*bytes, 64);
+    if (value->dynamic)
+        *bytes += ft_round_up(rows * sizeof(float), 64);
     return true;
+}
+
+static ft_status refuse_size(const ft_value *value, const ft_limits *limits, ft_error *err)
+{
+    size_t rows;
+    if (!ft_limits_rows(limits, value->rows, &rows))
+        return ft_fail(err, FT_ELIMIT, "%s: more rows than memory can hold", value->name);
+    return ft_fail(err, FT_ELIMIT, "%s: %zu rows of %d are more than memory can hold", value->name,
+                   rows, value->cols);
 }
 
 typedef struct placed {
@@ -185,7 +203,7 @@ static size_t lowest_gap(const placed *others, int count, ft_lifetime life, size
     return offset;
 }
 
-ft_status ft_plan_layout(ft_plan *plan, size_t tokens, size_t sequences, ft_error *err)
+ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err)
 {
     placed *done = ft_array((size_t) plan->nvalue, sizeof *done);
     if (done == NULL)
@@ -198,10 +216,8 @@ ft_status ft_plan_layout(ft_plan *plan, size_t tokens, size_t sequences, ft_erro
         size_t bytes;
         if (value->inner || life.last < 0)
             bytes = 0;
-        else if (!value_bytes(value, tokens, sequences, &bytes))
-            status =
-                ft_fail(err, FT_ELIMIT, "%s: %zu rows of %d are more than memory can hold",
-                        value->name, value->rows == FT_TOKENS ? tokens : sequences, value->cols);
+        else if (!value_bytes(value, limits, &bytes))
+            status = refuse_size(value, limits, err);
         else {
             size_t offset = lowest_gap(done, i, life, bytes);
             done[i] = (placed){ life, offset, offset + bytes };
@@ -219,9 +235,11 @@ ft_status ft_plan_layout(ft_plan *plan, size_t tokens, size_t sequences, ft_erro
 static void write_result(const ft_plan *plan, int index, FILE *file)
 {
     const ft_value *value = &plan->value[index];
-    fprintf(file, "%s  %s x %d  %s%s", value->name, value->rows == FT_TOKENS ? "T" : "S",
-            value->cols, value->scale > 0.0f && value->dtype == FT_F32 ? "codes in " : "",
-            ft_dtype_name(value->dtype));
+    bool codes = value->scale > 0.0f || value->dynamic;
+    fprintf(file, "%s  %s x %d  %s%s", value->name, ft_rows_name(value->rows), value->cols,
+            codes && value->dtype == FT_F32 ? "codes in " : "", ft_dtype_name(value->dtype));
+    if (value->dynamic)
+        fprintf(file, " scaled by row");
     if (value->scale > 0.0f)
         fprintf(file, " amax %.6g", (double) value->scale * 127.0);
 }
@@ -232,6 +250,13 @@ static void write_operands(const ft_plan *plan, const ft_op *op, FILE *file)
     for (int i = 0; i < FT_MAX_IN; i++)
         if (op->in[i] >= 0) {
             fprintf(file, "%s%s", between, plan->value[op->in[i]].name);
+            between = ", ";
+        }
+    between = "  with ";
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        if (op->state[i] >= 0) {
+            const ft_value *state = &plan->value[op->state[i]];
+            fprintf(file, "%s%s [%s]", between, state->name, ft_dtype_name(state->dtype));
             between = ", ";
         }
     between = " . ";
@@ -249,6 +274,10 @@ static void write_fused(const ft_op *op, FILE *file)
 {
     if (op->attr.activation != FT_ACT_NONE)
         fprintf(file, "  + %s", ft_activation_name(op->attr.activation));
+    if (op->attr.norm == FT_NORM_RMS)
+        fprintf(file, "  rms");
+    if (op->attr.window > 0)
+        fprintf(file, "  window %d", op->attr.window);
     if (op->kind == FT_OP_POOL)
         fprintf(file, "  %s", op->attr.pooling == FT_POOL_FIRST ? "first" : "mean");
     if (op->codes >= 0 && op->kind != FT_OP_QUANTIZE)
@@ -266,6 +295,10 @@ ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err)
             fprintf(file, "  and  ");
         if (op->codes >= 0)
             write_result(plan, op->codes, file);
+        if (op->second >= 0) {
+            fprintf(file, "  and  ");
+            write_result(plan, op->second, file);
+        }
         write_operands(plan, op, file);
         write_fused(op, file);
         fputc('\n', file);

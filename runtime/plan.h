@@ -6,7 +6,7 @@
 #ifndef FT_RUNTIME_PLAN_H
 #define FT_RUNTIME_PLAN_H
 
-#include "kernels/op.h"
+#include "kernels/backend.h"
 
 /* An operation that reads and writes nothing yet: all indices -1. */
 ft_op ft_op_make(ft_op_kind kind);
@@ -40,9 +40,9 @@ typedef struct ft_lifetime {
 /*
  * Give every value its offset, so that values alive at the same time do not overlap, and set
  * plan->arena.  Inputs live from the start, outputs and kept values to the end.
- * FT_ELIMIT when `tokens` or `sequences` rows are more than memory can address.
+ * States live always.  FT_ELIMIT when the rows of a value are more than memory can address.
  */
-FT_MUST_USE ft_status ft_plan_layout(ft_plan *plan, size_t tokens, size_t sequences, ft_error *err);
+FT_MUST_USE ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err);
 
 /* One operation a line: result, shape, dtype <- operands, and what is fused. */
 FT_MUST_USE ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err);

@@ -86,9 +86,8 @@ static void write_product(const answers *a, int op, int times, FILE *file)
     const ft_op *o = &plan->op[op];
     const ft_weight *w = &plan->weight[o->weight[0]];
     bool to_codes = o->codes >= 0;
-    fprintf(file, "      product     %s x %zu x %zu  %s",
-            plan->value[o->in[0]].rows == FT_TOKENS ? "T" : "S", w->rows, w->cols,
-            ft_dtype_name(plan->value[to_codes ? o->codes : o->out].dtype));
+    fprintf(file, "      product     %s x %zu x %zu  %s", ft_rows_name(plan->value[o->in[0]].rows),
+            w->rows, w->cols, ft_dtype_name(plan->value[to_codes ? o->codes : o->out].dtype));
     if (o->attr.activation != FT_ACT_NONE)
         fprintf(file, " + %s", ft_activation_name(o->attr.activation));
     fprintf(file, ", %d time%s: ", times, times > 1 ? "s" : "");

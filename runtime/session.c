@@ -44,6 +44,39 @@ static ft_status keep_values(ft_session *session, const char *const *names, ft_e
     return FT_OK;
 }
 
+/* Whether positions beyond those of the model are rotated too. */
+static bool stretches(const ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].kind == FT_OP_STORE)
+            return plan->op[i].attr.rope_positions > 0;
+    return false;
+}
+
+/* Every page of every sequence may be there, or fewer: memory is what the tokens need. */
+static ft_status set_cache_limits(ft_session *session, const ft_session_options *options,
+                                  ft_error *err)
+{
+    int64_t positions = session->model->config.positions;
+    int64_t context = options->context > 0 ? options->context : positions < 4096 ? positions : 4096;
+    if (options->context < 0 || options->cache_tokens < 0)
+        return ft_fail(err, FT_EARG, "context and cache cannot be negative");
+    if (context > positions && !stretches(&session->plan))
+        return ft_fail(err, FT_ELIMIT,
+                       "%s: a context of %" PRId64 " tokens, but the model has %" PRId64
+                       " positions",
+                       session->model->path, context, positions);
+    if (context > INT32_MAX / 2 || options->cache_tokens > INT32_MAX)
+        return ft_fail(err, FT_ELIMIT, "a cache has at most %d tokens", INT32_MAX);
+    ft_limits *limits = &session->limits;
+    limits->context = ft_round_up((size_t) context, FT_PAGE);
+    limits->pages =
+        ft_pages_for(options->cache_tokens > 0 ? (size_t) options->cache_tokens : limits->context);
+    limits->selected = options->every_logits ? limits->tokens : limits->sequences;
+    session->every_logits = options->every_logits;
+    return FT_OK;
+}
+
 static ft_status allocate(ft_session *session, ft_error *err)
 {
     size_t tokens = session->limits.tokens, sequences = session->limits.sequences;
@@ -52,7 +85,9 @@ static ft_status allocate(ft_session *session, ft_error *err)
     session->column = ft_array(tokens, sizeof *session->column);
     if (session->start == NULL || session->place == NULL || session->column == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a session of %zu tokens", tokens);
-    FT_TRY(ft_plan_layout(&session->plan, tokens, sequences, err));
+    if (session->model->has_cache)
+        FT_TRY(ft_passages_open(&session->passages, &session->limits, err));
+    FT_TRY(ft_plan_layout(&session->plan, &session->limits, err));
     return session->model->backend->prepare(&session->exec, session->model->device, &session->plan,
                                             &session->limits, err);
 }
@@ -68,13 +103,15 @@ static ft_status set_limits(ft_session *session, const ft_session_options *optio
                        FT_MAX_THREADS);
     session->limits = (ft_limits){
         .tokens = options->max_tokens > 0 ? (size_t) options->max_tokens : 4096,
-        .sequences = options->max_sequences > 0 ? (size_t) options->max_sequences : 512,
+        .sequences = options->max_sequences > 0  ? (size_t) options->max_sequences
+                     : session->model->has_cache ? 64
+                                                 : 512,
         .threads = options->threads > 0 ? options->threads : omp_get_num_procs(),
     };
     /* Counters have one owner: calibration runs a session for each thread instead. */
     if (session->model->purpose.mode == FT_MODE_OBSERVE)
         session->limits.threads = 1;
-    return FT_OK;
+    return session->model->has_cache ? set_cache_limits(session, options, err) : FT_OK;
 }
 
 ft_status ft_session_open(ft_session **out, const ft_model *model,
@@ -88,9 +125,9 @@ ft_status ft_session_open(ft_session **out, const ft_model *model,
     session->model = model;
     if (options == NULL)
         options = &defaults;
-    ft_status status = set_limits(session, options, err);
+    ft_status status = ft_plan_copy(&session->plan, &model->plan, err);
     if (status == FT_OK)
-        status = ft_plan_copy(&session->plan, &model->plan, err);
+        status = set_limits(session, options, err);
     if (status == FT_OK)
         status = keep_values(session, options->keep, err);
     if (status == FT_OK)
@@ -110,6 +147,7 @@ void ft_session_close(ft_session *session)
     if (session->exec != NULL)
         session->model->backend->release(session->exec);
     ft_plan_fini(&session->plan);
+    ft_passages_close(session->passages);
     for (int i = 0; i < FT_INPUTS; i++)
         free(session->input[i]);
     free(session->start);
@@ -139,7 +177,9 @@ static ft_status check_input(const ft_session *session, int input, const ft_tens
     const char *name = input_names[input];
     char shape[FT_SHAPE_TEXT];
     ft_shape_text(shape, tensor->ndim, tensor->dim);
-    int32_t positions = session->model->config.positions - session->model->config.position_offset;
+    int64_t positions = session->model->config.positions - session->model->config.position_offset;
+    if (session->model->has_cache)
+        positions = (int64_t) session->limits.context;
     if (tensor->dtype != FT_I32 && tensor->dtype != FT_I64)
         return ft_fail(err, FT_EARG, "%s: dtype %s, expected I32 or I64", name,
                        ft_dtype_name(tensor->dtype));
@@ -154,9 +194,9 @@ static ft_status check_input(const ft_session *session, int input, const ft_tens
         return ft_fail(err, FT_ELIMIT, "%s: %" PRId64 " sequences, but the session allows %zu",
                        name, tensor->dim[0], session->limits.sequences);
     if (tensor->dim[1] > positions)
-        return ft_fail(err, FT_ELIMIT,
-                       "%s: sequences of %" PRId64 " positions, but the model has %d", name,
-                       tensor->dim[1], positions);
+        return ft_fail(
+            err, FT_ELIMIT, "%s: sequences of %" PRId64 " positions, but the %s has %" PRId64, name,
+            tensor->dim[1], session->model->has_cache ? "session's context" : "model", positions);
     return FT_OK;
 }
 
@@ -298,6 +338,8 @@ static ft_status write_positions(ft_session *session, ft_error *err)
     const ft_config *config = &session->model->config;
     const int64_t *ids = session->input[FT_INPUT_IDS];
     int value = ft_plan_find(&session->plan, "positions");
+    if (value < 0)
+        return FT_OK;
     size_t next = 0; /* tokens before this place are counted */
     int32_t counted = 0;
     for (size_t i = 0; i < session->batch.tokens; i++) {
@@ -319,6 +361,30 @@ static ft_status write_positions(ft_session *session, ft_error *err)
                                           session->batch.tokens, err);
 }
 
+/* Every sequence from its beginning, in a cache that forgets what it held. */
+static ft_status pack_passages(ft_session *session, ft_error *err)
+{
+    ft_passages *passages = session->passages;
+    const ft_batch *batch = &session->batch;
+    for (size_t i = 0; i < session->limits.sequences; i++)
+        ft_pages_release(&passages->pages, i);
+    ft_passages_clear(passages);
+    for (size_t i = 0; i < batch->sequences; i++) {
+        size_t first = (size_t) batch->start[i], count = (size_t) batch->start[i + 1] - first;
+        if (!ft_pages_reserve(&passages->pages, i, count))
+            return ft_fail(err, FT_ELIMIT,
+                           "input_ids: %zu tokens do not fit into the session's cache of %zu",
+                           batch->tokens, session->limits.pages * FT_PAGE);
+        ft_passages_add(passages, &(ft_passage){ .seat = i,
+                                                 .reach = count,
+                                                 .ids = session->column + first,
+                                                 .count = count,
+                                                 .wanted = session->every_logits ? FT_WANT_ALL
+                                                                                 : FT_WANT_LAST });
+    }
+    return FT_OK;
+}
+
 ft_status ft_session_run_counting(ft_session *session, ft_counts *const *counts, ft_error *err)
 {
     const ft_config *config = &session->model->config;
@@ -326,10 +392,14 @@ ft_status ft_session_run_counting(ft_session *session, ft_counts *const *counts,
     if (session->input[FT_INPUT_IDS] == NULL)
         return ft_fail(err, FT_EARG, "input_ids is not set");
     FT_TRY(pack(session, err));
-    FT_TRY(
-        write_column(session, "input_ids", session->input[FT_INPUT_IDS], config->vocabulary, err));
     FT_TRY(write_column(session, "token_type_ids", session->input[FT_INPUT_TYPES], config->types,
                         err));
+    FT_TRY(
+        write_column(session, "input_ids", session->input[FT_INPUT_IDS], config->vocabulary, err));
+    if (session->passages != NULL) {
+        FT_TRY(pack_passages(session, err));
+        session->batch = session->passages->batch;
+    }
     FT_TRY(write_positions(session, err));
     FT_TRY(session->model->backend->run(session->exec, &session->batch, counts, err));
     session->ran = true;
@@ -358,9 +428,10 @@ static int find_result(const ft_session *session, const char *name)
     return value >= 0 && session->plan.value[value].keep ? value : -1;
 }
 
-static bool is_padded_output(const char *name)
+static bool is_padded_output(const ft_session *session, const char *name)
 {
-    return strcmp(name, "last_hidden_state") == 0;
+    return strcmp(name, "last_hidden_state") == 0 ||
+           (session->every_logits && strcmp(name, "logits") == 0);
 }
 
 /* Element i of a matrix as it is stored: a real value, a code, or the number of an input. */
@@ -388,11 +459,17 @@ static ft_status read_real(const ft_session *session, int value, float *out, siz
                            ft_error *err)
 {
     const ft_value *v = &session->plan.value[value];
-    FT_TRY(session->model->backend->read(session->exec, value, out, rows, err));
-    float scale = v->scale > 0.0f ? v->scale : 1.0f;
-    for (size_t i = rows * (size_t) v->cols; i-- > 0;)
+    size_t cols = (size_t) v->cols;
+    float *scales = v->dynamic ? ft_array(rows, sizeof *scales) : NULL;
+    if (v->dynamic && scales == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu scales", v->name, rows);
+    ft_status status = session->model->backend->read(session->exec, value, out, scales, rows, err);
+    for (size_t i = status == FT_OK ? rows * cols : 0; i-- > 0;) {
+        float scale = v->dynamic ? scales[i / cols] : v->scale > 0.0f ? v->scale : 1.0f;
         out[i] = scale * stored_number(v->dtype, out, i);
-    return FT_OK;
+    }
+    free(scales);
+    return status;
 }
 
 /* Move packed rows to their places in [N, S, cols], last first; the rest becomes zeros. */
@@ -415,11 +492,11 @@ ft_status ft_session_get(const ft_session *session, const char *name, ft_tensor 
     if (!session->ran)
         return ft_fail(err, FT_EARG, "%s: nothing has been run", name);
     const ft_value *v = &session->plan.value[value];
-    size_t rows = v->rows == FT_TOKENS ? session->batch.tokens : session->rows;
+    size_t rows = ft_batch_rows(&session->batch, v->rows);
     void *data = out->data;
     *out =
         (ft_tensor){ .dtype = FT_F32, .ndim = 2, .dim = { (int64_t) rows, v->cols }, .data = data };
-    bool padded = is_padded_output(name);
+    bool padded = is_padded_output(session, name);
     if (padded) {
         out->ndim = 3;
         out->dim[0] = (int64_t) session->rows;

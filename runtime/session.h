@@ -7,6 +7,7 @@
 #define FT_RUNTIME_SESSION_H
 
 #include "runtime/model.h"
+#include "runtime/passages.h"
 
 enum { FT_INPUT_IDS, FT_INPUT_MASK, FT_INPUT_TYPES, FT_INPUTS };
 
@@ -21,6 +22,9 @@ struct ft_session {
 
     int64_t *input[FT_INPUTS]; /* [rows, cols], as given; NULL: not set */
     size_t rows, cols;
+
+    ft_passages *passages; /* of a decoder's run; NULL: the model has no cache */
+    bool every_logits;
 
     ft_batch batch;
     int32_t *start;   /* [sequences + 1] */

@@ -124,7 +124,7 @@ static const a_case cases[] = {
     { OP, { X, IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "float ids",
       "ids, positions and types must be int32, one a token" },
     { OP, { IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "no positions",
-      "ids, positions and types must be int32, one a token" },
+      "indices and their table must both be there or both be absent" },
     { OP, { IDS, IDS_2 }, Y, 0, 0, { TABLE, TABLE }, 0, "two positions a token",
       "ids, positions and types must be int32, one a token" },
     { OP, { IDS_S, IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "one id a sequence",
@@ -132,15 +132,15 @@ static const a_case cases[] = {
     { OP, { IDS, IDS, X }, Y, 0, 0, { TABLE, TABLE, TABLE }, 0, "float types",
       "ids, positions and types must be int32, one a token" },
     { OP, { IDS, IDS }, Y, 0, 0, { TABLE }, 0, "no table of positions",
-      "the tables are not float matrices of one width" },
+      "indices and their table must both be there or both be absent" },
     { OP, { IDS, IDS }, Y, 0, 0, { TABLE, TABLE_6 }, 0, "tables of two widths",
       "the tables are not float matrices of one width" },
     { OP, { IDS, IDS }, Y, 0, 0, { TABLE_I8, TABLE }, 0, "a table of codes",
       "the tables are not float matrices of one width" },
     { OP, { IDS, IDS, IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "types without a table",
-      "types and their table must both be there or both be absent" },
+      "indices and their table must both be there or both be absent" },
     { OP, { IDS, IDS }, Y, 0, 0, { TABLE, TABLE, TABLE }, 0, "a table without types",
-      "types and their table must both be there or both be absent" },
+      "indices and their table must both be there or both be absent" },
     { OP, { IDS, IDS, IDS }, Y, 0, 0, { TABLE, TABLE, TABLE_6 }, 0, "a narrow table of types",
       "the tables are not float matrices of one width" },
     { OP, { IDS, IDS }, X4, 0, 0, { TABLE, TABLE }, 0, "a narrow result",
@@ -348,11 +348,14 @@ static ft_op op_of(const a_case *c)
                  .out = index_of(c->out),
                  .codes = index_of(c->codes),
                  .inner = index_of(c->inner),
+                 .second = -1,
                  .attr = { .heads = c->heads } };
     for (int i = 0; i < FT_MAX_IN; i++)
         op.in[i] = index_of(c->in[i]);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         op.weight[i] = index_of(c->weight[i]);
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        op.state[i] = -1;
     return op;
 }
 
@@ -383,12 +386,14 @@ int main(void)
         test_case(&plan, &cases[i]);
         (cases[i].why == NULL ? accepted : refused)[cases[i].kind]++;
     }
-    for (int kind = 0; kind < FT_OP_KINDS; kind++)
+    for (int kind = 0; kind < FT_OP_GATE; kind++)
         ok(accepted[kind] > 0 && refused[kind] > 0, "%s has cases of both sorts",
            ft_op_name((ft_op_kind) kind));
 
     ft_error err;
-    ft_op op = { .kind = FT_OP_KINDS, .in = { X, -1, -1 }, .out = Y, .codes = -1, .inner = -1 };
+    ft_op op = {
+        .kind = FT_OP_KINDS, .in = { X, -1, -1 }, .out = Y, .codes = -1, .inner = -1, .second = -1
+    };
     is_int(ft_op_check(&plan, &op, "m.ft", &err), FT_ESHAPE, "an unknown operation is refused");
     is_str(err.text, "m.ft: unknown y: is no operation", "by its number's lack of a name");
     is_int(ft_op_check(&plan, &op, "m.ft", NULL), FT_ESHAPE, "nobody has to listen");

@@ -152,7 +152,7 @@ static void test_floats(const shape *s, ft_dtype dtype)
         x[i] = make_floats(n, dtype, 1.0f, &device[i]);
     void *y = upload(NULL, bytes);
     ft_cuda_heads a = described(&b, dtype, device, y, scale);
-    int status = ft_cuda_attend(&chip, NULL, &a);
+    int status = ft_cuda_attend_heads(&chip, NULL, &a);
     must(cudaDeviceSynchronize(), "attention");
     uint8_t *found = download(y, bytes + GUARD);
     bool kept = true;
@@ -232,7 +232,7 @@ static void test_counts(const shape *s)
         must(cudaMemset(counts.key, 0, key_bytes), "cudaMemset");
         must(cudaMemset(counts.special, 0, 3 * sizeof(uint64_t)), "cudaMemset");
         must(cudaMemset(counts.largest, 0, sizeof(uint32_t)), "cudaMemset");
-        is_int(ft_cuda_attend(&chip, NULL, &a), 0, "counting launches");
+        is_int(ft_cuda_attend_heads(&chip, NULL, &a), 0, "counting launches");
         must(cudaDeviceSynchronize(), "attention");
         *(run == 0 ? &once : &again) = download(counts.key, key_bytes);
     }

@@ -84,6 +84,8 @@ static int run_codes(const batch *b, void *const x[3], void *y, const scales *s,
                      bool to_codes)
 {
     ft_op op = { .kind = FT_OP_ATTENTION,
+                 .second = -1,
+                 .state = { -1, -1, -1, -1 },
                  .attr = { .heads = b->heads, .softmax_scale = s->softmax } };
     const ft_cuda_batch on_device = { .tokens = b->tokens,
                                       .sequences = b->sequences,
@@ -247,7 +249,7 @@ int main(void)
         test_faked(&widths[i], false);
     }
     test_floats_and_counts();
-    is_int(ft_cuda_attend(&chip, NULL,
+    is_int(ft_cuda_attend_heads(&chip, NULL,
                           &(ft_cuda_heads){ .heads = 1, .head_size = 264, .dtype = FT_I8 }),
            cudaErrorNotSupported, "a head of 264 is refused");
     return done_testing();

@@ -178,7 +178,7 @@ static size_t pool_case(ft_pooling pooling, size_t cols, ft_dtype x, ft_dtype ou
     begin_case();
     begin(&b, FT_OP_POOL, ft_cpu_pool, ft_cuda_pool);
     b.op.attr.pooling = pooling;
-    b.batch = (ft_batch){ ROWS, SEQUENCES, 130, start };
+    b.batch = (ft_batch){ .tokens = ROWS, .sequences = SEQUENCES, .longest = 130, .start = start };
     b.device_batch.start = to_device(start, sizeof start);
     b.device_batch.tokens = ROWS;
     b.device_batch.sequences = LISTED;

@@ -184,7 +184,7 @@ tests_model_t_SOURCES = tests/model-t.c
 tests_model_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
 tests_modes_t_SOURCES = tests/modes-t.c
 tests_modes_t_LDADD = $(lib_libs)
-tests_ops_t_SOURCES = tests/ops-t.c tests/ops-attention.c tests/ops-halves.c tests/ops-linear.c \
+tests_ops_t_SOURCES = tests/ops-t.c tests/ops-attention.c tests/ops-decoder.c tests/ops-halves.c tests/ops-linear.c \
 	tests/ops-maps.c tests/ops-sums.c tests/ops.h
 tests_ops_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c

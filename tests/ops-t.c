@@ -94,7 +94,7 @@ int main(void)
 {
     bench devices[MAX_DEVICES];
     int count = open_devices(devices);
-    for (int kind = 0; kind < FT_OP_KINDS; kind++)
+    for (int kind = 0; kind < FT_OP_GATE; kind++)
         test_on_all(ft_op_name((ft_op_kind) kind), tests[kind], devices, count);
     test_on_all("halves", test_halves, devices, count);
     for (int i = 0; i < count; i++)

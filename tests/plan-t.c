@@ -115,14 +115,14 @@ static void test_reuse(void)
 {
     ft_error err;
     ft_plan plan = chain(10, 32);
-    must(ft_plan_layout(&plan, 64, 1, &err), &err);
+    must(ft_plan_layout(&plan, &(ft_limits){ .tokens = 64, .sequences = 1 }, &err), &err);
     is_int((long long) plan.arena, 2 * 64 * 32 * 4, "a chain needs the memory of two values");
     plan.value[3].keep = true;
-    must(ft_plan_layout(&plan, 64, 1, &err), &err);
+    must(ft_plan_layout(&plan, &(ft_limits){ .tokens = 64, .sequences = 1 }, &err), &err);
     is_int((long long) plan.arena, 3 * 64 * 32 * 4, "a kept value adds its own");
     plan.value[5].dtype = FT_I8;
     plan.value[5].cols = 33;
-    must(ft_plan_layout(&plan, 1, 1, &err), &err);
+    must(ft_plan_layout(&plan, &(ft_limits){ .tokens = 1, .sequences = 1 }, &err), &err);
     is_int((long long) plan.arena, 3 * 128, "sizes are rounded up to 64 bytes");
     ft_plan_fini(&plan);
 }
@@ -138,7 +138,7 @@ static void test_rows(void)
     plan.value[inner].inner = true;
     add_op(&plan, FT_OP_POOL, x, -1, y)->inner = (int16_t) inner;
     plan.output[plan.noutput++] = (ft_output){ "y", y };
-    must(ft_plan_layout(&plan, 100, 3, &err), &err);
+    must(ft_plan_layout(&plan, &(ft_limits){ .tokens = 100, .sequences = 3 }, &err), &err);
     is_int((long long) plan.arena, 103 * 64, "values have the rows of tokens or of sequences");
     ok(plan.value[inner].offset == 0 && plan.value[unused].offset == 0,
        "inner values and those that nobody touches have no memory");
@@ -149,8 +149,8 @@ static void test_limits(void)
 {
     ft_error err;
     ft_plan plan = chain(1, INT32_MAX);
-    is_int(ft_plan_layout(&plan, SIZE_MAX / 8, 1, &err), FT_ELIMIT,
-           "a value larger than memory is refused");
+    is_int(ft_plan_layout(&plan, &(ft_limits){ .tokens = SIZE_MAX / 8, .sequences = 1 }, &err),
+           FT_ELIMIT, "a value larger than memory is refused");
     has(err.text, "x: 2305843009213693951 rows of 2147483647", "and named");
     ft_plan_fini(&plan);
 
@@ -158,8 +158,8 @@ static void test_limits(void)
     plan = chain(8, 1);
     for (int i = 0; i < plan.nvalue; i++)
         plan.value[i].keep = true;
-    is_int(ft_plan_layout(&plan, SIZE_MAX / 17, 1, &err), FT_ELIMIT,
-           "values whose ends no size_t can hold are refused");
+    is_int(ft_plan_layout(&plan, &(ft_limits){ .tokens = SIZE_MAX / 17, .sequences = 1 }, &err),
+           FT_ELIMIT, "values whose ends no size_t can hold are refused");
     has(err.text, "rows of 1 are more than memory can hold", "with a reason");
     ft_plan_fini(&plan);
 }
@@ -283,7 +283,8 @@ static void test_random(void)
         ft_error err;
         ft_plan plan = random_plan(&r);
         size_t tokens = 1 + rng_below(&r, 20), sequences = 1 + rng_below(&r, (uint32_t) tokens);
-        must(ft_plan_layout(&plan, tokens, sequences, &err), &err);
+        must(ft_plan_layout(&plan, &(ft_limits){ .tokens = tokens, .sequences = sequences }, &err),
+             &err);
         faulty += play(&plan, tokens, sequences) > 0;
         /* With every result in one place the same game must be lost. */
         for (int v = 0; v < plan.nvalue; v++)

@@ -23,10 +23,10 @@ struct ft_device {
 struct ft_exec {
     const ft_plan *plan;
     ft_isa isa;
+    ft_limits limits;
     char *arena;
     void *scratch;
     size_t scratch_bytes;
-    int threads;
 };
 
 static void (*const kernels[])(const ft_args *) = {
@@ -92,6 +92,12 @@ static size_t scratch_of(const ft_plan *plan, const ft_op *op, const ft_limits *
         return ft_cpu_linear_scratch(plan, op, limits);
     case FT_OP_ATTENTION:
         return ft_cpu_attention_scratch(plan, op, limits);
+    case FT_OP_STORE:
+        return ft_cpu_store_scratch(plan, op, limits);
+    case FT_OP_ATTEND:
+        return ft_cpu_attend_scratch(plan, op, limits);
+    case FT_OP_CHOOSE:
+        return ft_cpu_choose_scratch(plan, op, limits);
     default:
         return ft_cpu_rows_scratch(plan, op, limits);
     }
@@ -117,7 +123,7 @@ static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
         return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
     exec->plan = plan;
     exec->isa = device->isa;
-    exec->threads = limits->threads;
+    exec->limits = *limits;
     exec->arena = ft_alloc(plan->arena);
     exec->scratch = ft_alloc(most);
     exec->scratch_bytes = most;
@@ -135,6 +141,12 @@ static size_t bytes_of_rows(const ft_value *value, size_t rows)
     return rows * (size_t) value->cols * ft_dtype_size(value->dtype);
 }
 
+static float *row_scales(const ft_exec *exec, const ft_value *v)
+{
+    char *data = exec->arena + v->offset;
+    return (float *) (void *) (data + ft_row_scales_offset(v, &exec->limits));
+}
+
 static ft_status write_value(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err)
 {
     (void) err;
@@ -143,11 +155,14 @@ static ft_status write_value(ft_exec *exec, int value, const void *data, size_t 
     return FT_OK;
 }
 
-static ft_status read_value(const ft_exec *exec, int value, void *data, size_t rows, ft_error *err)
+static ft_status read_value(const ft_exec *exec, int value, void *data, float *scales, size_t rows,
+                            ft_error *err)
 {
     (void) err;
     const ft_value *v = &exec->plan->value[value];
     memcpy(data, exec->arena + v->offset, bytes_of_rows(v, rows));
+    if (v->dynamic && scales != NULL)
+        memcpy(scales, row_scales(exec, v), rows * sizeof *scales);
     return FT_OK;
 }
 
@@ -156,13 +171,17 @@ static ft_view view_of(const ft_exec *exec, int value, const ft_batch *batch)
     if (value < 0)
         return (ft_view){ 0 };
     const ft_value *v = &exec->plan->value[value];
-    return (ft_view){
+    ft_view view = {
         .data = exec->arena + v->offset,
-        .rows = v->rows == FT_TOKENS ? batch->tokens : batch->sequences,
+        .rows = ft_batch_rows(batch, v->rows),
         .cols = (size_t) v->cols,
         .dtype = v->dtype,
         .scale = v->scale,
+        .scales = v->dynamic ? row_scales(exec, v) : NULL,
     };
+    if (v->state) /* the plan was laid out for these rows */
+        (void) ft_limits_rows(&exec->limits, v->rows, &view.rows);
+    return view;
 }
 
 static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,
@@ -174,13 +193,18 @@ static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,
         .op = op,
         .out = view_of(exec, op->out, batch),
         .codes = view_of(exec, op->codes, batch),
+        .second = view_of(exec, op->second, batch),
         .batch = batch,
+        .limits = &exec->limits,
+        .steady = exec->plan->steady,
         .scratch = exec->scratch,
         .scratch_bytes = exec->scratch_bytes,
-        .threads = exec->threads,
+        .threads = exec->limits.threads,
     };
     for (int i = 0; i < FT_MAX_IN; i++)
         args.in[i] = view_of(exec, op->in[i], batch);
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        args.state[i] = view_of(exec, op->state[i], batch);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
     int observed = op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
@@ -194,7 +218,7 @@ static void run_range(const ft_exec *exec, int first, int count, const ft_batch 
                       ft_counts *const *counts)
 {
     int before = omp_get_max_threads();
-    omp_set_num_threads(exec->threads);
+    omp_set_num_threads(exec->limits.threads);
     for (int i = first; i < first + count; i++)
         run_op(exec, &exec->plan->op[i], batch, counts);
     omp_set_num_threads(before);
@@ -203,7 +227,7 @@ static void run_range(const ft_exec *exec, int first, int count, const ft_batch 
 static ft_status run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err)
 {
     (void) err;
-    assert(counts == NULL || exec->threads == 1);
+    assert(counts == NULL || exec->limits.threads == 1);
     run_range(exec, 0, exec->plan->nop, batch, counts);
     return FT_OK;
 }

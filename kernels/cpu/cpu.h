@@ -17,6 +17,7 @@ typedef struct ft_view {
     size_t rows, cols;
     ft_dtype dtype;
     float scale;
+    float *scales; /* of dynamic codes: [rows]; else NULL */
 } ft_view;
 
 /* What a kernel gets.  Shapes and dtypes have passed ft_op_check(): kernels do not check again. */
@@ -24,14 +25,17 @@ typedef struct ft_args {
     ft_isa isa;
     const ft_rows_isa *rows;
     const ft_op *op;
-    ft_view in[FT_MAX_IN], out, codes;
+    ft_view in[FT_MAX_IN], out, codes, second;
+    ft_view state[FT_MAX_STATES];            /* with all the rows that there are */
     const ft_weight *weight[FT_MAX_WEIGHTS]; /* NULL: not there */
     const ft_batch *batch;
+    const ft_limits *limits;
     ft_counts *counts; /* of the observed point (OBSERVE, or the operation's inner one); NULL: not
                           observing */
     void *scratch;
     size_t scratch_bytes;
     int threads;
+    bool steady; /* ft_plan */
 } ft_args;
 
 /* Every operation: void ft_cpu_norm(const ft_args *). */
@@ -42,6 +46,9 @@ typedef struct ft_args {
 /* Scratch bytes that an operation needs for a run within `limits`. */
 size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_store_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_attend_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_choose_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 
 /* The forms that go through the float library; operations choose by dtype. */
@@ -75,8 +82,23 @@ void ft_row_add(const ft_args *args, float *y, const float *x, const ft_view *re
 float *ft_row_begin(const ft_view *view, size_t row, float *copy);
 void ft_row_end(const ft_args *args, const ft_view *view, size_t row, const float *x);
 
-/* Write a row of codes. */
+/* Write a row of real values that lies anywhere. */
+void ft_row_write(const ft_args *args, const ft_view *view, size_t row, const float *x);
+
+/* Write a row of codes, and its scale if they are dynamic. */
 void ft_row_quantize(const ft_args *args, const ft_view *codes, size_t row, const float *x);
+
+/* Where row `row` of a run stands in its sequence, and the list of that sequence's pages. */
+static inline size_t ft_row_position(const ft_batch *batch, size_t row)
+{
+    int32_t owner = batch->owner[row];
+    return (size_t) (batch->past[owner] - batch->start[owner]) + row;
+}
+
+static inline const int32_t *ft_row_pages(const ft_batch *batch, size_t row)
+{
+    return batch->pages + (size_t) batch->owner[row] * batch->most_pages;
+}
 
 /* The address of row `row` of a value. */
 static inline float *ft_row_f32(const ft_view *view, size_t row)

@@ -22,6 +22,13 @@ static void add_table_row(const ft_rows_isa *rows, float *out, const ft_weight *
     rows->add(out + first, out + first, part, n);
 }
 
+/* An index below 0 names a seat, and stands for the token that was chosen there last. */
+static int32_t index_of(const ft_args *args, int input, size_t row)
+{
+    int32_t index = ((const int32_t *) args->in[input].data)[row];
+    return index >= 0 ? index : ((const int32_t *) args->state[FT_STATE_LAST].data)[-1 - index];
+}
+
 void ft_cpu_embed(const ft_args *args)
 {
     size_t cols = args->out.cols;
@@ -31,8 +38,7 @@ void ft_cpu_embed(const ft_args *args)
         memset(out, 0, cols * sizeof *out);
         for (int i = 0; i < FT_MAX_IN; i++)
             for (size_t first = 0; args->weight[i] != NULL && first < cols; first += BLOCK)
-                add_table_row(args->rows, out, args->weight[i],
-                              ((const int32_t *) args->in[i].data)[row], first,
+                add_table_row(args->rows, out, args->weight[i], index_of(args, i, row), first,
                               cols - first < BLOCK ? cols - first : BLOCK);
         ft_row_end(args, &args->out, row, out);
     }

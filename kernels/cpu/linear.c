@@ -9,9 +9,11 @@
 #include "kernels/cpu/gemm_i8.h"
 #include "kernels/quant.h"
 
-static size_t rows_within(const ft_limits *limits, ft_rows rows)
+static size_t rows_within(const ft_limits *limits, ft_rows kind)
 {
-    return rows == FT_TOKENS ? limits->tokens : limits->sequences;
+    size_t rows;
+    (void) ft_limits_rows(limits, kind, &rows); /* the plan was laid out for them */
+    return rows;
 }
 
 size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)

@@ -1,8 +1,9 @@
 /*
- * norm.c - layer norm of x, or of x + residual; writes floats, codes, or both.
+ * norm.c - layer or rms norm of x, or of x + residual; writes floats, codes, or both.
  *
  * The residual may be codes (an int8 residual stream).  Codes beside half-precision floats are
- * those of the rounded values, as a quantize would make.
+ * those of the rounded values, as a quantize would make; and where the sum is written too, what is
+ * normalized is the sum as it is stored.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +19,19 @@ static const float *row_of_sum(const ft_args *args, size_t row, float *copy, flo
     if (residual->data == NULL)
         return x;
     ft_row_add(args, copy, x, residual, row, other);
-    return copy;
+    if (args->second.data == NULL)
+        return copy;
+    ft_row_write(args, &args->second, row, copy);
+    return ft_row_real(args, &args->second, row, copy);
+}
+
+static void normalize(const ft_args *args, float *y, const float *x)
+{
+    const float *weight = args->weight[0]->data;
+    if (args->op->attr.norm == FT_NORM_RMS)
+        args->rows->rms_norm(y, x, weight, args->op->attr.eps, args->in[0].cols);
+    else
+        args->rows->norm(y, x, weight, args->weight[1]->data, args->op->attr.eps, args->in[0].cols);
 }
 
 static void norm_row(const ft_args *args, size_t row, float *sum, float *copy)
@@ -26,8 +39,7 @@ static void norm_row(const ft_args *args, size_t row, float *sum, float *copy)
     const ft_view *out = &args->out;
     const float *x = row_of_sum(args, row, sum, copy), *normal = copy;
     float *y = out->data != NULL ? ft_row_begin(out, row, copy) : copy;
-    args->rows->norm(y, x, args->weight[0]->data, args->weight[1]->data, args->op->attr.eps,
-                     args->in[0].cols);
+    normalize(args, y, x);
     if (out->data != NULL)
         ft_row_end(args, out, row, y);
     if (args->codes.data == NULL)

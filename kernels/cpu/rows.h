@@ -39,6 +39,12 @@ typedef struct ft_rows_isa {
     void (*norm)(float *out, const float *x, const float *weight, const float *bias, float eps,
                  size_t n);
 
+    /* x * factor * weight, where factor = 1 / sqrt(mean of x^2 + eps); out may be x. */
+    void (*rms_norm)(float *out, const float *x, const float *weight, float eps, size_t n);
+
+    /* The largest magnitude; a NaN is none. */
+    float (*amax)(const float *x, size_t n);
+
     /* x = softmax(scale * x), in place. */
     void (*softmax)(float *x, float scale, size_t n);
 

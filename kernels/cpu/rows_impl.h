@@ -92,6 +92,27 @@ static void row_norm(float *out, const float *x, const float *weight, const floa
         out[i] = fmaf((x[i] - mean) * factor, weight[i], bias[i]);
 }
 
+static void row_rms_norm(float *out, const float *x, const float *weight, float eps, size_t n)
+{
+    float count = (float) n, inverse = 1.0f / count;
+    float factor = ft_norm_factor(ft_norm_mean(norm_square_sum(x, n, 0.0f), count, inverse), eps);
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        vf_store(out + i, vf_load(x + i) * vf_set(factor) * vf_load(weight + i));
+    for (; i < n; i++)
+        out[i] = x[i] * factor * weight[i];
+}
+
+static float row_amax(const float *x, size_t n)
+{
+    float largest = 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        float magnitude = fabsf(x[i]);
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return largest;
+}
+
 /* Largest of x; exact in any order. */
 static float row_max(const float *x, size_t n)
 {
@@ -294,6 +315,8 @@ static void row_scale_sums(float *restrict out, const int32_t *restrict sums, fl
         .norm = row_norm,                                                                          \
         .softmax = row_softmax,                                                                    \
         .softmax_codes = row_softmax_codes,                                                        \
+        .rms_norm = row_rms_norm, \
+        .amax = row_amax, \
         .square_sum = row_square_sum,                                                              \
         .scale_sums = row_scale_sums,                                                              \
     }

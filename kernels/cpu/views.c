@@ -22,13 +22,14 @@ static size_t wider(const ft_plan *plan, int value, size_t cols)
 
 size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
-    size_t cols = wider(plan, op->out, wider(plan, op->codes, 0));
+    size_t cols = wider(plan, op->in[0], wider(plan, op->out, wider(plan, op->codes, 0)));
     return (size_t) limits->threads * FT_ROW_COPIES * ft_round_up(cols * sizeof(float), 64);
 }
 
 float *ft_row_copy(const ft_args *args, int copy)
 {
-    size_t cols = args->out.data != NULL ? args->out.cols : args->codes.cols;
+    size_t cols = args->out.cols > args->codes.cols ? args->out.cols : args->codes.cols;
+    cols = args->in[0].cols > cols ? args->in[0].cols : cols;
     char *own = ft_thread_scratch(args, omp_get_thread_num());
     return (float *) (void *) (own + (size_t) copy * ft_round_up(cols * sizeof(float), 64));
 }
@@ -40,10 +41,12 @@ static void *address(const ft_view *view, size_t row)
 
 const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, float *copy)
 {
-    if (view->scale > 0.0f && view->dtype == FT_I8)
-        args->rows->dequantize_i8(copy, ft_row_i8(view, row), view->scale, view->cols);
-    else if (view->scale > 0.0f)
-        args->rows->dequantize_f32(copy, ft_row_f32(view, row), view->scale, view->cols);
+    float scale = view->scales != NULL ? view->scales[row] : view->scale;
+    bool codes = view->scales != NULL || scale > 0.0f;
+    if (codes && view->dtype == FT_I8)
+        args->rows->dequantize_i8(copy, ft_row_i8(view, row), scale, view->cols);
+    else if (codes)
+        args->rows->dequantize_f32(copy, ft_row_f32(view, row), scale, view->cols);
     else if (view->dtype != FT_F32)
         args->rows->to_float(copy, address(view, row), view->dtype, view->cols);
     else
@@ -75,9 +78,18 @@ void ft_row_end(const ft_args *args, const ft_view *view, size_t row, const floa
         args->rows->from_float(address(view, row), x, view->dtype, view->cols);
 }
 
+void ft_row_write(const ft_args *args, const ft_view *view, size_t row, const float *x)
+{
+    args->rows->from_float(address(view, row), x, view->dtype, view->cols);
+}
+
 void ft_row_quantize(const ft_args *args, const ft_view *codes, size_t row, const float *x)
 {
     float inverse = ft_inverse_scale(codes->scale);
+    if (codes->scales != NULL) {
+        codes->scales[row] = ft_scale_from_amax(args->rows->amax(x, codes->cols));
+        inverse = ft_inverse_scale(codes->scales[row]);
+    }
     if (codes->dtype == FT_I8)
         args->rows->quantize_i8(ft_row_i8(codes, row), x, inverse, codes->cols);
     else

@@ -18,7 +18,7 @@ static size_t codes_bytes(size_t rows, size_t cols)
     return (rows * cols + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-extern "C" int ft_cuda_attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
+extern "C" int ft_cuda_attend_heads(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
 {
     if (a->head_size > FT_ATTENTION_WIDEST)
         return (int) cudaErrorNotSupported;
@@ -85,7 +85,7 @@ static int attend_faked(const ft_cuda_args *args)
     a.counts = NULL;
     if (args->codes.data != NULL)
         a.y = codes[3];
-    int status = ft_cuda_attend(args->chip, args->stream, &a);
+    int status = ft_cuda_attend_heads(args->chip, args->stream, &a);
     if (status != 0 || args->codes.data == NULL)
         return status;
     return ft_cuda_dequantize_array(args->stream, (float *) args->codes.data, codes[3], 1.0f, n);
@@ -96,7 +96,7 @@ extern "C" int ft_cuda_attention(const ft_cuda_args *args)
     if (args->in[0].dtype == FT_F32 && args->in[0].scale > 0.0f)
         return attend_faked(args);
     ft_cuda_heads a = heads_of(args);
-    return ft_cuda_attend(args->chip, args->stream, &a);
+    return ft_cuda_attend_heads(args->chip, args->stream, &a);
 }
 
 extern "C" size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens)

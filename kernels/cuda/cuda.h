@@ -121,7 +121,8 @@ ft_cuda_gemm ft_cuda_gemm_choose(const ft_cuda_chip *chip, const ft_cuda_product
 /* Whether FT_CUDA_GEMM names a way that takes this product: *how. */
 bool ft_cuda_gemm_asked(const ft_cuda_chip *chip, const ft_cuda_product *p, ft_cuda_gemm *how);
 
-/* The choice in words: "mma", or "plain: FT_CUDA_GEMM=wgmma does not take it"; always terminated. */
+/* The choice in words: "mma", or "plain: FT_CUDA_GEMM=wgmma does not take it"; always terminated.
+ */
 void ft_cuda_gemm_explain(const ft_cuda_chip *chip, const ft_cuda_product *p, char *text,
                           size_t size);
 
@@ -142,7 +143,7 @@ enum {
 typedef struct ft_cuda_queries {
     int32_t first, length; /* rows of the sequence */
     int32_t query;         /* first query, relative to `first` */
-    int32_t unused;
+    int32_t sequence;
 } ft_cuda_queries;
 
 /* softmax(q . k^T * scale) . v per block and head.  q, k, v, y: [tokens, heads * head_size]. */
@@ -159,7 +160,7 @@ typedef struct ft_cuda_heads {
     const struct ft_cuda_counts *counts; /* count the probabilities (FT_F32 only), or NULL */
 } ft_cuda_heads;
 
-int ft_cuda_attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
+int ft_cuda_attend_heads(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
 
 /* ---- Counters ----------------------------------------------------------------------------- */
 
@@ -180,6 +181,7 @@ typedef struct ft_cuda_view {
     size_t rows, cols;
     ft_dtype dtype;
     float scale;
+    float *scales; /* of dynamic codes: [rows]; else NULL */
 } ft_cuda_view;
 
 /* The sequences of a run.  Rows beyond those of the batch exist, up to the run's bucket. */
@@ -188,6 +190,17 @@ typedef struct ft_cuda_batch {
     const int32_t *start; /* [sequences + 1]; sequences beyond the batch are empty */
     const ft_cuda_queries *blocks;
     size_t nblocks;
+
+    /* Plans with a cache: arrays of ft_batch, on the device; zeros elsewhere. */
+    const int32_t *owner, *past, *reach, *seat, *pages;
+    size_t most_pages;
+    size_t context;  /* upper bound of the run's bucket: sequences tell their own length by past */
+    size_t capacity; /* tokens that a seat has room for: ft_limits.context */
+    bool step;       /* each sequence has one row, its token was chosen before: ft_batch */
+    bool steady;     /* products of floats must not depend on how many rows there are */
+    size_t selected;
+    const int32_t *select;
+    const ft_choice *choice; /* NULL: nothing is chosen */
 } ft_cuda_batch;
 
 typedef struct ft_cuda_args {
@@ -195,7 +208,8 @@ typedef struct ft_cuda_args {
     void *stream; /* cudaStream_t */
     void *blas;   /* cublasHandle_t, bound to the stream */
     const ft_op *op;
-    ft_cuda_view in[FT_MAX_IN], out, codes;
+    ft_cuda_view in[FT_MAX_IN], out, codes, second;
+    ft_cuda_view state[FT_MAX_STATES];       /* with all the rows that there are */
     ft_rows per;                             /* what the rows of in[0] are */
     const ft_weight *weight[FT_MAX_WEIGHTS]; /* device pointers in them; NULL: not there */
     const ft_cuda_batch *batch;

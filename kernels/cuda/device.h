@@ -49,7 +49,8 @@ ft_status ft_cuda_prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
                           const ft_limits *limits, ft_error *err);
 void ft_cuda_release(ft_exec *exec);
 ft_status ft_cuda_write(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err);
-ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, size_t rows, ft_error *err);
+ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales, size_t rows,
+                       ft_error *err);
 ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts,
                       ft_error *err);
 ft_status ft_cuda_run_op(ft_exec *exec, const ft_batch *batch, int op, ft_error *err);

@@ -46,18 +46,33 @@ size_t ft_cuda_most_blocks(size_t tokens, size_t sequences)
     return tokens / FT_CUDA_QUERIES + sequences;
 }
 
-size_t ft_cuda_inputs_layout(const ft_exec *exec, const ft_cuda_bucket *bucket,
-                             size_t value[FT_CUDA_INPUTS], size_t *start, size_t *blocks)
+/* The place of `bytes` more. */
+static size_t append(size_t *at, size_t bytes)
 {
-    size_t at = 0;
-    for (int i = 0; i < exec->ninputs; i++) {
-        value[i] = at;
-        at += ft_round_up(bucket->tokens * sizeof(int32_t), 16);
+    size_t begin = *at;
+    *at += ft_round_up(bytes, 16);
+    return begin;
+}
+
+ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket)
+{
+    ft_cuda_inputs_at in = { 0 };
+    size_t at = 0, each = sizeof(int32_t);
+    for (int i = 0; i < exec->ninputs; i++)
+        in.value[i] = append(&at, bucket->tokens * each);
+    in.start = append(&at, (bucket->sequences + 1) * each);
+    in.blocks = append(&at, bucket->blocks * sizeof(ft_cuda_queries));
+    if (exec->has_cache) {
+        in.owner = append(&at, bucket->tokens * each);
+        in.past = append(&at, bucket->sequences * each);
+        in.reach = append(&at, bucket->sequences * each);
+        in.seat = append(&at, bucket->sequences * each);
+        in.pages = append(&at, bucket->sequences * exec->limits.context / FT_PAGE * each);
+        in.select = append(&at, bucket->selected * each);
+        in.choice = append(&at, bucket->selected * sizeof(ft_choice));
     }
-    *start = at;
-    at += ft_round_up((bucket->sequences + 1) * sizeof(int32_t), 16);
-    *blocks = at;
-    return at + bucket->blocks * sizeof(ft_cuda_queries);
+    in.bytes = at;
+    return in;
 }
 
 static bool has_producer(const ft_plan *plan, int value)
@@ -73,7 +88,7 @@ static ft_status find_inputs(ft_exec *exec, ft_error *err)
     const ft_plan *plan = exec->plan;
     for (int i = 0; i < plan->nvalue; i++) {
         const ft_value *value = &plan->value[i];
-        if (value->dtype != FT_I32 || has_producer(plan, i))
+        if (value->dtype != FT_I32 || value->state || has_producer(plan, i))
             continue;
         if (exec->ninputs == FT_CUDA_INPUTS)
             return ft_fail(err, FT_ELIMIT, "%s: more than %d inputs", value->name, FT_CUDA_INPUTS);
@@ -85,9 +100,11 @@ static ft_status find_inputs(ft_exec *exec, ft_error *err)
     return FT_OK;
 }
 
-static size_t rows_within(const ft_limits *limits, ft_rows rows)
+static size_t rows_within(const ft_limits *limits, ft_rows kind)
 {
-    return rows == FT_TOKENS ? limits->tokens : limits->sequences;
+    size_t rows;
+    (void) ft_limits_rows(limits, kind, &rows); /* the plan was laid out for them */
+    return rows;
 }
 
 static size_t scratch_of(const ft_exec *exec, const ft_op *op)
@@ -141,13 +158,13 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
         size_t bytes = scratch_of(exec, &exec->plan->op[i]);
         exec->scratch_bytes = bytes > exec->scratch_bytes ? bytes : exec->scratch_bytes;
     }
-    size_t offsets[FT_CUDA_INPUTS], start, blocks;
     ft_cuda_bucket most = {
         .tokens = exec->limits.tokens,
         .sequences = exec->limits.sequences,
         .blocks = ft_cuda_most_blocks(exec->limits.tokens, exec->limits.sequences),
+        .selected = exec->limits.selected,
     };
-    size_t inputs = ft_cuda_inputs_layout(exec, &most, offsets, &start, &blocks);
+    size_t inputs = ft_cuda_lay_inputs(exec, &most).bytes;
     size_t arena = ft_round_up(exec->plan->arena, ALIGN);
     size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs + COUNT_BYTES;
     FT_TRY(ft_cuda_alloc((void **) &exec->arena, chip, bytes, "memory of a session", err));
@@ -178,6 +195,7 @@ static ft_status fill(ft_exec *exec, ft_error *err)
     exec->steps = ft_array((size_t) exec->plan->nop, sizeof *exec->steps);
     if (exec->steps == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
+    exec->has_cache = exec->limits.pages > 0;
     find_steps(exec);
     FT_TRY(find_inputs(exec, err));
     FT_TRY(allocate(exec, err));
@@ -224,6 +242,11 @@ void ft_cuda_release(ft_exec *exec)
     free(exec);
 }
 
+float *ft_cuda_row_scales(const ft_exec *exec, const ft_value *v)
+{
+    return (float *) (void *) (exec->arena + v->offset + ft_row_scales_offset(v, &exec->limits));
+}
+
 /* ---- Values ------------------------------------------------------------------------------- */
 
 ft_status ft_cuda_write(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err)
@@ -247,7 +270,8 @@ ft_status ft_cuda_write(ft_exec *exec, int value, const void *data, size_t rows,
     return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, v->name);
 }
 
-ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, size_t rows, ft_error *err)
+ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales, size_t rows,
+                       ft_error *err)
 {
     const ft_value *v = &exec->plan->value[value];
     const ft_cuda_chip *chip = &exec->device->chip;
@@ -260,6 +284,9 @@ ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, size_t rows, 
     if (code == 0)
         code = (int) cudaMemcpyAsync(data, exec->arena + v->offset,
                                      rows * (size_t) v->cols * ft_dtype_size(v->dtype),
+                                     cudaMemcpyDeviceToHost, exec->stream);
+    if (code == 0 && v->dynamic && scales != NULL)
+        code = (int) cudaMemcpyAsync(scales, ft_cuda_row_scales(exec, v), rows * sizeof *scales,
                                      cudaMemcpyDeviceToHost, exec->stream);
     if (code == 0)
         code = (int) cudaStreamSynchronize(exec->stream);

@@ -13,13 +13,25 @@ typedef struct ft_cuda_step {
     int first, count;
 } ft_cuda_step;
 
+enum { FT_CUDA_GRAPHS = 32, FT_CUDA_INPUTS = 4 };
+
 /*
  * The shape that a graph was made for.  Runs are rounded up to it, so that a few graphs serve all
  * lengths; the rows in between hold zeros as inputs and belong to no sequence.
  */
 typedef struct ft_cuda_bucket {
     size_t tokens, sequences, blocks;
+    size_t context, selected; /* plans with a cache: ft_batch */
+    bool step, chooses;
 } ft_cuda_bucket;
+
+/* Where the inputs of a run begin, in the pinned buffer and on the device: bytes. */
+typedef struct ft_cuda_inputs_at {
+    size_t value[FT_CUDA_INPUTS];
+    size_t start, blocks;
+    size_t owner, past, reach, seat, pages, select, choice; /* plans with a cache */
+    size_t bytes;
+} ft_cuda_inputs_at;
 
 typedef struct ft_cuda_graph {
     ft_cuda_bucket bucket;
@@ -27,12 +39,11 @@ typedef struct ft_cuda_graph {
     unsigned long used;    /* the run that used it last */
 } ft_cuda_graph;
 
-enum { FT_CUDA_GRAPHS = 32, FT_CUDA_INPUTS = 4 };
-
 struct ft_exec {
     const ft_plan *plan;
     const ft_device *device;
     ft_limits limits;
+    bool has_cache;
     cudaStream_t stream;
     void *blas; /* cublasHandle_t; NULL where the plan multiplies no floats */
     void *blas_memory;
@@ -61,9 +72,11 @@ struct ft_exec {
     unsigned long runs;
 };
 
-/* Bytes of the inputs of a run of this shape, and where each of them begins. */
-size_t ft_cuda_inputs_layout(const ft_exec *exec, const ft_cuda_bucket *bucket,
-                             size_t value[FT_CUDA_INPUTS], size_t *start, size_t *blocks);
+/* The inputs of a run of this shape. */
+ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket);
+
+/* The scales of a dynamic value's rows. */
+float *ft_cuda_row_scales(const ft_exec *exec, const ft_value *v);
 
 /* Blocks of queries that sequences of these rows make at most. */
 size_t ft_cuda_most_blocks(size_t tokens, size_t sequences);

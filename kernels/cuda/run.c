@@ -41,13 +41,41 @@ static size_t rounded_sequences(size_t sequences, size_t limit)
     return ft_min_size(power, limit);
 }
 
+/* Single rows are dear where each costs a pass over the cache: powers of two up to 8, then eights.
+ */
+static size_t rounded_steps(size_t sequences, size_t limit)
+{
+    return sequences <= 8 ? rounded_sequences(sequences, limit)
+                          : ft_min_size(ft_round_up(sequences, 8), limit);
+}
+
+static void round_up_bucket(ft_cuda_bucket *b, const ft_limits *limits)
+{
+    if (b->step) {
+        b->tokens = b->sequences = rounded_steps(b->sequences, limits->sequences);
+    } else {
+        b->tokens = rounded_tokens(b->tokens, limits->tokens);
+        b->sequences = rounded_sequences(b->sequences, limits->sequences);
+    }
+    if (b->selected > 0)
+        b->selected = b->step ? rounded_steps(b->selected, limits->selected)
+                              : rounded_sequences(b->selected, limits->selected);
+    if (b->context > 0)
+        b->context = rounded_sequences(ft_round_up(b->context, 256), limits->context);
+}
+
 static ft_cuda_bucket bucket_of(const ft_exec *exec, const ft_batch *batch)
 {
-    ft_cuda_bucket b = { .tokens = batch->tokens, .sequences = batch->sequences };
-    if (!exec->counting) {
-        b.tokens = rounded_tokens(batch->tokens, exec->limits.tokens);
-        b.sequences = rounded_sequences(batch->sequences, exec->limits.sequences);
-    }
+    ft_cuda_bucket b = {
+        .tokens = batch->tokens,
+        .sequences = batch->sequences,
+        .context = batch->context,
+        .selected = batch->selected,
+        .step = batch->step,
+        .chooses = batch->choice != NULL,
+    };
+    if (!exec->counting)
+        round_up_bucket(&b, &exec->limits);
     b.blocks = ft_cuda_most_blocks(b.tokens, b.sequences);
     return b;
 }
@@ -72,27 +100,51 @@ static void write_blocks(ft_cuda_queries *out, size_t room, const ft_batch *batc
                     .first = batch->start[i],
                     .length = batch->start[i + 1] - batch->start[i],
                     .query = (int32_t) (block * FT_CUDA_QUERIES),
+                    .sequence = (int32_t) i,
                 };
     assert(count <= room);
     memset(out + count, 0, (room - count) * sizeof *out);
 }
 
+/* Numbers of a run, then one for what its bucket has more. */
+static void stage_numbers(const ft_exec *exec, size_t at, const int32_t *numbers, size_t count,
+                          size_t room, int32_t rest)
+{
+    int32_t *to = (int32_t *) (void *) (exec->staging + at);
+    memcpy(to, numbers, count * sizeof *to);
+    for (size_t i = count; i < room; i++)
+        to[i] = rest;
+}
+
+/* Rows beyond the run have no owner; choices beyond it have no seat. */
+static void stage_cache(const ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
+                        const ft_cuda_inputs_at *at)
+{
+    size_t n = batch->sequences, room = bucket->sequences, stride = batch->most_pages;
+    assert(stride == exec->limits.context / FT_PAGE);
+    stage_numbers(exec, at->owner, batch->owner, batch->tokens, bucket->tokens, -1);
+    stage_numbers(exec, at->past, batch->past, n, room, 0);
+    stage_numbers(exec, at->reach, batch->reach, n, room, 0);
+    stage_numbers(exec, at->seat, batch->seat, n, room, -1);
+    stage_numbers(exec, at->pages, batch->pages, n * stride, room * stride, 0);
+    stage_numbers(exec, at->select, batch->select, batch->selected, bucket->selected, 0);
+    ft_choice *choice = (ft_choice *) (void *) (exec->staging + at->choice);
+    for (size_t i = 0; batch->choice != NULL && i < bucket->selected; i++)
+        choice[i] = i < batch->selected ? batch->choice[i] : (ft_choice){ .seat = -1 };
+}
+
 /* Put the inputs of a run into the pinned buffer, in the order of its bucket. */
 static size_t stage(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket)
 {
-    size_t value[FT_CUDA_INPUTS], start, blocks;
-    size_t bytes = ft_cuda_inputs_layout(exec, bucket, value, &start, &blocks);
-    for (int i = 0; i < exec->ninputs; i++) {
-        int32_t *to = (int32_t *) (void *) (exec->staging + value[i]);
-        memcpy(to, exec->column[i], exec->rows[i] * sizeof *to);
-        memset(to + exec->rows[i], 0, (bucket->tokens - exec->rows[i]) * sizeof *to);
-    }
-    int32_t *to = (int32_t *) (void *) (exec->staging + start);
-    memcpy(to, batch->start, (batch->sequences + 1) * sizeof *to);
-    for (size_t i = batch->sequences + 1; i <= bucket->sequences; i++)
-        to[i] = batch->start[batch->sequences];
-    write_blocks((ft_cuda_queries *) (void *) (exec->staging + blocks), bucket->blocks, batch);
-    return bytes;
+    ft_cuda_inputs_at at = ft_cuda_lay_inputs(exec, bucket);
+    for (int i = 0; i < exec->ninputs; i++)
+        stage_numbers(exec, at.value[i], exec->column[i], exec->rows[i], bucket->tokens, 0);
+    stage_numbers(exec, at.start, batch->start, batch->sequences + 1, bucket->sequences + 1,
+                  batch->start[batch->sequences]);
+    write_blocks((ft_cuda_queries *) (void *) (exec->staging + at.blocks), bucket->blocks, batch);
+    if (exec->has_cache)
+        stage_cache(exec, batch, bucket, &at);
+    return at.bytes;
 }
 
 /* ---- Operations --------------------------------------------------------------------------- */
@@ -102,22 +154,56 @@ typedef struct launch {
     const ft_exec *exec;
     const ft_cuda_bucket *bucket;
     ft_cuda_batch batch;
-    size_t value[FT_CUDA_INPUTS];
+    ft_cuda_inputs_at at;
 } launch;
+
+static const int32_t *numbers_at(const ft_exec *exec, size_t at)
+{
+    return (const int32_t *) (const void *) (exec->inputs + at);
+}
+
+static void add_cache(ft_cuda_batch *batch, const launch *l)
+{
+    const ft_exec *exec = l->exec;
+    batch->owner = numbers_at(exec, l->at.owner);
+    batch->past = numbers_at(exec, l->at.past);
+    batch->reach = numbers_at(exec, l->at.reach);
+    batch->seat = numbers_at(exec, l->at.seat);
+    batch->pages = numbers_at(exec, l->at.pages);
+    batch->most_pages = exec->limits.context / FT_PAGE;
+    batch->context = l->bucket->context;
+    batch->capacity = exec->limits.context;
+    batch->step = l->bucket->step;
+    batch->selected = l->bucket->selected;
+    batch->select = numbers_at(exec, l->at.select);
+    if (l->bucket->chooses)
+        batch->choice = (const ft_choice *) (const void *) (exec->inputs + l->at.choice);
+}
 
 static launch launch_of(const ft_exec *exec, const ft_cuda_bucket *bucket)
 {
-    launch l = { .exec = exec, .bucket = bucket };
-    size_t start, blocks;
-    (void) ft_cuda_inputs_layout(exec, bucket, l.value, &start, &blocks);
+    launch l = { .exec = exec, .bucket = bucket, .at = ft_cuda_lay_inputs(exec, bucket) };
     l.batch = (ft_cuda_batch){
         .tokens = bucket->tokens,
         .sequences = bucket->sequences,
-        .start = (const int32_t *) (const void *) (exec->inputs + start),
-        .blocks = (const ft_cuda_queries *) (const void *) (exec->inputs + blocks),
+        .start = numbers_at(exec, l.at.start),
+        .blocks = (const ft_cuda_queries *) (const void *) (exec->inputs + l.at.blocks),
         .nblocks = bucket->blocks,
+        .steady = exec->plan->steady,
     };
+    if (exec->has_cache)
+        add_cache(&l.batch, &l);
     return l;
+}
+
+static size_t rows_of(const launch *l, const ft_value *v)
+{
+    size_t rows = v->rows == FT_TOKENS     ? l->bucket->tokens
+                  : v->rows == FT_SELECTED ? l->bucket->selected
+                                           : l->bucket->sequences;
+    if (v->state) /* the plan was laid out for these rows */
+        (void) ft_limits_rows(&l->exec->limits, v->rows, &rows);
+    return rows;
 }
 
 static ft_cuda_view view_of(const launch *l, int value)
@@ -127,14 +213,15 @@ static ft_cuda_view view_of(const launch *l, int value)
     const ft_value *v = &l->exec->plan->value[value];
     ft_cuda_view view = {
         .data = l->exec->arena + v->offset,
-        .rows = v->rows == FT_TOKENS ? l->bucket->tokens : l->bucket->sequences,
+        .rows = rows_of(l, v),
         .cols = (size_t) v->cols,
         .dtype = v->dtype,
         .scale = v->scale,
+        .scales = v->dynamic ? ft_cuda_row_scales(l->exec, v) : NULL,
     };
     for (int i = 0; i < l->exec->ninputs; i++)
         if (l->exec->input[i] == value)
-            view.data = l->exec->inputs + l->value[i];
+            view.data = l->exec->inputs + l->at.value[i];
     return view;
 }
 
@@ -148,12 +235,15 @@ static ft_cuda_args args_of(const launch *l, const ft_op *op)
         .op = op,
         .out = view_of(l, op->out),
         .codes = view_of(l, op->codes),
+        .second = view_of(l, op->second),
         .batch = &l->batch,
         .scratch = exec->scratch,
         .scratch_bytes = exec->scratch_bytes,
     };
     for (int i = 0; i < FT_MAX_IN; i++)
         args.in[i] = view_of(l, op->in[i]);
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        args.state[i] = view_of(l, op->state[i]);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
     args.per = op->in[0] < 0 ? FT_TOKENS : exec->plan->value[op->in[0]].rows;
@@ -163,8 +253,18 @@ static ft_cuda_args args_of(const launch *l, const ft_op *op)
     return args;
 }
 
+/* A run that continues sequences has noted its tokens; one that chooses nothing remembers nothing.
+ */
+static bool is_idle(const launch *l, const ft_op *op)
+{
+    return (op->kind == FT_OP_NOTE && (l->bucket->step || !l->bucket->chooses)) ||
+           (op->kind == FT_OP_CHOOSE && !l->bucket->chooses);
+}
+
 static ft_status run_op(const launch *l, const ft_op *op, ft_error *err)
 {
+    if (is_idle(l, op))
+        return FT_OK;
     ft_cuda_args args = args_of(l, op);
     int code = kernels[op->kind](&args);
     if (code == 0)
@@ -218,7 +318,8 @@ static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t byt
 
 static bool same_bucket(const ft_cuda_bucket *a, const ft_cuda_bucket *b)
 {
-    return a->tokens == b->tokens && a->sequences == b->sequences;
+    return a->tokens == b->tokens && a->sequences == b->sequences && a->context == b->context &&
+           a->selected == b->selected && a->step == b->step && a->chooses == b->chooses;
 }
 
 /* The graph of this shape, or the slot for it: a free one, or that of the longest unused. */

@@ -60,7 +60,7 @@ static void single_init(single *s, const ft_backend *backend, size_t rows, size_
 {
     bool codes = dtype == FT_I8;
     *s = (single){ .backend = backend, .start = { 0, (int32_t) rows } };
-    s->batch = (ft_batch){ rows, 1, rows, s->start };
+    s->batch = (ft_batch){ .tokens = rows, .sequences = 1, .longest = rows, .start = s->start };
     s->plan = (ft_plan){ .value = s->value,
                          .op = s->op,
                          .weight = s->weight,
@@ -137,12 +137,12 @@ static ft_status write_inputs(single *s, ft_error *err)
 /* Make it ready, and run it once. */
 static ft_status single_prepare(single *s, ft_device *device, int threads, ft_error *err)
 {
-    ft_limits limits = { s->batch.tokens, 1, threads };
+    ft_limits limits = { .tokens = s->batch.tokens, .sequences = 1, .threads = threads };
     FT_TRY(make_weights(s, threads, err));
     for (int i = 0; i < s->plan.nop; i++)
         FT_TRY(ft_op_check(&s->plan, &s->op[i], "benchmark", err));
     FT_TRY(s->backend->upload(device, s->weight, WEIGHTS, err));
-    FT_TRY(ft_plan_layout(&s->plan, limits.tokens, limits.sequences, err));
+    FT_TRY(ft_plan_layout(&s->plan, &limits, err));
     FT_TRY(s->backend->prepare(&s->exec, device, &s->plan, &limits, err));
     FT_TRY(write_inputs(s, err));
     FT_TRY(s->backend->run(s->exec, &s->batch, NULL, err));
@@ -173,7 +173,7 @@ ft_product ft_product_of(const ft_plan *plan, const ft_op *op, const ft_batch *b
     const ft_value *x = &plan->value[op->in[0]];
     const ft_weight *w = &plan->weight[op->weight[0]];
     return (ft_product){
-        .m = x->rows == FT_TOKENS ? batch->tokens : batch->sequences,
+        .m = ft_batch_rows(batch, x->rows),
         .n = w->rows,
         .k = w->cols,
         .x = x->dtype,
@@ -253,7 +253,7 @@ static ft_status measure(ft_ceilings *out, const ft_plan *plan, const ft_backend
                          ft_device *device, int threads, ft_error *err)
 {
     int32_t start[2] = { 0, 1 };
-    ft_batch batch = { 1, 1, 1, start };
+    ft_batch batch = { .tokens = 1, .sequences = 1, .longest = 1, .start = start };
     for (int i = 0; i < plan->nop; i++) {
         if (plan->op[i].kind != FT_OP_LINEAR)
             continue;

@@ -74,7 +74,7 @@ ft_times ft_times_of(double *sample, size_t count)
 
 static double rows_of(const ft_value *value, const ft_batch *batch)
 {
-    return (double) (value->rows == FT_TOKENS ? batch->tokens : batch->sequences);
+    return (double) (ft_batch_rows(batch, value->rows));
 }
 
 static double bytes_of(const ft_plan *plan, int value, const ft_batch *batch)

@@ -80,7 +80,7 @@ typedef struct field {
 static int launch_attention(cudaStream_t stream, size_t i, void *data)
 {
     const field *f = data;
-    return ft_cuda_attend(f->chip, stream, &f->sets[i % (size_t) f->count]);
+    return ft_cuda_attend_heads(f->chip, stream, &f->sets[i % (size_t) f->count]);
 }
 
 /* Microseconds of one launch. */

@@ -164,7 +164,7 @@ static void must(ft_status status, const ft_error *err)
 
 static size_t rows_of(const oneop *t, int value)
 {
-    return t->plan.value[value].rows == FT_TOKENS ? t->batch.tokens : t->batch.sequences;
+    return ft_batch_rows(&t->batch, t->plan.value[value].rows);
 }
 
 static size_t bytes_of(const oneop *t, int value)
@@ -199,7 +199,7 @@ static void *read_value(const oneop *t, const ft_exec *exec, int value)
 {
     ft_error err;
     void *data = must_have(1, bytes_of(t, value) + 1);
-    must(t->on->backend->read(exec, value, data, rows_of(t, value), &err), &err);
+    must(t->on->backend->read(exec, value, data, NULL, rows_of(t, value), &err), &err);
     return data;
 }
 
@@ -241,7 +241,8 @@ static void run_with(const oneop *t, int threads, void *out, void *codes)
     ft_error err;
     ft_exec *exec;
     const ft_backend *backend = t->on->backend;
-    ft_limits limits = { t->batch.tokens, t->batch.sequences, threads };
+    ft_limits limits = t->limits;
+    limits.threads = threads;
     must(backend->prepare(&exec, t->on->device, &t->plan, &limits, &err), &err);
     write_values(t, exec);
     ft_counts **counts = must_have((size_t) t->plan.nvalue, sizeof *counts);
@@ -268,7 +269,10 @@ void oneop_run(oneop *t, void *out, void *codes)
     if (t->plan.nop == 0 && ft_plan_add_op(&t->plan, &t->op) < 0)
         bail_out("no memory for an operation");
     must(ft_op_check(&t->plan, &t->op, "one operation", &err), &err);
-    must(ft_plan_layout(&t->plan, t->batch.tokens, t->batch.sequences, &err), &err);
+    t->limits.tokens = t->batch.tokens;
+    t->limits.sequences = t->batch.sequences;
+    t->limits.selected = t->batch.selected;
+    must(ft_plan_layout(&t->plan, &t->limits, &err), &err);
     run_with(t, 1, out, codes);
     if (t->counts == NULL)
         run_with(t, 2, out, codes);

@@ -51,10 +51,12 @@ void planrun_start(planrun *r, const ft_backend *backend, ft_device *device, con
     ft_error err;
     r->backend = backend;
     r->plan = test_lower(graph, how);
-    ft_limits limits = { PLANRUN_TOKENS, PLANRUN_SEQUENCES, counts == NULL ? 2 : 1 };
+    ft_limits limits = { .tokens = PLANRUN_TOKENS,
+                         .sequences = PLANRUN_SEQUENCES,
+                         .threads = counts == NULL ? 2 : 1 };
     for (int i = 0; i < r->plan.nvalue; i++)
         r->plan.value[i].keep = true;
-    planrun_must(ft_plan_layout(&r->plan, PLANRUN_TOKENS, PLANRUN_SEQUENCES, &err), &err);
+    planrun_must(ft_plan_layout(&r->plan, &limits, &err), &err);
     planrun_must(backend->prepare(&r->exec, device, &r->plan, &limits, &err), &err);
     write_inputs(r);
     planrun_must(backend->run(r->exec, &batch, counts, &err), &err);
@@ -100,7 +102,7 @@ float *planrun_values(const planrun *r, const char *name, size_t *count)
     *count = rows * (size_t) v->cols;
     void *raw = must_have(*count, sizeof(float));
     float *real = must_have(*count, sizeof *real);
-    planrun_must(r->backend->read(r->exec, index, raw, rows, &err), &err);
+    planrun_must(r->backend->read(r->exec, index, raw, NULL, rows, &err), &err);
     for (size_t i = 0; i < *count; i++)
         real[i] = real_number(raw, v->dtype, i) * (v->scale > 0.0f ? v->scale : 1.0f);
     free(raw);

@@ -38,17 +38,9 @@ static int widest(const ft_conversion *conversion, bool source)
 static void print_model(const ft_conversion *conversion, FILE *file)
 {
     const ft_origin *origin = &conversion->origin;
-    const ft_config *c = &origin->config;
     const char *model_type = origin->family->dialect[origin->dialect].model_type;
-    fprintf(file, "%s: %d layers, hidden %d, %d heads, ffn %d, vocabulary %d, %d positions",
-            origin->architecture != NULL ? origin->architecture : model_type, c->layers, c->hidden,
-            c->heads, c->ffn, c->vocabulary, c->positions - c->position_offset);
-    if (c->labels > 0)
-        fprintf(file, ", %d labels", c->labels);
-    if (c->embedding != FT_EMBEDDING_NONE)
-        fprintf(file, ", embedding by %s%s",
-                c->embedding == FT_EMBEDDING_MEAN ? "mean" : "first token",
-                c->normalize ? ", normalized" : "");
+    fprintf(file, "%s: ", origin->architecture != NULL ? origin->architecture : model_type);
+    ft_config_write(&origin->config, file);
     fputs("\n\n", file);
 }
 

@@ -1,6 +1,6 @@
 /*
- * family.h - what the toolchain must know of a model family: its configuration, the names and
- * shapes of its weights, and its graph.
+ * family.h - what the toolchain must know of a model family: how checkpoints spell its
+ * configuration, the names and shapes of its weights, and its graph.
  *
  * Names and shapes are data: the converter, the artifact's reader and error messages use the same
  * tables.
@@ -11,36 +11,7 @@
 #define FT_RUNTIME_FAMILY_H
 
 #include "runtime/graph.h"
-
-#include <jansson.h>
-
-typedef enum ft_head {
-    FT_HEAD_NONE,
-    FT_HEAD_POOLED, /* classifier on the pooler's output (BERT) */
-    FT_HEAD_DENSE,  /* dense + tanh + projection on the first token (RoBERTa) */
-    FT_HEAD_RELU,   /* dense + relu + projection on the first token (DistilBERT) */
-} ft_head;
-
-typedef enum ft_embedding {
-    FT_EMBEDDING_NONE,
-    FT_EMBEDDING_FIRST, /* the first token's row */
-    FT_EMBEDDING_MEAN,  /* mean over the sequence's rows */
-} ft_embedding;
-
-/* A configuration in our own terms; the manifest stores exactly this. */
-typedef struct ft_config {
-    int32_t layers, hidden, heads, ffn, vocabulary, positions;
-    int32_t types;           /* rows of the token type table; 0 = none */
-    int32_t labels;          /* outputs of the classifier; 0 = none */
-    int32_t position_offset; /* first position of a sequence (RoBERTa: padding id + 1) */
-    int32_t padding_id;      /* RoBERTa numbers positions over tokens that differ from it; -1 */
-    float eps;
-    ft_activation activation;
-    bool pooler;
-    ft_head head;
-    ft_embedding embedding; /* what the output "embedding" is */
-    bool normalize;         /* scale the embedding to unit length */
-} ft_config;
+#include "runtime/model_config.h"
 
 /* How a weight is used, which decides how it may be stored. */
 typedef enum ft_role {
@@ -60,14 +31,15 @@ enum { FT_MAX_DIALECTS = 3 };
 /*
  * One line of a family's table of weights.  '*' in names runs over layers.  Shapes are written
  * with one letter a dimension ("F,H"), see ft_config_symbol().  A rule with bias stands for
- * NAME.weight and the vector NAME.bias, one element a row.  `when` names a symbol that must not be
- * 0, or is 0.  source[d] is the name in checkpoints of dialect d; one that starts with '~' carries
- * the model's prefix, if the checkpoint uses it; NULL: that dialect never has it.
+ * NAME.weight and the vector NAME.bias, one element a row; where `bias` is a symbol, NAME.bias is
+ * there only when that is not 0.  `when` names a symbol that must not be 0, or is 0.  source[d] is
+ * the name in checkpoints of dialect d; one that starts with '~' carries the model's prefix, if the
+ * checkpoint uses it; NULL: that dialect never has it.
  */
 typedef struct ft_weight_rule {
     const char *name, *shape;
     ft_role role;
-    bool bias;
+    char bias; /* false, true, or a symbol */
     char when;
     const char *source[FT_MAX_DIALECTS];
 } ft_weight_rule;
@@ -84,15 +56,19 @@ typedef struct ft_weight_spec {
 /* What a key of config.json means. */
 typedef enum ft_key {
     FT_KEY_COUNT,      /* a whole number, stored in the int32 field */
+    FT_KEY_OPTIONAL,   /* the same, at least 1; null leaves 0 */
+    FT_KEY_FLAG,       /* true or false, stored in the bool field */
     FT_KEY_EPS,        /* a positive number, stored in the float field */
     FT_KEY_ACTIVATION, /* a name, stored in the activation field */
+    FT_KEY_ROPE,       /* of rotary positions, see convert/rope.c */
+    FT_KEY_WINDOW,     /* of layers that see less than all, see convert/window.c */
     FT_KEY_MUST_BE,    /* changes the result: only null and the value `must` are supported */
     FT_KEY_ANY,        /* does not change the result of inference */
 } ft_key;
 
 /*
- * One line about a key.  A key may have two: one that stores it, and one that says what it must be
- * because the family's code does not read it.
+ * One line about a key.  A key may have several: for each field that it is stored in, and one that
+ * says what it must be because the family's code does not read it.
  */
 typedef struct ft_config_rule {
     const char *key;
@@ -108,6 +84,8 @@ typedef struct ft_dialect {
     const char *const *architectures; /* the supported ones, NULL-terminated */
     const ft_config_rule *rule;
     size_t nrule;
+    const char *headless; /* the architecture without the head that predicts tokens; or NULL */
+    bool qkv_bias;        /* queries, keys and values have biases without a key that says so */
 } ft_dialect;
 
 typedef struct ft_family {
@@ -129,28 +107,12 @@ const ft_family *ft_family_find(const char *name);
 const ft_family *ft_family_of(const char *model_type, int *dialect);
 
 /*
- * The size that a letter stands for: L layers, H hidden, A heads, F ffn, V vocabulary, P positions,
- * T types, C labels, K (1 with a pooler), D (1 with a dense head).
- */
-int64_t ft_config_symbol(const ft_config *config, char symbol);
-
-/*
  * All weights of a model, in the order in which it uses them, with their names in checkpoints of
- * `dialect` (-1: none).  Free *out with free().
+ * `dialect` (-1: none).  Free *out with free().  FT_EFORMAT: a weight would have no elements, so
+ * the configuration is of another family.
  */
 FT_MUST_USE ft_status ft_family_weights(const ft_family *family, int dialect,
                                         const ft_config *config, ft_weight_spec **out,
                                         size_t *count, ft_error *err);
-
-/* Least and greatest value of the int32 at offset `field` of a configuration. */
-void ft_config_bounds(size_t field, int32_t *low, int32_t *high);
-
-/* What members within their bounds must be to each other; `what` names the file in errors. */
-FT_MUST_USE ft_status ft_config_check(const ft_config *config, const char *what, ft_error *err);
-
-/* Between manifest and configuration; `what` names the file in errors.  All is checked. */
-json_t *ft_config_to_json(const ft_config *config);
-FT_MUST_USE ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what,
-                                          ft_error *err);
 
 #endif

@@ -20,6 +20,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/fake.c runtime/fake.h \
 	runtime/families/bert.c \
 	runtime/families/families.h \
+	runtime/families/llama.c \
 	runtime/family.c runtime/family.h \
 	runtime/ft.h \
 	runtime/graph.c runtime/graph.h \
@@ -28,6 +29,9 @@ runtime_libcore_la_SOURCES = \
 	runtime/manifest.c runtime/manifest.h \
 	runtime/mem.c runtime/mem.h \
 	runtime/model.c runtime/model.h \
+	runtime/model_config.c runtime/model_config.h \
+	runtime/model_config_json.c \
+	runtime/model_config_text.c \
 	runtime/output.c runtime/output.h \
 	runtime/pages.c runtime/pages.h \
 	runtime/passages.c runtime/passages.h \

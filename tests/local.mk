@@ -70,6 +70,7 @@ c_tests = \
 	tests/evaluate.t \
 	tests/fake.t \
 	tests/family.t \
+	tests/family_llama.t \
 	tests/feed.t \
 	tests/gemm.t \
 	tests/graph.t \
@@ -158,6 +159,8 @@ tests_fake_t_SOURCES = tests/fake-t.c
 tests_fake_t_LDADD = tests/lib/liblib.a $(calibrate_test_libs)
 tests_family_t_SOURCES = tests/family-t.c
 tests_family_t_LDADD = $(lib_libs)
+tests_family_llama_t_SOURCES = tests/family_llama-t.c
+tests_family_llama_t_LDADD = $(lib_libs)
 tests_feed_t_SOURCES = tests/feed-t.c
 tests_feed_t_LDADD = $(convert_test_libs)
 tests_gemm_t_SOURCES = tests/gemm-t.c

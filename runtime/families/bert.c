@@ -153,11 +153,30 @@ static const char *const distilbert_architectures[] = {
 };
 
 static const ft_dialect dialects[] = {
-    { "bert", "bert.", FT_HEAD_POOLED, bert_architectures, bert_rules, FT_COUNT(bert_rules) },
-    { "roberta", "roberta.", FT_HEAD_DENSE, roberta_architectures, roberta_rules,
-      FT_COUNT(roberta_rules) },
-    { "distilbert", "distilbert.", FT_HEAD_RELU, distilbert_architectures, distilbert_rules,
-      FT_COUNT(distilbert_rules) },
+    {
+        .model_type = "bert",
+        .prefix = "bert.",
+        .head = FT_HEAD_POOLED,
+        .architectures = bert_architectures,
+        .rule = bert_rules,
+        .nrule = FT_COUNT(bert_rules),
+    },
+    {
+        .model_type = "roberta",
+        .prefix = "roberta.",
+        .head = FT_HEAD_DENSE,
+        .architectures = roberta_architectures,
+        .rule = roberta_rules,
+        .nrule = FT_COUNT(roberta_rules),
+    },
+    {
+        .model_type = "distilbert",
+        .prefix = "distilbert.",
+        .head = FT_HEAD_RELU,
+        .architectures = distilbert_architectures,
+        .rule = distilbert_rules,
+        .nrule = FT_COUNT(distilbert_rules),
+    },
 };
 
 /* ---- Graph -------------------------------------------------------------------------------- */

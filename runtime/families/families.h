@@ -9,5 +9,6 @@
 #include "runtime/family.h"
 
 extern const ft_family ft_family_bert;
+extern const ft_family ft_family_llama;
 
 #endif

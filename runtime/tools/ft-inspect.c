@@ -7,6 +7,7 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/model_config.h"
 #include "runtime/tensor.h"
 #include "runtime/tools/inspect.h"
 #include "runtime/tools/options.h"
@@ -72,6 +73,19 @@ static void print_files(const ft_artifact *a)
         printf("s/..., scales of %zu tensors\n", scales);
 }
 
+/* The configuration in words.  One that cannot be read is no reason to list nothing. */
+static void print_config(const ft_inspection *what)
+{
+    const ft_artifact_head *head = ft_artifact_get_head(what->artifact[0]);
+    ft_config config;
+    ft_error why;
+    if (ft_config_from_json(&config, head->config, what->path[0], &why) == FT_OK)
+        ft_config_write(&config, stdout);
+    else
+        ft_tool_print(why.text, 0);
+    fputs("\n\n", stdout);
+}
+
 static ft_status list(ft_inspection *what, ft_error *err)
 {
     const ft_artifact *a = what->artifact[0];
@@ -81,7 +95,8 @@ static ft_status list(ft_inspection *what, ft_error *err)
     printf("%s: %s, %s, written by %s ", what->path[0], head->family, ft_state_name(head->state),
            head->tool);
     ft_tool_print(tool_version(a), 0);
-    fputs("\n\n", stdout);
+    putchar('\n');
+    print_config(what);
     print_tensors(a);
     putchar('\n');
     print_files(a);

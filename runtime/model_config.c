@@ -1,0 +1,234 @@
+/*
+ * model_config.c - the sizes that a configuration stands for, and what makes one impossible.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/model_config.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <string.h>
+
+/* ---- Sizes ---------------------------------------------------------------------------------- */
+
+int64_t ft_config_symbol(const ft_config *config, char symbol)
+{
+    switch (symbol) {
+    case 'L':
+        return config->layers;
+    case 'H':
+        return config->hidden;
+    case 'A':
+        return config->heads;
+    case 'F':
+        return config->ffn;
+    case 'V':
+        return config->vocabulary;
+    case 'P':
+        return config->positions;
+    case 'T':
+        return config->types;
+    case 'C':
+        return config->labels;
+    case 'K':
+        return config->pooler;
+    case 'D':
+        return config->head == FT_HEAD_DENSE || config->head == FT_HEAD_RELU;
+    case 'Q':
+        return (int64_t) config->heads * config->head_size;
+    case 'G':
+        return (int64_t) config->kv_heads * config->head_size;
+    case 'B':
+        return config->qkv_bias;
+    case 'O':
+        return config->out_bias;
+    case 'M':
+        return config->ffn_bias;
+    case 'U':
+        return !config->tied;
+    }
+    return 0;
+}
+
+/* ---- Words ---------------------------------------------------------------------------------- */
+
+static const char *const heads[] = {
+    [FT_HEAD_NONE] = "none",
+    [FT_HEAD_POOLED] = "pooled",
+    [FT_HEAD_DENSE] = "dense",
+    [FT_HEAD_RELU] = "relu",
+};
+
+static const char *const embeddings[] = {
+    [FT_EMBEDDING_NONE] = "none",
+    [FT_EMBEDDING_FIRST] = "first",
+    [FT_EMBEDDING_MEAN] = "mean",
+};
+
+static const char *const ropes[] = {
+    [FT_ROPE_NONE] = "none",     [FT_ROPE_DEFAULT] = "default", [FT_ROPE_LINEAR] = "linear",
+    [FT_ROPE_LLAMA3] = "llama3", [FT_ROPE_DYNAMIC] = "dynamic",
+};
+
+/* Index of a word among `count` words, or -1; the word may be NULL. */
+static int find_word(const char *const *words, int count, const char *word)
+{
+    for (int i = 0; word != NULL && i < count; i++)
+        if (strcmp(words[i], word) == 0)
+            return i;
+    return -1;
+}
+
+const char *ft_head_name(ft_head head)
+{
+    return heads[head];
+}
+
+bool ft_head_parse(const char *name, ft_head *out)
+{
+    int found = find_word(heads, FT_COUNT(heads), name);
+    *out = found < 0 ? FT_HEAD_NONE : (ft_head) found;
+    return found >= 0;
+}
+
+const char *ft_embedding_name(ft_embedding embedding)
+{
+    return embeddings[embedding];
+}
+
+bool ft_embedding_parse(const char *name, ft_embedding *out)
+{
+    int found = find_word(embeddings, FT_COUNT(embeddings), name);
+    *out = found < 0 ? FT_EMBEDDING_NONE : (ft_embedding) found;
+    return found >= 0;
+}
+
+const char *ft_rope_name(ft_rope rope)
+{
+    return ropes[rope];
+}
+
+bool ft_rope_parse(const char *name, ft_rope *out)
+{
+    int found = find_word(ropes, FT_COUNT(ropes), name);
+    *out = found < 0 ? FT_ROPE_NONE : (ft_rope) found;
+    return found >= 0;
+}
+
+ft_rope_use ft_rope_uses(ft_rope rope)
+{
+    static const ft_rope_use uses[] = {
+        [FT_ROPE_LINEAR] = { .factor = true },
+        [FT_ROPE_LLAMA3] = { .factor = true, .band = true, .positions = true },
+        [FT_ROPE_DYNAMIC] = { .factor = true, .positions = true },
+    };
+    return uses[rope];
+}
+
+/* ---- What members must be to each other ------------------------------------------------------ */
+
+/* Columns of all heads together, as many as the widest model may have columns. */
+enum { MOST_COLUMNS = 65536 };
+
+static bool has_decoder_members(const ft_config *c)
+{
+    return c->kv_heads != 0 || c->head_size != 0 || c->window != 0 || c->window_from != 0 ||
+           c->rope_positions != 0 || c->rope_theta != 0.0 || c->rope_factor != 0.0 ||
+           c->rope_low != 0.0 || c->rope_high != 0.0 || c->qkv_bias || c->out_bias || c->ffn_bias ||
+           c->tied;
+}
+
+static ft_status check_heads(const ft_config *c, const char *what, ft_error *err)
+{
+    if (c->rope == FT_ROPE_NONE)
+        return c->hidden % c->heads == 0
+                   ? FT_OK
+                   : ft_fail(err, FT_EFORMAT, "%s: config: %d heads do not divide %d columns", what,
+                             c->heads, c->hidden);
+    if (c->kv_heads == 0 || c->head_size == 0)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: %d heads of keys of %d columns, expected at least 1", what,
+                       c->kv_heads, c->head_size);
+    if (c->heads % c->kv_heads != 0)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of keys do not divide %d heads", what,
+                       c->kv_heads, c->heads);
+    if ((int64_t) c->heads * c->head_size > MOST_COLUMNS)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of %d columns, at most %d together",
+                       what, c->heads, c->head_size, MOST_COLUMNS);
+    return FT_OK;
+}
+
+static ft_status check_window(const ft_config *c, const char *what, ft_error *err)
+{
+    if (c->window_from >= c->layers)
+        return ft_fail(err, FT_EFORMAT, "%s: config: a window from layer %d on, of %d layers", what,
+                       c->window_from, c->layers);
+    if (c->window_from > 0 && c->window == 0)
+        return ft_fail(err, FT_EFORMAT, "%s: config: layer %d has no window to begin with", what,
+                       c->window_from);
+    return FT_OK;
+}
+
+/* Fail where a member is there although this scaling has none, or is missing although it has. */
+static ft_status check_use(const ft_config *c, bool found, bool expected, const char *member_name,
+                           const char *what, ft_error *err)
+{
+    if (found == expected)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: config: rope %s %s %s", what, ft_rope_name(c->rope),
+                   expected ? "without" : "with", member_name);
+}
+
+static ft_status check_rope(const ft_config *c, const char *what, ft_error *err)
+{
+    ft_rope_use use = ft_rope_uses(c->rope);
+    FT_TRY(check_use(c, c->rope_theta != 0.0, true, "rope_theta", what, err));
+    FT_TRY(check_use(c, c->rope_factor != 0.0, use.factor, "rope_factor", what, err));
+    FT_TRY(check_use(c, c->rope_low != 0.0, use.band, "rope_low", what, err));
+    FT_TRY(check_use(c, c->rope_high != 0.0, use.band, "rope_high", what, err));
+    FT_TRY(check_use(c, c->rope_positions != 0, use.positions, "rope_positions", what, err));
+    if (use.band && !(c->rope_low < c->rope_high))
+        return ft_fail(err, FT_EFORMAT, "%s: config: rope_low %g is not below rope_high %g", what,
+                       c->rope_low, c->rope_high);
+    /* A pair of columns is turned, and dynamic scaling divides by the columns less 2. */
+    if (c->head_size % 2 != 0 || (c->rope == FT_ROPE_DYNAMIC && c->head_size == 2))
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: heads of %d columns, which rope %s cannot turn", what,
+                       c->head_size, ft_rope_name(c->rope));
+    return FT_OK;
+}
+
+static ft_status check_decoder(const ft_config *c, const char *what, ft_error *err)
+{
+    FT_TRY(check_heads(c, what, err));
+    if (c->rope != FT_ROPE_NONE) {
+        FT_TRY(check_rope(c, what, err));
+        return check_window(c, what, err);
+    }
+    return !has_decoder_members(c)
+               ? FT_OK
+               : ft_fail(err, FT_EFORMAT, "%s: config: a decoder without rope", what);
+}
+
+ft_status ft_config_check(const ft_config *config, const char *what, ft_error *err)
+{
+    FT_TRY(check_decoder(config, what, err));
+    if (config->position_offset >= config->positions)
+        return ft_fail(err, FT_EFORMAT, "%s: config: position offset %d, but only %d positions",
+                       what, config->position_offset, config->positions);
+    /* Where positions have an offset, padding tokens have the position of their id. */
+    if (config->position_offset > 0 && config->padding_id >= config->positions)
+        return ft_fail(err, FT_EFORMAT, "%s: config: padding id %d has no position, there are %d",
+                       what, config->padding_id, config->positions);
+    if ((config->labels > 0) != (config->head != FT_HEAD_NONE))
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but head %s", what, config->labels,
+                       heads[config->head]);
+    if (config->head == FT_HEAD_POOLED && !config->pooler)
+        return ft_fail(err, FT_EFORMAT, "%s: config: the head needs a pooler", what);
+    if (config->normalize && config->embedding == FT_EMBEDDING_NONE)
+        return ft_fail(err, FT_EFORMAT, "%s: config: no embedding to normalize", what);
+    return FT_OK;
+}

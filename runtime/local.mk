@@ -37,6 +37,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/passages.c runtime/passages.h \
 	runtime/plan.c runtime/plan.h \
 	runtime/products.c runtime/products.h \
+	runtime/rope.c runtime/rope.h \
 	runtime/safetensors.c runtime/safetensors.h \
 	runtime/safetensors_header.c runtime/safetensors_header.h \
 	runtime/safetensors_scan.c runtime/safetensors_scan.h \

@@ -11,6 +11,7 @@ calibrate_test_libs = tests/tap/libtap.a calibrate/libcalibrate.la
 check_LIBRARIES += tests/lib/libsample.a
 tests_lib_libsample_a_SOURCES = \
 	tests/lib/folder.c tests/lib/folder.h \
+	tests/lib/golden.c tests/lib/golden.h \
 	tests/lib/sample.c tests/lib/sample.h
 sample_test_libs = tests/lib/libsample.a $(test_libs)
 
@@ -88,6 +89,7 @@ c_tests = \
 	tests/packing.t \
 	tests/plan.t \
 	tests/refuse.t \
+	tests/rope.t \
 	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
@@ -198,6 +200,8 @@ tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
 tests_refuse_t_SOURCES = tests/refuse-t.c
 tests_refuse_t_LDADD = $(convert_test_libs)
+tests_rope_t_SOURCES = tests/rope-t.c
+tests_rope_t_LDADD = $(sample_test_libs)
 tests_rows_t_SOURCES = tests/rows-t.c
 tests_rows_t_LDADD = $(lib_libs)
 tests_safetensors_t_SOURCES = tests/safetensors-t.c

@@ -5,7 +5,7 @@
  */
 #include <config.h>
 
-#include "convert/config.h"
+#include "convert/config_reader.h"
 
 #include "convert/json.h"
 #include "runtime/mem.h"
@@ -14,19 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    json_t *json;
-    const char *label;
-    const char *const *ignored;
-    const ft_dialect *dialect;
-    ft_origin *out;
-    ft_messages *problems;
-} reader;
-
-/* The value of a key, or NULL where it is absent or null. */
-static const json_t *value_of(const reader *r, const char *key)
+const json_t *ft_config_value(const ft_config_reader *reader, const char *key)
 {
-    const json_t *value = json_object_get(r->json, key);
+    const json_t *value = json_object_get(reader->json, key);
     return json_is_null(value) ? NULL : value;
 }
 
@@ -39,7 +29,7 @@ static void join(char *text, size_t size, const char *word)
     snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", word);
 }
 
-static void unknown_model_type(const reader *r, const json_t *found)
+static void unknown_model_type(const ft_config_reader *r, const json_t *found)
 {
     char text[FT_JSON_TEXT], supported[400] = "";
     const ft_family *family;
@@ -55,9 +45,9 @@ static void unknown_model_type(const reader *r, const json_t *found)
                    ft_json_text(text, found), supported);
 }
 
-static bool find_family(reader *r)
+static bool find_family(ft_config_reader *r)
 {
-    const json_t *type = value_of(r, "model_type");
+    const json_t *type = ft_config_value(r, "model_type");
     if (json_is_string(type))
         r->out->family = ft_family_of(json_string_value(type), &r->out->dialect);
     if (r->out->family == NULL) {
@@ -68,15 +58,26 @@ static bool find_family(reader *r)
     return true;
 }
 
-/* "architectures" names the class that was saved: one, or none for a bare encoder. */
-static void find_architecture(const reader *r)
+static void refuse_headless(const ft_config_reader *r)
 {
-    const json_t *found = value_of(r, "architectures");
+    ft_message(r->problems, FT_EUNSUPPORTED,
+               "%s: architectures is %s, which has no head to predict tokens; save it as %s",
+               r->label, r->dialect->headless, r->dialect->architectures[0]);
+}
+
+/* "architectures" names the class that was saved: one, or none for a bare encoder. */
+static void find_architecture(const ft_config_reader *r)
+{
+    const json_t *found = ft_config_value(r, "architectures");
     if (found == NULL || (json_is_array(found) && json_array_size(found) == 0))
         return;
     const char *name =
         json_array_size(found) == 1 ? json_string_value(json_array_get(found, 0)) : NULL;
     char text[FT_JSON_TEXT], supported[400] = "";
+    if (name != NULL && r->dialect->headless != NULL && strcmp(name, r->dialect->headless) == 0) {
+        refuse_headless(r);
+        return;
+    }
     for (const char *const *known = r->dialect->architectures; *known != NULL; known++) {
         if (name != NULL && strcmp(name, *known) == 0) {
             r->out->architecture = *known;
@@ -92,7 +93,7 @@ static void find_architecture(const reader *r)
 /* ---- Keys with a rule ----------------------------------------------------------------------- */
 
 /* The rule's default, where the key is absent.  NULL and a problem where there is none. */
-static json_t *value_or_default(const reader *r, const ft_config_rule *rule)
+static json_t *value_or_default(const ft_config_reader *r, const ft_config_rule *rule)
 {
     json_t *value = json_object_get(r->json, rule->key);
     if (value != NULL)
@@ -104,41 +105,57 @@ static json_t *value_or_default(const reader *r, const ft_config_rule *rule)
     return NULL;
 }
 
-static void *member(const reader *r, const ft_config_rule *rule)
+static void *member(const ft_config_reader *r, const ft_config_rule *rule)
 {
     return (char *) &r->out->config + rule->field;
 }
 
-static void wrong_value(const reader *r, const char *key, const json_t *found, const char *expected)
+void ft_config_wrong(const ft_config_reader *reader, const char *key, const json_t *found,
+                     const char *expected)
 {
     char text[FT_JSON_TEXT];
-    ft_message(r->problems, FT_EFORMAT, "%s: %s is %s, expected %s", r->label, key,
+    ft_message(reader->problems, FT_EFORMAT, "%s: %s is %s, expected %s", reader->label, key,
                ft_json_text(text, found), expected);
 }
 
-static void read_count(const reader *r, const ft_config_rule *rule, const json_t *value)
+bool ft_config_whole(const ft_config_reader *reader, const char *key, const json_t *value,
+                     int32_t low, int32_t high, int32_t *out)
 {
-    int32_t low, high;
     char expected[64];
-    ft_config_bounds(rule->field, &low, &high);
-    if (low < 0) /* our own word for "none" is nothing that a checkpoint may say */
-        low = 0;
     json_int_t n = json_integer_value(value);
     if (json_is_integer(value) && n >= low && n <= high) {
-        *(int32_t *) member(r, rule) = (int32_t) n;
-        return;
+        *out = (int32_t) n;
+        return true;
     }
     snprintf(expected, sizeof expected, "a whole number from %d to %d", low, high);
-    wrong_value(r, rule->key, value, expected);
+    ft_config_wrong(reader, key, value, expected);
+    return false;
 }
 
-static void read_eps(const reader *r, const ft_config_rule *rule, const json_t *value)
+/* Our own words for "none", -1 and in what is optional 0, are nothing that a checkpoint may say. */
+static void read_count(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
+{
+    int32_t low, high, least = rule->kind == FT_KEY_OPTIONAL ? 1 : 0;
+    ft_config_bounds(rule->field, &low, &high);
+    if (rule->kind == FT_KEY_COUNT || !json_is_null(value))
+        ft_config_whole(r, rule->key, value, low < least ? least : low, high, member(r, rule));
+}
+
+static void read_flag(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
+{
+    if (json_is_boolean(value))
+        *(bool *) member(r, rule) = json_is_true(value);
+    else
+        ft_config_wrong(r, rule->key, value, "true or false");
+}
+
+static void read_eps(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
     double eps = json_number_value(value);
     if (eps >= 1e-30 && eps < 1.0)
         *(float *) member(r, rule) = (float) eps;
     else
-        wrong_value(r, rule->key, value, "a positive number below 1");
+        ft_config_wrong(r, rule->key, value, "a positive number below 1");
 }
 
 /* Names of transformers' activation functions.  gelu_new and its kin differ only in rounding. */
@@ -156,7 +173,8 @@ static const struct {
     { "swish", FT_ACT_SILU },
 };
 
-static void read_activation(const reader *r, const ft_config_rule *rule, const json_t *value)
+static void read_activation(const ft_config_reader *r, const ft_config_rule *rule,
+                            const json_t *value)
 {
     char text[FT_JSON_TEXT], supported[200] = "";
     for (size_t i = 0; i < FT_COUNT(activations); i++) {
@@ -170,9 +188,9 @@ static void read_activation(const reader *r, const ft_config_rule *rule, const j
                r->label, rule->key, ft_json_text(text, value), supported);
 }
 
-static void check_must_be(const reader *r, const char *key, const char *must)
+static void check_must_be(const ft_config_reader *r, const char *key, const char *must)
 {
-    const json_t *found = value_of(r, key);
+    const json_t *found = ft_config_value(r, key);
     json_t *expected = json_loads(must, JSON_DECODE_ANY, NULL);
     char text[FT_JSON_TEXT];
     if (found != NULL && expected != NULL && !ft_json_equal(found, expected))
@@ -181,81 +199,52 @@ static void check_must_be(const reader *r, const char *key, const char *must)
     json_decref(expected);
 }
 
-static void read_rule(const reader *r, const ft_config_rule *rule)
+static void (*const readers[])(const ft_config_reader *, const ft_config_rule *, const json_t *) = {
+    [FT_KEY_COUNT] = read_count, [FT_KEY_OPTIONAL] = read_count,        [FT_KEY_FLAG] = read_flag,
+    [FT_KEY_EPS] = read_eps,     [FT_KEY_ACTIVATION] = read_activation,
+};
+
+static void read_rule(const ft_config_reader *r, const ft_config_rule *rule)
 {
-    if (rule->kind == FT_KEY_ANY)
-        return;
-    if (rule->kind == FT_KEY_MUST_BE) {
+    if (rule->kind == FT_KEY_MUST_BE)
         check_must_be(r, rule->key, rule->must);
+    if (rule->kind >= FT_COUNT(readers))
         return;
-    }
     json_t *value = value_or_default(r, rule);
-    if (value == NULL)
-        return;
-    if (rule->kind == FT_KEY_COUNT)
-        read_count(r, rule, value);
-    else if (rule->kind == FT_KEY_EPS)
-        read_eps(r, rule, value);
-    else
-        read_activation(r, rule, value);
+    if (value != NULL)
+        readers[rule->kind](r, rule, value);
     json_decref(value);
 }
 
-/* ---- Labels --------------------------------------------------------------------------------- */
+/* ---- Decoders ------------------------------------------------------------------------------- */
 
-/* Classes are numbered from 0 without a gap. */
-static bool names_all(const json_t *names)
+static bool has_kind(const ft_config_reader *r, ft_key kind)
 {
-    char key[24];
-    for (size_t i = 0; i < json_object_size(names); i++) {
-        snprintf(key, sizeof key, "%zu", i);
-        if (json_object_get(names, key) == NULL)
-            return false;
-    }
-    return json_object_size(names) > 0;
+    for (size_t i = 0; i < r->dialect->nrule; i++)
+        if (r->dialect->rule[i].kind == kind)
+            return true;
+    return false;
 }
 
-/* id2label says how many there are, else num_labels, else there are two. */
-static void read_labels(const reader *r)
+/* As many heads of keys as of queries, and heads that share the columns, where nothing is said. */
+static void settle_heads(ft_config *config)
 {
-    int32_t low, high;
-    ft_config_bounds(offsetof(ft_config, labels), &low, &high);
-    const json_t *names = value_of(r, "id2label");
-    const json_t *number = value_of(r, "num_labels");
-    json_int_t n = number == NULL ? 2 : json_integer_value(number);
-    if (number != NULL && (n < 1 || n > high)) {
-        wrong_value(r, "num_labels", number, "a positive whole number");
-        return;
-    }
-    if (names != NULL && !names_all(names)) {
-        wrong_value(r, "id2label", names, "names of the classes \"0\", \"1\", ...");
-        return;
-    }
-    json_int_t named = names == NULL ? n : (json_int_t) json_object_size(names);
-    if (named > high || (number != NULL && named != n)) {
-        ft_message(r->problems, FT_EFORMAT,
-                   "%s: id2label has %" JSON_INTEGER_FORMAT
-                   " names, but num_labels is %" JSON_INTEGER_FORMAT,
-                   r->label, named, n);
-        return;
-    }
-    r->out->config.labels = (int32_t) named;
+    if (config->kv_heads == 0)
+        config->kv_heads = config->heads;
+    if (config->head_size == 0 && config->heads > 0)
+        config->head_size = config->hidden / config->heads;
 }
 
-static bool is_classifier(const ft_origin *origin)
+static void read_decoder(const ft_config_reader *r)
 {
-    static const char suffix[] = "ForSequenceClassification";
-    const char *found = origin->architecture == NULL ? NULL : strstr(origin->architecture, suffix);
-    return found != NULL && strlen(found) == sizeof suffix - 1;
-}
-
-static void read_head(const reader *r)
-{
-    if (!is_classifier(r->out))
+    ft_config *config = &r->out->config;
+    if (!has_kind(r, FT_KEY_ROPE))
         return;
-    r->out->config.head = r->dialect->head;
-    r->out->config.pooler = r->dialect->head == FT_HEAD_POOLED;
-    read_labels(r);
+    ft_config_read_rope(r);
+    if (has_kind(r, FT_KEY_WINDOW))
+        ft_config_read_windows(r);
+    settle_heads(config);
+    config->qkv_bias = config->out_bias || r->dialect->qkv_bias;
 }
 
 /* ---- All other keys ------------------------------------------------------------------------- */
@@ -305,7 +294,7 @@ static bool is_harmless(const char *key)
     return false;
 }
 
-static bool has_rule(const reader *r, const char *key)
+static bool has_rule(const ft_config_reader *r, const char *key)
 {
     for (size_t i = 0; i < r->dialect->nrule; i++)
         if (strcmp(r->dialect->rule[i].key, key) == 0)
@@ -313,7 +302,7 @@ static bool has_rule(const reader *r, const char *key)
     return false;
 }
 
-static bool is_ignored(const reader *r, const char *key)
+static bool is_ignored(const ft_config_reader *r, const char *key)
 {
     for (const char *const *name = r->ignored; name != NULL && *name != NULL; name++)
         if (strcmp(*name, key) == 0)
@@ -321,27 +310,31 @@ static bool is_ignored(const reader *r, const char *key)
     return false;
 }
 
-static void check_other_keys(const reader *r)
+void ft_config_refuse_unknown(const ft_config_reader *reader, const char *key, const json_t *value)
+{
+    char text[FT_JSON_TEXT];
+    if (!ft_json_is_empty(value) && !is_ignored(reader, key))
+        ft_message(reader->problems, FT_EUNSUPPORTED,
+                   "%s: %s is %s, which may change the result; pass --ignore-key %s if it does not",
+                   reader->label, key, ft_json_text(text, value), key);
+}
+
+static void check_other_keys(const ft_config_reader *r)
 {
     const char *key;
     json_t *value;
     json_object_foreach(r->json, key, value)
     {
-        char text[FT_JSON_TEXT];
         if (strcmp(key, "quantization_config") == 0)
             check_must_be(r, key, "null");
-        else if (!ft_json_is_empty(value) && !is_harmless(key) && !has_rule(r, key) &&
-                 !is_ignored(r, key))
-            ft_message(r->problems, FT_EUNSUPPORTED,
-                       "%s: %s is %s, which may change the result; pass --ignore-key %s if it "
-                       "does not",
-                       r->label, key, ft_json_text(text, value), key);
+        else if (!is_harmless(key) && !has_rule(r, key))
+            ft_config_refuse_unknown(r, key, value);
     }
 }
 
 /* ---- All of it ------------------------------------------------------------------------------ */
 
-static void read_all(reader *r)
+static void read_all(ft_config_reader *r)
 {
     if (!find_family(r))
         return;
@@ -350,7 +343,8 @@ static void read_all(reader *r)
     find_architecture(r);
     for (size_t i = 0; i < r->dialect->nrule; i++)
         read_rule(r, &r->dialect->rule[i]);
-    read_head(r);
+    read_decoder(r);
+    ft_config_read_head(r);
     check_other_keys(r);
     /* Where padding is not numbered, positions start behind the padding's own row; else at 0. */
     config->position_offset = config->padding_id + 1;
@@ -364,7 +358,7 @@ ft_status ft_origin_read(ft_origin *out, const void *text, size_t bytes, const c
 {
     memset(out, 0, sizeof *out);
     json_t *json = ft_json_parse(text, bytes, JSON_OBJECT, label, problems);
-    reader r = { json, label, ignored, NULL, out, problems };
+    ft_config_reader r = { json, label, ignored, NULL, out, problems };
     if (json != NULL)
         read_all(&r);
     json_decref(json);

@@ -59,6 +59,18 @@ static void refuse_adapter(const ft_conversion *conversion, ft_messages *problem
                    "first");
 }
 
+/* Pooling is what encoders have on top; on a decoder it would be another model. */
+static void read_sentence(ft_conversion *conversion, ft_messages *problems)
+{
+    ft_config *config = &conversion->origin.config;
+    if (config->rope == FT_ROPE_NONE)
+        ft_sentence_read(config, conversion->checkpoint, &conversion->notes, problems);
+    else if (ft_checkpoint_has(conversion->checkpoint, "modules.json"))
+        ft_message(problems, FT_EUNSUPPORTED,
+                   "modules.json: embeddings of sentences are supported for encoders, not for %s",
+                   conversion->origin.family->dialect[conversion->origin.dialect].model_type);
+}
+
 static void carry_tokenizer(ft_conversion *conversion, ft_messages *problems)
 {
     if (ft_checkpoint_has(conversion->checkpoint, "tokenizer.json"))
@@ -68,6 +80,17 @@ static void carry_tokenizer(ft_conversion *conversion, ft_messages *problems)
                    "no tokenizer.json: the artifact will take token ids, but no text");
 }
 
+/* What a text begins and ends with, and how its tokens are chosen: for models that write text. */
+static void carry_generation(ft_conversion *conversion, ft_messages *problems)
+{
+    static const char *const files[] = { "generation_config.json", "tokenizer_config.json" };
+    if (conversion->origin.config.rope == FT_ROPE_NONE)
+        return;
+    for (size_t i = 0; i < FT_COUNT(files); i++)
+        if (ft_checkpoint_has(conversion->checkpoint, files[i]))
+            carry(conversion, files[i], problems);
+}
+
 static ft_status fill(ft_conversion *conversion, const char *const *paths, size_t count,
                       const ft_convert_options *options, ft_messages *problems)
 {
@@ -75,9 +98,9 @@ static ft_status fill(ft_conversion *conversion, const char *const *paths, size_
     FT_TRY(read_config(conversion, options, problems));
     /* What follows looks at different things: all of it is checked, whatever is found. */
     refuse_adapter(conversion, problems);
-    ft_sentence_read(&conversion->origin.config, conversion->checkpoint, &conversion->notes,
-                     problems);
+    read_sentence(conversion, problems);
     carry_tokenizer(conversion, problems);
+    carry_generation(conversion, problems);
     ft_conversion_find(conversion, paths[0], options, problems);
     return ft_messages_status(problems);
 }

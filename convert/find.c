@@ -17,7 +17,8 @@ typedef struct {
     ft_conversion *conversion;
     const char *label;
     const ft_convert_options *options;
-    const char *prefix; /* "bert.", or "" where this checkpoint does not write it */
+    const char *prefix;        /* "bert.", or "" where this checkpoint does not write it */
+    char copy[FT_SOURCE_NAME]; /* a tensor with the values of a weight, or "" */
     ft_messages *problems;
 } finder;
 
@@ -153,6 +154,62 @@ static bool has_pooler(const ft_conversion *conversion, const ft_weight_spec *sp
     return false;
 }
 
+/* ---- The head of a decoder ------------------------------------------------------------------ */
+
+static const ft_weight_spec *spec_of(const ft_weight_spec *spec, size_t specs, const char *name)
+{
+    for (size_t i = 0; i < specs; i++)
+        if (strcmp(spec[i].name, name) == 0)
+            return &spec[i];
+    return NULL;
+}
+
+enum { BLOCK = 1 << 20 }; /* bytes that are compared at once */
+
+/* Compare two tensors, and let go of the pages that were read. */
+static bool same_tensor(const ft_checkpoint *checkpoint, const ft_tensor *a, const ft_tensor *b)
+{
+    const unsigned char *left = a->data, *right = b->data;
+    size_t bytes = ft_tensor_bytes(a), now;
+    bool same = a->dtype == b->dtype && a->ndim == b->ndim &&
+                memcmp(a->dim, b->dim, (size_t) a->ndim * sizeof a->dim[0]) == 0;
+    for (size_t done = 0; same && done < bytes; done += now) {
+        now = ft_min_size(bytes - done, BLOCK);
+        same = memcmp(left + done, right + done, now) == 0;
+        ft_checkpoint_release(checkpoint, left + done, now);
+        ft_checkpoint_release(checkpoint, right + done, now);
+    }
+    return same;
+}
+
+/*
+ * Whether the head is the table of words, as config.json says.  Some checkpoints say so and store a
+ * head nevertheless: the same values again, or others.  Those are what transformers 5 computes
+ * with; before, it put the table in their place.
+ */
+static bool is_tied(finder *f, const ft_weight_spec *spec, size_t specs)
+{
+    const ft_checkpoint *checkpoint = f->conversion->checkpoint;
+    const ft_weight_spec *head = spec_of(spec, specs, "head.weight");
+    const ft_weight_spec *word = spec_of(spec, specs, "embed.word");
+    char name[FT_SOURCE_NAME], table[FT_SOURCE_NAME];
+    if (head == NULL || word == NULL)
+        return true;
+    const ft_tensor *own = look_up(checkpoint, head, f->prefix, name);
+    const ft_tensor *shared = look_up(checkpoint, word, f->prefix, table);
+    if (own == NULL || shared == NULL)
+        return true;
+    if (same_tensor(checkpoint, own, shared)) {
+        memcpy(f->copy, name, sizeof f->copy);
+        return true;
+    }
+    ft_message(&f->conversion->notes, FT_OK,
+               "%s: differs from %s although tie_word_embeddings is true; it is used, as by "
+               "transformers 5",
+               name, table);
+    return false;
+}
+
 /* ---- What is left over ---------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b)
@@ -160,13 +217,20 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-/* Numbers that the model's code counts up by itself; some versions save them. */
-static bool is_counter(const ft_named_tensor *named)
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), tail = strlen(end);
+    return length >= tail && strcmp(name + length - tail, end) == 0;
+}
+
+/* Numbers that the model's code makes by itself; some versions save them. */
+static bool is_derived(const ft_named_tensor *named)
 {
     const char *dot = strrchr(named->name, '.');
     const char *last = dot == NULL ? named->name : dot + 1;
-    return !is_float(named->tensor.dtype) &&
-           (strcmp(last, "position_ids") == 0 || strcmp(last, "token_type_ids") == 0);
+    if (is_float(named->tensor.dtype))
+        return ends_with(named->name, ".rotary_emb.inv_freq");
+    return strcmp(last, "position_ids") == 0 || strcmp(last, "token_type_ids") == 0;
 }
 
 static void list_unused(const finder *f)
@@ -185,7 +249,7 @@ static void list_unused(const finder *f)
     qsort(used, conversion->weights, sizeof *used, compare_names);
     for (size_t i = 0; i < count; i++) {
         const ft_named_tensor *named = ft_checkpoint_at(conversion->checkpoint, i);
-        if (!is_counter(named) &&
+        if (!is_derived(named) && strcmp(named->name, f->copy) != 0 &&
             bsearch(&named->name, used, conversion->weights, sizeof *used, compare_names) == NULL)
             conversion->unused[conversion->unuseds++] = named->name;
     }
@@ -205,19 +269,21 @@ static bool expand(const finder *f, ft_weight_spec **spec, size_t *count)
     return false;
 }
 
-/* The table is expanded with a pooler first: to see whether there is one. */
+/* The table is expanded with a pooler and a head first: to see whether they are there. */
 static bool settle_names(finder *f)
 {
     ft_conversion *conversion = f->conversion;
     ft_config *config = &conversion->origin.config;
-    bool needed = config->pooler;
+    bool needed = config->pooler, tied = config->tied;
     ft_weight_spec *spec;
     size_t count;
     config->pooler = true;
+    config->tied = false;
     if (!expand(f, &spec, &count))
         return false;
     f->prefix = choose_prefix(conversion, spec, count);
     config->pooler = needed || has_pooler(conversion, spec, count, f->prefix);
+    config->tied = tied && is_tied(f, spec, count);
     free(spec);
     return true;
 }
@@ -225,7 +291,11 @@ static bool settle_names(finder *f)
 void ft_conversion_find(ft_conversion *conversion, const char *label,
                         const ft_convert_options *options, ft_messages *problems)
 {
-    finder f = { conversion, label, options, "", problems };
+    finder f = { .conversion = conversion,
+                 .label = label,
+                 .options = options,
+                 .prefix = "",
+                 .problems = problems };
     ft_weight_spec *spec;
     size_t count;
     if (!settle_names(&f) || !expand(&f, &spec, &count))

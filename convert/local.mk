@@ -6,16 +6,20 @@ noinst_LTLIBRARIES += convert/libconvert.la
 convert_libconvert_la_SOURCES = \
 	convert/checkpoint.c convert/checkpoint.h \
 	convert/config.c convert/config.h \
+	convert/config_reader.h \
 	convert/convert.c convert/convert.h \
 	convert/feed.c convert/feed.h \
 	convert/find.c convert/find.h \
 	convert/json.c convert/json.h \
+	convert/labels.c \
 	convert/messages.c convert/messages.h \
 	convert/meter.c convert/meter.h \
 	convert/report.c convert/report.h \
+	convert/rope.c \
 	convert/sentence.c convert/sentence.h \
 	convert/shard_index.c convert/shard_index.h \
-	convert/text_file.c convert/text_file.h
+	convert/text_file.c convert/text_file.h \
+	convert/window.c
 convert_libconvert_la_LIBADD = runtime/libcore.la
 
 bin_PROGRAMS += ft-convert

@@ -16,6 +16,7 @@
 
 static const ft_family *const families[] = {
     &ft_family_bert,
+    &ft_family_llama,
 };
 
 const ft_family *ft_family_at(size_t index)

@@ -10,7 +10,7 @@
 #include "convert/sentence.h"
 #include "kernels/op.h"
 #include "runtime/mem.h"
-#include "tests/lib/folder.h"
+#include "tests/lib/patched.h"
 #include "tests/tap/tap.h"
 
 #include <stdlib.h>
@@ -66,20 +66,11 @@ static const struct {
       "distilbert L6 H768 A12 F3072 V30522 P512 T0 C2 +0 pad -1 1e-12 gelu, head relu" },
 };
 
-static unsigned char *read_config(const char *name, size_t *bytes)
-{
-    const char *source = getenv("FT_SRCDIR");
-    char path[4096];
-    snprintf(path, sizeof path, "%s/tests/data/config/%s.json", source == NULL ? "." : source,
-             name);
-    return folder_read(path, bytes);
-}
-
 static void test_good(void)
 {
     for (size_t i = 0; i < FT_COUNT(good); i++) {
         size_t bytes;
-        unsigned char *text = read_config(good[i].file, &bytes);
+        unsigned char *text = config_text(good[i].file, &bytes);
         ft_messages *problems = fresh();
         ft_origin origin;
         ft_status status = ft_origin_read(&origin, text, bytes, "config.json", NULL, problems);
@@ -90,31 +81,6 @@ static void test_good(void)
 }
 
 /* ---- What is refused ------------------------------------------------------------------------ */
-
-/* The configuration of that name, with the members of `patch`; REMOVE removes a key. */
-static char *patched(const char *name, const char *patch)
-{
-    size_t bytes;
-    unsigned char *text = read_config(name, &bytes);
-    json_t *json = json_loadb((char *) text, bytes, 0, NULL), *value;
-    json_t *changes = json_loads(patch, 0, NULL);
-    if (json == NULL || changes == NULL)
-        bail_out("%s with %s is not JSON", name, patch);
-    const char *key;
-    json_object_foreach(changes, key, value)
-    {
-        const char *word = json_string_value(value);
-        if (word != NULL && strcmp(word, "REMOVE") == 0)
-            json_object_del(json, key);
-        else
-            json_object_set(json, key, value);
-    }
-    char *result = json_dumps(json, 0);
-    json_decref(json);
-    json_decref(changes);
-    free(text);
-    return result;
-}
 
 static const char bert[] = "transformers-5", roberta[] = "roberta-sentiment",
                   distilbert[] = "distilbert-sst2";
@@ -195,7 +161,7 @@ static const struct {
 static void test_bad(void)
 {
     for (size_t i = 0; i < FT_COUNT(bad); i++) {
-        char *text = patched(bad[i].base, bad[i].patch);
+        char *text = config_patched(bad[i].base, bad[i].patch);
         ft_messages *problems = fresh();
         ft_origin origin;
         ft_status status =
@@ -250,21 +216,22 @@ static void test_all_at_once(void)
     ft_messages *problems = fresh();
     ft_origin origin;
     char *text =
-        patched(bert, "{\"hidden_act\": \"mish\", \"hidden_size\": 0, \"a\": 1, \"b\": 2}");
+        config_patched(bert, "{\"hidden_act\": \"mish\", \"hidden_size\": 0, \"a\": 1, \"b\": 2}");
     is_int(ft_origin_read(&origin, text, strlen(text), "config.json", NULL, problems), FT_EFORMAT,
            "the first problem is the one that is returned");
     is_int((long long) problems->count, 4, "all four problems are told at once");
     has(problems->message[3].text, "b is 2", "to the last one");
     free(text);
 
-    text = patched(bert, "{\"a\": 1, \"b\": 0, \"c\": {}, \"d\": null, \"e\": \"\", \"f\": false}");
+    text = config_patched(
+        bert, "{\"a\": 1, \"b\": 0, \"c\": {}, \"d\": null, \"e\": \"\", \"f\": false}");
     problems = fresh();
     const char *const ignored[] = { "z", "a", NULL };
     is_int(ft_origin_read(&origin, text, strlen(text), "config.json", ignored, problems), FT_OK,
            "a key may be ignored by name, and empty values are no problem");
     free(text);
 
-    text = patched(bert, "{\"is_decoder\": true}");
+    text = config_patched(bert, "{\"is_decoder\": true}");
     problems = fresh();
     const char *const wanted[] = { "is_decoder", NULL };
     is_int(ft_origin_read(&origin, text, strlen(text), "config.json", wanted, problems),
@@ -282,7 +249,7 @@ static void test_many(void)
         snprintf(key, sizeof key, "key_%d", i);
         json_object_set_new(many, key, json_string("\033[2J"));
     }
-    char *patch = json_dumps(many, 0), *text = patched(bert, patch);
+    char *patch = json_dumps(many, 0), *text = config_patched(bert, patch);
     is_int(ft_origin_read(&origin, text, strlen(text), "config.json", NULL, problems),
            FT_EUNSUPPORTED, "thirty unknown keys are refused");
     is_int((long long) problems->count, 30, "and counted");

@@ -159,10 +159,34 @@ says err 'and 60 more like these' 'the first twenty tensors by name, the others 
 test ! -e other.ft
 check $? 'and no artifact stands there'
 
-for model in digits-vit python-llama numbers-m2m; do
+# ---- A model that writes text, in two shards ----------------------------------------------------
+
+llama=$FT_MODELS/python-llama
+if test -d "$llama"; then
+    is 0 'python-llama converts' "$convert" -i "$llama" -o llama.ft
+    empty out 'without a word on standard output'
+    ! grep -q -e note -e unused err
+    check $? 'and nothing is left over or missing'
+    is 0 'ft-inspect lists it' "$inspect" llama.ft
+    says out 'llama.ft: llama, float, written by ft-convert' 'as a llama'
+    says out '6 layers, hidden 256, 4 heads of 64 (2 of keys and values), ffn 704' 'with its sizes'
+    says out 'rotary with theta 10000' 'and its positions'
+    says out 'generation_config.json' 'and what belongs to generation'
+    is 0 'as halves too' "$convert" -i "$llama" -o half.ft --dtype f16
+    is 0 'which are listed' "$inspect" half.ft
+    test "$(grep -c '  F16  ' out)" -eq 44
+    check $? 'all matrices, also the table and the head'
+else
+    for i in 1 2 3 4 5 6 7 8 9 10 11; do
+        skip "no python-llama in $FT_MODELS"
+    done
+fi
+
+for model in digits-vit numbers-m2m; do
     if test -d "$FT_MODELS/$model"; then
         is 1 "$model is refused" "$convert" -i "$FT_MODELS/$model" -n
-        says err 'is not supported; supported are bert, roberta, distilbert' 'with what is known'
+        says err 'is not supported; supported are bert, roberta, distilbert, llama, mistral, qwen2' \
+            'with what is known'
     else
         skip "no $model in $FT_MODELS"
         skip "no $model in $FT_MODELS"

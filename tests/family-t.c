@@ -187,14 +187,17 @@ static void test_long_names(void)
 
 static void test_registry(void)
 {
-    static const char *const types[] = { "bert", "roberta", "distilbert" };
+    static const char *const types[][2] = {
+        { "bert", "bert" },   { "bert", "roberta" },  { "bert", "distilbert" },
+        { "llama", "llama" }, { "llama", "mistral" }, { "llama", "qwen2" },
+    };
     int found = 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 6; i++) {
         int dialect = -1;
-        const ft_family *family = ft_family_of(types[i], &dialect);
-        found += family != NULL && family == ft_family_find("bert") && dialect == i;
+        const ft_family *family = ft_family_of(types[i][1], &dialect);
+        found += family != NULL && family == ft_family_find(types[i][0]) && dialect == i % 3;
     }
-    is_int(found, 3, "bert, roberta and distilbert are dialects of one family");
+    is_int(found, 6, "bert and llama have three dialects each");
     int dialect;
     ok(ft_family_of("gpt2", &dialect) == NULL && ft_family_find("gpt2") == NULL,
        "an unknown family is none");
@@ -207,27 +210,39 @@ static void test_registry(void)
     ok(!ft_role_parse("matrix", &parsed), "and no other");
 }
 
-/* Tables are data: whoever reads them must be able to. */
-static void test_rules(void)
+static bool stores(const ft_config_rule *rule)
 {
-    const ft_family *family = ft_family_find("bert");
+    return rule->kind != FT_KEY_MUST_BE && rule->kind != FT_KEY_ANY;
+}
+
+/* Tables are data: whoever reads them must be able to. */
+static void test_rules(const ft_dialect *dialect)
+{
     int unreadable = 0, outside = 0, twice = 0;
-    for (size_t d = 0; d < family->ndialect; d++)
-        for (size_t i = 0; i < family->dialect[d].nrule; i++) {
-            const ft_config_rule *rule = &family->dialect[d].rule[i];
-            json_t *json =
-                rule->must == NULL ? NULL : json_loads(rule->must, JSON_DECODE_ANY, NULL);
-            unreadable += rule->must != NULL && json == NULL;
-            unreadable += rule->kind == FT_KEY_MUST_BE && rule->must == NULL;
-            outside += rule->field > sizeof(ft_config) - sizeof(int32_t);
-            for (size_t j = 0; j < i; j++)
-                twice += rule->kind != FT_KEY_MUST_BE &&
-                         strcmp(rule->key, family->dialect[d].rule[j].key) == 0;
-            json_decref(json);
-        }
-    is_int(unreadable, 0, "every default in the rules is JSON");
-    is_int(outside, 0, "every field lies in the configuration");
-    is_int(twice, 0, "no key is stored by two rules");
+    for (size_t i = 0; i < dialect->nrule; i++) {
+        const ft_config_rule *rule = &dialect->rule[i];
+        json_t *json = rule->must == NULL ? NULL : json_loads(rule->must, JSON_DECODE_ANY, NULL);
+        unreadable += rule->must != NULL && json == NULL;
+        unreadable += rule->kind == FT_KEY_MUST_BE && rule->must == NULL;
+        outside += rule->field >= sizeof(ft_config);
+        for (size_t j = 0; j < i; j++)
+            twice += stores(rule) && stores(&dialect->rule[j]) &&
+                     rule->field == dialect->rule[j].field &&
+                     strcmp(rule->key, dialect->rule[j].key) == 0;
+        json_decref(json);
+    }
+    ok(unreadable == 0 && outside == 0 && twice == 0,
+       "%s: every default is JSON, every field lies in the configuration, no key is stored there "
+       "twice",
+       dialect->model_type);
+}
+
+static void test_all_rules(void)
+{
+    const ft_family *family;
+    for (size_t i = 0; (family = ft_family_at(i)) != NULL; i++)
+        for (size_t d = 0; d < family->ndialect; d++)
+            test_rules(&family->dialect[d]);
 }
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */
@@ -343,7 +358,7 @@ int main(void)
     test_optional();
     test_long_names();
     test_registry();
-    test_rules();
+    test_all_rules();
     test_round_trip();
     test_bounds();
     test_symbols();

@@ -12,12 +12,14 @@ check_LIBRARIES += tests/lib/libsample.a
 tests_lib_libsample_a_SOURCES = \
 	tests/lib/folder.c tests/lib/folder.h \
 	tests/lib/golden.c tests/lib/golden.h \
+	tests/lib/patched.c tests/lib/patched.h \
 	tests/lib/sample.c tests/lib/sample.h
 sample_test_libs = tests/lib/libsample.a $(test_libs)
 
 check_LIBRARIES += tests/lib/libtiny.a
 tests_lib_libtiny_a_SOURCES = \
 	tests/lib/converted.c tests/lib/converted.h \
+	tests/lib/llama_file.c tests/lib/llama_file.h \
 	tests/lib/tiny.c tests/lib/tiny.h
 convert_test_libs = tests/lib/libtiny.a tests/lib/libsample.a convert/libconvert.la $(test_libs)
 
@@ -50,6 +52,7 @@ c_tests = \
 	tests/check.t \
 	tests/checkpoint.t \
 	tests/config.t \
+	tests/config_llama.t \
 	tests/convert.t \
 	tests/count.t \
 	tests/counters.t \
@@ -76,6 +79,7 @@ c_tests = \
 	tests/gemm.t \
 	tests/graph.t \
 	tests/half.t \
+	tests/llama_convert.t \
 	tests/loader.t \
 	tests/lower.t \
 	tests/lower_model.t \
@@ -117,6 +121,8 @@ tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
 tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
 tests_config_t_SOURCES = tests/config-t.c
 tests_config_t_LDADD = tests/lib/libsample.a convert/libconvert.la $(test_libs)
+tests_config_llama_t_SOURCES = tests/config_llama-t.c
+tests_config_llama_t_LDADD = tests/lib/libsample.a convert/libconvert.la $(test_libs)
 tests_convert_t_SOURCES = tests/convert-t.c
 tests_convert_t_LDADD = $(convert_test_libs)
 tests_count_t_SOURCES = tests/count-t.c
@@ -171,6 +177,8 @@ tests_graph_t_SOURCES = tests/graph-t.c
 tests_graph_t_LDADD = $(test_libs)
 tests_half_t_SOURCES = tests/half-t.c
 tests_half_t_LDADD = $(lib_libs)
+tests_llama_convert_t_SOURCES = tests/llama_convert-t.c
+tests_llama_convert_t_LDADD = $(convert_test_libs)
 tests_loader_t_SOURCES = tests/loader-t.c
 tests_loader_t_LDADD = $(calibrated_test_libs)
 tests_lower_t_SOURCES = tests/lower-t.c

@@ -7,6 +7,7 @@
 
 #include "convert/config.h"
 #include "convert/sentence.h"
+#include "runtime/rope.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -19,6 +20,15 @@ static void check_problems(const ft_messages *problems, const char *label)
                 strncmp(problems->message[i].text, label, strlen(label)) == 0);
 }
 
+/* Every pair of columns turns, and none faster than by the position itself. */
+static void check_frequencies(const ft_config *config)
+{
+    float frequency[64];
+    ft_rope_frequencies_at(frequency, config, 1 << 24);
+    for (int i = 0; i < config->head_size / 2; i++)
+        require(frequency[i] >= 0.0f && frequency[i] <= 1.0f);
+}
+
 /* What is accepted can be stored, and expanded to a list of weights that all have a source. */
 static void check_origin(const ft_origin *origin)
 {
@@ -27,8 +37,13 @@ static void check_origin(const ft_origin *origin)
     json_t *json = ft_config_to_json(&origin->config);
     require(json != NULL && ft_config_from_json(&again, json, "fuzz", &err) == FT_OK);
     json_decref(json);
-    require(again.hidden == origin->config.hidden && again.labels == origin->config.labels &&
-            again.position_offset == origin->config.position_offset);
+    const ft_config *config = &origin->config;
+    require(again.hidden == config->hidden && again.labels == config->labels &&
+            again.position_offset == config->position_offset && again.rope == config->rope &&
+            again.kv_heads == config->kv_heads && again.window == config->window &&
+            again.rope_factor == config->rope_factor && again.tied == config->tied);
+    if (config->rope != FT_ROPE_NONE && config->head_size <= 128)
+        check_frequencies(config);
     ft_weight_spec *spec;
     size_t count;
     if (origin->config.layers > 20)

@@ -44,6 +44,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/safetensors_write.c \
 	runtime/session.c runtime/session.h \
 	runtime/sha256.c runtime/sha256.h \
+	runtime/stop_ids.c runtime/stop_ids.h \
 	runtime/tensor.c runtime/tensor.h \
 	runtime/token_ids.h \
 	runtime/tokenizer.c runtime/tokenizer.h \

@@ -47,17 +47,31 @@ def write(path, tensors):
                          [np.ascontiguousarray(array).data]) for name, array in tensors.items()])
 
 
-def write_stream(path, tensors):
-    """Write [(name, dtype, shape, chunks)]; the chunks of a tensor are bytes-like, in order."""
+def header_of(tensors):
+    """Entries of [(name, dtype, shape)], and the bytes in front of the data."""
     header, offset = {"__metadata__": {"format": "pt"}}, 0
-    for name, dtype, shape, _ in tensors:
+    for name, dtype, shape in tensors:
         end = offset + math.prod(shape) * SIZES[dtype]
         header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [offset, end]}
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
+    return header, struct.pack("<Q", len(text)) + text, offset
+
+
+def write_zeros(path, tensors):
+    """Write [(name, dtype, shape)], all zeros, as a file with a hole that takes no room on disk."""
+    _, front, size = header_of(tensors)
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
+        file.write(front)
+        file.truncate(len(front) + size)
+
+
+def write_stream(path, tensors):
+    """Write [(name, dtype, shape, chunks)]; the chunks of a tensor are bytes-like, in order."""
+    header, front, _ = header_of([tensor[:3] for tensor in tensors])
+    with open(path, "wb") as file:
+        file.write(front)
         for name, _, _, chunks in tensors:
             begin, end = header[name]["data_offsets"]
             written = sum(file.write(chunk) for chunk in chunks)

@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/fake.h"
 #include "runtime/mem.h"
+#include "runtime/rope.h"
 #include "runtime/tensor.h"
 
 #include <stdlib.h>
@@ -118,14 +119,31 @@ static ft_status refuse_stranger(const ft_model *model, const ft_weight_spec *sp
                    ft_artifact_at(model->artifact, i)->name);
 }
 
+/* Weights that the configuration alone decides: they lie behind those of the table. */
+static ft_status make_frequencies(ft_model *model, ft_error *err)
+{
+    size_t cols = (size_t) model->config.head_size / 2;
+    if (model->config.rope == FT_ROPE_NONE)
+        return FT_OK;
+    model->frequencies = ft_array(cols, sizeof *model->frequencies);
+    if (model->frequencies == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu frequencies", model->path, cols);
+    ft_rope_frequencies(model->frequencies, &model->config);
+    ft_weight *weight = &model->weight[model->nweight++];
+    *weight = (ft_weight){
+        .name = FT_ROPE_WEIGHT, .rows = 1, .cols = cols, .dtype = FT_F32, .data = model->frequencies
+    };
+    return FT_OK;
+}
+
 ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *err)
 {
     ft_weight_spec *spec;
     size_t count;
     FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &count, err));
-    model->weight = ft_array(count, sizeof *model->weight);
-    model->quantizable = ft_array(count, sizeof *model->quantizable);
-    model->faked = ft_array(count, sizeof *model->faked);
+    model->weight = ft_array(count + 1, sizeof *model->weight);
+    model->quantizable = ft_array(count + 1, sizeof *model->quantizable);
+    model->faked = ft_array(count + 1, sizeof *model->faked);
     ft_status status = FT_OK;
     if (model->weight == NULL || model->quantizable == NULL || model->faked == NULL)
         status = ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, count);
@@ -138,6 +156,8 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
         status = bind_weight(model, (int) i, &spec[i], parts, err);
     if (status == FT_OK && parts == NULL && ft_artifact_count(model->artifact) != count)
         status = refuse_stranger(model, spec, count, err);
+    if (status == FT_OK)
+        status = make_frequencies(model, err);
     free(spec);
     return status;
 }

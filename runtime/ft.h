@@ -199,6 +199,76 @@ FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
 FT_API FT_MUST_USE ft_status ft_session_get(const ft_session *session, const char *name,
                                             ft_tensor *out, ft_error *err);
 
+/* ---- Generation --------------------------------------------------------------------------- */
+
+/* Why a text ended. */
+typedef enum ft_reason {
+    FT_REASON_NONE,   /* it goes on */
+    FT_REASON_END,    /* a stop id: the token is the last one, and is not part of the text */
+    FT_REASON_STRING, /* a stop string has appeared */
+    FT_REASON_LENGTH, /* max_new_tokens, or the end of the context */
+    FT_REASON_CALLER, /* the callback said so */
+    FT_REASON_FAILED, /* there was no number among the logits */
+} ft_reason;
+
+/* "none", "end", "string", "length", "caller", "failed". */
+FT_API const char *ft_reason_name(ft_reason reason);
+
+/*
+ * A text to be continued.  Logits are changed in this order: repetition, presence and frequency
+ * penalty, ban of repeated runs, temperature, top_k, top_p, min_p.  The same request gives the same
+ * tokens whatever else a session generates beside it.
+ */
+typedef struct ft_request {
+    const int32_t *prompt; /* [prompt_tokens], at least one */
+    size_t prompt_tokens;
+    int32_t max_new_tokens; /* default: what the context leaves */
+    int32_t min_new_tokens; /* no stop id is chosen before */
+    float temperature;      /* default 0: the most likely token each time */
+    int32_t top_k;          /* only the k most likely; default all */
+    float top_p;            /* only the fewest that have this probability together; default all */
+    float min_p;            /* only those this likely, relative to the most likely; default all */
+    float
+        repetition_penalty; /* logits of all tokens of the text: / if positive, else *; default 1 */
+    float presence_penalty; /* off the logits of new tokens that occurred */
+    float frequency_penalty; /* the same, for each time that they did */
+    int32_t no_repeat_ngram; /* no run of so many tokens occurs twice; default: any may */
+    uint64_t seed;
+    const int32_t *stop_ids; /* [stops]; NULL: those of the model */
+    size_t stops;
+    const char *const *stop_strings; /* NULL-terminated; may be NULL; need options.tokenizer */
+} ft_request;
+
+/* One new token. */
+typedef struct ft_token {
+    size_t request; /* index of its request */
+    size_t index;   /* 0 for the first new token */
+    int32_t id;     /* -1 with FT_REASON_FAILED */
+    float logprob;  /* of the unchanged logits */
+    ft_reason reason;
+} ft_token;
+
+/* Called for every token, in order within a request.  False ends that request. */
+typedef bool ft_on_token(void *user, const ft_token *token);
+
+struct ft_tokenizer;
+
+typedef struct ft_generate_options {
+    int64_t chunk; /* prompt tokens of one run; default and most: the session's max_tokens */
+    const struct ft_tokenizer *tokenizer; /* for stop strings */
+} ft_generate_options;
+
+/*
+ * Continue all texts, as many at a time as the session has sequences and room in its cache; a text
+ * that ends makes room for one that waits.  All requests are checked before work begins: ids
+ * outside the vocabulary, an empty prompt, one that leaves no room in the context, or a text that
+ * cannot fit into the cache.  A text whose logits hold no number ends; the others go on, then that
+ * is the error.
+ */
+FT_API FT_MUST_USE ft_status ft_generate(ft_session *session, const ft_request *requests,
+                                         size_t count, const ft_generate_options *options,
+                                         ft_on_token *on_token, void *user, ft_error *err);
+
 /* ---- Tokenizers --------------------------------------------------------------------------- */
 
 typedef struct ft_tokenizer ft_tokenizer;

@@ -23,6 +23,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/families/llama.c \
 	runtime/family.c runtime/family.h \
 	runtime/ft.h \
+	runtime/generate.c \
 	runtime/graph.c runtime/graph.h \
 	runtime/json_section.c runtime/json_section.h \
 	runtime/lower.c runtime/lower.h \

@@ -21,6 +21,9 @@
 
 #include "runtime/model_config.h"
 
+/* The frequencies among a model's weights: no file holds them. */
+#define FT_ROPE_WEIGHT "rope.frequencies"
+
 /*
  * Write head_size / 2 frequencies of a configuration with rope, computed in double and rounded
  * once.  Those of dynamic scaling are for sequences of up to rope_positions tokens.

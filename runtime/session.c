@@ -69,6 +69,7 @@ static ft_status set_cache_limits(ft_session *session, const ft_session_options 
     if (context > INT32_MAX / 2 || options->cache_tokens > INT32_MAX)
         return ft_fail(err, FT_ELIMIT, "a cache has at most %d tokens", INT32_MAX);
     ft_limits *limits = &session->limits;
+    session->context = (size_t) context;
     limits->context = ft_round_up((size_t) context, FT_PAGE);
     limits->pages =
         ft_pages_for(options->cache_tokens > 0 ? (size_t) options->cache_tokens : limits->context);
@@ -179,7 +180,7 @@ static ft_status check_input(const ft_session *session, int input, const ft_tens
     ft_shape_text(shape, tensor->ndim, tensor->dim);
     int64_t positions = session->model->config.positions - session->model->config.position_offset;
     if (session->model->has_cache)
-        positions = (int64_t) session->limits.context;
+        positions = (int64_t) session->context;
     if (tensor->dtype != FT_I32 && tensor->dtype != FT_I64)
         return ft_fail(err, FT_EARG, "%s: dtype %s, expected I32 or I64", name,
                        ft_dtype_name(tensor->dtype));

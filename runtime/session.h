@@ -24,6 +24,7 @@ struct ft_session {
     size_t rows, cols;
 
     ft_passages *passages; /* of a decoder's run; NULL: the model has no cache */
+    size_t context;        /* tokens of one sequence */
     bool every_logits;
 
     ft_batch batch;

@@ -14,6 +14,7 @@
 #include "runtime/families/families.h"
 
 #include "runtime/mem.h"
+#include "runtime/rope.h"
 
 #include <stddef.h>
 
@@ -137,10 +138,59 @@ static const ft_dialect dialects[] = {
     },
 };
 
+/* ---- Graph -------------------------------------------------------------------------------- */
+
+static int build_attention(ft_graph *g, const ft_config *c, int layer, int x)
+{
+    bool stretches = c->rope == FT_ROPE_DYNAMIC;
+    const ft_heads heads = {
+        .heads = c->heads,
+        .kv_heads = c->kv_heads,
+        .window = layer >= c->window_from ? c->window : 0,
+        .frequencies = FT_ROPE_WEIGHT,
+        .rope_positions = stretches ? c->rope_positions : 0,
+        .rope_theta = stretches ? (float) c->rope_theta : 0.0f,
+        .rope_factor = stretches ? (float) c->rope_factor : 0.0f,
+    };
+    int q = ft_linear(g, "attn.q", x);
+    int k = ft_linear(g, "attn.k", x);
+    int v = ft_linear(g, "attn.v", x);
+    return ft_linear(g, "attn.out", ft_cached_attention(g, "attn", q, k, v, &heads));
+}
+
+static int build_layer(ft_graph *g, const ft_config *c, int layer, int x)
+{
+    int a = build_attention(g, c, layer, ft_rms_norm(g, "attn.norm", x, c->eps));
+    x = ft_add_residual(g, "attn.sum", a, x);
+    int f = ft_rms_norm(g, "ffn.norm", x, c->eps);
+    int gate = ft_linear(g, "ffn.gate", f);
+    int up = ft_linear(g, "ffn.up", f);
+    f = ft_gate(g, "ffn.act", gate, up, c->activation);
+    return ft_add_residual(g, "ffn.sum", ft_linear(g, "ffn.down", f), x);
+}
+
+static void build(ft_graph *g, const ft_config *c)
+{
+    int ids = ft_input(g, "input_ids");
+    int x = ft_embed_tokens(g, "embed", ids);
+    for (int i = 0; i < c->layers; i++) {
+        ft_scope(g, "layer.%d", i);
+        x = build_layer(g, c, i, x);
+    }
+    ft_scope(g, "%s", "");
+    x = ft_rms_norm(g, "norm", x, c->eps);
+    ft_output_as(g, "last_hidden_state", x);
+    x = ft_select(g, "selected", x);
+    x = c->tied ? ft_linear_by(g, "head", x, "embed.word") : ft_linear(g, "head", x);
+    ft_output_as(g, "logits", x);
+    ft_choose(g, "token", x, ids);
+}
+
 const ft_family ft_family_llama = {
     .name = "llama",
     .dialect = dialects,
     .ndialect = FT_COUNT(dialects),
     .weight = weights,
     .nweight = FT_COUNT(weights),
+    .build = build,
 };

@@ -1,0 +1,377 @@
+/*
+ * generate.c - the loop around a decoder: prompts in chunks, then a token for each text and run.
+ *
+ * Texts wait until there is a seat and room in the cache for all that they may become, so none is
+ * ever stopped for lack of memory.  Prompts of several texts share runs; a run of steps has one row
+ * for each text that goes on.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/session.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/plan.h"
+#include "runtime/stop_ids.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *ft_reason_name(ft_reason reason)
+{
+    static const char *const names[] = {
+        [FT_REASON_NONE] = "none",     [FT_REASON_END] = "end",       [FT_REASON_STRING] = "string",
+        [FT_REASON_LENGTH] = "length", [FT_REASON_CALLER] = "caller", [FT_REASON_FAILED] = "failed",
+    };
+    return (size_t) reason < FT_COUNT(names) ? names[reason] : "unknown";
+}
+
+/* A text that has a seat. */
+typedef struct text {
+    const ft_request *request; /* NULL: nobody sits here */
+    size_t index;              /* of the request */
+    size_t cached;             /* tokens that the cache holds */
+    size_t made;               /* new tokens */
+    size_t most;               /* of them */
+    int32_t last;
+} text;
+
+typedef struct loop {
+    ft_session *session;
+    const ft_request *request;
+    size_t count, next; /* requests before `next` have had a seat */
+    size_t chunk;
+    text *text;     /* [seats] */
+    size_t *row;    /* [selected]: the seat of each row that a token is chosen for */
+    int32_t *token; /* [selected] */
+    float *logprob;
+    int token_value, logprob_value, ids_value;
+    ft_stop_ids stops; /* the model's */
+    ft_on_token *on_token;
+    void *user;
+    ft_error failure; /* the first text that failed; code FT_OK: none */
+} loop;
+
+/* ---- Checks ------------------------------------------------------------------------------- */
+
+static size_t room_for_new(const loop *l, const ft_request *r)
+{
+    size_t left = l->session->context - r->prompt_tokens;
+    return r->max_new_tokens > 0 ? ft_min_size((size_t) r->max_new_tokens, left) : left;
+}
+
+/* Tokens that the cache must hold: the last new one is never read again. */
+static size_t most_cached(const loop *l, const ft_request *r)
+{
+    return r->prompt_tokens + room_for_new(l, r) - 1;
+}
+
+static ft_status check_prompt(const loop *l, size_t index, ft_error *err)
+{
+    const ft_request *r = &l->request[index];
+    int32_t vocabulary = l->session->model->config.vocabulary;
+    if (r->prompt_tokens == 0)
+        return ft_fail(err, FT_EARG, "prompt %zu: has no token", index);
+    for (size_t i = 0; i < r->prompt_tokens; i++)
+        if (r->prompt[i] < 0 || r->prompt[i] >= vocabulary)
+            return ft_fail(err, FT_EARG, "prompt %zu: token %zu is %d, expected 0 to %d", index, i,
+                           r->prompt[i], vocabulary - 1);
+    if (r->prompt_tokens >= l->session->context)
+        return ft_fail(err, FT_ELIMIT, "prompt %zu: %zu tokens leave no room in a context of %zu",
+                       index, r->prompt_tokens, l->session->context);
+    size_t pages = ft_pages_for(most_cached(l, r));
+    if (pages > l->session->limits.pages)
+        return ft_fail(err, FT_ELIMIT,
+                       "prompt %zu: %zu tokens and %zu new ones need %zu of the cache, which has "
+                       "%zu",
+                       index, r->prompt_tokens, room_for_new(l, r), pages * FT_PAGE,
+                       l->session->limits.pages * FT_PAGE);
+    return FT_OK;
+}
+
+static ft_status check_number(size_t index, const char *name, float value, float low, float high,
+                              ft_error *err)
+{
+    if (value >= low && value <= high)
+        return FT_OK;
+    return ft_fail(err, FT_EARG, "prompt %zu: %s is %g, expected %g to %g", index, name,
+                   (double) value, (double) low, (double) high);
+}
+
+static ft_status check_choice(const loop *l, size_t index, ft_error *err)
+{
+    const ft_request *r = &l->request[index];
+    const float any = 1e6f;
+    FT_TRY(check_number(index, "temperature", r->temperature, 0.0f, any, err));
+    FT_TRY(check_number(index, "top_p", r->top_p, 0.0f, 1.0f, err));
+    FT_TRY(check_number(index, "min_p", r->min_p, 0.0f, 1.0f, err));
+    FT_TRY(check_number(index, "repetition_penalty", r->repetition_penalty, 0.0f, any, err));
+    FT_TRY(check_number(index, "presence_penalty", r->presence_penalty, -any, any, err));
+    FT_TRY(check_number(index, "frequency_penalty", r->frequency_penalty, -any, any, err));
+    if (r->top_k < 0 || r->no_repeat_ngram < 0 || r->max_new_tokens < 0 || r->min_new_tokens < 0)
+        return ft_fail(
+            err, FT_EARG,
+            "prompt %zu: top_k, no_repeat_ngram and numbers of tokens cannot be negative", index);
+    if (r->stops > FT_MAX_BANS)
+        return ft_fail(err, FT_ELIMIT, "prompt %zu: %zu stop ids, but there can be %d", index,
+                       r->stops, FT_MAX_BANS);
+    return FT_OK;
+}
+
+/* ---- Choices ------------------------------------------------------------------------------ */
+
+static const int32_t *stops_of(const loop *l, const ft_request *r, size_t *count)
+{
+    *count = r->stop_ids != NULL ? r->stops : l->stops.count;
+    return r->stop_ids != NULL ? r->stop_ids : l->stops.id;
+}
+
+static bool is_stop(const loop *l, const ft_request *r, int32_t id)
+{
+    size_t count;
+    const int32_t *stops = stops_of(l, r, &count);
+    for (size_t i = 0; i < count; i++)
+        if (stops[i] == id)
+            return true;
+    return false;
+}
+
+/* How the next token of a text is chosen. */
+static ft_choice choice_of(const loop *l, size_t seat)
+{
+    const text *t = &l->text[seat];
+    const ft_request *r = t->request;
+    ft_choice choice = {
+        .seed = r->seed,
+        .step = (uint32_t) t->made,
+        .seat = (int32_t) seat,
+        .known = (int32_t) (r->prompt_tokens + t->made),
+        .temperature = r->temperature,
+        .top_k = r->top_k,
+        .top_p = r->top_p,
+        .min_p = r->min_p,
+        .repetition = r->repetition_penalty,
+        .presence = r->presence_penalty,
+        .frequency = r->frequency_penalty,
+        .ngram = r->no_repeat_ngram,
+    };
+    if ((int32_t) t->made < r->min_new_tokens) {
+        size_t count;
+        const int32_t *stops = stops_of(l, r, &count);
+        choice.bans = (int32_t) count;
+        memcpy(choice.ban, stops, count * sizeof *stops);
+    }
+    return choice;
+}
+
+/* ---- Runs --------------------------------------------------------------------------------- */
+
+static void add(loop *l, size_t seat, const int32_t *ids, size_t count, bool chooses)
+{
+    text *t = &l->text[seat];
+    ft_choice choice;
+    size_t known = t->request->prompt_tokens + t->made;
+    ft_passage passage = {
+        .seat = seat, .past = t->cached, .reach = known, .ids = ids, .count = count
+    };
+    if (chooses) {
+        choice = choice_of(l, seat);
+        passage.wanted = FT_WANT_LAST;
+        passage.choice = &choice;
+        l->row[l->session->passages->batch.selected] = seat;
+    }
+    ft_passages_add(l->session->passages, &passage);
+    t->cached += count;
+}
+
+/* A text has ended: its seat and its pages serve others. */
+static void leave(loop *l, size_t seat)
+{
+    ft_pages_release(&l->session->passages->pages, seat);
+    l->text[seat].request = NULL;
+}
+
+static void fail_text(loop *l, const text *t)
+{
+    if (l->failure.code == FT_OK)
+        (void) ft_fail(&l->failure, FT_EDEVICE,
+                       "prompt %zu: the logits of new token %zu hold no number", t->index, t->made);
+}
+
+/* Why the text ends with this token, unless the caller thinks otherwise. */
+static ft_reason reason_of(const loop *l, const text *t, int32_t id)
+{
+    if (id < 0)
+        return FT_REASON_FAILED;
+    if (is_stop(l, t->request, id))
+        return FT_REASON_END;
+    return t->made + 1 == t->most ? FT_REASON_LENGTH : FT_REASON_NONE;
+}
+
+static void take_token(loop *l, size_t seat, int32_t id, float logprob)
+{
+    text *t = &l->text[seat];
+    ft_token token = { t->index, t->made, id, logprob, reason_of(l, t, id) };
+    if (token.reason == FT_REASON_FAILED)
+        fail_text(l, t);
+    bool goes_on = l->on_token(l->user, &token);
+    t->last = id;
+    t->made++;
+    if (token.reason != FT_REASON_NONE || !goes_on)
+        leave(l, seat);
+}
+
+/* Run what has been added, and hand out the tokens that were chosen. */
+static ft_status run(loop *l, ft_error *err)
+{
+    ft_session *s = l->session;
+    const ft_backend *backend = s->model->backend;
+    ft_batch *batch = &s->passages->batch;
+    FT_TRY(backend->write(s->exec, l->ids_value, s->passages->ids, batch->tokens, err));
+    FT_TRY(backend->run(s->exec, batch, NULL, err));
+    if (batch->selected == 0)
+        return FT_OK;
+    FT_TRY(backend->read(s->exec, l->token_value, l->token, NULL, batch->selected, err));
+    FT_TRY(backend->read(s->exec, l->logprob_value, l->logprob, NULL, batch->selected, err));
+    for (size_t i = 0; i < batch->selected; i++)
+        take_token(l, l->row[i], l->token[i], l->logprob[i]);
+    return FT_OK;
+}
+
+/* ---- Prompts ------------------------------------------------------------------------------ */
+
+static bool reads_prompt(const text *t)
+{
+    return t->request != NULL && t->made == 0;
+}
+
+/* Let texts that wait take free seats, in their order. */
+static void admit(loop *l)
+{
+    ft_passages *passages = l->session->passages;
+    for (size_t seat = 0; seat < l->session->limits.sequences && l->next < l->count; seat++) {
+        const ft_request *r = &l->request[l->next];
+        if (l->text[seat].request != NULL)
+            continue;
+        if (!ft_pages_reserve(&passages->pages, seat, most_cached(l, r)))
+            return;
+        l->text[seat] = (text){ .request = r, .index = l->next++, .most = room_for_new(l, r) };
+    }
+}
+
+/* One run of prompts, as much of them as a chunk holds; false: none is left to read. */
+static bool add_prompts(loop *l)
+{
+    ft_passages_clear(l->session->passages);
+    size_t room = l->chunk;
+    for (size_t seat = 0; seat < l->session->limits.sequences && room > 0; seat++) {
+        const text *t = &l->text[seat];
+        if (!reads_prompt(t))
+            continue;
+        size_t left = t->request->prompt_tokens - t->cached, count = ft_min_size(left, room);
+        add(l, seat, t->request->prompt + t->cached, count, count == left);
+        room -= count;
+    }
+    return room < l->chunk;
+}
+
+/* ---- Steps -------------------------------------------------------------------------------- */
+
+/* One run with the last token of every text; false: all have ended. */
+static bool add_steps(loop *l)
+{
+    ft_passages *passages = l->session->passages;
+    ft_passages_clear(passages);
+    passages->batch.step = true;
+    for (size_t seat = 0; seat < l->session->limits.sequences; seat++)
+        if (l->text[seat].request != NULL)
+            add(l, seat, &l->text[seat].last, 1, true);
+    return passages->batch.tokens > 0;
+}
+
+static bool has_free_seat(const loop *l)
+{
+    for (size_t seat = 0; seat < l->session->limits.sequences; seat++)
+        if (l->text[seat].request == NULL)
+            return true;
+    return false;
+}
+
+static ft_status work(loop *l, ft_error *err)
+{
+    for (;;) {
+        admit(l);
+        while (add_prompts(l))
+            FT_TRY(run(l, err));
+        do {
+            if (!add_steps(l)) {
+                if (l->next == l->count)
+                    return FT_OK;
+                break;
+            }
+            FT_TRY(run(l, err));
+        } while (l->next == l->count || !has_free_seat(l));
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *err)
+{
+    ft_session *s = l->session;
+    const ft_model *model = s->model;
+    if (!model->has_cache)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: a model of family %s does not generate",
+                       model->path, model->family->name);
+    if (options->chunk < 0)
+        return ft_fail(err, FT_EARG, "a chunk cannot be negative");
+    l->chunk = options->chunk > 0 ? ft_min_size((size_t) options->chunk, s->limits.tokens)
+                                  : s->limits.tokens;
+    l->token_value = ft_plan_find(&s->plan, "token");
+    l->logprob_value = ft_plan_find(&s->plan, "token.logprob");
+    l->ids_value = ft_plan_find(&s->plan, "input_ids");
+    if (model->artifact != NULL)
+        FT_TRY(ft_stop_ids_read(&l->stops, model->artifact, model->path, model->config.vocabulary,
+                                err));
+    for (size_t i = 0; i < l->count; i++) {
+        FT_TRY(check_prompt(l, i, err));
+        FT_TRY(check_choice(l, i, err));
+    }
+    l->text = ft_array(s->limits.sequences, sizeof *l->text);
+    l->row = ft_array(s->limits.selected, sizeof *l->row);
+    l->token = ft_array(s->limits.selected, sizeof *l->token);
+    l->logprob = ft_array(s->limits.selected, sizeof *l->logprob);
+    if (l->text == NULL || l->row == NULL || l->token == NULL || l->logprob == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to generate");
+    for (size_t i = 0; i < s->limits.sequences; i++)
+        ft_pages_release(&s->passages->pages, i);
+    s->ran = false;
+    return FT_OK;
+}
+
+ft_status ft_generate(ft_session *session, const ft_request *requests, size_t count,
+                      const ft_generate_options *options, ft_on_token *on_token, void *user,
+                      ft_error *err)
+{
+    static const ft_generate_options defaults;
+    loop l = {
+        .session = session, .request = requests, .count = count, .on_token = on_token, .user = user
+    };
+    ft_status status = prepare(&l, options != NULL ? options : &defaults, err);
+    if (status == FT_OK)
+        status = work(&l, err);
+    if (status == FT_OK && l.failure.code != FT_OK) {
+        status = l.failure.code;
+        if (err != NULL)
+            *err = l.failure;
+    }
+    free(l.text);
+    free(l.row);
+    free(l.token);
+    free(l.logprob);
+    return status;
+}

@@ -88,8 +88,16 @@ static ft_status open_outputs(job *j, ft_error *err)
 static ft_status open_inputs(job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
+    const ft_purpose purpose = { .mode = FT_MODE_OBSERVE, .int8_head = o->int8_head };
     FT_TRY(ft_model_open_for(&j->model, o->input, &(ft_model_options){ .device = o->device },
-                             &(ft_purpose){ .mode = FT_MODE_OBSERVE }, err));
+                             &purpose, err));
+    if ((o->dynamic || o->int8_head) && !j->model->has_cache)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: %s is for decoders, and family %s is none",
+                       o->input, o->dynamic ? "w8a8-dynamic" : "an int8 head",
+                       j->model->family->name);
+    if (o->int8_residual && j->model->has_cache)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: the residual stream of decoders stays float",
+                       o->input);
     if (o->data != NULL)
         FT_TRY(ft_dataset_read(&j->data, o->data, j->model, err));
     if (o->eval != NULL)
@@ -212,20 +220,43 @@ static ft_status evaluate(job *j, ft_error *err)
     if (data.rows == 0)
         return FT_OK;
     begin(j, "evaluating", "samples");
-    return ft_evaluate(&j->report->evaluation, j->options->input, j->amax,
-                       j->options->int8_residual, &data, j->options->device, j->options->threads,
-                       j->view.progress, j->view.user, err);
+    const ft_purpose purpose = { .mode = FT_MODE_FAKE,
+                                 .int8_residual = j->options->int8_residual,
+                                 .dynamic = j->options->dynamic,
+                                 .int8_head = j->options->int8_head,
+                                 .amax = j->amax };
+    return ft_evaluate(&j->report->evaluation, j->options->input, &purpose, &data,
+                       j->options->device, j->options->threads, j->view.progress, j->view.user,
+                       err);
 }
 
 /* ---- Packing ------------------------------------------------------------------------------ */
 
-static json_t *make_recipe(const job *j)
+static json_t *make_dynamic_recipe(const job *j)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i}", "weights", "int8 per channel", "activations",
+                     "int8 per token", "residual", "float", "head",
+                     j->options->int8_head ? "int8" : "float", "code_min", -127, "code_max", 127);
+}
+
+static json_t *make_static_recipe(const job *j)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "weights", "int8 per channel",
                      "activations", "int8 per tensor", "residual",
                      j->options->int8_residual ? "int8" : "float", "method",
                      ft_method_name(j->options->method), "code_min", -127, "code_max", 127,
                      "samples", (json_int_t) ft_counter_set_samples(j->set));
+}
+
+/* Encoders have no head that could be int8, and their recipes do not speak of one. */
+static json_t *make_recipe(const job *j)
+{
+    if (j->options->dynamic)
+        return make_dynamic_recipe(j);
+    json_t *recipe = make_static_recipe(j);
+    if (j->model->has_cache && recipe != NULL)
+        json_object_set_new(recipe, "head", json_string(j->options->int8_head ? "int8" : "float"));
+    return recipe;
 }
 
 static ft_status pack(job *j, ft_error *err)
@@ -254,17 +285,26 @@ static ft_status write_report(const job *j, ft_error *err)
 
 /* ------------------------------------------------------------------------------------------- */
 
-static ft_status calibrate(job *j, ft_error *err)
+/* Observe, and choose ranges; *enough: only counters were asked for. */
+static ft_status find_ranges(job *j, bool *enough, ft_error *err)
 {
-    FT_TRY(open_outputs(j, err));
-    FT_TRY(open_inputs(j, err));
     FT_TRY(count_samples(j, err));
     j->report->samples = ft_counter_set_samples(j->set);
     if (j->counters != NULL)
         FT_TRY(ft_counter_set_write(j->set, j->counters, err));
-    if (j->options->output == NULL && j->json == NULL && !j->options->dry_run)
-        return FT_OK; /* only counters were asked for */
-    FT_TRY(choose_all(j, err));
+    *enough = j->options->output == NULL && j->json == NULL && !j->options->dry_run;
+    return *enough ? FT_OK : choose_all(j, err);
+}
+
+static ft_status calibrate(job *j, ft_error *err)
+{
+    bool enough = false;
+    FT_TRY(open_outputs(j, err));
+    FT_TRY(open_inputs(j, err));
+    if (!j->options->dynamic)
+        FT_TRY(find_ranges(j, &enough, err));
+    if (enough)
+        return FT_OK;
     FT_TRY(measure_weights(j, err));
     FT_TRY(evaluate(j, err));
     FT_TRY(pack(j, err));

@@ -24,6 +24,8 @@ typedef struct ft_calibration_options {
     ft_method method;
     double percentile; /* 0: the default */
     bool int8_residual;
+    bool dynamic; /* scale activations per token in the run: nothing is observed, no data needed */
+    bool int8_head;     /* quantize the matrix that makes logits too (decoders) */
     bool force;         /* replace files that exist */
     bool dry_run;       /* choose and report, but pack nothing */
     int threads;        /* >= 1 */

@@ -142,14 +142,11 @@ static void conclude(ft_evaluation *out, const sums *s, const ft_dataset *data, 
                                : (double) NAN;
 }
 
-ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_amax *amax, bool int8_residual,
+ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_purpose *fake,
                       const ft_dataset *data, const char *device, int threads, ft_progress progress,
                       void *user, ft_error *err)
 {
-    const ft_purpose purpose[2] = {
-        { .mode = FT_MODE_FLOAT },
-        { .mode = FT_MODE_FAKE, .int8_residual = int8_residual, .amax = amax },
-    };
+    const ft_purpose purpose[2] = { { .mode = FT_MODE_FLOAT }, *fake };
     side sides[2] = { 0 };
     sums total = { 0 };
     ft_status status = FT_OK;

@@ -8,6 +8,7 @@
 
 #include "runtime/artifact.h"
 #include "runtime/dataset.h"
+#include "runtime/model.h"
 
 typedef struct ft_evaluation {
     const char *output; /* the compared one: "logits", "embedding", "last_hidden_state" */
@@ -19,11 +20,11 @@ typedef struct ft_evaluation {
 } ft_evaluation;
 
 /*
- * Run `path`, a float artifact, in float and as faked int8 with these ranges, on all of `data`,
- * and compare their outputs.
+ * Run `path`, a float artifact, in float and for the purpose `fake` of FT_MODE_FAKE, on all of
+ * `data`, and compare their outputs.
  */
-FT_MUST_USE ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_amax *amax,
-                                  bool int8_residual, const ft_dataset *data, const char *device,
-                                  int threads, ft_progress progress, void *user, ft_error *err);
+FT_MUST_USE ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_purpose *fake,
+                                  const ft_dataset *data, const char *device, int threads,
+                                  ft_progress progress, void *user, ft_error *err);
 
 #endif

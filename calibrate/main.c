@@ -19,6 +19,8 @@
 enum {
     PERCENTILE = FT_LONG_ONLY,
     RESIDUAL,
+    SCHEME,
+    HEAD,
     SAMPLES,
     EVAL,
     DEVICE,
@@ -46,6 +48,13 @@ static const ft_option options[] = {
     { RESIDUAL, "residual", "float|int8",
       "what residual streams are stored as; default float\n"
       "(FasterTransformer's int8_mode 1 and 2)" },
+    { SCHEME, "scheme", "NAME",
+      "w8a8 (default): activations by calibrated ranges;\n"
+      "w8a8-dynamic: each token's by its own, without data\n"
+      "(decoders)" },
+    { HEAD, "head", "float|int8",
+      "what the matrix that makes logits is stored as;\n"
+      "default float, as the artifact has it (decoders)" },
     { SAMPLES, "samples", "N|FIRST:END",
       "observe the first N samples, or FIRST to END - 1;\n"
       "default all" },
@@ -71,7 +80,8 @@ static const ft_tool tool = {
     .name = "ft-calibrate",
     .usage = "-i FILE -o FILE -d FILE [OPTION]...\n"
              "-i FILE -d FILE --save-counters FILE [OPTION]...\n"
-             "-i FILE -o FILE --merge FILE... [OPTION]...",
+             "-i FILE -o FILE --merge FILE... [OPTION]...\n"
+             "-i FILE -o FILE --scheme w8a8-dynamic [OPTION]...",
     .about = "Find the range of every value that int8 quantizes, and pack the int8 artifact.",
     .option = options,
 };
@@ -119,11 +129,12 @@ static void take_samples(ft_calibration_options *job, const char *text)
         ft_tool_usage(&tool, "--samples: \"%s\" is neither a count nor FIRST:END", text);
 }
 
-static bool is_int8(const char *text)
+/* Whether `text` is the second of the two words that an option takes. */
+static bool is_second(const char *option, const char *text, const char *first, const char *second)
 {
-    if (strcmp(text, "float") != 0 && strcmp(text, "int8") != 0)
-        ft_tool_usage(&tool, "--residual: \"%s\" is neither float nor int8", text);
-    return strcmp(text, "int8") == 0;
+    if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
+        ft_tool_usage(&tool, "--%s: \"%s\" is neither %s nor %s", option, text, first, second);
+    return strcmp(text, second) == 0;
 }
 
 static void take_merge(request *r, const char *file)
@@ -169,7 +180,13 @@ static void take_option(request *r, int option, const char *value)
         job->percentile = percentile(value);
         break;
     case RESIDUAL:
-        job->int8_residual = is_int8(value);
+        job->int8_residual = is_second("residual", value, "float", "int8");
+        break;
+    case SCHEME:
+        job->dynamic = is_second("scheme", value, "w8a8", "w8a8-dynamic");
+        break;
+    case HEAD:
+        job->int8_head = is_second("head", value, "float", "int8");
         break;
     case SAMPLES:
         take_samples(job, value);
@@ -206,7 +223,9 @@ static void parse(request *r, int argc, char **argv)
     r->job.merge = r->merge;
     if (r->job.input == NULL)
         ft_tool_usage(&tool, "no float artifact given: use -i FILE");
-    if (r->job.data == NULL && r->job.nmerge == 0)
+    if (r->job.dynamic && (r->job.nmerge > 0 || r->job.save != NULL))
+        ft_tool_usage(&tool, "--scheme w8a8-dynamic counts nothing: there are no counters");
+    if (r->job.data == NULL && r->job.nmerge == 0 && !r->job.dynamic)
         ft_tool_usage(&tool, "no sample data given: use -d FILE");
     if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
         ft_tool_usage(&tool, "nothing to do: give -o FILE, --save-counters FILE or -n");
@@ -248,7 +267,7 @@ int main(int argc, char **argv)
         &report, &err);
     ft_progress_end(&s.line);
     int status = done == FT_OK ? 0 : ft_tool_fail(&tool, err.text);
-    if (status == 0 && report.points > 0) {
+    if (status == 0 && report.weights > 0) {
         if (!r.quiet && !r.json)
             ft_report_print(&report, stdout, stderr);
         if (r.json && ft_report_write(&report, stdout, "standard output", &err) != FT_OK)

@@ -15,35 +15,31 @@
 
 /* ---- Scales ------------------------------------------------------------------------------- */
 
-static bool is_quantized(const ft_artifact_tensor *tensor)
+/* What the model reads as codes, it has for observing among its quantizable weights. */
+static ft_status add_quantized(ft_quantized *q, const ft_weight *weight, ft_error *err)
 {
-    return strcmp(tensor->role, ft_role_name(FT_ROLE_LINEAR)) == 0;
+    q->weights = (ft_weights){
+        .name = weight->name,
+        .dtype = weight->dtype,
+        .data = weight->data,
+        .rows = weight->rows,
+        .cols = weight->cols,
+    };
+    q->scale = ft_array(weight->rows, sizeof *q->scale);
+    if (q->scale == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for scales", weight->name);
+    return ft_weights_scales(q->scale, &q->weights, err);
 }
 
 ft_status ft_quantized_new(ft_quantized **out, size_t *count, const ft_model *model, ft_error *err)
 {
-    size_t tensors = ft_artifact_count(model->artifact);
     *count = 0;
-    *out = ft_array(tensors, sizeof **out);
+    *out = ft_array((size_t) model->nweight, sizeof **out);
     if (*out == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, tensors);
-    for (size_t i = 0; i < tensors; i++) {
-        const ft_artifact_tensor *tensor = ft_artifact_at(model->artifact, i);
-        if (!is_quantized(tensor))
-            continue;
-        ft_quantized *q = &(*out)[(*count)++];
-        q->weights = (ft_weights){
-            .name = tensor->name,
-            .dtype = tensor->dtype,
-            .data = tensor->data,
-            .rows = (size_t) tensor->dim[0],
-            .cols = (size_t) tensor->dim[1],
-        };
-        q->scale = ft_array(q->weights.rows, sizeof *q->scale);
-        if (q->scale == NULL)
-            return ft_fail(err, FT_ENOMEM, "%s: no memory for scales", tensor->name);
-        FT_TRY(ft_weights_scales(q->scale, &q->weights, err));
-    }
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %d weights", model->path, model->nweight);
+    for (int i = 0; i < model->nweight; i++)
+        if (model->quantizable[i])
+            FT_TRY(add_quantized(&(*out)[(*count)++], &model->weight[i], err));
     return FT_OK;
 }
 
@@ -106,19 +102,29 @@ typedef struct parcel {
     ft_amax_lists lists;
 } parcel;
 
-static ft_status add_tensor(parcel *p, size_t index, const ft_quantized **next, ft_error *err)
+/* Number `index` of the tensors to be written; `from` has its shape. */
+static ft_status add_codes(parcel *p, size_t index, const ft_artifact_tensor *from,
+                           const ft_quantized *quantized, ft_error *err)
 {
-    const ft_artifact_tensor *from = ft_artifact_at(p->model->artifact, index);
     ft_artifact_tensor tensor = *from;
-    if (!is_quantized(from)) {
-        p->copy[index] = (copy_source){ from->data, from->bytes };
-        return ft_artifact_add_tensor(p->writer, &tensor, produce_copy, &p->copy[index], err);
-    }
+    tensor.name = quantized->weights.name;
+    tensor.role = ft_role_name(FT_ROLE_LINEAR);
     tensor.dtype = FT_I8;
     tensor.layout = FT_COL4_4R2_8C;
-    tensor.scale = (*next)->scale;
-    p->code[index].quantized = (*next)++;
+    tensor.scale = quantized->scale;
+    p->code[index].quantized = quantized;
     return ft_artifact_add_tensor(p->writer, &tensor, produce_codes, &p->code[index], err);
+}
+
+static ft_status add_tensor(parcel *p, size_t index, const ft_quantized **next,
+                            const ft_quantized *end, ft_error *err)
+{
+    const ft_artifact_tensor *from = ft_artifact_at(p->model->artifact, index);
+    if (*next < end && strcmp(from->name, (*next)->weights.name) == 0)
+        return add_codes(p, index, from, (*next)++, err);
+    ft_artifact_tensor tensor = *from;
+    p->copy[index] = (copy_source){ from->data, from->bytes };
+    return ft_artifact_add_tensor(p->writer, &tensor, produce_copy, &p->copy[index], err);
 }
 
 /* config.json, tokenizer.json and whatever else came with the checkpoint. */
@@ -135,6 +141,8 @@ static ft_status add_amax(parcel *p, const ft_amax *amax, const ft_quantized *qu
                           size_t count, ft_error *err)
 {
     size_t bytes;
+    if (amax == NULL)
+        return FT_OK;
     FT_TRY(ft_amax_format(amax, &p->amax_text, &bytes, err));
     FT_TRY(ft_artifact_add_memory(p->writer, "amax.tsv", p->amax_text, bytes, err));
     FT_TRY(ft_amax_lists_init(&p->lists, p->model, amax, quantized, count, err));
@@ -152,19 +160,23 @@ static ft_status add_entries(parcel *p, const ft_amax *amax, const ft_quantized 
 {
     size_t tensors = ft_artifact_count(p->model->artifact);
     const ft_quantized *next = quantized;
-    p->copy = ft_array(tensors, sizeof *p->copy);
-    p->code = ft_array(tensors, sizeof *p->code);
+    p->copy = ft_array(tensors + 1, sizeof *p->copy);
+    p->code = ft_array(tensors + 1, sizeof *p->code);
     if (p->copy == NULL || p->code == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to pack %zu tensors", tensors);
     for (size_t i = 0; i < tensors; i++)
-        FT_TRY(add_tensor(p, i, &next, err));
+        FT_TRY(add_tensor(p, i, &next, quantized + count, err));
+    if (p->model
+            ->borrows_head) /* what the float artifact has once is here twice: table and codes */
+        FT_TRY(
+            add_codes(p, tensors, ft_artifact_find(p->model->artifact, "embed.word"), next, err));
     FT_TRY(add_amax(p, amax, quantized, count, err));
     return add_files(p, err);
 }
 
 static void parcel_fini(parcel *p)
 {
-    for (size_t i = 0; p->code != NULL && i < ft_artifact_count(p->model->artifact); i++)
+    for (size_t i = 0; p->code != NULL && i <= ft_artifact_count(p->model->artifact); i++)
         ft_weights_stream_fini(&p->code[i].stream);
     free(p->copy);
     free(p->code);
@@ -176,18 +188,21 @@ ft_status ft_pack(ft_artifact_writer *writer, const ft_model *model, const ft_am
                   const ft_quantized *quantized, size_t count, json_t *recipe, ft_error *err)
 {
     parcel p = { .writer = writer, .model = model };
+    json_t *config = ft_config_to_json(&model->config); /* an int8 head is no longer tied */
     const ft_artifact_head *from = ft_artifact_get_head(model->artifact);
     ft_artifact_head head = {
         .state = FT_STATE_INT8,
         .family = from->family,
         .tool = "ft-calibrate",
-        .config = from->config,
+        .config = config,
         .recipe = recipe,
     };
-    ft_status status = add_entries(&p, amax, quantized, count, err);
+    ft_status status = config != NULL ? add_entries(&p, amax, quantized, count, err)
+                                      : ft_fail(err, FT_ENOMEM, "no memory for the manifest");
     if (status == FT_OK)
         status = ft_artifact_finish(writer, &head, err);
     parcel_fini(&p);
+    json_decref(config);
     json_decref(recipe);
     return status;
 }

@@ -83,7 +83,8 @@ static void print_warnings(const ft_report *report, FILE *file)
 
 void ft_report_print(const ft_report *report, FILE *file, FILE *warnings)
 {
-    print_points(report, file);
+    if (report->points > 0)
+        print_points(report, file);
     print_weights(report, file);
     print_evaluation(report, file);
     print_warnings(report, warnings);

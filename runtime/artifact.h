@@ -162,7 +162,7 @@ const ft_artifact_entry *ft_artifact_find_file(const ft_artifact *artifact, cons
 ft_status ft_artifact_file(const ft_artifact *artifact, const char *name, const void **data,
                            size_t *bytes, ft_error *err);
 
-/* amax.tsv; NULL in state float. */
+/* amax.tsv; NULL in state float, and where activations are scaled as they come. */
 const ft_amax *ft_artifact_amax(const ft_artifact *artifact);
 
 /* Told of each entry; `problem` is NULL where there is none.  False stops the verification. */

@@ -10,6 +10,7 @@
 #include "runtime/manifest.h"
 #include "runtime/zipdir.h"
 
+#include <string.h>
 #include <zip.h>
 
 struct ft_artifact {
@@ -23,6 +24,13 @@ struct ft_artifact {
     const ft_artifact_tensor **by_name;
     ft_amax *amax;
 };
+
+/* Whether a state and recipe have ranges that were calibrated, amax.tsv. */
+static inline bool ft_artifact_has_ranges(const ft_artifact_head *head)
+{
+    const char *how = json_string_value(json_object_get(head->recipe, "activations"));
+    return head->state == FT_STATE_INT8 && (how == NULL || strcmp(how, "int8 per token") != 0);
+}
 
 /* Open the file behind a descriptor, which stays the caller's. */
 ft_status ft_artifact_open_fd(ft_artifact **out, const char *label, int fd, ft_verify verify,

@@ -141,11 +141,13 @@ static ft_status read_all_scales(ft_artifact *a, zip_t *zip, ft_error *err)
 static ft_status read_amax(ft_artifact *a, zip_t *zip, ft_error *err)
 {
     const ft_zip_entry *entry = ft_zipdir_find(&a->dir, FT_AMAX_ENTRY);
-    if (a->manifest.head.state == FT_STATE_FLOAT && entry == NULL)
+    bool wanted = ft_artifact_has_ranges(&a->manifest.head);
+    if (entry == NULL && !wanted)
         return FT_OK;
-    if (a->manifest.head.state == FT_STATE_FLOAT || entry == NULL)
+    if (entry == NULL || !wanted)
         return ft_fail(err, FT_EFORMAT, "%s: " FT_AMAX_ENTRY ": %s", a->label,
-                       entry == NULL ? "missing in an int8 artifact" : "in a float artifact");
+                       wanted ? "missing in an int8 artifact"
+                              : "in an artifact that has no calibrated ranges");
     FT_TRY(ft_artifact_check_crc(a, zip, entry, err));
     char label[1024];
     snprintf(label, sizeof label, "%s: " FT_AMAX_ENTRY, a->label);

@@ -196,9 +196,10 @@ static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_head 
     if (!json_is_object(head->config) || !recipe_fits)
         return ft_fail(err, FT_EARG, "%s: config or recipe is not what state %s has", label(w),
                        ft_state_name(head->state));
-    if (int8 != taken(w, FT_AMAX_ENTRY))
+    if (ft_artifact_has_ranges(head) != taken(w, FT_AMAX_ENTRY))
         return ft_fail(err, FT_EARG, "%s: %s " FT_AMAX_ENTRY, label(w),
-                       int8 ? "an int8 artifact needs" : "a float artifact has no");
+                       ft_artifact_has_ranges(head) ? "an int8 artifact needs"
+                                                    : "an artifact without ranges has no");
     for (size_t i = 0; i < w->items && !int8; i++)
         if (w->item[i].tensor && w->item[i].what.dtype == FT_I8)
             return ft_fail(err, FT_EARG, "%s: %s: I8 in a float artifact", label(w),

@@ -28,6 +28,15 @@ static ft_status check_shape(const ft_model *model, const ft_artifact_tensor *te
                    ft_shape_text(expected, spec->ndim, spec->dim));
 }
 
+/* The matrix that makes logits: int8 where the recipe says so, and then never that of embeddings.
+ */
+#define HEAD "head.weight"
+
+static bool is_int8_head(const ft_model *model, const char *name)
+{
+    return model->purpose.int8_head && strcmp(name, HEAD) == 0;
+}
+
 /* Vectors are F32; matrices are floats, or codes where the role allows it in an int8 artifact. */
 static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *tensor,
                                const ft_weight_spec *spec, ft_error *err)
@@ -45,7 +54,8 @@ static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *
         return ft_fail(err, FT_EFORMAT, "%s: %s: stored as %s %s, which no %s weight is",
                        model->path, spec->name, ft_dtype_name(tensor->dtype),
                        ft_layout_name(tensor->layout), ft_role_name(spec->role));
-    if (strcmp(tensor->role, ft_role_name(spec->role)) != 0)
+    ft_role role = !is_int8 && is_int8_head(model, spec->name) ? FT_ROLE_DENSE : spec->role;
+    if (strcmp(tensor->role, ft_role_name(role)) != 0)
         return ft_fail(err, FT_EFORMAT, "%s: %s: role %s, expected %s", model->path, spec->name,
                        tensor->role, ft_role_name(spec->role));
     return FT_OK;
@@ -54,11 +64,14 @@ static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *
 /* Weight `index` as the artifact has it. */
 static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *spec, ft_error *err)
 {
-    const ft_artifact_tensor *tensor = ft_artifact_find(model->artifact, spec->name);
+    bool borrows = model->borrows_head && strcmp(spec->name, HEAD) == 0;
+    const ft_artifact_tensor *tensor =
+        ft_artifact_find(model->artifact, borrows ? "embed.word" : spec->name);
     if (tensor == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: %s: missing", model->path, spec->name);
     FT_TRY(check_shape(model, tensor, spec, err));
-    FT_TRY(check_storage(model, tensor, spec, err));
+    if (!borrows) /* it has been checked under its own name */
+        FT_TRY(check_storage(model, tensor, spec, err));
     ft_weight *weight = &model->weight[index];
     memcpy(weight->name, spec->name, sizeof weight->name);
     weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
@@ -141,6 +154,9 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
     ft_weight_spec *spec;
     size_t count;
     FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &count, err));
+    for (size_t i = 0; i < count; i++)
+        if (is_int8_head(model, spec[i].name))
+            spec[i].role = FT_ROLE_LINEAR;
     model->weight = ft_array(count + 1, sizeof *model->weight);
     model->quantizable = ft_array(count + 1, sizeof *model->quantizable);
     model->faked = ft_array(count + 1, sizeof *model->faked);
@@ -154,7 +170,8 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
         model->nweight = (int) count;
     for (size_t i = 0; i < count && status == FT_OK; i++)
         status = bind_weight(model, (int) i, &spec[i], parts, err);
-    if (status == FT_OK && parts == NULL && ft_artifact_count(model->artifact) != count)
+    if (status == FT_OK && parts == NULL &&
+        ft_artifact_count(model->artifact) + model->borrows_head != count)
         status = refuse_stranger(model, spec, count, err);
     if (status == FT_OK)
         status = make_frequencies(model, err);

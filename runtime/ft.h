@@ -170,7 +170,7 @@ typedef struct ft_session_options {
 
     /* Decoders only. */
     int64_t context;      /* tokens of one sequence; default: the model's positions, at most 4096 */
-    int64_t cache_tokens; /* of all sequences together; default: one whole context */
+    int64_t cache_tokens; /* of all sequences together; default: what one run reads, or a context */
     bool every_logits;    /* "logits" of every token of a run, not of each sequence's last one */
 } ft_session_options;
 
@@ -249,7 +249,7 @@ typedef struct ft_token {
 } ft_token;
 
 /* Called for every token, in order within a request.  False ends that request. */
-typedef bool ft_on_token(void *user, const ft_token *token);
+typedef bool (*ft_on_token)(void *user, const ft_token *token);
 
 struct ft_tokenizer;
 
@@ -267,7 +267,7 @@ typedef struct ft_generate_options {
  */
 FT_API FT_MUST_USE ft_status ft_generate(ft_session *session, const ft_request *requests,
                                          size_t count, const ft_generate_options *options,
-                                         ft_on_token *on_token, void *user, ft_error *err);
+                                         ft_on_token on_token, void *user, ft_error *err);
 
 /* ---- Tokenizers --------------------------------------------------------------------------- */
 

@@ -51,7 +51,7 @@ typedef struct loop {
     float *logprob;
     int token_value, logprob_value, ids_value;
     ft_stop_ids stops; /* the model's */
-    ft_on_token *on_token;
+    ft_on_token on_token;
     void *user;
     ft_error failure; /* the first text that failed; code FT_OK: none */
 } loop;
@@ -354,7 +354,7 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
 }
 
 ft_status ft_generate(ft_session *session, const ft_request *requests, size_t count,
-                      const ft_generate_options *options, ft_on_token *on_token, void *user,
+                      const ft_generate_options *options, ft_on_token on_token, void *user,
                       ft_error *err)
 {
     static const ft_generate_options defaults;

@@ -128,16 +128,33 @@ static ft_status make_plan(ft_model *model, ft_error *err)
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-/* "residual" of the recipe: whether residual streams are codes. */
+/* Which of two words the recipe has under `key`: *second, or not. */
+static ft_status read_word(const ft_model *model, const char *key, const char *word,
+                           const char *other, bool *second, ft_error *err)
+{
+    const json_t *recipe = ft_artifact_get_head(model->artifact)->recipe;
+    const char *found = json_string_value(json_object_get(recipe, key));
+    *second = found != NULL && strcmp(found, other) == 0;
+    if (*second || (found != NULL && strcmp(found, word) == 0))
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: recipe: %s is neither %s nor %s", model->path, key, word,
+                   other);
+}
+
+/* What the recipe says about residual streams, activations, and the head (absent: float). */
 static ft_status read_recipe(const ft_model *model, ft_purpose *purpose, ft_error *err)
 {
     const json_t *recipe = ft_artifact_get_head(model->artifact)->recipe;
-    const char *residual = json_string_value(json_object_get(recipe, "residual"));
-    if (residual == NULL || (strcmp(residual, "float") != 0 && strcmp(residual, "int8") != 0))
-        return ft_fail(err, FT_EFORMAT, "%s: recipe: residual is neither float nor int8",
-                       model->path);
-    purpose->int8_residual = strcmp(residual, "int8") == 0;
+    FT_TRY(read_word(model, "residual", "float", "int8", &purpose->int8_residual, err));
+    if (json_object_get(recipe, "activations") != NULL)
+        FT_TRY(read_word(model, "activations", "int8 per tensor", "int8 per token",
+                         &purpose->dynamic, err));
+    if (json_object_get(recipe, "head") != NULL)
+        FT_TRY(read_word(model, "head", "float", "int8", &purpose->int8_head, err));
     purpose->amax = ft_artifact_amax(model->artifact);
+    if (purpose->dynamic && purpose->int8_residual)
+        return ft_fail(err, FT_EFORMAT, "%s: recipe: int8 residuals need calibrated ranges",
+                       model->path);
     return FT_OK;
 }
 
@@ -149,6 +166,9 @@ static ft_status choose_purpose(ft_model *model, const ft_model_options *options
         return ft_fail(err, FT_EARG, "%s: is an int8 artifact, expected a float one", model->path);
     if (purpose != NULL) {
         model->purpose = *purpose;
+        model->borrows_head = purpose->int8_head && model->config.tied;
+        if (model->borrows_head)
+            model->config.tied = false;
         return FT_OK;
     }
     if (options->fake && !is_int8)

@@ -17,6 +17,7 @@ typedef struct ft_purpose {
     ft_mode mode;
     bool int8_residual;
     bool dynamic;        /* activations are scaled row by row in the run; there is no amax */
+    bool int8_head;      /* the matrix that makes logits is int8 like the others */
     const ft_amax *amax; /* of every point; FAKE from a float artifact, and ft_model_make() */
 } ft_purpose;
 
@@ -27,6 +28,7 @@ struct ft_model {
     ft_config config;
     ft_purpose purpose;
     bool fuse, has_cache, int8_cache;
+    bool borrows_head; /* of a float artifact that shares it with embeddings, for an int8 head */
     ft_weight *weight;
     bool *quantizable; /* [nweight] */
     void **faked;      /* [nweight]: codes and scales made for FAKE mode, or NULL */

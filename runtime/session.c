@@ -53,6 +53,14 @@ static bool stretches(const ft_plan *plan)
     return false;
 }
 
+/* One whole context, or all sequences of a run that are read from their beginning. */
+static size_t pages_of_one_run(const ft_limits *limits)
+{
+    size_t run = ft_pages_for(limits->tokens) + ft_min_size(limits->sequences, limits->tokens);
+    size_t context = limits->context / FT_PAGE;
+    return run > context ? run : context;
+}
+
 /* Every page of every sequence may be there, or fewer: memory is what the tokens need. */
 static ft_status set_cache_limits(ft_session *session, const ft_session_options *options,
                                   ft_error *err)
@@ -71,8 +79,8 @@ static ft_status set_cache_limits(ft_session *session, const ft_session_options 
     ft_limits *limits = &session->limits;
     session->context = (size_t) context;
     limits->context = ft_round_up((size_t) context, FT_PAGE);
-    limits->pages =
-        ft_pages_for(options->cache_tokens > 0 ? (size_t) options->cache_tokens : limits->context);
+    limits->pages = options->cache_tokens > 0 ? ft_pages_for((size_t) options->cache_tokens)
+                                              : pages_of_one_run(limits);
     limits->selected = options->every_logits ? limits->tokens : limits->sequences;
     session->every_logits = options->every_logits;
     return FT_OK;

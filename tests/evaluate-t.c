@@ -21,10 +21,10 @@ static ft_evaluation evaluate(void)
     ft_evaluation out = { .samples = 0 };
     ft_dataset data;
     ft_error err;
+    const ft_purpose purpose = { .mode = FT_MODE_FAKE, .amax = ft_artifact_amax(codes) };
     ft_model *model = calibrated_open(made.real, NULL);
     if (ft_dataset_read(&data, made.samples, model, &err) != FT_OK ||
-        ft_evaluate(&out, made.real, ft_artifact_amax(codes), false, &data, NULL, 1, NULL, NULL,
-                    &err) != FT_OK)
+        ft_evaluate(&out, made.real, &purpose, &data, NULL, 1, NULL, NULL, &err) != FT_OK)
         bail_out("%s", err.text);
     ft_dataset_fini(&data);
     ft_model_close(model);

@@ -263,6 +263,7 @@ static const char *const harmless[] = {
     "tokenizer_class", "language", "vocab_file", "sentence_transformers",
     "sbert_ce_default_activation_function", "sbert_ce_default_activation_fn",
     "_attn_implementation", "_attn_implementation_autoset", "attn_implementation",
+    "unsloth_fixed", "unsloth_version",
 
     "attention_probs_dropout_prob", "hidden_dropout_prob", "classifier_dropout",
     "initializer_range", "initializer_factor", "layerdrop", "gradient_checkpointing",

@@ -93,6 +93,12 @@ static const struct {
       "llama L16 H2048 A32/8x64 F8192 V128256 P131072 1e-05 relu, llama3 500000 x32 1..4 at 8192, "
       "tied" },
 
+    { meta,
+      "{\"is_llama_config\": true, \"rope_interleaved\": false, \"max_sequence_length\": 8192,"
+      " \"unsloth_version\": \"2024.9\", \"pad_token_id\": 128004, \"is_decoder\": false}",
+      "llama L16 H2048 A32/8x64 F8192 V128256 P131072 1e-05 silu, llama3 500000 x32 1..4 at 8192, "
+      "tied" },
+
     /* How scaling is spelt */
     { "llama-2-7b", "{\"rope_scaling\": {\"type\": \"linear\", \"factor\": 8}, \"rope_theta\": 7}",
       "llama L32 H4096 A32/32x128 F11008 V32000 P4096 1e-05 silu, linear 7 x8" },
@@ -276,6 +282,8 @@ static const struct {
     { llama, "{\"num_local_experts\": 8}", FT_EUNSUPPORTED, "num_local_experts is 8, which may" },
     { qwen2, "{\"use_mrope\": true}", FT_EUNSUPPORTED, "use_mrope is true, which may" },
     { llama, "{\"auto_map\": {\"AutoConfig\": \"x\"}}", FT_EUNSUPPORTED, "auto_map is {" },
+    { llama, "{\"rope_interleaved\": true}", FT_EUNSUPPORTED,
+      "rope_interleaved is true, which may" },
     { llama, "{\"logit_scale\": 0.5}", FT_EUNSUPPORTED, "logit_scale is 0.5, which may" },
 };
 

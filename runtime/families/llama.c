@@ -73,6 +73,7 @@ static const ft_weight_rule weights[] = {
     { "add_cross_attention", FT_KEY_MUST_BE, 0, "false" },                                         \
     { "pruned_heads", FT_KEY_MUST_BE, 0, "{}" },                                                   \
     { "attention_dropout", FT_KEY_ANY, 0, NULL },                                                  \
+    { "max_sequence_length", FT_KEY_ANY, 0, NULL },                                                \
     { "pad_token_id", FT_KEY_ANY, 0, NULL }
 /* clang-format on */
 
@@ -85,6 +86,7 @@ static const ft_config_rule llama_rules[] = {
     { "sliding_window", FT_KEY_MUST_BE, 0, "null" },
     { "layer_types", FT_KEY_MUST_BE, 0, "null" },
     { "pretraining_tp", FT_KEY_ANY, 0, NULL },
+    { "is_llama_config", FT_KEY_ANY, 0, NULL },
 };
 
 /* Its code has no biases, and the same window in every layer. */

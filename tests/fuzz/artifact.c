@@ -8,8 +8,10 @@
  */
 #include <config.h>
 
+#include "runtime/family.h"
 #include "runtime/manifest.h"
 #include "runtime/mem.h"
+#include "runtime/stop_ids.h"
 #include "runtime/zipdir.h"
 
 #include <stdlib.h>
@@ -52,12 +54,34 @@ static void use(const ft_artifact *a)
     (void) used;
 }
 
+/* Read what models are made from: a configuration that passes has weights with elements. */
+static void use_model(const ft_artifact *a)
+{
+    const ft_artifact_head *head = ft_artifact_get_head(a);
+    const ft_family *family = ft_family_find(head->family);
+    ft_stop_ids ids;
+    ft_config config;
+    ft_weight_spec *spec;
+    size_t count;
+    if (ft_stop_ids_read(&ids, a, "fuzz", 100, NULL) == FT_OK && ids.count > FT_MAX_STOP_IDS)
+        abort();
+    if (family == NULL || ft_config_from_json(&config, head->config, "fuzz", NULL) != FT_OK ||
+        config.layers > 20 || ft_family_weights(family, -1, &config, &spec, &count, NULL) != FT_OK)
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (spec[i].dim[0] < 1 || (spec[i].ndim == 2 && spec[i].dim[1] < 1))
+            abort();
+    free(spec);
+}
+
 static void open_it(const unsigned char *data, size_t bytes, ft_verify verify)
 {
     ft_artifact *a;
     ft_error err;
-    if (ft_artifact_open_memory(&a, "fuzz", data, bytes, verify, &err) == FT_OK)
+    if (ft_artifact_open_memory(&a, "fuzz", data, bytes, verify, &err) == FT_OK) {
         use(a);
+        use_model(a);
+    }
     ft_artifact_close(a);
 }
 

@@ -125,9 +125,13 @@ typedef struct ft_model ft_model;
 /* How much of a file is checked before it is used.  Its structure always is. */
 typedef enum ft_verify { FT_VERIFY_STRUCTURE, FT_VERIFY_CRC, FT_VERIFY_SHA256 } ft_verify;
 
+/* What keys and values are cached in.  Codes have one scale for each token and head. */
+typedef enum ft_kv { FT_KV_AUTO, FT_KV_F16, FT_KV_INT8 } ft_kv;
+
 typedef struct ft_model_options {
     const char *device; /* "cpu" (default) or "cuda:N" */
     ft_verify verify;
+    ft_kv kv;     /* decoders only; default: as attention's other values, F32 or a half */
     bool no_fuse; /* run every operation of the graph alone; slow, for tests */
     bool fake; /* run an int8 artifact with codes held in float, multiplied by the float library */
 } ft_model_options;
@@ -246,6 +250,14 @@ typedef struct ft_token {
     int32_t id;     /* -1 with FT_REASON_FAILED */
     float logprob;  /* of the unchanged logits */
     ft_reason reason;
+
+    /*
+     * With options.tokenizer, what the text has grown by: whole characters, and nothing that may
+     * still become a stop string.  So a token may add nothing, and a later one more.  The last one
+     * adds all that is left.  Until the callback returns; not terminated.
+     */
+    const char *text;
+    size_t text_bytes;
 } ft_token;
 
 /* Called for every token, in order within a request.  False ends that request. */
@@ -253,9 +265,16 @@ typedef bool (*ft_on_token)(void *user, const ft_token *token);
 
 struct ft_tokenizer;
 
+/* Where the time went: a text's first new token comes out of reading its prompt. */
+typedef struct ft_generate_stats {
+    size_t prompt_tokens, step_tokens; /* read from prompts; chosen by later steps */
+    double prompt_seconds, step_seconds;
+} ft_generate_stats;
+
 typedef struct ft_generate_options {
     int64_t chunk; /* prompt tokens of one run; default and most: the session's max_tokens */
-    const struct ft_tokenizer *tokenizer; /* for stop strings */
+    const struct ft_tokenizer *tokenizer; /* for text, and so for stop strings; may be NULL */
+    ft_generate_stats *stats;             /* filled in, also on failure; may be NULL */
 } ft_generate_options;
 
 /*

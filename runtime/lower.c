@@ -455,6 +455,15 @@ static bool narrow_cache(ft_plan *plan)
     return true;
 }
 
+static void halve_cache(ft_plan *plan)
+{
+    for (int i = 0; i < plan->nvalue; i++) {
+        ft_value *value = &plan->value[i];
+        if (value->state && value->rows == FT_CACHE && value->dtype == FT_F32)
+            value->dtype = FT_F16;
+    }
+}
+
 static ft_status lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, ft_error *err)
 {
     FT_TRY(lower_to_floats(out, graph, how, err));
@@ -475,6 +484,8 @@ ft_status ft_lower(ft_plan *out, const ft_plan *graph, const ft_lowering *how, f
     assert(how->real == FT_F32 || how->mode == FT_MODE_FLOAT ||
            (how->real == FT_F16 && makes_codes(how->mode)));
     ft_status status = lower(out, graph, how, err);
+    if (status == FT_OK && how->half_cache)
+        halve_cache(out);
     if (status == FT_OK && how->int8_cache && !narrow_cache(out))
         status = ft_fail(err, FT_ENOMEM, "no memory for the scales of a cache");
     if (status != FT_OK)

@@ -20,6 +20,7 @@ typedef struct ft_lowering {
     bool fuse;
     bool int8_residual; /* residual streams are codes too (FasterTransformer's int8_mode 2) */
     bool dynamic;       /* points are scaled row by row in the run: there is no `scale` */
+    bool half_cache;    /* keys and values are cached in F16, where they would be in F32 */
     bool int8_cache;    /* keys and values are cached as codes, with a scale a token and head */
     const float *scale; /* [graph->nvalue]: of each point; FAKE and INT8 only */
     ft_dtype real;      /* FLOAT: of all values; FAKE and INT8: of those below; OBSERVE: F32 */

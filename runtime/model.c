@@ -116,6 +116,7 @@ static ft_status make_plan(ft_model *model, ft_error *err)
                                           .int8_residual = model->purpose.int8_residual,
                                           .dynamic = model->purpose.dynamic,
                                           .int8_cache = model->int8_cache,
+                                          .half_cache = model->half_cache,
                                           .scale = scale,
                                           .real = real_dtype(model) },
                           err);
@@ -245,6 +246,8 @@ static ft_status make_model(ft_model **out, const char *name, const ft_model_par
     if (options == NULL)
         options = &defaults;
     model->fuse = !options->no_fuse;
+    model->half_cache = options->kv == FT_KV_F16;
+    model->int8_cache = options->kv == FT_KV_INT8;
     ft_status status = parts != NULL ? assemble(model, parts, options, purpose, err)
                                      : fill(model, options, purpose, err);
     if (status != FT_OK) {

@@ -27,7 +27,7 @@ struct ft_model {
     const ft_family *family;
     ft_config config;
     ft_purpose purpose;
-    bool fuse, has_cache, int8_cache;
+    bool fuse, has_cache, int8_cache, half_cache;
     bool borrows_head; /* of a float artifact that shares it with embeddings, for an int8 head */
     ft_weight *weight;
     bool *quantizable; /* [nweight] */

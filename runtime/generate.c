@@ -215,7 +215,11 @@ static ft_reason reason_of(const loop *l, const text *t, int32_t id)
 static void take_token(loop *l, size_t seat, int32_t id, float logprob)
 {
     text *t = &l->text[seat];
-    ft_token token = { t->index, t->made, id, logprob, reason_of(l, t, id) };
+    ft_token token = { .request = t->index,
+                       .index = t->made,
+                       .id = id,
+                       .logprob = logprob,
+                       .reason = reason_of(l, t, id) };
     if (token.reason == FT_REASON_FAILED)
         fail_text(l, t);
     bool goes_on = l->on_token(l->user, &token);

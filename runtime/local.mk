@@ -96,6 +96,7 @@ bin_PROGRAMS += ft-bench
 ft_bench_SOURCES = \
 	runtime/tools/bench.h \
 	runtime/tools/bench_case.c \
+	runtime/tools/bench_decode.c \
 	runtime/tools/bench_gemm.c \
 	runtime/tools/bench_ops.c \
 	runtime/tools/bench_product.c \

@@ -169,8 +169,8 @@ static ft_model *open_model(ft_synthetic *made, ft_scheme scheme, int threads)
 {
     ft_model *model;
     ft_error err;
-    must(ft_synthetic_make(made, &small, scheme, threads, &err), &err);
-    must(ft_synthetic_open(&model, made, "small", "cpu", &err), &err);
+    must(ft_synthetic_make(made, &small, scheme, false, threads, &err), &err);
+    must(ft_synthetic_open(&model, made, "small", &(ft_model_options){ 0 }, &err), &err);
     return model;
 }
 
@@ -244,7 +244,7 @@ static void test_faked(void)
         ft_model_close(model);
         ft_error err;
         made.purpose.mode = FT_MODE_FAKE;
-        must(ft_synthetic_open(&model, &made, "small", "cpu", &err), &err);
+        must(ft_synthetic_open(&model, &made, "small", &(ft_model_options){ 0 }, &err), &err);
         run_and_read(model, "last_hidden_state", b);
         ok(memcmp(a, b, sizeof a) == 0, "%s: faked int8 gives the same bits",
            residual ? "int8-residual" : "int8");
@@ -259,7 +259,8 @@ static void refused(ft_synthetic *made, ft_status status, const char *part)
 {
     ft_model *model = NULL;
     ft_error err = { 0 };
-    is_int(ft_synthetic_open(&model, made, "small", "cpu", &err), status, "%s", part);
+    is_int(ft_synthetic_open(&model, made, "small", &(ft_model_options){ 0 }, &err), status, "%s",
+           part);
     has(err.text, part, "which the error tells");
     ok(model == NULL, "and no model is left");
 }
@@ -268,7 +269,7 @@ static void test_refusals(void)
 {
     ft_synthetic made;
     ft_error err;
-    must(ft_synthetic_make(&made, &small, FT_SCHEME_FLOAT, 1, &err), &err);
+    must(ft_synthetic_make(&made, &small, FT_SCHEME_FLOAT, false, 1, &err), &err);
     made.nweight--;
     refused(&made, FT_EARG, "small: 54 weights, expected 55");
     made.nweight++;

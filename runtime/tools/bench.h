@@ -14,6 +14,9 @@
 
 /* ---- Time --------------------------------------------------------------------------------- */
 
+/* Seconds since some time. */
+double ft_bench_now(void);
+
 /* What is run again and again: a plan, or one operation of it. */
 typedef struct ft_target {
     const ft_backend *backend;
@@ -52,6 +55,7 @@ typedef struct ft_work {
 typedef struct ft_ceilings {
     double int8, real; /* operations of products a second */
     double copy;       /* bytes read and written a second */
+    double read;       /* bytes read a second, by products of one row */
 } ft_ceilings;
 
 ft_work ft_work_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
@@ -61,7 +65,8 @@ double ft_work_roof(const ft_work *work, const ft_ceilings *ceilings);
 
 /*
  * Measure a device with the kernels that plans run: the best rate of square products of 512 to 8192
- * of each kind that `plan` has, and a copy of 256 MiB.
+ * of each kind that `plan` has, a copy of 256 MiB and a
+ * product of one row with as much.
  */
 FT_MUST_USE ft_status ft_ceilings_measure(ft_ceilings *out, const ft_plan *plan, const char *device,
                                           int threads, ft_error *err);
@@ -94,6 +99,7 @@ typedef struct ft_bench {
     int threads, runs;
     bool verbose; /* say by which ways int8 products are computed, on standard error */
     double fill;
+    double top_p; /* decoding draws tokens from so much mass; 0: it takes the most likely one */
     ft_bench_view view;
     ft_ceilings ceilings;
     ft_table cases, ops, kinds, products;
@@ -102,6 +108,10 @@ typedef struct ft_bench {
 /* Time runs of `sequences` sequences of at most `length` tokens; adds rows to the tables. */
 FT_MUST_USE ft_status ft_bench_case(ft_bench *bench, size_t sequences, size_t length,
                                     ft_error *err);
+
+/* Time steps of `sequences` sequences that have `context` tokens in the cache; adds rows. */
+FT_MUST_USE ft_status ft_bench_decode(ft_bench *bench, size_t sequences, size_t context,
+                                      ft_error *err);
 
 /* Time the operations of a session's plan one by one, after it has run once. */
 FT_MUST_USE ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err);

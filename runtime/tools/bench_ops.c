@@ -36,7 +36,7 @@ static ft_status time_ops(double *out, const ft_bench *bench, const ft_session *
 
 static const char *name_of(const ft_plan *plan, const ft_op *op)
 {
-    return plan->value[op->out >= 0 ? op->out : op->codes].name;
+    return plan->value[op->out >= 0 ? op->out : op->codes >= 0 ? op->codes : op->in[0]].name;
 }
 
 static void add_op(ft_bench *bench, const ft_session *session, int index, double seconds,

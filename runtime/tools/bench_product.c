@@ -248,6 +248,25 @@ static ft_status product_rate(ft_product p, const ft_backend *backend, ft_device
     return FT_OK;
 }
 
+/*
+ * Reading where next to nothing is written: the best of products of one row, whose matrices of 256
+ * MiB no cache holds.
+ */
+static ft_status read_rate(const ft_backend *backend, ft_device *device, int threads, double *rate,
+                           ft_error *err)
+{
+    const ft_product product[] = {
+        { .m = 1, .n = 32768, .k = 8192, .x = FT_I8, .w = FT_I8, .y = FT_F32 },
+        { .m = 1, .n = 8192, .k = 8192, .x = FT_F32, .w = FT_F32, .y = FT_F32 },
+    };
+    for (size_t i = 0; i < FT_COUNT(product); i++) {
+        ft_times times;
+        FT_TRY(ft_product_time(&times, &product[i], backend, device, threads, err));
+        *rate = fmax(*rate, 256.0 * 1048576.0 / times.least);
+    }
+    return FT_OK;
+}
+
 /* The kinds of products of the plan: those of codes, and those of real numbers. */
 static ft_status measure(ft_ceilings *out, const ft_plan *plan, const ft_backend *backend,
                          ft_device *device, int threads, ft_error *err)
@@ -258,11 +277,15 @@ static ft_status measure(ft_ceilings *out, const ft_plan *plan, const ft_backend
         if (plan->op[i].kind != FT_OP_LINEAR)
             continue;
         ft_product p = ft_product_of(plan, &plan->op[i], &batch);
+        if (p.x != FT_I8) /* logits alone are written in another precision */
+            p.y = p.x;
         double *rate = p.x == FT_I8 ? &out->int8 : &out->real;
         if (*rate <= 0.0)
             FT_TRY(product_rate(p, backend, device, threads, rate, err));
     }
-    return copy_rate(backend, device, threads, &out->copy, err);
+    FT_TRY(copy_rate(backend, device, threads, &out->copy, err));
+    out->read = out->copy;
+    return read_rate(backend, device, threads, &out->read, err);
 }
 
 ft_status ft_ceilings_measure(ft_ceilings *out, const ft_plan *plan, const char *device,

@@ -17,7 +17,7 @@
 
 /* ---- Time --------------------------------------------------------------------------------- */
 
-static double now(void)
+double ft_bench_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -38,11 +38,11 @@ static ft_status run_once(const ft_target *target, ft_error *err)
 
 ft_status ft_target_time(const ft_target *target, int count, double *seconds, ft_error *err)
 {
-    double before = now();
+    double before = ft_bench_now();
     for (int i = 0; i < count; i++)
         FT_TRY(run_once(target, err));
     FT_TRY(target->backend->wait(target->exec, err));
-    *seconds = (now() - before) / count;
+    *seconds = (ft_bench_now() - before) / count;
     return FT_OK;
 }
 
@@ -85,6 +85,33 @@ static double bytes_of(const ft_plan *plan, int value, const ft_batch *batch)
     return rows_of(v, batch) * v->cols * (double) ft_dtype_size(v->dtype);
 }
 
+/* What a state adds: keys and values of all tokens that a row attends to, or those it stores. */
+static double cached_rows(const ft_op *op, const ft_batch *batch)
+{
+    double rows = 0.0;
+    if (op->kind == FT_OP_STORE)
+        return (double) batch->tokens;
+    for (size_t i = 0; op->kind == FT_OP_ATTEND && i < batch->sequences; i++) {
+        double own = (double) (batch->start[i + 1] - batch->start[i]);
+        double all = batch->past[i] + own, window = op->attr.window;
+        rows += window > 0.0 && window < all ? window : all;
+    }
+    return rows;
+}
+
+static double cache_bytes(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
+{
+    double row = 0.0;
+    if (op->kind != FT_OP_STORE && op->kind != FT_OP_ATTEND)
+        return 0.0;
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        if (op->state[i] >= 0) {
+            const ft_value *v = &plan->value[op->state[i]];
+            row += v->cols * (double) ft_dtype_size(v->dtype);
+        }
+    return row * cached_rows(op, batch);
+}
+
 /* Of a table as many rows are read as there are tokens. */
 static double weight_bytes(const ft_plan *plan, const ft_op *op, int slot, const ft_batch *batch)
 {
@@ -104,10 +131,23 @@ static double attention_operations(const ft_value *q, const ft_batch *batch)
     return 4.0 * pairs * q->cols;
 }
 
+/* Each row with all before it. */
+static double causal_operations(const ft_value *q, const ft_batch *batch)
+{
+    double pairs = 0.0;
+    for (size_t i = 0; i < batch->sequences; i++) {
+        double own = (double) (batch->start[i + 1] - batch->start[i]);
+        pairs += own * batch->past[i] + own * (own + 1.0) / 2.0;
+    }
+    return 4.0 * pairs * q->cols;
+}
+
 static double product_operations(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
 {
     if (op->kind == FT_OP_ATTENTION)
         return attention_operations(&plan->value[op->in[0]], batch);
+    if (op->kind == FT_OP_ATTEND)
+        return causal_operations(&plan->value[op->in[0]], batch);
     if (op->kind != FT_OP_LINEAR)
         return 0.0;
     ft_product p = ft_product_of(plan, op, batch);
@@ -123,7 +163,8 @@ ft_work ft_work_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
         work.bytes += bytes_of(plan, op->in[i], batch);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         work.bytes += weight_bytes(plan, op, i, batch);
-    work.bytes += bytes_of(plan, op->out, batch) + bytes_of(plan, op->codes, batch);
+    work.bytes += bytes_of(plan, op->out, batch) + bytes_of(plan, op->codes, batch) +
+                  bytes_of(plan, op->second, batch) + cache_bytes(plan, op, batch);
     return work;
 }
 

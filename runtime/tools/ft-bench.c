@@ -18,15 +18,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHAPE = FT_LONG_ONLY, SCHEME, FILL, DEVICE, OPS, GEMM, JSON, CSV };
+enum { SHAPE = FT_LONG_ONLY, SCHEME, FILL, DECODE, TOP_P, KV, DEVICE, OPS, GEMM, JSON, CSV };
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "time this artifact" },
-    { SHAPE, "shape", "NAME", "time random weights instead: bert-base, bert-large\nor minilm" },
-    { SCHEME, "scheme", "NAME", "of a shape: float, f16, int8 (default) or\nint8-residual" },
+    { SHAPE, "shape", "NAME",
+      "time random weights instead: bert-base, bert-large,\nminilm, llama-2-7b, llama-3-8b or "
+      "llama-1b" },
+    { SCHEME, "scheme", "NAME",
+      "of a shape: float, f16, int8 (default), int8-residual\n"
+      "(encoders), or w8a8-dynamic (decoders)" },
     { 'b', "batch", "N,...", "sequences of a run; default 1,8,32" },
     { 'l', "length", "N,...", "tokens of the longest sequence; default 128" },
     { FILL, "fill", "F", "mean length as a fraction of --length; default 1" },
+    { DECODE, "decode", "N,...",
+      "time steps of one token for each sequence, with N\n"
+      "tokens of it in the cache (decoders)" },
+    { TOP_P, "top-p", "P",
+      "decoding draws from so much probability; default\n"
+      "the most likely token" },
+    { KV, "kv", "NAME", "what keys and values are cached in: auto (default),\nf16 or int8" },
     { 'r', "runs", "N", "timed runs of each case; default 30" },
     { OPS, "ops", NULL, "time every operation of the plan" },
     { GEMM, "gemm", NULL, "time every shape of product, and other ways for it" },
@@ -58,7 +69,8 @@ typedef struct request {
     ft_config config;
     ft_scheme scheme;
     bool has_scheme, quiet;
-    list sequences, lengths;
+    ft_kv kv;
+    list sequences, lengths, contexts;
     ft_format format;
 } request;
 
@@ -118,6 +130,17 @@ static void take_scheme(request *r, const char *name)
     r->has_scheme = true;
 }
 
+static ft_kv kv_of(const char *name)
+{
+    static const char *const names[] = {
+        [FT_KV_AUTO] = "auto", [FT_KV_F16] = "f16", [FT_KV_INT8] = "int8"
+    };
+    for (size_t i = 0; i < FT_COUNT(names); i++)
+        if (strcmp(names[i], name) == 0)
+            return (ft_kv) i;
+    ft_tool_usage(&tool, "--kv: \"%s\" is neither auto, f16 nor int8", name);
+}
+
 static void take_view(ft_bench *bench, ft_bench_view view)
 {
     if (bench->view != FT_BENCH_RUNS && bench->view != view)
@@ -152,6 +175,15 @@ static void take_option(request *r, ft_bench *bench, int option, const char *val
         break;
     case FILL:
         bench->fill = fraction("fill", value);
+        break;
+    case DECODE:
+        r->contexts = numbers("decode", value);
+        break;
+    case TOP_P:
+        bench->top_p = fraction("top-p", value);
+        break;
+    case KV:
+        r->kv = kv_of(value);
         break;
     case 'r':
         bench->runs = (int) positive("runs", value, strlen(value));
@@ -216,16 +248,22 @@ static void fit_positions(request *r)
     for (size_t i = 0; i < r->lengths.count; i++)
         if ((size_t) r->config.positions < r->lengths.item[i])
             r->config.positions = (int32_t) r->lengths.item[i];
+    for (size_t i = 0; i < r->contexts.count; i++)
+        if ((size_t) r->config.positions <= r->contexts.item[i])
+            r->config.positions = (int32_t) r->contexts.item[i] + 1;
 }
 
 static ft_status open_model(job *j, ft_error *err)
 {
     request *r = j->request;
+    const ft_model_options how = { .device = r->device, .kv = r->kv };
     if (r->input != NULL)
-        return ft_model_open(&j->model, r->input, &(ft_model_options){ .device = r->device }, err);
+        return ft_model_open(&j->model, r->input, &how, err);
     fit_positions(r);
-    FT_TRY(ft_synthetic_make(&j->made, &r->config, r->scheme, j->bench->threads, err));
-    return ft_synthetic_open(&j->model, &j->made, r->shape, r->device, err);
+    /* A GPU gets a copy of its own of every layer: they may be alike where they come from. */
+    bool alike = strncmp(r->device, "cpu", 3) != 0;
+    FT_TRY(ft_synthetic_make(&j->made, &r->config, r->scheme, alike, j->bench->threads, err));
+    return ft_synthetic_open(&j->model, &j->made, r->shape, &how, err);
 }
 
 /* The entry of the open device: "cuda" is "cuda:0". */
@@ -245,6 +283,8 @@ static const char *scheme_of(const job *j)
         return ft_scheme_name(j->request->scheme);
     if (j->model->purpose.mode != FT_MODE_INT8)
         return ft_scheme_name(FT_SCHEME_FLOAT);
+    if (j->model->purpose.dynamic)
+        return ft_scheme_name(FT_SCHEME_DYNAMIC);
     return ft_scheme_name(j->model->purpose.int8_residual ? FT_SCHEME_INT8_RESIDUAL
                                                           : FT_SCHEME_INT8);
 }
@@ -266,15 +306,19 @@ static ft_status prepare(job *j, ft_error *err)
 
 static ft_status run_cases(job *j, ft_error *err)
 {
-    const list *sequences = &j->request->sequences, *lengths = &j->request->lengths;
+    const request *r = j->request;
+    bool decodes = r->contexts.count > 0;
+    const list *sequences = &r->sequences, *lengths = decodes ? &r->contexts : &r->lengths;
     size_t total = sequences->count * lengths->count;
     bool shares_terminal = j->request->format != FT_FORMAT_JSON;
     ft_progress_line line;
     ft_progress_begin(&line, "timing", "cases", j->request->quiet || shares_terminal);
     ft_status status = FT_OK;
     for (size_t i = 0; i < total && status == FT_OK; i++) {
-        status = ft_bench_case(j->bench, sequences->item[i % sequences->count],
-                               lengths->item[i / sequences->count], err);
+        size_t count = sequences->item[i % sequences->count];
+        size_t length = lengths->item[i / sequences->count];
+        status = decodes ? ft_bench_decode(j->bench, count, length, err)
+                         : ft_bench_case(j->bench, count, length, err);
         ft_progress_step(&line, i + 1, total);
     }
     ft_progress_end(&line);
@@ -300,7 +344,8 @@ static void print_heading(const job *j)
         printf("%.3f TOPS of int8 products, ", 1e-12 * b->ceilings.int8);
     if (b->ceilings.real > 0.0)
         printf("%.3f TFLOPS of float products, ", 1e-12 * b->ceilings.real);
-    printf("%.1f GB/s copied\n\n", 1e-9 * b->ceilings.copy);
+    printf("%.1f GB/s copied, %.1f GB/s read\n\n", 1e-9 * b->ceilings.copy,
+           1e-9 * b->ceilings.read);
     fflush(stdout);
 }
 
@@ -321,6 +366,7 @@ static json_t *json_of_ceilings(const ft_ceilings *c)
     if (c->real > 0.0)
         json_object_set_new(object, "float_tflops", json_real(1e-12 * c->real));
     json_object_set_new(object, "copy_gb_per_s", json_real(1e-9 * c->copy));
+    json_object_set_new(object, "read_gb_per_s", json_real(1e-9 * c->read));
     return object;
 }
 

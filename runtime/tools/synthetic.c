@@ -25,6 +25,7 @@ static const char *const schemes[FT_SCHEMES] = {
     [FT_SCHEME_F16] = "f16",
     [FT_SCHEME_INT8] = "int8",
     [FT_SCHEME_INT8_RESIDUAL] = "int8-residual",
+    [FT_SCHEME_DYNAMIC] = "w8a8-dynamic",
 };
 
 const char *ft_scheme_name(ft_scheme scheme)
@@ -46,7 +47,12 @@ bool ft_scheme_parse(const char *name, ft_scheme *out)
     .vocabulary = 30522, .positions = 512, .types = 2, .padding_id = -1, .eps = 1e-12f,            \
     .activation = FT_ACT_GELU
 
-/* The first two as google-research published them, the third as all-MiniLM-L6-v2 embeds. */
+#define LLAMA .padding_id = -1, .eps = 1e-5f, .activation = FT_ACT_SILU, .rope = FT_ROPE_DEFAULT
+
+/*
+ * The first two as google-research published them, the third as all-MiniLM-L6-v2 embeds; then the
+ * published Llamas, the last with the matrices of Llama 3.2 1B and Llama 2's vocabulary.
+ */
 static const struct {
     const char *name;
     ft_config config;
@@ -63,6 +69,39 @@ static const struct {
         .embedding = FT_EMBEDDING_MEAN,
         .normalize = true,
         BERT } },
+    { "llama-2-7b",
+      { .layers = 32,
+        .hidden = 4096,
+        .heads = 32,
+        .kv_heads = 32,
+        .head_size = 128,
+        .ffn = 11008,
+        .vocabulary = 32000,
+        .positions = 4096,
+        .rope_theta = 1e4,
+        LLAMA } },
+    { "llama-3-8b",
+      { .layers = 32,
+        .hidden = 4096,
+        .heads = 32,
+        .kv_heads = 8,
+        .head_size = 128,
+        .ffn = 14336,
+        .vocabulary = 128256,
+        .positions = 8192,
+        .rope_theta = 5e5,
+        LLAMA } },
+    { "llama-1b",
+      { .layers = 16,
+        .hidden = 2048,
+        .heads = 32,
+        .kv_heads = 8,
+        .head_size = 64,
+        .ffn = 8192,
+        .vocabulary = 32000,
+        .positions = 4096,
+        .rope_theta = 5e5,
+        LLAMA } },
 };
 
 const char *ft_shape_name(size_t index)
@@ -157,7 +196,8 @@ void ft_weight_clear(ft_weight *weight)
 
 static bool is_int8(ft_scheme scheme)
 {
-    return scheme == FT_SCHEME_INT8 || scheme == FT_SCHEME_INT8_RESIDUAL;
+    return scheme == FT_SCHEME_INT8 || scheme == FT_SCHEME_INT8_RESIDUAL ||
+           scheme == FT_SCHEME_DYNAMIC;
 }
 
 static ft_dtype dtype_of(ft_role role, ft_scheme scheme)
@@ -186,6 +226,33 @@ static ft_status make_weight(ft_weight *weight, const ft_weight_spec *spec, ft_s
     return ft_weight_fill(weight, &how, threads, err);
 }
 
+/* The weight of layer 0 that this one of a later layer has the numbers of; NULL: none. */
+static const ft_weight *twin_of(const ft_synthetic *made, const char *name)
+{
+    char first[FT_NAME];
+    int layer, used = 0;
+    if (!made->alike || sscanf(name, "layer.%d.%n", &layer, &used) != 1 || layer == 0)
+        return NULL;
+    snprintf(first, sizeof first, "layer.0.%s", name + used);
+    for (size_t i = 0; i < made->nweight; i++)
+        if (strcmp(made->weight[i].name, first) == 0)
+            return &made->weight[i];
+    return NULL;
+}
+
+/* Weight number made->nweight. */
+static ft_status add_weight(ft_synthetic *made, const ft_weight_spec *spec, ft_scheme scheme,
+                            int threads, ft_error *err)
+{
+    ft_weight *weight = &made->weight[made->nweight];
+    const ft_weight *twin = twin_of(made, spec->name);
+    if (twin == NULL)
+        return make_weight(weight, spec, scheme, made->nweight, threads, err);
+    *weight = *twin;
+    memcpy(weight->name, spec->name, sizeof weight->name);
+    return FT_OK;
+}
+
 static ft_status make_weights(ft_synthetic *made, ft_scheme scheme, int threads, ft_error *err)
 {
     ft_weight_spec *spec;
@@ -196,7 +263,7 @@ static ft_status make_weights(ft_synthetic *made, ft_scheme scheme, int threads,
     if (made->weight == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for %zu weights", count);
     for (size_t i = 0; i < count && status == FT_OK; i++, made->nweight++)
-        status = make_weight(&made->weight[i], &spec[i], scheme, i, threads, err);
+        status = add_weight(made, &spec[i], scheme, threads, err);
     free(spec);
     return status;
 }
@@ -288,7 +355,7 @@ static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
     if (status == FT_OK)
         status = make_weights(&one, FT_SCHEME_FLOAT, threads, err);
     if (status == FT_OK)
-        status = ft_synthetic_open(&model, &one, "one layer", "cpu", err);
+        status = ft_synthetic_open(&model, &one, "one layer", NULL, err);
     if (status == FT_OK)
         status = measure_points(made->amax, model, made->config.layers, err);
     ft_model_close(model);
@@ -299,15 +366,22 @@ static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
 /* ---- Models ------------------------------------------------------------------------------- */
 
 ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config, ft_scheme scheme,
-                            int threads, ft_error *err)
+                            bool alike, int threads, ft_error *err)
 {
-    *out = (ft_synthetic){ .family = ft_family_find("bert"), .config = *config };
+    bool decoder = config->rope != FT_ROPE_NONE;
+    *out = (ft_synthetic){ .family = ft_family_find(decoder ? "llama" : "bert"),
+                           .config = *config,
+                           .alike = alike && decoder };
+    if (decoder ? scheme == FT_SCHEME_INT8_RESIDUAL : scheme == FT_SCHEME_DYNAMIC)
+        return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for %s", ft_scheme_name(scheme),
+                       decoder ? "encoders" : "decoders");
     ft_status status = make_weights(out, scheme, threads, err);
-    if (status == FT_OK && is_int8(scheme))
+    if (status == FT_OK && is_int8(scheme) && scheme != FT_SCHEME_DYNAMIC)
         status = measure(out, threads, err);
     out->purpose = (ft_purpose){
         .mode = is_int8(scheme) ? FT_MODE_INT8 : FT_MODE_FLOAT,
         .int8_residual = scheme == FT_SCHEME_INT8_RESIDUAL,
+        .dynamic = scheme == FT_SCHEME_DYNAMIC,
         .amax = out->amax,
     };
     if (status != FT_OK)
@@ -318,15 +392,16 @@ ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config, ft_schem
 void ft_synthetic_fini(ft_synthetic *made)
 {
     for (size_t i = 0; i < made->nweight; i++)
-        ft_weight_clear(&made->weight[i]);
+        if (twin_of(made, made->weight[i].name) == NULL)
+            ft_weight_clear(&made->weight[i]);
     free(made->weight);
     ft_amax_free(made->amax);
     memset(made, 0, sizeof *made);
 }
 
 ft_status ft_synthetic_open(ft_model **out, const ft_synthetic *made, const char *name,
-                            const char *device, ft_error *err)
+                            const ft_model_options *options, ft_error *err)
 {
     ft_model_parts parts = { name, made->family, &made->config, made->weight, made->nweight };
-    return ft_model_make(out, &parts, &(ft_model_options){ .device = device }, &made->purpose, err);
+    return ft_model_make(out, &parts, options, &made->purpose, err);
 }

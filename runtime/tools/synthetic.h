@@ -14,10 +14,11 @@ typedef enum ft_scheme {
     FT_SCHEME_F16,           /* matrices in F16 */
     FT_SCHEME_INT8,          /* linears as codes, other matrices in F16 */
     FT_SCHEME_INT8_RESIDUAL, /* residual streams as codes too */
+    FT_SCHEME_DYNAMIC,       /* as INT8, activations scaled by row in the run: decoders */
     FT_SCHEMES
 } ft_scheme;
 
-/* "float", "f16", "int8", "int8-residual"; parse is false for other words. */
+/* "float", "f16", "int8", "int8-residual", "w8a8-dynamic"; parse is false for other words. */
 const char *ft_scheme_name(ft_scheme scheme);
 bool ft_scheme_parse(const char *name, ft_scheme *out);
 
@@ -42,8 +43,9 @@ void ft_weight_clear(ft_weight *weight);
 typedef struct ft_synthetic {
     const ft_family *family;
     ft_config config;
-    ft_weight *weight;
+    ft_weight *weight; /* of layers that are alike, the first owns the data */
     size_t nweight;
+    bool alike;
     ft_amax *amax; /* int8 schemes only */
     ft_purpose purpose;
 } ft_synthetic;
@@ -53,14 +55,16 @@ typedef struct ft_synthetic {
  * 0, gains of the norms about 1.  The ranges of int8 are measured: one layer of the same shape, in
  * float, is observed on 64 random tokens, and every layer gets its ranges, since all layers are
  * alike.  In bert-base codes then have deviations of 16 to 38 at every point.
- * On failure nothing needs to be freed.
+ * With `alike` all layers of a decoder have the numbers of the first.
+ *
+ * On failure nothing needs to be freed.  FT_EUNSUPPORTED: no such scheme for this shape.
  */
 FT_MUST_USE ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config,
-                                        ft_scheme scheme, int threads, ft_error *err);
+                                        ft_scheme scheme, bool alike, int threads, ft_error *err);
 void ft_synthetic_fini(ft_synthetic *made);
 
 /* The model; `made` must outlive it. */
 FT_MUST_USE ft_status ft_synthetic_open(ft_model **out, const ft_synthetic *made, const char *name,
-                                        const char *device, ft_error *err);
+                                        const ft_model_options *options, ft_error *err);
 
 #endif

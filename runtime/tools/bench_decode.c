@@ -1,0 +1,196 @@
+/*
+ * bench_decode.c - one case of decoding: so many sequences with so much context get a token each.
+ *
+ * The context is read first, so that the cache holds what a model makes of tokens; then one step is
+ * repeated.  Its time is that of a step of generation: the run, and the chosen tokens in the hands
+ * of the host.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/plan.h"
+#include "runtime/tools/bench.h"
+#include "runtime/tools/noise.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { IDS_KEY = 13, CHUNK = 2048 };
+
+/* What is repeated. */
+typedef struct step {
+    ft_session *session;
+    int ids, token;
+    int32_t *chosen; /* [sequences] */
+} step;
+
+static ft_status open_session(ft_session **out, const ft_bench *bench, size_t sequences,
+                              size_t context, ft_error *err)
+{
+    size_t pages = ft_pages_for(context + 1);
+    return ft_session_open(out, bench->model,
+                           &(ft_session_options){
+                               .threads = bench->threads,
+                               .max_tokens = sequences > CHUNK ? (int64_t) sequences : CHUNK,
+                               .max_sequences = (int64_t) sequences,
+                               .context = (int64_t) context + 1,
+                               .cache_tokens = (int64_t) (sequences * pages * FT_PAGE),
+                           },
+                           err);
+}
+
+static ft_status run(const ft_session *s, int ids, ft_error *err)
+{
+    const ft_backend *backend = s->model->backend;
+    const ft_batch *batch = &s->passages->batch;
+    FT_TRY(backend->write(s->exec, ids, s->passages->ids, batch->tokens, err));
+    return backend->run(s->exec, batch, NULL, err);
+}
+
+/* Random tokens, which are different ones in each sequence. */
+static void draw_ids(int32_t *ids, size_t count, size_t seat, int32_t vocabulary)
+{
+    for (size_t i = 0; i < count; i++)
+        ids[i] = (int32_t) ft_noise_below(IDS_KEY, (seat << 24) + i, (uint32_t) vocabulary);
+}
+
+/* Read `context` tokens of every sequence. */
+static ft_status read_context(const step *s, int32_t *ids, size_t context, ft_error *err)
+{
+    ft_session *session = s->session;
+    ft_passages *passages = session->passages;
+    for (size_t seat = 0; seat < session->limits.sequences; seat++) {
+        draw_ids(ids, context, seat, session->model->config.vocabulary);
+        if (!ft_pages_reserve(&passages->pages, seat, context + 1))
+            return ft_fail(err, FT_ELIMIT, "a cache without room for %zu tokens", context + 1);
+        for (size_t past = 0, count; past < context; past += count) {
+            count = ft_min_size(context - past, CHUNK);
+            ft_passages_clear(passages);
+            ft_passages_add(passages, &(ft_passage){ .seat = seat,
+                                                     .past = past,
+                                                     .reach = context,
+                                                     .ids = ids + past,
+                                                     .count = count,
+                                                     .wanted = FT_WANT_LAST });
+            FT_TRY(run(session, s->ids, err));
+        }
+    }
+    return FT_OK;
+}
+
+/* A token of every sequence, behind its context. */
+static void add_steps(const step *s, const ft_bench *bench, size_t context)
+{
+    ft_passages *passages = s->session->passages;
+    ft_passages_clear(passages);
+    passages->batch.step = true;
+    for (size_t seat = 0; seat < s->session->limits.sequences; seat++) {
+        int32_t id;
+        draw_ids(&id, 1, seat, s->session->model->config.vocabulary);
+        ft_choice choice = { .seat = (int32_t) seat,
+                             .seed = seat,
+                             .known = (int32_t) context,
+                             .temperature = bench->top_p > 0.0 ? 1.0f : 0.0f,
+                             .top_p = (float) bench->top_p };
+        ft_passages_add(passages, &(ft_passage){ .seat = seat,
+                                                 .past = context,
+                                                 .reach = context + 1,
+                                                 .ids = &id,
+                                                 .count = 1,
+                                                 .wanted = FT_WANT_LAST,
+                                                 .choice = &choice });
+    }
+    s->session->batch = passages->batch; /* what operations are timed with */
+}
+
+/* Seconds of `count` steps, divided by it. */
+static ft_status time_steps(const step *s, int count, double *seconds, ft_error *err)
+{
+    const ft_backend *backend = s->session->model->backend;
+    double before = ft_bench_now();
+    for (int i = 0; i < count; i++) {
+        FT_TRY(run(s->session, s->ids, err));
+        FT_TRY(backend->read(s->session->exec, s->token, s->chosen, NULL,
+                             s->session->limits.sequences, err));
+    }
+    *seconds = (ft_bench_now() - before) / count;
+    return FT_OK;
+}
+
+static ft_status time_all(ft_times *out, const step *s, int runs, ft_error *err)
+{
+    double *sample = ft_array((size_t) runs, sizeof *sample), warm;
+    if (sample == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %d times", runs);
+    ft_status status = time_steps(s, 3, &warm, err);
+    if (status == FT_OK && warm < 0.03)
+        status = time_steps(s, (int) (0.1 / warm), &warm, err);
+    for (int i = 0; i < runs && status == FT_OK; i++)
+        status = time_steps(s, 1, &sample[i], err);
+    if (status == FT_OK)
+        *out = ft_times_of(sample, (size_t) runs);
+    free(sample);
+    return status;
+}
+
+static void add_row(ft_bench *bench, const step *s, size_t context, const ft_times *times)
+{
+    const ft_plan *plan = &s->session->plan;
+    double sequences = (double) s->session->limits.sequences, bytes = 0.0;
+    for (int i = 0; i < plan->nop; i++)
+        bytes += ft_work_of(plan, &plan->op[i], &s->session->batch).bytes;
+    ft_cell cells[] = {
+        { .name = "model", .text = bench->name, .column = FT_FOR_CSV },
+        { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
+        { .name = "device", .text = bench->device, .column = FT_FOR_CSV },
+        { .name = "sequences", .number = sequences },
+        { .name = "context", .number = (double) context },
+        { .name = "median_ms", .number = 1e3 * times->median, .digits = 4 },
+        { .name = "min_ms", .number = 1e3 * times->least, .digits = 4 },
+        { .name = "p95_ms", .number = 1e3 * times->p95, .digits = 4 },
+        { .name = "tokens_per_s", .number = sequences / times->median, .digits = 1 },
+        { .name = "gb_per_s", .number = 1e-9 * bytes / times->median, .digits = 1 },
+        { .name = "of_read", .number = bytes / times->median / bench->ceilings.read, .digits = 3 },
+    };
+    ft_table_row(&bench->cases, cells, FT_COUNT(cells));
+}
+
+static ft_status run_case(ft_bench *bench, const step *s, size_t context, ft_error *err)
+{
+    int32_t *ids = ft_array(context, sizeof *ids);
+    ft_times times;
+    ft_status status = ids != NULL ? read_context(s, ids, context, err)
+                                   : ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", context);
+    free(ids);
+    add_steps(s, bench, context);
+    if (status == FT_OK)
+        status = time_all(&times, s, bench->runs, err);
+    if (status != FT_OK)
+        return status;
+    if (bench->view == FT_BENCH_OPS)
+        ft_table_restart(&bench->cases);
+    add_row(bench, s, context, &times);
+    return bench->view == FT_BENCH_OPS ? ft_bench_ops(bench, s->session, err) : FT_OK;
+}
+
+ft_status ft_bench_decode(ft_bench *bench, size_t sequences, size_t context, ft_error *err)
+{
+    step s = { 0 };
+    if (!bench->model->has_cache)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: does not decode", bench->name);
+    s.chosen = ft_array(sequences, sizeof *s.chosen);
+    ft_status status = s.chosen != NULL
+                           ? open_session(&s.session, bench, sequences, context, err)
+                           : ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", sequences);
+    if (status == FT_OK) {
+        s.ids = ft_plan_find(&s.session->plan, "input_ids");
+        s.token = ft_plan_find(&s.session->plan, "token");
+        status = run_case(bench, &s, context, err);
+    }
+    ft_session_close(s.session);
+    free(s.chosen);
+    return status;
+}

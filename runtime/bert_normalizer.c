@@ -12,50 +12,23 @@
 
 #include "runtime/bert_normalizer.h"
 
-#include "runtime/mem.h"
+#include "runtime/mark_run.h"
 #include "runtime/unicode.h"
 #include "runtime/utf8.h"
-
-#include <stdlib.h>
 
 typedef struct {
     const ft_bert_normalizer *steps;
     ft_text *out;
-    uint64_t *run; /* marks that wait: combining class << 56 | position in the run << 24 | code */
-    size_t marks, room;
-    bool no_memory; /* once true, characters go nowhere */
+    ft_mark_run run; /* marks that wait */
+    bool no_memory;  /* once true, characters go nowhere */
 } writer;
 
 /* ------------------------------------------------------------------------------------------ */
 
-static bool make_room(ft_text *out, size_t bytes)
-{
-    if (out->capacity - out->bytes >= bytes)
-        return true;
-    size_t wanted;
-    if (!ft_add(out->capacity, bytes, &wanted) || !ft_mul(wanted, 2, &wanted))
-        return false;
-    char *data = realloc(out->data, wanted);
-    if (data == NULL)
-        return false;
-    out->data = data;
-    out->capacity = wanted;
-    return true;
-}
-
 static void put(writer *w, uint32_t c)
 {
-    if (!make_room(w->out, 4)) {
+    if (!ft_text_put_char(w->out, c))
         w->no_memory = true;
-        return;
-    }
-    unsigned char *to = (unsigned char *) w->out->data + w->out->bytes;
-    if (c < 0x80) {
-        *to = (unsigned char) c;
-        w->out->bytes++;
-    } else {
-        w->out->bytes += (size_t) utf8proc_encode_char((utf8proc_int32_t) c, to);
-    }
 }
 
 static void put_lowercase(writer *w, uint32_t c)
@@ -76,36 +49,19 @@ static void put_cased(writer *w, uint32_t c)
 
 /* ------------------------------------------------------------------------------------------ */
 
-static int compare_marks(const void *a, const void *b)
-{
-    uint64_t left = *(const uint64_t *) a, right = *(const uint64_t *) b;
-    return (left > right) - (left < right);
-}
-
-/* Let the marks that wait go on: by combining class, equal ones as they came. */
+/* Let the marks that wait go on. */
 static void end_run(writer *w)
 {
-    if (w->marks > 1)
-        qsort(w->run, w->marks, sizeof *w->run, compare_marks);
-    for (size_t i = 0; i < w->marks; i++)
-        put_cased(w, (uint32_t) (w->run[i] & 0xffffff));
-    w->marks = 0;
+    ft_mark_run_sort(&w->run);
+    for (size_t i = 0; i < w->run.count; i++)
+        put_cased(w, ft_mark_code(w->run.mark[i]));
+    w->run.count = 0;
 }
 
 static void add_to_run(writer *w, uint32_t c, uint8_t combining_class)
 {
-    if (w->marks == w->room) {
-        size_t room = w->room == 0 ? 16 : w->room * 2;
-        uint64_t *run = realloc(w->run, room * sizeof *run);
-        if (run == NULL) {
-            w->no_memory = true;
-            return;
-        }
-        w->run = run;
-        w->room = room;
-    }
-    w->run[w->marks] = (uint64_t) combining_class << 56 | (uint64_t) w->marks << 24 | c;
-    w->marks++;
+    if (!ft_mark_run_add(&w->run, c, combining_class))
+        w->no_memory = true;
 }
 
 static void put_without_accents(writer *w, uint32_t c)
@@ -164,7 +120,7 @@ static void put_cleaned_ascii(writer *w, unsigned char c)
     }
     if (w->steps->lowercase && c >= 'A' && c <= 'Z')
         c = (unsigned char) (c - 'A' + 'a');
-    if (w->marks > 0)
+    if (w->run.count > 0)
         end_run(w);
     put(w, c);
 }
@@ -175,7 +131,7 @@ ft_status ft_bert_normalize(const ft_bert_normalizer *normalizer, const char *te
     writer w = { .steps = normalizer, .out = out };
     const char *end = text + bytes;
     out->bytes = 0;
-    if (!make_room(out, bytes + 4))
+    if (!ft_text_reserve(out, bytes + 4))
         return FT_ENOMEM;
     while (text < end && !w.no_memory) {
         uint32_t c = ft_utf8_next(&text);
@@ -185,14 +141,8 @@ ft_status ft_bert_normalize(const ft_bert_normalizer *normalizer, const char *te
             put_cleaned(&w, c);
     }
     end_run(&w);
-    free(w.run);
+    ft_mark_run_fini(&w.run);
     return w.no_memory ? FT_ENOMEM : FT_OK;
-}
-
-void ft_text_fini(ft_text *text)
-{
-    free(text->data);
-    *text = (ft_text){ 0 };
 }
 
 /* ------------------------------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 #ifndef FT_RUNTIME_BERT_NORMALIZER_H
 #define FT_RUNTIME_BERT_NORMALIZER_H
 
-#include "runtime/ft.h"
+#include "runtime/text.h"
 
 /* The steps, in the order in which they are taken.  All false leaves the text as it is. */
 typedef struct ft_bert_normalizer {
@@ -16,18 +16,12 @@ typedef struct ft_bert_normalizer {
     bool lowercase;
 } ft_bert_normalizer;
 
-typedef struct ft_text {
-    char *data; /* UTF-8, not terminated; free with ft_text_fini */
-    size_t bytes, capacity;
-} ft_text;
-
 /*
  * Normalize `text` (valid UTF-8) into *out, whose old content is overwritten and whose memory is
  * reused.  FT_ENOMEM, without text, when there is not enough.
  */
 ft_status ft_bert_normalize(const ft_bert_normalizer *normalizer, const char *text, size_t bytes,
                             ft_text *out);
-void ft_text_fini(ft_text *text);
 
 /*
  * The next word of normalized text between *at and `end`: a punctuation character, or what stands

@@ -28,6 +28,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/json_section.c runtime/json_section.h \
 	runtime/lower.c runtime/lower.h \
 	runtime/manifest.c runtime/manifest.h \
+	runtime/mark_run.c runtime/mark_run.h \
 	runtime/mem.c runtime/mem.h \
 	runtime/model.c runtime/model.h \
 	runtime/model_config.c runtime/model_config.h \
@@ -47,6 +48,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/sha256.c runtime/sha256.h \
 	runtime/stop_ids.c runtime/stop_ids.h \
 	runtime/tensor.c runtime/tensor.h \
+	runtime/text.c runtime/text.h \
 	runtime/token_ids.h \
 	runtime/tokenizer.c runtime/tokenizer.h \
 	runtime/tokenizer_json.c runtime/tokenizer_json.h \

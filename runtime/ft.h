@@ -307,8 +307,54 @@ FT_API FT_MUST_USE ft_status ft_tokenizer_encode(const ft_tokenizer *tokenizer, 
                                                  size_t bytes, int32_t *ids, size_t capacity,
                                                  size_t *count, ft_error *err);
 
+/* The same without special tokens around it: for texts that spell them out, such as chats. */
+FT_API FT_MUST_USE ft_status ft_tokenizer_encode_bare(const ft_tokenizer *tokenizer,
+                                                      const char *text, size_t bytes, int32_t *ids,
+                                                      size_t capacity, size_t *count,
+                                                      ft_error *err);
+
+/*
+ * Decode ids to text, which is valid UTF-8 and not terminated.  Writes at most `capacity` bytes,
+ * *bytes is how many there are.  Bytes that are no UTF-8 become U+FFFD; ids without a token add
+ * nothing, nor do special tokens with `skip_special`.  FT_EUNSUPPORTED for a decoder that is not
+ * known.  May be used by many threads at once.
+ */
+FT_API FT_MUST_USE ft_status ft_tokenizer_decode(const ft_tokenizer *tokenizer, const int32_t *ids,
+                                                 size_t count, bool skip_special, char *text,
+                                                 size_t capacity, size_t *bytes, ft_error *err);
+
+/* How many tokens there are; ids may have gaps and so go further. */
+FT_API size_t ft_tokenizer_count(const ft_tokenizer *tokenizer);
+
+/* The id of a token by its text as tokenizer.json writes it ("</s>", "\u0120the"), or -1. */
+FT_API int32_t ft_tokenizer_find(const ft_tokenizer *tokenizer, const char *token);
+
+/* Whether an id is that of a special token, which text for people leaves out. */
+FT_API bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id);
+
 /* The id of the token that closes a sequence ("[SEP]"), or -1: for those who must cut one. */
 FT_API int32_t ft_tokenizer_end_id(const ft_tokenizer *tokenizer);
+
+typedef struct ft_decoder ft_decoder;
+
+/* Decode ids as they come.  The tokenizer must stay open. */
+FT_API FT_MUST_USE ft_status ft_decoder_open(ft_decoder **out, const ft_tokenizer *tokenizer,
+                                             bool skip_special, ft_error *err);
+FT_API void ft_decoder_close(ft_decoder *decoder); /* takes NULL */
+
+/*
+ * Decode one more id: *text shows the *bytes that are ready, until the next call.  They are whole
+ * characters and final: what a later id could change waits, so there may be none.
+ */
+FT_API FT_MUST_USE ft_status ft_decoder_push(ft_decoder *decoder, int32_t id, const char **text,
+                                             size_t *bytes, ft_error *err);
+
+/*
+ * Show what still waits, as the end of the text: all pieces together are what ft_tokenizer_decode
+ * makes of the ids.  The decoder is then ready for another text.
+ */
+FT_API FT_MUST_USE ft_status ft_decoder_finish(ft_decoder *decoder, const char **text,
+                                               size_t *bytes, ft_error *err);
 
 #ifdef __cplusplus
 }

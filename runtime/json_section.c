@@ -127,6 +127,27 @@ ft_section ft_section_element(const ft_section *in, const char *key, size_t inde
     return out;
 }
 
+ft_status ft_section_steps(const ft_section *in, const char *name, const char *key,
+                           ft_status (*read)(void *to, const ft_section *step), void *to)
+{
+    ft_section whole;
+    json_t *list;
+    const json_t *value = json_object_get(in->json, name);
+    if (value == NULL || json_is_null(value))
+        return FT_OK;
+    FT_TRY(ft_section_object(in, name, &whole));
+    const char *type = json_string_value(json_object_get(whole.json, "type"));
+    if (type == NULL || strcmp(type, "Sequence") != 0)
+        return read(to, &whole);
+    FT_TRY(FT_SECTION_ONLY(&whole, "type", key));
+    FT_TRY(ft_section_array(&whole, key, &list));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        ft_section step = ft_section_element(&whole, key, i);
+        FT_TRY(read(to, &step));
+    }
+    return FT_OK;
+}
+
 ft_status ft_section_type(const ft_section *in, const char *expected)
 {
     const char *type;

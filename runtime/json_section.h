@@ -44,6 +44,13 @@ ft_status ft_section_integer(const ft_section *in, const char *key, const json_t
 /* The object at `index` of the array `key`; its fields are missing when it is no object. */
 ft_section ft_section_element(const ft_section *in, const char *key, size_t index);
 
+/*
+ * A pipeline in a member: null or missing, which is no step; an object; or one of the type
+ * "Sequence", with objects in its array `key`.  `read` reads each object.
+ */
+ft_status ft_section_steps(const ft_section *in, const char *name, const char *key,
+                           ft_status (*read)(void *to, const ft_section *step), void *to);
+
 /* The member "type" must be the string `expected`, else FT_EUNSUPPORTED. */
 ft_status ft_section_type(const ft_section *in, const char *expected);
 

@@ -5,6 +5,7 @@
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
 	runtime/added_tokens.c runtime/added_tokens.h \
+	runtime/added_tokens_json.c \
 	runtime/amax.c runtime/amax.h \
 	runtime/amax_list.c \
 	runtime/artifact.h \
@@ -14,7 +15,11 @@ runtime_libcore_la_SOURCES = \
 	runtime/artifact_write.c \
 	runtime/bert_normalizer.c runtime/bert_normalizer.h \
 	runtime/bind.c runtime/bind.h \
+	runtime/bpe.c runtime/bpe.h \
+	runtime/byte_chars.h \
 	runtime/dataset.c runtime/dataset.h \
+	runtime/decode.c runtime/decode.h \
+	runtime/decoder_json.c \
 	runtime/devices.c runtime/devices.h \
 	runtime/error.c runtime/error.h \
 	runtime/fake.c runtime/fake.h \
@@ -26,6 +31,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/generate.c \
 	runtime/graph.c runtime/graph.h \
 	runtime/json_section.c runtime/json_section.h \
+	runtime/json_tables.c \
 	runtime/lower.c runtime/lower.h \
 	runtime/manifest.c runtime/manifest.h \
 	runtime/mark_run.c runtime/mark_run.h \
@@ -34,11 +40,18 @@ runtime_libcore_la_SOURCES = \
 	runtime/model_config.c runtime/model_config.h \
 	runtime/model_config_json.c \
 	runtime/model_config_text.c \
+	runtime/nfc.c runtime/nfc.h \
+	runtime/normalizer.c runtime/normalizer.h \
 	runtime/output.c runtime/output.h \
 	runtime/pages.c runtime/pages.h \
 	runtime/passages.c runtime/passages.h \
+	runtime/pipeline_json.c \
 	runtime/plan.c runtime/plan.h \
+	runtime/post_processor_json.c \
+	runtime/pretokenize.c runtime/pretokenize.h \
 	runtime/products.c runtime/products.h \
+	runtime/regex.c runtime/regex.h \
+	runtime/regex_pattern.c \
 	runtime/rope.c runtime/rope.h \
 	runtime/safetensors.c runtime/safetensors.h \
 	runtime/safetensors_header.c runtime/safetensors_header.h \
@@ -51,10 +64,13 @@ runtime_libcore_la_SOURCES = \
 	runtime/text.c runtime/text.h \
 	runtime/token_ids.h \
 	runtime/tokenizer.c runtime/tokenizer.h \
+	runtime/tokenizer_decode.c \
 	runtime/tokenizer_json.c runtime/tokenizer_json.h \
 	runtime/trie.c runtime/trie.h \
 	runtime/unicode.c runtime/unicode.h \
 	runtime/utf8.h \
+	runtime/vocabulary.c runtime/vocabulary.h \
+	runtime/vocabulary_json.c runtime/vocabulary_json.h \
 	runtime/wordpiece.c runtime/wordpiece.h \
 	runtime/zipdir.c runtime/zipdir.h \
 	runtime/zipwrite.c runtime/zipwrite.h

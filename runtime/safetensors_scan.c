@@ -14,6 +14,11 @@
 #include <stdarg.h>
 #include <string.h>
 
+static const char *text_name(const ft_scan *scan)
+{
+    return scan->what == NULL ? "header" : scan->what;
+}
+
 ft_status ft_scan_fail(const ft_scan *scan, const char *format, ...)
 {
     char what[256];
@@ -24,25 +29,32 @@ ft_status ft_scan_fail(const ft_scan *scan, const char *format, ...)
 
     size_t byte = (size_t) (scan->at - scan->start);
     if (scan->tensor == NULL)
-        return ft_fail(scan->err, FT_EFORMAT, "%s: header byte %zu: %s", scan->file, byte, what);
+        return ft_fail(scan->err, FT_EFORMAT, "%s: %s byte %zu: %s", scan->file, text_name(scan),
+                       byte, what);
     const char *field = scan->field == NULL ? "" : scan->field;
     const char *colon = scan->field == NULL ? "" : ": ";
-    return ft_fail(scan->err, FT_EFORMAT, "%s: %.256s: %s%sheader byte %zu: %s", scan->file,
-                   scan->tensor, field, colon, byte, what);
+    return ft_fail(scan->err, FT_EFORMAT, "%s: %.256s: %.64s%s%s byte %zu: %s", scan->file,
+                   scan->tensor, field, colon, text_name(scan), byte, what);
 }
 
 ft_status ft_scan_expected(const ft_scan *scan, const char *what)
 {
     if (scan->at == scan->end)
-        return ft_scan_fail(scan, "expected %s, found the end of the header", what);
+        return ft_scan_fail(scan, "expected %s, found the end of the %s", what,
+                            text_name(scan));
     if (*scan->at < 0x20 || *scan->at > 0x7e)
         return ft_scan_fail(scan, "expected %s, found byte 0x%02x", what, *scan->at);
     return ft_scan_fail(scan, "expected %s, found '%c'", what, *scan->at);
 }
 
+static bool is_space(unsigned char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
 static void skip_space(ft_scan *scan)
 {
-    while (scan->at < scan->end && memchr(" \t\n\r", *scan->at, 4) != NULL)
+    while (scan->at < scan->end && is_space(*scan->at))
         scan->at++;
 }
 

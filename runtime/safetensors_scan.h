@@ -1,5 +1,6 @@
 /*
- * safetensors_scan.h - the words of a safetensors header: strict JSON, one token at a time.
+ * safetensors_scan.h - the words of a safetensors header: strict JSON, one token at a time.  The
+ * large tables of a tokenizer.json are read by it too.
  *
  * A header has a fixed grammar of depth three, so there is no tree, no recursion and no skipping
  * of unknown values: the reader asks for exactly what must come next, and everything else is an
@@ -15,6 +16,7 @@
 typedef struct ft_scan {
     const char *file;                      /* for messages */
     const char *tensor, *field;            /* for messages: what is being read, or NULL */
+    const char *what;                      /* for messages: the text is; NULL: "header" */
     const unsigned char *start, *at, *end; /* the text */
     char *room;                            /* where the next string goes: see ft_scan_string */
     ft_error *err;

@@ -1,8 +1,7 @@
 /*
  * tokenizer.c - the pipeline: added tokens, normalizer, added tokens again, words, pieces.
  *
- * encode_plain() is all that knows which kind of model this is; a byte-level BPE is one more way
- * to encode the text between added tokens.
+ * take_word() is all that knows which kind of model this is.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,6 +15,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *json, size_t bytes,
                              ft_error *err)
@@ -82,7 +82,12 @@ void ft_tokenizer_close(ft_tokenizer *tokenizer)
         return;
     ft_added_tokens_fini(&tokenizer->raw);
     ft_added_tokens_fini(&tokenizer->normalized);
-    ft_wordpiece_fini(&tokenizer->model);
+    ft_normalizer_fini(&tokenizer->normalizer);
+    ft_pretokenizer_fini(&tokenizer->pretokenizer);
+    ft_vocabulary_fini(&tokenizer->vocabulary);
+    ft_wordpiece_fini(&tokenizer->wordpiece);
+    ft_bpe_fini(&tokenizer->bpe);
+    ft_decoding_fini(&tokenizer->decoding);
     free(tokenizer->before.id);
     free(tokenizer->after.id);
     free(tokenizer);
@@ -94,48 +99,110 @@ int32_t ft_tokenizer_end_id(const ft_tokenizer *tokenizer)
     return after->count == 0 ? -1 : after->id[after->count - 1];
 }
 
-/* ------------------------------------------------------------------------------------------ */
-
-static void encode_words(const ft_wordpiece *model, const char *text, size_t bytes,
-                         ft_token_ids *ids)
+size_t ft_tokenizer_count(const ft_tokenizer *tokenizer)
 {
-    const char *word, *end = text + bytes;
-    size_t length;
-    while ((length = ft_bert_next_word(&text, end, &word)) > 0)
-        ft_wordpiece_encode(model, word, length, ids);
+    return tokenizer->vocabulary.count;
 }
 
-/* Text between added tokens; `scratch` holds its normal form. */
-static ft_status encode_plain(const ft_tokenizer *t, const char *text, size_t bytes,
-                              ft_text *scratch, ft_token_ids *ids)
+int32_t ft_tokenizer_find(const ft_tokenizer *tokenizer, const char *token)
 {
-    FT_TRY(ft_bert_normalize(&t->normalizer, text, bytes, scratch));
-    ft_added_search search = { .set = &t->normalized,
-                               .text = scratch->data,
-                               .bytes = scratch->bytes };
-    const char *plain;
-    size_t plain_bytes;
-    int32_t id;
-    while (ft_added_search_next(&search, &plain, &plain_bytes, &id)) {
-        encode_words(&t->model, plain, plain_bytes, ids);
-        ft_token_ids_put(ids, id);
-    }
-    encode_words(&t->model, plain, plain_bytes, ids);
+    const ft_word *found = ft_vocabulary_find(&tokenizer->vocabulary, token, strlen(token));
+    return found == NULL ? -1 : found->id;
+}
+
+bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id)
+{
+    const ft_word *token = ft_vocabulary_at(&tokenizer->vocabulary, id);
+    return token != NULL && token->special;
+}
+
+/* ---- Encoding ----------------------------------------------------------------------------- */
+
+/* One text on its way to ids. */
+typedef struct {
+    const ft_tokenizer *tokenizer;
+    ft_normal_text normal;
+    ft_word_cutter cutter;
+    ft_bpe_room room;
+    ft_token_ids *ids;
+} encoding;
+
+static ft_status take_word(void *user, const char *word, size_t bytes)
+{
+    encoding *e = user;
+    const ft_tokenizer *t = e->tokenizer;
+    if (t->is_bpe)
+        return ft_bpe_encode(&t->bpe, &t->vocabulary, word, bytes, &e->room, e->ids);
+    ft_wordpiece_encode(&t->wordpiece, word, bytes, e->ids);
     return FT_OK;
 }
 
-static ft_status encode_text(const ft_tokenizer *t, const char *text, size_t bytes,
-                             ft_text *scratch, ft_token_ids *ids)
+static ft_status encode_words(encoding *e, const char *text, size_t bytes, bool first)
 {
-    ft_added_search search = { .set = &t->raw, .text = text, .bytes = bytes };
+    return bytes == 0 ? FT_OK : ft_cut_words(&e->cutter, text, bytes, first);
+}
+
+/* Text between the added tokens that are found in it as it came. */
+static ft_status encode_plain(encoding *e, const char *text, size_t bytes, bool first)
+{
+    if (bytes == 0)
+        return FT_OK;
+    FT_TRY(ft_normalizer_run(&e->tokenizer->normalizer, &text, &bytes, &e->normal));
+    if (bytes == 0)
+        return FT_OK;
+    ft_added_search search = { .set = &e->tokenizer->normalized, .text = text, .bytes = bytes };
     const char *plain;
     size_t plain_bytes;
     int32_t id;
     while (ft_added_search_next(&search, &plain, &plain_bytes, &id)) {
-        FT_TRY(encode_plain(t, plain, plain_bytes, scratch, ids));
-        ft_token_ids_put(ids, id);
+        FT_TRY(encode_words(e, plain, plain_bytes, first && plain == text));
+        ft_token_ids_put(e->ids, id);
     }
-    return encode_plain(t, plain, plain_bytes, scratch, ids);
+    return encode_words(e, plain, plain_bytes, first && plain == text);
+}
+
+static ft_status encode_text(encoding *e, const char *text, size_t bytes)
+{
+    ft_added_search search = { .set = &e->tokenizer->raw, .text = text, .bytes = bytes };
+    const char *plain;
+    size_t plain_bytes;
+    int32_t id;
+    FT_TRY(ft_word_cutter_init(&e->cutter, bytes));
+    while (ft_added_search_next(&search, &plain, &plain_bytes, &id)) {
+        FT_TRY(encode_plain(e, plain, plain_bytes, plain == text));
+        ft_token_ids_put(e->ids, id);
+    }
+    return encode_plain(e, plain, plain_bytes, plain == text);
+}
+
+static ft_status check_text(const char *text, size_t bytes, ft_error *err)
+{
+    if (bytes > FT_TOKENIZER_MAX_TEXT)
+        return ft_fail(err, FT_ELIMIT, "text: %zu bytes, expected at most %d", bytes,
+                       FT_TOKENIZER_MAX_TEXT);
+    size_t valid = ft_utf8_valid(text, bytes);
+    if (valid < bytes)
+        return ft_fail(err, FT_EFORMAT, "text: byte %zu is 0x%02x, expected valid UTF-8", valid,
+                       (unsigned) (unsigned char) text[valid]);
+    return FT_OK;
+}
+
+/* Append the ids of a text. */
+static ft_status encode(const ft_tokenizer *t, const char *text, size_t bytes, ft_token_ids *ids,
+                        ft_error *err)
+{
+    FT_TRY(check_text(text, bytes, err));
+    encoding e = { .tokenizer = t, .ids = ids };
+    e.cutter = (ft_word_cutter){ .pretokenizer = &t->pretokenizer, .take = take_word, .user = &e };
+    ft_status rc = encode_text(&e, text, bytes);
+    ft_normal_text_fini(&e.normal);
+    ft_word_cutter_fini(&e.cutter);
+    ft_bpe_room_fini(&e.room);
+    if (rc == FT_ELIMIT)
+        return ft_fail(err, rc,
+                       "text: %zu bytes: a regular expression of the tokenizer takes too long",
+                       bytes);
+    return rc == FT_OK ? FT_OK : ft_fail(err, rc, "text: no memory for %zu bytes", bytes);
 }
 
 static void put_special(const ft_special_ids *special, ft_token_ids *ids)
@@ -147,23 +214,21 @@ static void put_special(const ft_special_ids *special, ft_token_ids *ids)
 ft_status ft_tokenizer_encode(const ft_tokenizer *tokenizer, const char *text, size_t bytes,
                               int32_t *ids, size_t capacity, size_t *count, ft_error *err)
 {
-    *count = 0;
-    if (bytes > FT_TOKENIZER_MAX_TEXT)
-        return ft_fail(err, FT_ELIMIT, "text: %zu bytes, expected at most %d", bytes,
-                       FT_TOKENIZER_MAX_TEXT);
-    size_t valid = ft_utf8_valid(text, bytes);
-    if (valid < bytes)
-        return ft_fail(err, FT_EFORMAT, "text: byte %zu is 0x%02x, expected valid UTF-8", valid,
-                       (unsigned) (unsigned char) text[valid]);
-
-    ft_text scratch = { 0 };
     ft_token_ids sink = { .id = ids, .capacity = capacity };
+    *count = 0;
     put_special(&tokenizer->before, &sink);
-    ft_status rc = encode_text(tokenizer, text, bytes, &scratch, &sink);
+    FT_TRY(encode(tokenizer, text, bytes, &sink, err));
     put_special(&tokenizer->after, &sink);
-    ft_text_fini(&scratch);
-    if (rc != FT_OK)
-        return ft_fail(err, rc, "text: no memory for %zu bytes", bytes);
+    *count = sink.count;
+    return FT_OK;
+}
+
+ft_status ft_tokenizer_encode_bare(const ft_tokenizer *tokenizer, const char *text, size_t bytes,
+                                   int32_t *ids, size_t capacity, size_t *count, ft_error *err)
+{
+    ft_token_ids sink = { .id = ids, .capacity = capacity };
+    *count = 0;
+    FT_TRY(encode(tokenizer, text, bytes, &sink, err));
     *count = sink.count;
     return FT_OK;
 }

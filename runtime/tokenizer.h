@@ -1,10 +1,11 @@
 /*
- * tokenizer.h - text to token ids, as a checkpoint's tokenizer.json says.
+ * tokenizer.h - text to token ids and back, as a checkpoint's tokenizer.json says.
  *
- * Supported: WordPiece with BERT's normalizer and words, which BERT, DistilBERT and MiniLM use.
+ * Supported: WordPiece, with BERT's normalizer and words (BERT, DistilBERT, MiniLM); and BPE, over
+ * bytes (Llama 3, Qwen2, GPT-2) or over characters with bytes to fall back on (Llama 2, Mistral).
  * The sections "truncation" and "padding" are not followed: encoding returns all ids of the text,
- * and a maximum length is the caller's business.  "decoder" says nothing about ids.  Everything
- * else in the file that would change ids is followed or refused by name.
+ * and a maximum length is the caller's business.  Everything else in the file that would change
+ * ids is followed or refused by name; a decoder that is not known is refused when it is needed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +13,10 @@
 #define FT_RUNTIME_TOKENIZER_H
 
 #include "runtime/added_tokens.h"
-#include "runtime/bert_normalizer.h"
+#include "runtime/bpe.h"
+#include "runtime/decode.h"
+#include "runtime/normalizer.h"
+#include "runtime/pretokenize.h"
 #include "runtime/wordpiece.h"
 
 enum {
@@ -28,11 +32,16 @@ typedef struct ft_special_ids {
 
 /* Read-only once it is open. */
 struct ft_tokenizer {
-    ft_added_tokens raw; /* found in the text as it came */
-    ft_bert_normalizer normalizer;
+    ft_vocabulary vocabulary; /* of the model, and the added tokens */
+    ft_added_tokens raw;      /* found in the text as it came */
+    ft_normalizer normalizer;
     ft_added_tokens normalized; /* found in normalized text */
-    ft_wordpiece model;
+    ft_pretokenizer pretokenizer;
+    bool is_bpe; /* which of the two models it is */
+    ft_wordpiece wordpiece;
+    ft_bpe bpe;
     ft_special_ids before, after;
+    ft_decoding decoding;
 };
 
 /*

@@ -1,11 +1,14 @@
 /*
  * tokenizer_json.h - fill a tokenizer from the text of its tokenizer.json.
  *
+ * The sections of the file have a reader each; tokenizer_json.c reads the model and calls the rest.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef FT_RUNTIME_TOKENIZER_JSON_H
 #define FT_RUNTIME_TOKENIZER_JSON_H
 
+#include "runtime/json_section.h"
 #include "runtime/tokenizer.h"
 
 /*
@@ -15,5 +18,26 @@
  */
 FT_MUST_USE ft_status ft_tokenizer_read_json(ft_tokenizer *tokenizer, const char *name,
                                              const char *json, size_t bytes, ft_error *err);
+
+/*
+ * The sections of `file`, the whole.  The vocabulary, and for added tokens the normalizer, must
+ * have been read before.
+ */
+ft_status ft_json_read_normalizer(ft_normalizer *normalizer, const ft_section *file);
+ft_status ft_json_read_pretokenizer(ft_pretokenizer *pretokenizer, const ft_section *file);
+ft_status ft_json_read_added_tokens(ft_tokenizer *tokenizer, const ft_section *file);
+ft_status ft_json_read_post_processor(ft_tokenizer *tokenizer, const ft_section *file);
+
+/* A decoder that is not known is no failure: decoding->problem tells of it later. */
+ft_status ft_json_read_decoder(ft_decoding *decoding, const ft_section *file);
+
+/* `value`, found at `key`, as an id. */
+ft_status ft_json_read_id(const ft_section *in, const char *key, const json_t *value, int32_t *id);
+
+/* A member that may be missing or null, which is `otherwise`. */
+ft_status ft_json_read_flag(const ft_section *in, const char *key, bool otherwise, bool *flag);
+
+/* A member as a string of its own, at least one character, at most `max_bytes`. */
+ft_status ft_json_copy_string(const ft_section *in, const char *key, size_t max_bytes, char **out);
 
 #endif

@@ -59,6 +59,14 @@ static const range alphabetic_symbols[] = {
     { 0x024b6, 0x024e9 }, { 0x1f130, 0x1f149 }, { 0x1f150, 0x1f169 }, { 0x1f170, 0x1f189 },
 };
 
+/* Numbers that came with Unicode 14 to 17. */
+static const range late_numbers[] = {
+    { 0x10d40, 0x10d49 }, { 0x116d0, 0x116e3 }, { 0x11bf0, 0x11bf9 }, { 0x11de0, 0x11de9 },
+    { 0x11f50, 0x11f59 }, { 0x16130, 0x16139 }, { 0x16ac0, 0x16ac9 }, { 0x16d70, 0x16d79 },
+    { 0x16ff4, 0x16ff6 }, { 0x1ccf0, 0x1ccf9 }, { 0x1d2c0, 0x1d2d3 }, { 0x1e4f0, 0x1e4f9 },
+    { 0x1e5f1, 0x1e5fa },
+};
+
 /* Letters that got a lowercase after Unicode 13: `first` to `last` in steps become `lower` on. */
 static const struct {
     uint32_t first, last, step, lower;
@@ -148,6 +156,12 @@ bool ft_char_is_punctuation(uint32_t c)
     return is >= UTF8PROC_CATEGORY_PC && is <= UTF8PROC_CATEGORY_PO && !WITHIN(after_unicode_8, c);
 }
 
+bool ft_char_is_numeric(uint32_t c)
+{
+    utf8proc_category_t is = category(c);
+    return (is >= UTF8PROC_CATEGORY_ND && is <= UTF8PROC_CATEGORY_NO) || WITHIN(late_numbers, c);
+}
+
 bool ft_char_is_ideograph(uint32_t c)
 {
     return WITHIN(ideographs, c);
@@ -182,6 +196,15 @@ int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_DECOMPOSED])
     for (int i = 0; i < count; i++)
         out[i] = (uint32_t) part[i];
     return (int) count;
+}
+
+uint32_t ft_char_compose(uint32_t first, uint32_t second)
+{
+    utf8proc_int32_t pair[] = { (utf8proc_int32_t) first, (utf8proc_int32_t) second };
+    if (WITHIN(after_unicode_8, first) || WITHIN(after_unicode_8, second))
+        return 0;
+    bool one = utf8proc_normalize_utf32(pair, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE) == 1;
+    return one ? (uint32_t) pair[0] : 0;
 }
 
 int ft_char_lower(uint32_t c, uint32_t out[FT_CHAR_LOWERED])

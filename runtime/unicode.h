@@ -24,6 +24,9 @@ bool ft_char_is_mark(uint32_t c);
 /* Punctuation (P*), and the symbols of ASCII. */
 bool ft_char_is_punctuation(uint32_t c);
 
+/* A number of any kind (Nd, Nl, No). */
+bool ft_char_is_numeric(uint32_t c);
+
 /* The ideographs that BERT puts spaces around. */
 bool ft_char_is_ideograph(uint32_t c);
 
@@ -39,6 +42,9 @@ uint8_t ft_char_combining_class(uint32_t c);
  */
 enum { FT_CHAR_DECOMPOSED = 4 };
 int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_DECOMPOSED]);
+
+/* The character that two canonically compose to, or 0. */
+uint32_t ft_char_compose(uint32_t first, uint32_t second);
 
 /* Full lowercase mapping, without context, into `out`; returns the number of characters. */
 enum { FT_CHAR_LOWERED = 2 };

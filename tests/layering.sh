@@ -79,7 +79,7 @@ value () {
 
 cc=$(value CC)
 flags=
-for library in LIBZIP JANSSON OPENBLAS LIBCRYPTO UTF8PROC; do
+for library in LIBZIP JANSSON OPENBLAS LIBCRYPTO UTF8PROC PCRE2; do
     flags="$flags $(value ${library}_CFLAGS)"
 done
 flags="$flags $(value CUDA_CPPFLAGS)"

@@ -49,6 +49,9 @@ c_tests = \
 	tests/api.t \
 	tests/artifact.t \
 	tests/attention_i8.t \
+	tests/bpe.t \
+	tests/bpe_json.t \
+	tests/characters.t \
 	tests/check.t \
 	tests/checkpoint.t \
 	tests/config.t \
@@ -71,6 +74,7 @@ c_tests = \
 	tests/cuda-wgmma.t \
 	tests/damage.t \
 	tests/dataset.t \
+	tests/decode.t \
 	tests/evaluate.t \
 	tests/fake.t \
 	tests/family.t \
@@ -93,6 +97,7 @@ c_tests = \
 	tests/packing.t \
 	tests/plan.t \
 	tests/refuse.t \
+	tests/regex.t \
 	tests/rope.t \
 	tests/rows.t \
 	tests/safetensors.t \
@@ -116,6 +121,16 @@ tests_artifact_t_SOURCES = tests/artifact-t.c
 tests_artifact_t_LDADD = $(sample_test_libs)
 tests_attention_i8_t_SOURCES = tests/attention_i8-t.c
 tests_attention_i8_t_LDADD = $(test_libs)
+tests_bpe_t_SOURCES = tests/bpe-t.c tests/lib/golden_rows.h
+tests_bpe_t_LDADD = $(test_libs)
+tests_bpe_json_t_SOURCES = tests/bpe_json-t.c tests/lib/tiny_tokenizer.h
+tests_bpe_json_t_LDADD = $(test_libs)
+tests_characters_t_SOURCES = tests/characters-t.c tests/lib/golden_rows.h
+tests_characters_t_LDADD = $(test_libs)
+tests_decode_t_SOURCES = tests/decode-t.c tests/lib/tiny_tokenizer.h
+tests_decode_t_LDADD = $(test_libs)
+tests_regex_t_SOURCES = tests/regex-t.c
+tests_regex_t_LDADD = $(test_libs)
 tests_check_t_SOURCES = tests/check-t.c
 tests_check_t_LDADD = $(test_libs)
 tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
@@ -233,7 +248,7 @@ tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 tests_weights_t_SOURCES = tests/weights-t.c
 tests_weights_t_LDADD = $(calibrate_test_libs)
-tests_wordpiece_t_SOURCES = tests/wordpiece-t.c
+tests_wordpiece_t_SOURCES = tests/wordpiece-t.c tests/lib/golden_rows.h
 tests_wordpiece_t_LDADD = $(test_libs)
 tests_zip_t_SOURCES = tests/zip-t.c
 tests_zip_t_LDADD = $(sample_test_libs)

@@ -90,67 +90,120 @@ static void test_invalid_text(void)
     ft_tokenizer_close(t);
 }
 
-/* Each of these would take minutes, were any step not linear in the text. */
+/* ---- Each of these would take minutes, were any step not linear in the text ---------------------
+ */
+
+typedef struct {
+    const char *unit, *what;
+    size_t ids; /* for so many units */
+    size_t units;
+    size_t more;
+} long_text;
+
+static void encode_long(const ft_tokenizer *tokenizer, const long_text *text, size_t bytes)
+{
+    size_t step = strlen(text->unit), units = bytes / step, count = 0;
+    char *data = malloc(bytes);
+    if (data == NULL)
+        bail_out("no memory");
+    for (size_t u = 0; u < units; u++)
+        memcpy(data + u * step, text->unit, step);
+    ft_status rc = ft_tokenizer_encode(tokenizer, data, units * step, NULL, 0, &count, NULL);
+    if (!ok(rc == FT_OK && count == units / text->units * text->ids + text->more,
+            "%zu MB of %s are encoded", bytes / 1000000, text->what))
+        diag("%s, %zu ids of %zu units", ft_status_name(rc), count, units);
+    free(data);
+}
+
 static void test_long_texts(void)
 {
-    static const struct {
-        const char *unit, *what;
-        size_t ids; /* for each unit */
-        size_t more;
-    } text[] = {
-        { "a", "one word", 0, 3 },
-        { " ", "white space", 0, 3 },
-        { "[", "almost added tokens", 1, 2 },
-        { "[MASK]", "added tokens", 1, 2 },
-        { "\u302f\u302e", "marks in the wrong order", 0, 3 },
-        { "\u0301", "accents without letters", 0, 2 },
-        { "\t ", "space that an added token takes", 0, 3 },
-        { "\u5b57", "ideographs", 1, 2 },
+    static const long_text texts[] = {
+        { "a", "one word", 0, 1, 3 },
+        { " ", "white space", 0, 1, 3 },
+        { "[", "almost added tokens", 1, 1, 2 },
+        { "[MASK]", "added tokens", 1, 1, 2 },
+        { "\u302f\u302e", "marks in the wrong order", 0, 1, 3 },
+        { "\u0301", "accents without letters", 0, 1, 2 },
+        { "\t ", "space that an added token takes", 0, 1, 3 },
+        { "\u5b57", "ideographs", 1, 1, 2 },
     };
-    enum { BYTES = 4000000 };
     ft_tokenizer *t = tiny_open_added(15, " ", "lstrip rstrip");
-    char *data = malloc(BYTES);
-    for (size_t i = 0; i < FT_COUNT(text); i++) {
-        size_t step = strlen(text[i].unit), units = BYTES / step, count = 0;
-        for (size_t u = 0; u < units; u++)
-            memcpy(data + u * step, text[i].unit, step);
-        ft_status rc = ft_tokenizer_encode(t, data, units * step, NULL, 0, &count, NULL);
-        ok(rc == FT_OK && count == units * text[i].ids + text[i].more, "4 MB of %s are encoded",
-           text[i].what);
-    }
-    free(data);
+    for (size_t i = 0; i < FT_COUNT(texts); i++)
+        encode_long(t, &texts[i], 4000000);
+    ft_tokenizer_close(t);
+}
+
+static void test_long_texts_of_bytes(void)
+{
+    static const long_text texts[] = {
+        { "a", "one word", 1, 4, 0 },
+        { "ab", "pairs", 1, 1, 0 },
+        { " ", "white space", 1, 1, 0 },
+        { " a", "words", 1, 1, 0 },
+        { "a\u0323\u0301", "accents", 0, 1, 0 },
+        { "\u0301\u0323", "marks in the wrong order", 0, 1, 0 },
+        { "<s>", "added tokens", 1, 1, 0 },
+        { "a?", "words that end", 2, 1, 0 },
+        { "\u20ac", "characters of three bytes", 3, 1, 0 },
+    };
+    ft_tokenizer *t = tiny_bpe_open("", "");
+    for (size_t i = 0; i < FT_COUNT(texts); i++)
+        encode_long(t, &texts[i], 1000000);
+    ft_tokenizer_close(t);
+}
+
+static void test_too_long(void)
+{
+    static const char text[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!";
+    ft_tokenizer *t = tiny_bpe_open(
+        "{'type': 'ByteLevel', 'add_prefix_space': false, 'trim_offsets': true, 'use_regex': true}",
+        "{'type': 'Split', 'pattern': {'Regex': '(a+)+$'}, 'behavior': 'Isolated', 'invert': "
+        "false}");
+    size_t count = 99;
+    ft_error err = { 0 };
+    is_int(ft_tokenizer_encode(t, text, sizeof text - 1, NULL, 0, &count, &err), FT_ELIMIT,
+           "a regular expression that explodes is given up");
+    is_str(err.text, "text: 65 bytes: a regular expression of the tokenizer takes too long",
+           "which is said");
+    is_int((long long) count, 0, "and leaves no ids");
     ft_tokenizer_close(t);
 }
 
 /* ------------------------------------------------------------------------------------------ */
 
+enum { IDS = 8 };
+
 typedef struct {
     const ft_tokenizer *tokenizer;
     const char *text;
-    size_t bytes, wrong;
+    int32_t ids[IDS];
+    size_t count, wrong;
 } encoder;
 
 static void *encode_often(void *argument)
 {
     encoder *e = argument;
     for (int i = 0; i < 50; i++) {
-        int32_t ids[6] = { 0 };
+        int32_t ids[IDS] = { 0 };
         size_t count = 0;
-        ft_status rc = ft_tokenizer_encode(e->tokenizer, e->text, e->bytes, ids, 6, &count, NULL);
-        e->wrong += rc != FT_OK || count != 6 || ids[1] != 5 || ids[2] != 6 || ids[4] != 10;
+        ft_status rc =
+            ft_tokenizer_encode(e->tokenizer, e->text, strlen(e->text), ids, IDS, &count, NULL);
+        e->wrong += rc != FT_OK || count != e->count || memcmp(ids, e->ids, sizeof ids) != 0;
     }
     return NULL;
 }
 
-static void test_threads(void)
+static void test_threads(ft_tokenizer *tokenizer, const char *text, size_t ids)
 {
-    static const char text[] = "UNABLE [MASK] \xc3\xa8";
-    ft_tokenizer *t = tiny_open("", "");
     pthread_t thread[4];
-    encoder state[4];
+    encoder state[4], alone = { .tokenizer = tokenizer, .text = text };
     size_t wrong = 0;
+    if (ft_tokenizer_encode(tokenizer, text, strlen(text), alone.ids, IDS, &alone.count, NULL) !=
+            FT_OK ||
+        alone.count != ids)
+        bail_out("\"%s\" has %zu ids", text, alone.count);
     for (int i = 0; i < 4; i++) {
-        state[i] = (encoder){ .tokenizer = t, .text = text, .bytes = sizeof text - 1 };
+        state[i] = alone;
         if (pthread_create(&thread[i], NULL, encode_often, &state[i]) != 0)
             bail_out("no thread");
     }
@@ -159,7 +212,7 @@ static void test_threads(void)
         wrong += state[i].wrong;
     }
     is_int((long long) wrong, 0, "four threads share a tokenizer");
-    ft_tokenizer_close(t);
+    ft_tokenizer_close(tokenizer);
 }
 
 /* ------------------------------------------------------------------------------------------ */
@@ -195,7 +248,10 @@ int main(void)
     test_added_tokens();
     test_invalid_text();
     test_long_texts();
-    test_threads();
+    test_long_texts_of_bytes();
+    test_too_long();
+    test_threads(tiny_open("", ""), "UNABLE [MASK] \xc3\xa8", 6);
+    test_threads(tiny_bpe_open("", ""), "abc aaa<s>\u20ac", 7);
     test_files();
     return done_testing();
 }

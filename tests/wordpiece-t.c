@@ -8,56 +8,12 @@
 #include <config.h>
 
 #include "runtime/mem.h"
-#include "runtime/tokenizer.h"
 #include "runtime/utf8.h"
-#include "tests/tap/tap.h"
+#include "tests/lib/golden_rows.h"
 
-#include <jansson.h>
-#include <openssl/evp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { MAX_IDS = 4096, MAX_LINE = 1 << 16 };
-
-static const char *source_path(char path[], size_t bytes, const char *name)
-{
-    const char *source = getenv("FT_SRCDIR");
-    snprintf(path, bytes, "%s/%s", source == NULL ? "." : source, name);
-    return path;
-}
-
-static FILE *open_golden(const char *name)
-{
-    char path[1024];
-    FILE *file = fopen(source_path(path, sizeof path, name), "rb");
-    if (file == NULL)
-        bail_out("%s is missing", path);
-    return file;
-}
-
-static ft_tokenizer *open_tokenizer(const char *name)
-{
-    char path[1024];
-    ft_error err;
-    ft_tokenizer *tokenizer;
-    if (ft_tokenizer_open(&tokenizer, source_path(path, sizeof path, name), &err) != FT_OK)
-        bail_out("%s", err.text);
-    return tokenizer;
-}
-
-/* The next line as JSON, or NULL at the end. */
-static json_t *read_row(FILE *file)
-{
-    static char line[MAX_LINE];
-    json_error_t why;
-    if (fgets(line, sizeof line, file) == NULL)
-        return NULL;
-    json_t *row = json_loads(line, JSON_ALLOW_NUL, &why);
-    if (row == NULL)
-        bail_out("%s: %.60s", why.text, line);
-    return row;
-}
+enum { MAX_IDS = 4096 };
 
 /* Whether `text` gets the ids of the JSON array; says so where it does not. */
 static bool has_ids(const ft_tokenizer *tokenizer, const json_t *text, const json_t *expected)
@@ -119,10 +75,9 @@ static ft_tokenizer *with_steps(json_t *file, const json_t *steps)
 
 static void test_steps(void)
 {
-    char path[1024];
     json_error_t why;
-    json_t *sample = json_load_file(
-        source_path(path, sizeof path, "samples/source-language-bert/tokenizer.json"), 0, &why);
+    json_t *sample =
+        json_load_file(source_path("samples/source-language-bert/tokenizer.json"), 0, &why);
     FILE *file = open_golden("tests/golden/wordpiece-steps.jsonl");
     json_t *last = json_null();
     ft_tokenizer *tokenizer = NULL;
@@ -207,9 +162,8 @@ static void digest_order(EVP_MD_CTX *digest, const char *c, size_t bytes, ft_tex
 /* 4,096 code points, as golden/wordpiece-characters.txt writes them. */
 static void digest_block(uint32_t first, char line[32], ft_text *normal)
 {
-    unsigned char sum[EVP_MAX_MD_SIZE];
-    EVP_MD_CTX *digest = EVP_MD_CTX_new();
-    EVP_DigestInit_ex(digest, EVP_sha256(), NULL);
+    char sum[GOLDEN_DIGEST];
+    EVP_MD_CTX *digest = digest_begin();
     for (uint32_t code = first; code < first + 0x1000; code++) {
         char c[4];
         size_t bytes = (size_t) utf8proc_encode_char((utf8proc_int32_t) code, (uint8_t *) c);
@@ -218,12 +172,8 @@ static void digest_block(uint32_t first, char line[32], ft_text *normal)
         digest_character(digest, c, bytes, normal);
         digest_order(digest, c, bytes, normal);
     }
-    EVP_DigestFinal_ex(digest, sum, NULL);
-    EVP_MD_CTX_free(digest);
-    int used = snprintf(line, 32, "%06x ", first);
-    for (int i = 0; i < 8; i++)
-        used += snprintf(line + used, (size_t) (32 - used), "%02x", sum[i]);
-    snprintf(line + used, (size_t) (32 - used), "\n");
+    digest_end(digest, sum);
+    snprintf(line, 32, "%06x %s\n", first, sum);
 }
 
 static void test_characters(void)

@@ -1,5 +1,6 @@
 /*
- * tiny_tokenizer.h - a tokenizer.json of 15 tokens, whole or edited, for tests.
+ * tiny_tokenizer.h - a WordPiece tokenizer.json of 15 tokens and a BPE one of 16, whole or edited,
+ * for tests.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,31 +31,59 @@ static const char tiny_json[] =
     " 'un': 5, '##able': 6, 'able': 7, '##a': 8, '##b': 9, 'e': 10, '[': 11,"
     " '\\u5b57': 12, 'mask': 13, 'a': 14}}}";
 
-/* The text with the first `old` replaced by `new`, and with real quotes; the caller frees it. */
-static inline char *tiny_edited(const char *old, const char *new)
+/* Words over bytes: U+0120 is a blank.  "<s>" is special. */
+static const char tiny_bpe_json[] =
+    "{'version': '1.0', 'truncation': null, 'padding': null,"
+    " 'added_tokens': [{'id': 15, 'content': '<s>', 'single_word': false,"
+    " 'lstrip': false, 'rstrip': false, 'normalized': false, 'special': true}],"
+    " 'normalizer': {'type': 'NFC'},"
+    " 'pre_tokenizer': {'type': 'ByteLevel', 'add_prefix_space': false, 'trim_offsets': true,"
+    " 'use_regex': true},"
+    " 'post_processor': null,"
+    " 'decoder': {'type': 'ByteLevel', 'add_prefix_space': true, 'trim_offsets': true,"
+    " 'use_regex': true},"
+    " 'model': {'type': 'BPE', 'dropout': null, 'unk_token': null,"
+    " 'continuing_subword_prefix': null, 'end_of_word_suffix': null, 'fuse_unk': false,"
+    " 'byte_fallback': false, 'ignore_merges': false,"
+    " 'vocab': {'a': 0, 'b': 1, 'c': 2, '\\u0120': 3, '\\u00e2': 4, '\\u0124': 5, '\\u00ac': 6,"
+    " 'ab': 7, 'abc': 8, '\\u0120a': 9, 'bc': 10, 'aa': 11, '?': 12, '\\u00c3': 13, 'aaaa': 14},"
+    " 'merges': ['a b', ['ab', 'c'], '\\u0120 a', ['b', 'c'], ['a', 'a'], ['aa', 'aa']]}}";
+
+/* `json` with the first `old` replaced by `new`, and with real quotes; the caller frees it. */
+static inline char *edited(const char *json, const char *old, const char *new)
 {
-    const char *at = strstr(tiny_json, old);
+    const char *at = strstr(json, old);
     if (at == NULL)
         bail_out("nothing to edit: %s", old);
-    size_t bytes = sizeof tiny_json + strlen(new);
+    size_t bytes = strlen(json) + 1 + strlen(new);
     char *out = malloc(bytes);
     if (out == NULL)
         bail_out("no memory");
-    snprintf(out, bytes, "%.*s%s%s", (int) (at - tiny_json), tiny_json, new, at + strlen(old));
+    snprintf(out, bytes, "%.*s%s%s", (int) (at - json), json, new, at + strlen(old));
     for (char *quote = out; (quote = strchr(quote, '\'')) != NULL;)
         *quote = '"';
     return out;
 }
 
-static inline ft_tokenizer *tiny_open(const char *old, const char *new)
+static inline ft_tokenizer *open_edited(const char *whole, const char *old, const char *new)
 {
     ft_tokenizer *tokenizer;
     ft_error err;
-    char *json = tiny_edited(old, new);
+    char *json = edited(whole, old, new);
     if (ft_tokenizer_parse(&tokenizer, "tiny", json, strlen(json), &err) != FT_OK)
         bail_out("%s", err.text);
     free(json);
     return tokenizer;
+}
+
+static inline ft_tokenizer *tiny_open(const char *old, const char *new)
+{
+    return open_edited(tiny_json, old, new);
+}
+
+static inline ft_tokenizer *tiny_bpe_open(const char *old, const char *new)
+{
+    return open_edited(tiny_bpe_json, old, new);
 }
 
 /* With one more added token; `flags` names those that are true. */

@@ -356,6 +356,56 @@ FT_API FT_MUST_USE ft_status ft_decoder_push(ft_decoder *decoder, int32_t id, co
 FT_API FT_MUST_USE ft_status ft_decoder_finish(ft_decoder *decoder, const char **text,
                                                size_t *bytes, ft_error *err);
 
+/* ---- Chats -------------------------------------------------------------------------------- */
+
+/*
+ * The texts that chat models are trained on, with special tokens spelled out:
+ *
+ *   llama2    <s>[INST] <<SYS>>\nSYSTEM\n<</SYS>>\n\nUSER [/INST] ASSISTANT </s><s>[INST] USER [/INST]
+ *   llama3    <|begin_of_text|>, then for each message
+ *             <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
+ *   mistral   <s>[INST] SYSTEM\n\nUSER [/INST] ASSISTANT</s>[INST] USER [/INST]
+ *   qwen2     for each message <|im_start|>ROLE\nCONTENT<|im_end|>\n; without a system message
+ *             one goes before, "You are a helpful assistant."
+ *
+ * Where the last message is not the assistant's, its turn is opened, so that what a model adds is
+ * the answer.  llama2 and llama3 trim white space around contents.  Llama 3.1 and later were also
+ * given the date by a system message; who wants that writes it.
+ */
+typedef enum ft_chat {
+    FT_CHAT_NONE,
+    FT_CHAT_LLAMA2,
+    FT_CHAT_LLAMA3,
+    FT_CHAT_MISTRAL,
+    FT_CHAT_QWEN2,
+} ft_chat;
+
+typedef struct ft_chat_message {
+    const char *role; /* "system", "user" or "assistant" */
+    const char *content;
+} ft_chat_message;
+
+/* "llama2" and so on, "none"; NULL for other numbers. */
+FT_API const char *ft_chat_name(ft_chat chat);
+
+/*
+ * The chat format of a model.  The tokenizer decides: one with <|start_header_id|> and <|eot_id|> is
+ * for llama3, with <|im_start|> and <|im_end|> for qwen2.  With neither, but with <s> and </s>, it
+ * is mistral or llama2 for a model_type of "mistral" or "llama" (NULL where that is not known).
+ * That a model was trained to chat at all, no file says.
+ */
+FT_API ft_chat ft_chat_find(const ft_tokenizer *tokenizer, const char *model_type);
+
+/*
+ * Write a conversation as text, for ft_tokenizer_encode_bare.  Writes at most `capacity` bytes, not
+ * terminated; *bytes is how many there are.  A system message may come first; in llama2 and
+ * mistral, then, user and assistant take turns.  Contents go in as they are: who lets strangers
+ * write them must keep special tokens out.
+ */
+FT_API FT_MUST_USE ft_status ft_chat_render(ft_chat chat, const ft_chat_message *messages,
+                                            size_t count, char *text, size_t capacity,
+                                            size_t *bytes, ft_error *err);
+
 #ifdef __cplusplus
 }
 #endif

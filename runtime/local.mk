@@ -17,6 +17,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/bind.c runtime/bind.h \
 	runtime/bpe.c runtime/bpe.h \
 	runtime/byte_chars.h \
+	runtime/chat.c \
 	runtime/dataset.c runtime/dataset.h \
 	runtime/decode.c runtime/decode.h \
 	runtime/decoder_json.c \

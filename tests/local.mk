@@ -52,6 +52,7 @@ c_tests = \
 	tests/bpe.t \
 	tests/bpe_json.t \
 	tests/characters.t \
+	tests/chat.t \
 	tests/check.t \
 	tests/checkpoint.t \
 	tests/config.t \
@@ -127,6 +128,8 @@ tests_bpe_json_t_SOURCES = tests/bpe_json-t.c tests/lib/tiny_tokenizer.h
 tests_bpe_json_t_LDADD = $(test_libs)
 tests_characters_t_SOURCES = tests/characters-t.c tests/lib/golden_rows.h
 tests_characters_t_LDADD = $(test_libs)
+tests_chat_t_SOURCES = tests/chat-t.c tests/lib/golden_rows.h tests/lib/tiny_tokenizer.h
+tests_chat_t_LDADD = $(test_libs)
 tests_decode_t_SOURCES = tests/decode-t.c tests/lib/tiny_tokenizer.h
 tests_decode_t_LDADD = $(test_libs)
 tests_regex_t_SOURCES = tests/regex-t.c

@@ -328,7 +328,7 @@ tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
-benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm tests/bench/open
+benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm tests/bench/open tests/bench/tokenizer
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
 tests_bench_counters_SOURCES = tests/bench/counters.c
@@ -339,6 +339,8 @@ tests_bench_gemm_SOURCES = tests/bench/gemm.c
 tests_bench_gemm_LDADD = runtime/libcore.la
 tests_bench_open_SOURCES = tests/bench/open.c $(random_artifact)
 tests_bench_open_LDADD = runtime/libcore.la
+tests_bench_tokenizer_SOURCES = tests/bench/tokenizer.c
+tests_bench_tokenizer_LDADD = runtime/libcore.la
 if WITH_CUDA
 benchmarks += tests/bench/attention_cuda
 tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c tests/bench/replay.c tests/bench/replay.h

@@ -1,0 +1,103 @@
+/*
+ * tokenizer.c - how fast a tokenizer opens, encodes and decodes: tokenizer TOKENIZER.json TEXT [-r
+ * 9].
+ *
+ * Prints "open MS", "encode MS MB/S" and "decode MS MB/S": the least processor time of r rounds,
+ * which other programs lengthen least.  No text is longer than the tokenizer takes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/ft.h"
+#include "runtime/mem.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void must(ft_status status, const ft_error *err)
+{
+    if (status == FT_OK)
+        return;
+    fprintf(stderr, "tokenizer: %s\n", err->text);
+    exit(1);
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return 1e3 * (double) t.tv_sec + 1e-6 * (double) t.tv_nsec;
+}
+
+static void take_least(double *least, double since)
+{
+    double ms = now_ms() - since;
+    *least = ms < *least ? ms : *least;
+}
+
+static char *read_text(const char *path, size_t *bytes)
+{
+    FILE *file = fopen(path, "rb");
+    long end = file == NULL || fseek(file, 0, SEEK_END) != 0 ? -1 : ftell(file);
+    char *text = end < 0 ? NULL : malloc((size_t) end + 1);
+    if (text != NULL) {
+        rewind(file);
+        *bytes = fread(text, 1, (size_t) end, file);
+        fclose(file);
+        return text;
+    }
+    fprintf(stderr, "tokenizer: cannot read %s\n", path);
+    exit(1);
+}
+
+static double time_open(const char *path, int rounds, ft_tokenizer **tokenizer)
+{
+    ft_error err;
+    double least = DBL_MAX;
+    *tokenizer = NULL;
+    for (int i = 0; i < rounds; i++) {
+        ft_tokenizer_close(*tokenizer);
+        double start = now_ms();
+        must(ft_tokenizer_open(tokenizer, path, &err), &err);
+        take_least(&least, start);
+    }
+    return least;
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc == 5 && strcmp(argv[3], "-r") == 0 ? atoi(argv[4]) : 9;
+    if ((argc != 3 && argc != 5) || rounds < 1) {
+        fputs("usage: tokenizer TOKENIZER.json TEXT [-r ROUNDS]\n", stderr);
+        return 2;
+    }
+    ft_error err;
+    ft_tokenizer *tokenizer;
+    size_t bytes, count, decoded;
+    double encode = DBL_MAX, decode = DBL_MAX, open = time_open(argv[1], rounds, &tokenizer);
+    char *text = read_text(argv[2], &bytes);
+    int32_t *ids = ft_array(bytes + 16, sizeof *ids);
+    char *back = ft_array(8 * bytes + 16, 1);
+    for (int i = 0; i < rounds && ids != NULL && back != NULL; i++) {
+        double start = now_ms();
+        must(ft_tokenizer_encode(tokenizer, text, bytes, ids, bytes + 16, &count, &err), &err);
+        take_least(&encode, start);
+        start = now_ms();
+        must(ft_tokenizer_decode(tokenizer, ids, ft_min_size(count, bytes + 16), true, back,
+                                 8 * bytes, &decoded, &err),
+             &err);
+        take_least(&decode, start);
+    }
+    printf("open %.1f, %zu tokens\n", open, ft_tokenizer_count(tokenizer));
+    printf("encode %.1f %.1f, %zu bytes, %zu ids\n", encode, 1e-3 * (double) bytes / encode, bytes,
+           count);
+    printf("decode %.1f %.1f\n", decode, 1e-3 * (double) decoded / decode);
+    ft_tokenizer_close(tokenizer);
+    free(back);
+    free(ids);
+    free(text);
+    return 0;
+}

@@ -43,7 +43,7 @@ typedef enum data_kind { RANDOM, RANDOM_PADS, EXTREME, DATA_KINDS } data_kind;
 typedef struct problem {
     size_t m, n, k, x_stride, y_stride;
     int8_t *x, *w;
-    float *w_scale, *bias, *residual;
+    float *w_scale, *x_scales, *bias, *residual;
     int32_t *sums; /* [m, n] */
     void *scratch;
     size_t scratch_bytes;
@@ -105,6 +105,9 @@ static problem problem_new(size_t m, size_t n, size_t k, data_kind kind)
         p.w_scale[i] = random_float(0.5f, 1.0f) / (64.0f * 64.0f * sqrtf((float) k));
         p.bias[i] = random_float(-1.0f, 1.0f);
     }
+    p.x_scales = malloc(m * sizeof *p.x_scales);
+    for (size_t i = 0; i < m; i++)
+        p.x_scales[i] = i % 5 == 3 ? 0.0f : random_float(0.01f, 2.0f); /* 0: a row of zeros */
     p.residual = malloc(m * p.y_stride * sizeof *p.residual);
     for (size_t i = 0; i < m * p.y_stride; i++)
         p.residual[i] = random_float(-2.0f, 2.0f);
@@ -120,6 +123,7 @@ static void problem_free(problem *p)
     free(p->x);
     free(p->w);
     free(p->w_scale);
+    free(p->x_scales);
     free(p->bias);
     free(p->residual);
     free(p->sums);
@@ -135,24 +139,28 @@ typedef struct epilogue {
     bool bias, residual;
     ft_dtype y;
     float out_inverse;
+    bool scaled_rows; /* each row of x has a scale of its own */
 } epilogue;
 
 static const epilogue epilogues[] = {
-    { "float", FT_ACT_NONE, false, false, FT_F32, 0.0f },
-    { "float, bias, residual", FT_ACT_NONE, true, true, FT_F32, 0.0f },
-    { "codes, bias", FT_ACT_NONE, true, false, FT_I8, 40.0f },
-    { "codes, bias, residual", FT_ACT_NONE, true, true, FT_I8, 30.0f },
-    { "codes, bias, gelu", FT_ACT_GELU, true, false, FT_I8, 50.0f },
-    { "float, bias, gelu", FT_ACT_GELU, true, false, FT_F32, 0.0f },
-    { "codes, bias, gelu for codes", FT_ACT_GELU_CODES, true, false, FT_I8, 50.0f },
-    { "codes, bias, tanh gelu", FT_ACT_GELU_TANH, true, false, FT_I8, 50.0f },
-    { "float, bias, tanh", FT_ACT_TANH, true, false, FT_F32, 0.0f },
-    { "codes, silu", FT_ACT_SILU, false, false, FT_I8, 50.0f },
-    { "float, bias, relu", FT_ACT_RELU, true, false, FT_F32, 0.0f },
-    { "halves, bias", FT_ACT_NONE, true, false, FT_F16, 0.0f },
-    { "halves, residual", FT_ACT_NONE, false, true, FT_F16, 0.0f },
-    { "halves, bias, gelu", FT_ACT_GELU, true, false, FT_F16, 0.0f },
-    { "halves, bias, relu", FT_ACT_RELU, true, false, FT_F16, 0.0f },
+    { "float", FT_ACT_NONE, false, false, FT_F32, 0.0f, false },
+    { "float, bias, residual", FT_ACT_NONE, true, true, FT_F32, 0.0f, false },
+    { "codes, bias", FT_ACT_NONE, true, false, FT_I8, 40.0f, false },
+    { "codes, bias, residual", FT_ACT_NONE, true, true, FT_I8, 30.0f, false },
+    { "codes, bias, gelu", FT_ACT_GELU, true, false, FT_I8, 50.0f, false },
+    { "float, bias, gelu", FT_ACT_GELU, true, false, FT_F32, 0.0f, false },
+    { "codes, bias, gelu for codes", FT_ACT_GELU_CODES, true, false, FT_I8, 50.0f, false },
+    { "codes, bias, tanh gelu", FT_ACT_GELU_TANH, true, false, FT_I8, 50.0f, false },
+    { "float, bias, tanh", FT_ACT_TANH, true, false, FT_F32, 0.0f, false },
+    { "codes, silu", FT_ACT_SILU, false, false, FT_I8, 50.0f, false },
+    { "float, bias, relu", FT_ACT_RELU, true, false, FT_F32, 0.0f, false },
+    { "halves, bias", FT_ACT_NONE, true, false, FT_F16, 0.0f, false },
+    { "halves, residual", FT_ACT_NONE, false, true, FT_F16, 0.0f, false },
+    { "halves, bias, gelu", FT_ACT_GELU, true, false, FT_F16, 0.0f, false },
+    { "halves, bias, relu", FT_ACT_RELU, true, false, FT_F16, 0.0f, false },
+    { "float, a scale a row", FT_ACT_NONE, false, false, FT_F32, 0.0f, true },
+    { "codes, bias, silu, a scale a row", FT_ACT_SILU, true, false, FT_I8, 50.0f, true },
+    { "halves, bias, residual, a scale a row", FT_ACT_NONE, true, true, FT_F16, 0.0f, true },
 };
 
 static size_t element_bytes(const epilogue *e)
@@ -165,8 +173,9 @@ static void expect(const problem *p, const epilogue *e, void *y)
 {
     for (size_t row = 0; row < p->m; row++)
         for (size_t col = 0; col < p->n; col++) {
-            float v = ft_dequantize(p->sums[row * p->n + col], 0.75f * p->w_scale[col],
-                                    e->bias ? p->bias[col] : 0.0f);
+            float scale = (e->scaled_rows ? p->x_scales[row] : 0.75f) * p->w_scale[col];
+            float v =
+                ft_dequantize(p->sums[row * p->n + col], scale, e->bias ? p->bias[col] : 0.0f);
             v = ft_activate(e->activation, v);
             if (e->residual)
                 v += p->residual[row * p->y_stride + col];
@@ -191,7 +200,8 @@ static void multiply(const problem *p, const epilogue *e, ft_isa isa, int thread
         .x = p->x,
         .x_stride = p->x_stride,
         .w = p->w,
-        .x_scale = 0.75f,
+        .x_scale = e->scaled_rows ? 0.0f : 0.75f,
+        .x_scales = e->scaled_rows ? p->x_scales : NULL,
         .w_scale = p->w_scale,
         .bias = e->bias ? p->bias : NULL,
         .activation = e->activation,
@@ -262,7 +272,9 @@ static void test_shapes(ft_isa isa)
 /* y may be its own residual: the sum of a layer and its input. */
 static void test_residual_in_place(ft_isa isa)
 {
-    static const epilogue e = { "float, residual in place", FT_ACT_NONE, true, true, FT_F32, 0.0f };
+    static const epilogue e = {
+        "float, residual in place", FT_ACT_NONE, true, true, FT_F32, 0.0f, false
+    };
     problem p = problem_new(37, 90, 64, RANDOM);
     size_t bytes = p.m * p.y_stride * sizeof(float);
     float *expected = malloc(bytes), *found = malloc(bytes);

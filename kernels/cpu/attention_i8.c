@@ -142,6 +142,7 @@ static void finish(const head *h, size_t query, const int32_t *sums, float total
     float factor = ft_softmax_factor(a->value_scale, total);
     for (size_t col = 0; col < a->head_size; col += FT_I8_PANEL) {
         ft_i8_finish f = {
+            .x_scale = 1.0f,
             .cols = ft_min_size(a->head_size - col, FT_I8_PANEL),
             .activation = FT_ACT_NONE,
             .y_dtype = dtype,
@@ -150,7 +151,7 @@ static void finish(const head *h, size_t query, const int32_t *sums, float total
             .y_stride = a->y_stride,
         };
         for (size_t i = 0; i < f.cols; i++)
-            f.scale[i] = factor;
+            f.w_scale[i] = factor;
         h->kernels->finish(&f, sums + col, h->size.sum_stride / sizeof(int32_t), h->first + query,
                            1);
     }

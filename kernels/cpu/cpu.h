@@ -64,6 +64,12 @@ static inline void *ft_thread_scratch(const ft_args *args, int thread)
     return (char *) args->scratch + part * (size_t) thread;
 }
 
+/* Threads for so many pieces of work: to wake one that has nothing to do takes microseconds. */
+static inline int ft_team(const ft_args *args, size_t pieces)
+{
+    return pieces == 0 ? 1 : pieces < (size_t) args->threads ? (int) pieces : args->threads;
+}
+
 /* ---- Rows of any dtype: operations that are not hot compute on floats, and know no other ---- */
 
 enum { FT_ROW_COPIES = 2 };
@@ -98,6 +104,12 @@ static inline size_t ft_row_position(const ft_batch *batch, size_t row)
 static inline const int32_t *ft_row_pages(const ft_batch *batch, size_t row)
 {
     return batch->pages + (size_t) batch->owner[row] * batch->most_pages;
+}
+
+/* What the codes of a row are multiplied by; 0 where there are none. */
+static inline float ft_row_scale(const ft_view *view, size_t row)
+{
+    return view->scales != NULL ? view->scales[row] : view->scale;
 }
 
 /* The address of row `row` of a value. */

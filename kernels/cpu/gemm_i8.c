@@ -104,6 +104,8 @@ size_t ft_gemm_i8_scratch(size_t m, size_t n, size_t k, int threads)
 static ft_i8_finish panel_finish(const ft_gemm_i8 *g, size_t col, size_t cols)
 {
     ft_i8_finish f = {
+        .x_scale = g->x_scale,
+        .x_scales = g->x_scales,
         .cols = cols,
         .activation = g->activation,
         .residual = g->residual != NULL ? g->residual + col : NULL,
@@ -114,7 +116,7 @@ static ft_i8_finish panel_finish(const ft_gemm_i8 *g, size_t col, size_t cols)
         .y_stride = g->y_stride,
     };
     for (size_t i = 0; i < cols; i++) {
-        f.scale[i] = g->x_scale * g->w_scale[col + i];
+        f.w_scale[i] = g->w_scale[col + i];
         f.bias[i] = g->bias != NULL ? g->bias[col + i] : 0.0f;
     }
     return f;

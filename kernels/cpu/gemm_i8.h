@@ -11,7 +11,7 @@
 
 /*
  * y = epilogue(x . w^T): the exact int32 sum of each element becomes
- *     v = ft_dequantize(sum, x_scale * w_scale[col], bias[col])
+ *     v = ft_dequantize(sum, x_scale * w_scale[col], bias[col]), or of x_scales[row]
  *     v = activation(v), v = v + residual
  *     y = v, v rounded to F16, or the code ft_quantize(v, out_inverse)
  * Every instruction set and every number of threads gives the same bytes.
@@ -29,9 +29,10 @@ typedef struct ft_gemm_i8 {
     const int8_t *x;
     size_t x_stride;
     const int8_t *w;
-    float x_scale;
-    const float *w_scale; /* [n] */
-    const float *bias;    /* [n], or NULL for zeros */
+    float x_scale;         /* of all rows; or ... */
+    const float *x_scales; /* ... [m] of each; NULL: x_scale */
+    const float *w_scale;  /* [n] */
+    const float *bias;     /* [n], or NULL for zeros */
     ft_activation activation;
     const float *residual; /* [m, n], or NULL; may be y itself if y is float */
     size_t residual_stride;

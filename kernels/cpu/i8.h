@@ -34,10 +34,12 @@ typedef struct ft_i8_ahead {
     size_t step, lines;
 } ft_i8_ahead;
 
-/* What becomes of the exact sums of one panel of columns; the pads of scale and bias are zero. */
+/* What becomes of the exact sums of one panel of columns; the pads of w_scale and bias are zero. */
 typedef struct ft_i8_finish {
-    float scale[FT_I8_PANEL], bias[FT_I8_PANEL];
-    size_t cols; /* at most FT_I8_PANEL */
+    float w_scale[FT_I8_PANEL], bias[FT_I8_PANEL];
+    float x_scale;         /* of all rows of the output, or ... */
+    const float *x_scales; /* ... of each; NULL: x_scale */
+    size_t cols;           /* at most FT_I8_PANEL */
     ft_activation activation;
     const float *residual; /* from the panel's first column on, or NULL */
     size_t residual_stride;

@@ -21,15 +21,15 @@ FT_INLINE size_t finish_size(ft_dtype dtype)
 }
 
 /* FINISH_STEP columns of one row; residual may be NULL. */
-FT_INLINE void finish_step(const int32_t *sums, const float *scale, const float *bias,
+FT_INLINE void finish_step(const int32_t *sums, vf x_scale, const float *w_scale, const float *bias,
                            ft_activation activation, const float *residual, vf inverse,
                            ft_dtype dtype, void *y)
 {
     vf value[4];
     FT_UNROLL
     for (int i = 0; i < 4; i++) {
-        vf real = vf_fma(vf_load_sums(sums + i * LANES), vf_load(scale + i * LANES),
-                         vf_load(bias + i * LANES));
+        vf scale = x_scale * vf_load(w_scale + i * LANES);
+        vf real = vf_fma(vf_load_sums(sums + i * LANES), scale, vf_load(bias + i * LANES));
         value[i] = vf_activate(activation, real);
     }
     if (residual != NULL) {
@@ -51,15 +51,15 @@ FT_INLINE void finish_step(const int32_t *sums, const float *scale, const float 
 }
 
 /* The last columns of a row, fewer than FINISH_STEP. */
-FT_INLINE void finish_rest(const int32_t *sums, const float *scale, const float *bias,
+FT_INLINE void finish_rest(const int32_t *sums, vf x_scale, const float *w_scale, const float *bias,
                            ft_activation activation, const float *residual, vf inverse,
                            ft_dtype dtype, void *y, size_t cols)
 {
     float values[FINISH_STEP], added[FINISH_STEP] = { 0 };
     if (residual != NULL)
         memcpy(added, residual, cols * sizeof *added);
-    finish_step(sums, scale, bias, activation, residual != NULL ? added : NULL, inverse, dtype,
-                values);
+    finish_step(sums, x_scale, w_scale, bias, activation, residual != NULL ? added : NULL, inverse,
+                dtype, values);
     memcpy(y, values, cols * finish_size(dtype));
 }
 
@@ -73,11 +73,12 @@ FT_INLINE void finish_rows(const ft_i8_finish *f, const int32_t *sums, size_t st
         char *y = (char *) f->y + (first_row + row) * f->y_stride * size;
         const float *residual =
             f->residual != NULL ? f->residual + (first_row + row) * f->residual_stride : NULL;
+        vf x_scale = vf_set(f->x_scales != NULL ? f->x_scales[first_row + row] : f->x_scale);
         for (size_t col = 0; col < whole; col += FINISH_STEP)
-            finish_step(sums + col, f->scale + col, f->bias + col, activation,
+            finish_step(sums + col, x_scale, f->w_scale + col, f->bias + col, activation,
                         residual != NULL ? residual + col : NULL, inverse, dtype, y + col * size);
         if (whole < f->cols)
-            finish_rest(sums + whole, f->scale + whole, f->bias + whole, activation,
+            finish_rest(sums + whole, x_scale, f->w_scale + whole, f->bias + whole, activation,
                         residual != NULL ? residual + whole : NULL, inverse, dtype,
                         y + whole * size, f->cols - whole);
     }

@@ -39,6 +39,7 @@ static void linear_i8(const ft_args *args)
         .x_stride = args->in[0].cols,
         .w = weight->data,
         .x_scale = args->in[0].scale,
+        .x_scales = args->in[0].scales,
         .w_scale = weight->scale,
         .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
         .activation = args->op->attr.activation,

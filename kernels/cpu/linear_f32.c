@@ -130,8 +130,9 @@ static void compute_fake(const ft_args *args, const block *b, const block_scratc
     for (size_t i = 0; i < b->m; i++) {
         size_t at = (b->row + i) * result->cols + b->col;
         void *y = (char *) result->data + at * ft_dtype_size(result->dtype);
-        rows->scale_sums(scratch->row, scratch->sums + i * BLOCK_COLS, args->in[0].scale,
-                         args->weight[0]->scale + b->col, bias, b->n);
+        rows->scale_sums(scratch->row, scratch->sums + i * BLOCK_COLS,
+                         ft_row_scale(&args->in[0], b->row + i), args->weight[0]->scale + b->col,
+                         bias, b->n);
         rows->activate(scratch->row, scratch->row, args->op->attr.activation, b->n);
         if (to_codes)
             rows->quantize_f32(y, scratch->row, ft_inverse_scale(args->codes.scale), b->n);

@@ -41,7 +41,7 @@ static void *address(const ft_view *view, size_t row)
 
 const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, float *copy)
 {
-    float scale = view->scales != NULL ? view->scales[row] : view->scale;
+    float scale = ft_row_scale(view, row);
     bool codes = view->scales != NULL || scale > 0.0f;
     if (codes && view->dtype == FT_I8)
         args->rows->dequantize_i8(copy, ft_row_i8(view, row), scale, view->cols);
@@ -59,12 +59,13 @@ void ft_row_add(const ft_args *args, float *y, const float *x, const ft_view *re
 {
     const ft_rows_isa *rows = args->rows;
     size_t cols = residual->cols;
-    if (residual->scale <= 0.0f)
+    float scale = ft_row_scale(residual, row);
+    if (residual->scales == NULL && scale <= 0.0f)
         rows->add(y, x, ft_row_real(args, residual, row, copy), cols);
     else if (residual->dtype == FT_I8)
-        rows->add_codes_i8(y, x, ft_row_i8(residual, row), residual->scale, cols);
+        rows->add_codes_i8(y, x, ft_row_i8(residual, row), scale, cols);
     else
-        rows->add_codes_f32(y, x, ft_row_f32(residual, row), residual->scale, cols);
+        rows->add_codes_f32(y, x, ft_row_f32(residual, row), scale, cols);
 }
 
 float *ft_row_begin(const ft_view *view, size_t row, float *copy)

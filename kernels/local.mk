@@ -17,7 +17,11 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/count.c kernels/cpu/count.h \
 	kernels/cpu/cpu.h \
 	kernels/cpu/embed.c \
+	kernels/cpu/float.h \
+	kernels/cpu/float_generic.c \
+	kernels/cpu/float_impl.h \
 	kernels/cpu/gate.c \
+	kernels/cpu/gemm_float.c kernels/cpu/gemm_float.h \
 	kernels/cpu/gemm_i8.c kernels/cpu/gemm_i8.h \
 	kernels/cpu/history.c \
 	kernels/cpu/i8.h \
@@ -52,7 +56,8 @@ kernels_libcpu_la_LIBADD =
 # One library for each instruction set, compiled with its flags and chosen at run time.
 if WITH_AVX2
 noinst_LTLIBRARIES += kernels/libavx2.la
-kernels_libavx2_la_SOURCES = kernels/cpu/i8_avx2.c kernels/cpu/i8_ymm.h kernels/cpu/rows_avx2.c
+kernels_libavx2_la_SOURCES = kernels/cpu/float_avx2.c kernels/cpu/i8_avx2.c kernels/cpu/i8_ymm.h \
+	kernels/cpu/rows_avx2.c
 kernels_libavx2_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX2_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx2.la
 endif
@@ -64,7 +69,8 @@ kernels_libcpu_la_LIBADD += kernels/libavxvnni.la
 endif
 if WITH_AVX512
 noinst_LTLIBRARIES += kernels/libavx512.la
-kernels_libavx512_la_SOURCES = kernels/cpu/i8_avx512.c kernels/cpu/rows_avx512.c
+kernels_libavx512_la_SOURCES = kernels/cpu/float_avx512.c kernels/cpu/i8_avx512.c \
+	kernels/cpu/rows_avx512.c
 kernels_libavx512_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX512_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx512.la
 endif

@@ -82,6 +82,7 @@ c_tests = \
 	tests/family_llama.t \
 	tests/feed.t \
 	tests/gemm.t \
+	tests/gemm_float.t \
 	tests/graph.t \
 	tests/half.t \
 	tests/llama_convert.t \
@@ -192,6 +193,8 @@ tests_feed_t_SOURCES = tests/feed-t.c
 tests_feed_t_LDADD = $(convert_test_libs)
 tests_gemm_t_SOURCES = tests/gemm-t.c
 tests_gemm_t_LDADD = $(test_libs)
+tests_gemm_float_t_SOURCES = tests/gemm_float-t.c
+tests_gemm_float_t_LDADD = $(lib_libs)
 tests_graph_t_SOURCES = tests/graph-t.c
 tests_graph_t_LDADD = $(test_libs)
 tests_half_t_SOURCES = tests/half-t.c
@@ -328,7 +331,8 @@ tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
-benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm tests/bench/open tests/bench/tokenizer
+benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm \
+	tests/bench/gemm_float tests/bench/open tests/bench/tokenizer
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
 tests_bench_counters_SOURCES = tests/bench/counters.c
@@ -337,6 +341,8 @@ tests_bench_encoder_SOURCES = tests/bench/encoder.c
 tests_bench_encoder_LDADD = runtime/libcore.la
 tests_bench_gemm_SOURCES = tests/bench/gemm.c
 tests_bench_gemm_LDADD = runtime/libcore.la
+tests_bench_gemm_float_SOURCES = tests/bench/gemm_float.c
+tests_bench_gemm_float_LDADD = runtime/libcore.la
 tests_bench_open_SOURCES = tests/bench/open.c $(random_artifact)
 tests_bench_open_LDADD = runtime/libcore.la
 tests_bench_tokenizer_SOURCES = tests/bench/tokenizer.c

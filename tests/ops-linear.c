@@ -64,7 +64,8 @@ static double absolute_bound(ft_activation activation)
 
 /* ---- Float -------------------------------------------------------------------------------- */
 
-static void float_case(bench *on, shape s, ft_dtype dtype, ft_rows rows)
+/* By the float library, or `steady`: each row as if it were alone. */
+static void float_case_by(bench *on, shape s, ft_dtype dtype, ft_rows rows, bool steady)
 {
     int32_t start[2];
     float *x = random_floats(20, s.m * s.k, 1.0), *bias = random_floats(21, s.n, 3.0);
@@ -75,6 +76,7 @@ static void float_case(bench *on, shape s, ft_dtype dtype, ft_rows rows)
     ft_batch batch = rows == FT_TOKENS ? single_batch(s.m, start) : mixed_batch;
     oneop t;
     oneop_begin(&t, on, FT_OP_LINEAR, &batch);
+    t.plan.steady = steady;
     t.op.attr.activation = s.activation;
     oneop_in(&t, 0, rows, (int32_t) s.k, FT_F32, 0.0f, x);
     oneop_weight(&t, 0, w);
@@ -86,12 +88,12 @@ static void float_case(bench *on, shape s, ft_dtype dtype, ft_rows rows)
     /* In any order a sum of k products and a bias has at most k + 1 roundings of its size. */
     near(worst_error(found, e.value, e.size, relative_bound((double) s.k + 1),
                      absolute_bound(s.activation), s.m * s.n),
-         0.0, 1.0, "%s: linear: %zu x %zu by %zu %s%s, %s%s", on->name, s.m, s.k, s.n,
+         0.0, 1.0, "%s: linear: %zu x %zu by %zu %s%s, %s%s%s", on->name, s.m, s.k, s.n,
          dtype == FT_F32   ? "F32"
          : dtype == FT_F16 ? "F16"
                            : "BF16",
          s.bias ? "" : " without bias", ft_activation_name(s.activation),
-         rows == FT_TOKENS ? "" : ", a row a sequence");
+         rows == FT_TOKENS ? "" : ", a row a sequence", steady ? ", steady" : "");
     free_expectation(&e);
     free_weight(&w);
     free(x);
@@ -100,6 +102,12 @@ static void float_case(bench *on, shape s, ft_dtype dtype, ft_rows rows)
     free(wide_x);
     free(wide_w);
     free(wide_bias);
+}
+
+static void float_case(bench *on, shape s, ft_dtype dtype, ft_rows rows)
+{
+    float_case_by(on, s, dtype, rows, false);
+    float_case_by(on, s, dtype, rows, true);
 }
 
 /* ---- Codes -------------------------------------------------------------------------------- */

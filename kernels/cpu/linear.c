@@ -1,11 +1,15 @@
 /*
- * linear.c - y = act(x . w^T + b): chooses the float or the int8 form.
+ * linear.c - y = act(x . w^T + b): chooses the int8 form or one of floats.
+ *
+ * Products of floats whose rows must not depend on each other, and those that read halves, are our
+ * own; the others, and faked int8, are the float library's, which is faster where rows are many.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/gemm_float.h"
 #include "kernels/cpu/gemm_i8.h"
 #include "kernels/quant.h"
 
@@ -16,10 +20,18 @@ static size_t rows_within(const ft_limits *limits, ft_rows kind)
     return rows;
 }
 
+static bool is_own_product(const ft_weight *weight, ft_dtype x, bool steady)
+{
+    return weight->scale == NULL && (steady || x != FT_F32);
+}
+
 size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
-    size_t rows = rows_within(limits, plan->value[op->in[0]].rows);
+    const ft_value *x = &plan->value[op->in[0]];
+    size_t rows = rows_within(limits, x->rows);
+    if (is_own_product(weight, x->dtype, plan->steady))
+        return ft_gemm_float_scratch(x->dtype, rows, weight->cols, limits->threads);
     if (weight->dtype == FT_I8)
         return ft_gemm_i8_scratch(rows, weight->rows, weight->cols, limits->threads);
     return ft_cpu_linear_f32_scratch(weight, limits, rows);
@@ -53,10 +65,38 @@ static void linear_i8(const ft_args *args)
     });
 }
 
+static void linear_float(const ft_args *args)
+{
+    const ft_weight *weight = args->weight[0];
+    ft_gemm_float_run(&(ft_gemm_float){
+        .isa = args->isa,
+        .threads = args->threads,
+        .m = args->in[0].rows,
+        .n = weight->rows,
+        .k = weight->cols,
+        .x = args->in[0].data,
+        .x_dtype = args->in[0].dtype,
+        .x_stride = args->in[0].cols,
+        .w = weight->data,
+        .w_dtype = weight->dtype,
+        .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
+        .activation = args->op->attr.activation,
+        .y = args->out.data,
+        .y_dtype = args->out.dtype,
+        .y_stride = weight->rows,
+        .scratch = args->scratch,
+        .scratch_bytes = args->scratch_bytes,
+    });
+}
+
 void ft_cpu_linear(const ft_args *args)
 {
+    if (args->in[0].rows == 0)
+        return;
     if (args->weight[0]->dtype == FT_I8)
         linear_i8(args);
+    else if (is_own_product(args->weight[0], args->in[0].dtype, args->steady))
+        linear_float(args);
     else
         ft_cpu_linear_f32(args);
 }

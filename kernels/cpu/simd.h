@@ -29,10 +29,11 @@
 /*
  * vf_min and vf_max return the second argument where one is NaN.
  * vf_scale(p, n) is p * 2^n for a whole number n and a normal result.
- * vf_store_halves(y, v) rounds to LANES F16, half to even.
- * vf_largest(v) and vf_sum(v) reduce VF_PARTS numbers, whatever the number of vectors they fill;
- * the sum adds those at a distance of 8, then 4, 2, 1. vf_store_codes(y, v) rounds four vectors of
- * values in [-127, 127] half to even, to 4 LANES bytes.
+ * vf_load_f16(x), vf_load_bf16(x) and vf_load_codes(x) make floats of LANES numbers of another
+ * kind. vf_store_halves(y, v) rounds to LANES F16, half to even. vf_largest(v) and vf_sum(v) reduce
+ * VF_PARTS numbers, whatever the number of vectors they fill; the sum adds those at a distance of
+ * 8, then 4, 2, 1. vf_store_codes(y, v) rounds four vectors of values in [-127, 127] half to even,
+ * to 4 LANES bytes.
  */
 enum { VF_PARTS = 16 };
 
@@ -51,6 +52,22 @@ FT_INLINE vf vf_load(const float *from)
 FT_INLINE vf vf_load_sums(const int32_t *from)
 {
     return _mm512_cvtepi32_ps(_mm512_loadu_si512(from));
+}
+
+FT_INLINE vf vf_load_f16(const uint16_t *from)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) from));
+}
+
+FT_INLINE vf vf_load_bf16(const uint16_t *from)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) from));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+FT_INLINE vf vf_load_codes(const int8_t *from)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *) from)));
 }
 
 FT_INLINE void vf_store(float *to, vf v)
@@ -120,6 +137,19 @@ FT_INLINE float vf_sum(const vf v[1])
     return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
+/* vf_sum() of four vectors at once, in half of the operations. */
+FT_INLINE void vf_sum_four(float to[4], vf a, vf b, vf c, vf d)
+{
+    vf ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    vf cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
+    vf all = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    all = _mm512_add_ps(all, _mm512_permute_ps(all, 0x4e));
+    all = _mm512_add_ps(all, _mm512_permute_ps(all, 0xb1));
+    const __m512i first_of_each =
+        _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    _mm_storeu_ps(to, _mm512_castps512_ps128(_mm512_permutexvar_ps(first_of_each, all)));
+}
+
 #elif defined __AVX2__ && !defined FT_SIMD_SCALAR
 
 #include <immintrin.h>
@@ -135,6 +165,22 @@ FT_INLINE vf vf_load(const float *from)
 FT_INLINE vf vf_load_sums(const int32_t *from)
 {
     return _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *) from));
+}
+
+FT_INLINE vf vf_load_f16(const uint16_t *from)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) from));
+}
+
+FT_INLINE vf vf_load_bf16(const uint16_t *from)
+{
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
+FT_INLINE vf vf_load_codes(const int8_t *from)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *) from)));
 }
 
 FT_INLINE void vf_store(float *to, vf v)
@@ -203,6 +249,18 @@ FT_INLINE float vf_sum(const vf v[2])
     return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
+/* vf_sum() of two sums at once. */
+FT_INLINE void vf_sum_two(float to[2], const vf a[2], const vf b[2])
+{
+    __m256 eights_a = _mm256_add_ps(a[0], a[1]), eights_b = _mm256_add_ps(b[0], b[1]);
+    __m256 both = _mm256_add_ps(_mm256_permute2f128_ps(eights_a, eights_b, 0x20),
+                                _mm256_permute2f128_ps(eights_a, eights_b, 0x31));
+    both = _mm256_add_ps(both, _mm256_permute_ps(both, 0x4e));
+    both = _mm256_add_ps(both, _mm256_permute_ps(both, 0xb1));
+    to[0] = _mm_cvtss_f32(_mm256_castps256_ps128(both));
+    to[1] = _mm_cvtss_f32(_mm256_extractf128_ps(both, 1));
+}
+
 #else
 
 enum { LANES = 1 };
@@ -214,6 +272,21 @@ FT_INLINE vf vf_load(const float *from)
 }
 
 FT_INLINE vf vf_load_sums(const int32_t *from)
+{
+    return (float) *from;
+}
+
+FT_INLINE vf vf_load_f16(const uint16_t *from)
+{
+    return ft_float_from_f16(*from);
+}
+
+FT_INLINE vf vf_load_bf16(const uint16_t *from)
+{
+    return ft_float_from_bf16(*from);
+}
+
+FT_INLINE vf vf_load_codes(const int8_t *from)
 {
     return (float) *from;
 }

@@ -13,9 +13,5 @@
         (void) on;                                                                                 \
     }
 
-UNTESTED(gate)
-UNTESTED(store)
-UNTESTED(attend)
-UNTESTED(select)
 UNTESTED(note)
 UNTESTED(choose)

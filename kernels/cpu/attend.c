@@ -1,111 +1,287 @@
 /*
  * attend.c - causal attention over what the cache holds.
  *
- * A row's result depends on its own query and on the keys before it alone, in the order of their
- * positions: neither its neighbours in the run nor the cutting of a prompt into chunks change a
- * bit.
+ * A work item is a head of keys and values and a block of queries: those of some neighbouring
+ * tokens of a sequence, each with all the heads that share these keys.  So a page of the cache is
+ * read once for many queries, and with one token a sequence once for a group of heads.  Scores of
+ * the whole context wait in scratch; the softmax of a row is then the one of rows.h.
+ *
+ * A row's result depends on its own query and on the keys before it alone: scores are products of
+ * the order that float.h describes, the softmax begins with the first key that the row sees, and
+ * values are added in the order of their positions.  Neither its neighbours in the run nor the
+ * cutting of a prompt into chunks change a bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/float.h"
 #include "runtime/mem.h"
 
-#include <math.h>
 #include <omp.h>
 #include <string.h>
 
-/* Of one thread: a query and a result, a head of the cache, and the scores of all keys. */
+enum { BLOCK_ROWS = 24 }; /* queries of an item, as far as a group of heads is not more */
+
+/* What an operation is about. */
+typedef struct shape {
+    size_t heads, kv_heads, group; /* group: heads that share keys */
+    size_t size, width;            /* of a head; in scratch, a multiple of FT_FLOAT_LANES */
+    size_t tokens, rows;           /* of a block: tokens, and queries */
+    size_t window;                 /* 0: none */
+} shape;
+
+static shape shape_of(const ft_attr *attr, size_t cols)
+{
+    shape s = { .heads = (size_t) attr->heads, .kv_heads = (size_t) attr->kv_heads };
+    s.group = s.heads / s.kv_heads;
+    s.size = cols / s.heads;
+    s.width = ft_round_up(s.size, FT_FLOAT_LANES);
+    s.tokens = s.group < BLOCK_ROWS ? BLOCK_ROWS / s.group : 1;
+    s.rows = s.tokens * s.group;
+    s.window = (size_t) attr->window;
+    return s;
+}
+
+/* Of one thread; a row of scores begins with a page. */
 typedef struct desk {
-    float *query, *result, *head; /* [head_size] */
-    float *score;                 /* [context] */
+    float *query, *result; /* [rows, width] */
+    float *page;           /* [FT_PAGE, width]: one that cannot be used as it lies */
+    float *score;          /* [rows, score_stride] */
+    size_t score_stride;
 } desk;
+
+static size_t score_stride(const ft_limits *limits)
+{
+    return ft_round_up(limits->context, FT_PAGE) + FT_FLOAT_LANES; /* no power of two */
+}
+
+static size_t desk_floats(const shape *s, const ft_limits *limits)
+{
+    return (2 * s->rows + FT_PAGE) * s->width + s->rows * score_stride(limits);
+}
 
 size_t ft_cpu_attend_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
-    size_t cols = (size_t) plan->value[op->in[0]].cols;
+    shape s = shape_of(&op->attr, (size_t) plan->value[op->in[0]].cols);
     return (size_t) limits->threads *
-           (ft_round_up((3 * cols + limits->context) * sizeof(float), 64) + 64);
+           (ft_round_up(desk_floats(&s, limits) * sizeof(float), 64) + 64);
 }
 
-static desk desk_of(const ft_args *args, size_t head_size)
+static desk desk_of(const ft_args *args, const shape *s)
 {
     float *own = ft_thread_scratch(args, omp_get_thread_num());
-    return (desk){ own, own + head_size, own + 2 * head_size, own + 3 * head_size };
+    desk d = { .query = own, .score_stride = score_stride(args->limits) };
+    d.result = d.query + s->rows * s->width;
+    d.page = d.result + s->rows * s->width;
+    d.score = d.page + FT_PAGE * s->width;
+    return d;
 }
 
-/* A token's key or value of one head, as floats. */
-static const float *cached(const ft_args *args, int slot, int scale_slot, size_t place,
-                           size_t head_size, float *copy)
+/* A block of queries of one sequence against one head of keys. */
+typedef struct item {
+    const ft_args *args;
+    const shape *s;
+    const desk *d;
+    const ft_float_kernels *kernels;
+    const int32_t *pages;
+    size_t kv_head;
+    size_t row, rows;       /* its first token's row in the run; queries */
+    size_t position, first; /* of that token; of the page that scores begin with */
+} item;
+
+/* Where the query of a row of the block stands, and the first key that it sees. */
+static size_t last_key(const item *it, size_t row)
 {
-    const ft_view *cache = &args->state[slot];
-    size_t at = place * head_size;
-    if (cache->dtype == FT_F32)
-        return (const float *) cache->data + at;
-    if (cache->dtype == FT_I8)
-        args->rows->dequantize_i8(copy, (const int8_t *) cache->data + at,
-                                  ((const float *) args->state[scale_slot].data)[place], head_size);
-    else
-        args->rows->to_float(copy, (const uint16_t *) cache->data + at, cache->dtype, head_size);
-    return copy;
+    return it->position + row / it->s->group;
 }
 
-static float dot(const float *a, const float *b, size_t n)
+static size_t first_key(const item *it, size_t row)
 {
-    float sum = 0.0f;
-    for (size_t i = 0; i < n; i++)
-        sum = fmaf(a[i], b[i], sum);
-    return sum;
+    size_t last = last_key(it, row), window = it->s->window;
+    return window > 0 && last >= window ? last + 1 - window : 0;
 }
 
-/* One head of one row: from desk->query to desk->result. */
-static void attend_head(const ft_args *args, const desk *d, size_t row, size_t kv_head,
-                        size_t head_size)
+/* The part of a row of queries or results that a row of the block is. */
+static void *part(const item *it, const ft_view *view, size_t row)
 {
-    const ft_attr *attr = &args->op->attr;
-    size_t heads = (size_t) attr->kv_heads, last = ft_row_position(args->batch, row);
-    size_t window = attr->window > 0 ? (size_t) attr->window : last + 1;
-    size_t first = last + 1 > window ? last + 1 - window : 0;
-    const int32_t *pages = ft_row_pages(args->batch, row);
-    for (size_t i = first; i <= last; i++)
-        d->score[i - first] =
-            dot(d->query,
-                cached(args, FT_STATE_KEYS, FT_STATE_KEY_SCALES,
-                       ft_cache_find(pages, i, kv_head, heads), head_size, d->head),
-                head_size);
-    args->rows->softmax(d->score, attr->softmax_scale, last + 1 - first);
-    memset(d->result, 0, head_size * sizeof *d->result);
-    for (size_t i = first; i <= last; i++) {
-        const float *value = cached(args, FT_STATE_VALUES, FT_STATE_VALUE_SCALES,
-                                    ft_cache_find(pages, i, kv_head, heads), head_size, d->head);
-        for (size_t k = 0; k < head_size; k++)
-            d->result[k] = fmaf(d->score[i - first], value[k], d->result[k]);
+    size_t head = it->kv_head * it->s->group + row % it->s->group;
+    size_t at = (it->row + row / it->s->group) * view->cols + head * it->s->size;
+    return (char *) view->data + at * ft_dtype_size(view->dtype);
+}
+
+/* ---- The cache ---------------------------------------------------------------------------- */
+
+/* A page of keys or values of one head. */
+typedef struct page {
+    const void *data; /* [FT_PAGE, stride] */
+    size_t stride;
+    ft_dtype dtype;
+} page;
+
+/* The first `tokens` of the page at `position`: as they lie, or made floats in scratch. */
+static page page_at(const item *it, int slot, int scale_slot, size_t position, size_t tokens)
+{
+    const ft_view *cache = &it->args->state[slot];
+    const ft_rows_isa *rows = it->args->rows;
+    size_t size = it->s->size, width = it->s->width;
+    size_t place = ft_cache_find(it->pages, position, it->kv_head, it->s->kv_heads);
+    const char *from = (const char *) cache->data + place * size * ft_dtype_size(cache->dtype);
+    if (cache->dtype != FT_I8 && size == width)
+        return (page){ from, size, cache->dtype };
+    float *to = it->d->page;
+    for (size_t i = 0; i < tokens; i++, to += width, from += size * ft_dtype_size(cache->dtype)) {
+        if (cache->dtype == FT_I8)
+            rows->dequantize_i8(to, (const int8_t *) from,
+                                ft_row_f32(&it->args->state[scale_slot], 0)[place + i], size);
+        else
+            rows->to_float(to, from, cache->dtype, size);
+        memset(to + size, 0, (width - size) * sizeof *to);
+    }
+    return (page){ it->d->page, width, FT_F32 };
+}
+
+/* ---- One item ----------------------------------------------------------------------------- */
+
+/* Scores of all queries against the keys at `position` .. + `tokens` - 1, as far as they see them.
+ */
+static void score_page(const item *it, size_t position, size_t tokens)
+{
+    page keys = page_at(it, FT_STATE_KEYS, FT_STATE_KEY_SCALES, position, tokens);
+    size_t rows = it->kernels->rows, width = it->s->width;
+    for (size_t i = 0; i < it->rows; i += rows) {
+        size_t there = ft_min_size(rows, it->rows - i), seen = last_key(it, i + there - 1) + 1;
+        for (size_t k = 0; k < width && seen > position; k += FT_FLOAT_PIECE)
+            it->kernels->multiply(&(ft_float_tile){
+                .x = it->d->query + i * width + k,
+                .x_stride = width,
+                .w = (const char *) keys.data + k * ft_dtype_size(keys.dtype),
+                .w_stride = keys.stride,
+                .w_dtype = keys.dtype,
+                .adds = k > 0,
+                .rows = there,
+                .cols = ft_min_size(tokens, seen - position),
+                .k = ft_min_size(FT_FLOAT_PIECE, width - k),
+                .sums = it->d->score + i * it->d->score_stride + position - it->first,
+                .sums_stride = it->d->score_stride,
+            });
     }
 }
 
-/* Part `head` of a row of queries or results. */
-static void *part(const ft_view *view, size_t row, size_t head, size_t head_size)
+/* Rows i .. i + rows - 1 of the block take in the values of keys first .. end - 1 of a page. */
+static void mix_keys(const item *it, const page *values, size_t position, size_t i, size_t rows,
+                     size_t first, size_t end)
 {
-    size_t at = row * view->cols + head * head_size;
-    return (char *) view->data + at * ft_dtype_size(view->dtype);
+    if (first >= end)
+        return;
+    it->kernels->mix(&(ft_float_mix){
+        .p = it->d->score + i * it->d->score_stride + first - it->first,
+        .p_stride = it->d->score_stride,
+        .v = (const char *) values->data +
+             (first - position) * values->stride * ft_dtype_size(values->dtype),
+        .v_stride = values->stride,
+        .v_dtype = values->dtype,
+        .rows = rows,
+        .keys = end - first,
+        .cols = it->s->width,
+        .y = it->d->result + i * it->s->width,
+        .y_stride = it->s->width,
+    });
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * All queries and the values of a page.  Keys that all rows of a tile see are taken in together;
+ * before and behind them, each row has its own: what it does not see may be anything.
+ */
+static void mix_page(const item *it, size_t position, size_t tokens)
+{
+    page values = page_at(it, FT_STATE_VALUES, FT_STATE_VALUE_SCALES, position, tokens);
+    for (size_t i = 0; i < it->rows; i += it->kernels->rows) {
+        size_t rows = ft_min_size(it->kernels->rows, it->rows - i), end = position + tokens;
+        size_t common = larger(first_key(it, i + rows - 1), position);
+        size_t common_end = ft_min_size(last_key(it, i) + 1, end);
+        if (common >= common_end) /* there are none */
+            common = common_end = end;
+        for (size_t row = i; row < i + rows; row++)
+            mix_keys(it, &values, position, row, 1, larger(first_key(it, row), position),
+                     ft_min_size(common, last_key(it, row) + 1));
+        mix_keys(it, &values, position, i, rows, common, common_end);
+        for (size_t row = i; row < i + rows; row++)
+            mix_keys(it, &values, position, row, 1, common_end,
+                     ft_min_size(end, last_key(it, row) + 1));
+    }
+}
+
+static void load_queries(const item *it)
+{
+    const ft_view *q = &it->args->in[0];
+    for (size_t row = 0; row < it->rows; row++) {
+        float *to = it->d->query + row * it->s->width;
+        it->args->rows->to_float(to, part(it, q, row), q->dtype, it->s->size);
+        memset(to + it->s->size, 0, (it->s->width - it->s->size) * sizeof *to);
+    }
+}
+
+static void attend(item *it)
+{
+    const ft_args *args = it->args;
+    size_t end = last_key(it, it->rows - 1) + 1;
+    it->first = first_key(it, 0) / FT_PAGE * FT_PAGE;
+    load_queries(it);
+    for (size_t at = it->first; at < end; at += FT_PAGE)
+        score_page(it, at, ft_min_size(FT_PAGE, end - at));
+    for (size_t row = 0; row < it->rows; row++) {
+        size_t first = first_key(it, row);
+        args->rows->softmax(it->d->score + row * it->d->score_stride + first - it->first,
+                            args->op->attr.softmax_scale, last_key(it, row) + 1 - first);
+    }
+    memset(it->d->result, 0, it->rows * it->s->width * sizeof *it->d->result);
+    for (size_t at = it->first; at < end; at += FT_PAGE)
+        mix_page(it, at, ft_min_size(FT_PAGE, end - at));
+    for (size_t row = 0; row < it->rows; row++)
+        args->rows->from_float(part(it, &args->out, row), it->d->result + row * it->s->width,
+                               args->out.dtype, it->s->size);
+}
+
+/* Item `index`; those of late tokens, which have most to do, come first. */
+static void attend_item(const ft_args *args, const shape *s, const desk *d, size_t index,
+                        size_t blocks)
+{
+    const ft_batch *batch = args->batch;
+    size_t sequence = index / s->kv_heads % batch->sequences;
+    size_t block = blocks - 1 - index / s->kv_heads / batch->sequences;
+    size_t start = (size_t) batch->start[sequence], token = block * s->tokens;
+    size_t length = (size_t) batch->start[sequence + 1] - start;
+    if (token >= length)
+        return;
+    item it = { .args = args,
+                .s = s,
+                .d = d,
+                .kernels = ft_float_kernels_of(args->isa),
+                .pages = batch->pages + sequence * batch->most_pages,
+                .kv_head = index % s->kv_heads,
+                .row = start + token,
+                .rows = ft_min_size(s->tokens, length - token) * s->group,
+                .position = (size_t) batch->past[sequence] + token };
+    attend(&it);
 }
 
 void ft_cpu_attend(const ft_args *args)
 {
-    size_t heads = (size_t) args->op->attr.heads, head_size = args->in[0].cols / heads;
-    size_t group = heads / (size_t) args->op->attr.kv_heads;
-#pragma omp parallel num_threads(args->threads)
+    shape s = shape_of(&args->op->attr, args->in[0].cols);
+    size_t blocks = (args->batch->longest + s.tokens - 1) / s.tokens;
+    size_t items = args->batch->sequences * s.kv_heads * blocks;
+#pragma omp parallel num_threads(ft_team(args, items))
     {
-        desk d = desk_of(args, head_size);
-#pragma omp for schedule(dynamic, 4)
-        for (size_t i = 0; i < args->in[0].rows * heads; i++) {
-            size_t row = i / heads, head = i % heads;
-            args->rows->to_float(d.query, part(&args->in[0], row, head, head_size),
-                                 args->in[0].dtype, head_size);
-            attend_head(args, &d, row, head / group, head_size);
-            args->rows->from_float(part(&args->out, row, head, head_size), d.result,
-                                   args->out.dtype, head_size);
-        }
+        desk d = desk_of(args, &s);
+#pragma omp for schedule(dynamic)
+        for (size_t i = 0; i < items; i++)
+            attend_item(args, &s, &d, i, blocks);
     }
 }

@@ -32,7 +32,7 @@ static int32_t index_of(const ft_args *args, int input, size_t row)
 void ft_cpu_embed(const ft_args *args)
 {
     size_t cols = args->out.cols;
-#pragma omp parallel for num_threads(args->threads) schedule(static)
+#pragma omp parallel for num_threads(ft_team(args, args->out.rows)) schedule(static)
     for (size_t row = 0; row < args->out.rows; row++) {
         float *out = ft_row_begin(&args->out, row, ft_row_copy(args, 0));
         memset(out, 0, cols * sizeof *out);

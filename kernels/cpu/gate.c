@@ -10,7 +10,7 @@
 void ft_cpu_gate(const ft_args *args)
 {
     size_t cols = args->in[0].cols;
-#pragma omp parallel for num_threads(args->threads) schedule(static)
+#pragma omp parallel for num_threads(ft_team(args, args->in[0].rows)) schedule(static)
     for (size_t row = 0; row < args->in[0].rows; row++) {
         float *y = ft_row_copy(args, 0), *other = ft_row_copy(args, 1);
         args->rows->activate(y, ft_row_real(args, &args->in[0], row, y), args->op->attr.activation,

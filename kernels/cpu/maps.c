@@ -14,7 +14,7 @@
 
 void ft_cpu_activate(const ft_args *args)
 {
-#pragma omp parallel for num_threads(args->threads) schedule(static)
+#pragma omp parallel for num_threads(ft_team(args, args->out.rows)) schedule(static)
     for (size_t row = 0; row < args->out.rows; row++) {
         float *copy = ft_row_copy(args, 0), *y = ft_row_begin(&args->out, row, copy);
         const float *x = ft_row_real(args, &args->in[0], row, copy);
@@ -25,7 +25,7 @@ void ft_cpu_activate(const ft_args *args)
 
 void ft_cpu_add(const ft_args *args)
 {
-#pragma omp parallel for num_threads(args->threads) schedule(static)
+#pragma omp parallel for num_threads(ft_team(args, args->out.rows)) schedule(static)
     for (size_t row = 0; row < args->out.rows; row++) {
         float *copy = ft_row_copy(args, 0), *y = ft_row_begin(&args->out, row, copy);
         const float *x = ft_row_real(args, &args->in[0], row, copy);
@@ -36,7 +36,7 @@ void ft_cpu_add(const ft_args *args)
 
 void ft_cpu_dequantize(const ft_args *args)
 {
-#pragma omp parallel for num_threads(args->threads) schedule(static)
+#pragma omp parallel for num_threads(ft_team(args, args->out.rows)) schedule(static)
     for (size_t row = 0; row < args->out.rows; row++) {
         float *y = ft_row_begin(&args->out, row, ft_row_copy(args, 0));
         ft_row_real(args, &args->in[0], row, y);
@@ -46,7 +46,7 @@ void ft_cpu_dequantize(const ft_args *args)
 
 void ft_cpu_quantize(const ft_args *args)
 {
-#pragma omp parallel for num_threads(args->threads) schedule(static)
+#pragma omp parallel for num_threads(ft_team(args, args->codes.rows)) schedule(static)
     for (size_t row = 0; row < args->codes.rows; row++)
         ft_row_quantize(args, &args->codes, row,
                         ft_row_real(args, &args->in[0], row, ft_row_copy(args, 0)));

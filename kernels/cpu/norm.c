@@ -51,7 +51,7 @@ static void norm_row(const ft_args *args, size_t row, float *sum, float *copy)
 
 void ft_cpu_norm(const ft_args *args)
 {
-#pragma omp parallel num_threads(args->threads)
+#pragma omp parallel num_threads(ft_team(args, args->in[0].rows))
     {
         float *sum = ft_row_copy(args, 0), *copy = ft_row_copy(args, 1);
 #pragma omp for schedule(static)

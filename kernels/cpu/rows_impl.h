@@ -103,23 +103,37 @@ static void row_rms_norm(float *out, const float *x, const float *weight, float 
         out[i] = x[i] * factor * weight[i];
 }
 
-static float row_amax(const float *x, size_t n)
+/* The largest of what `magnitudes` makes of x; exact in any order. */
+FT_INLINE float row_largest(const float *x, size_t n, float least, bool magnitudes)
 {
-    float largest = 0.0f;
-    for (size_t i = 0; i < n; i++) {
-        float magnitude = fabsf(x[i]);
-        largest = magnitude > largest ? magnitude : largest;
+    vf most[VF_PARTS / LANES];
+    size_t i = 0;
+    FT_UNROLL
+    for (size_t part = 0; part < VF_PARTS / LANES; part++)
+        most[part] = vf_set(least);
+    for (; i + VF_PARTS <= n; i += VF_PARTS) {
+        FT_UNROLL
+        for (size_t part = 0; part < VF_PARTS / LANES; part++) {
+            vf v = vf_load(x + i + part * LANES);
+            most[part] = vf_max(magnitudes ? vf_max(v, -v) : v, most[part]);
+        }
+    }
+    float largest = vf_largest(most);
+    for (; i < n; i++) {
+        float v = magnitudes ? fabsf(x[i]) : x[i];
+        largest = v > largest ? v : largest;
     }
     return largest;
 }
 
-/* Largest of x; exact in any order. */
+static float row_amax(const float *x, size_t n)
+{
+    return row_largest(x, n, 0.0f, true);
+}
+
 static float row_max(const float *x, size_t n)
 {
-    float max = x[0];
-    for (size_t i = 1; i < n; i++)
-        max = x[i] > max ? x[i] : max;
-    return max;
+    return row_largest(x, n, x[0], false);
 }
 
 /* x = exp(x - max) */
@@ -313,10 +327,10 @@ static void row_scale_sums(float *restrict out, const int32_t *restrict sums, fl
         .add_codes_f32 = row_add_codes_f32,                                                        \
         .activate = row_activate,                                                                  \
         .norm = row_norm,                                                                          \
+        .rms_norm = row_rms_norm,                                                                  \
+        .amax = row_amax,                                                                          \
         .softmax = row_softmax,                                                                    \
         .softmax_codes = row_softmax_codes,                                                        \
-        .rms_norm = row_rms_norm, \
-        .amax = row_amax, \
         .square_sum = row_square_sum,                                                              \
         .scale_sums = row_scale_sums,                                                              \
     }

@@ -121,7 +121,7 @@ static void store_row(const ft_args *args, turn *t, size_t row)
 
 void ft_cpu_store(const ft_args *args)
 {
-#pragma omp parallel num_threads(args->threads)
+#pragma omp parallel num_threads(ft_team(args, args->in[0].rows))
     {
         turn t = turn_of(args);
 #pragma omp for schedule(static)

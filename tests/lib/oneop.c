@@ -154,6 +154,26 @@ void oneop_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype, float sca
         t, "codes", &(ft_value){ .rows = rows, .cols = cols, .dtype = dtype, .scale = scale });
 }
 
+void oneop_dynamic_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype)
+{
+    t->op.codes = add_value(
+        t, "codes", &(ft_value){ .rows = rows, .cols = cols, .dtype = dtype, .dynamic = true });
+}
+
+void oneop_second(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype)
+{
+    t->op.second =
+        add_value(t, "second", &(ft_value){ .rows = rows, .cols = cols, .dtype = dtype });
+}
+
+void oneop_state(oneop *t, int slot, ft_rows rows, int32_t cols, ft_dtype dtype, const void *before)
+{
+    static const char *const names[FT_MAX_STATES] = { "state0", "state1", "state2", "state3" };
+    t->before[slot] = before;
+    t->op.state[slot] = add_value(
+        t, names[slot], &(ft_value){ .rows = rows, .cols = cols, .dtype = dtype, .state = true });
+}
+
 /* ---- A run -------------------------------------------------------------------------------- */
 
 static void must(ft_status status, const ft_error *err)
@@ -164,7 +184,13 @@ static void must(ft_status status, const ft_error *err)
 
 static size_t rows_of(const oneop *t, int value)
 {
-    return ft_batch_rows(&t->batch, t->plan.value[value].rows);
+    size_t rows;
+    const ft_value *v = &t->plan.value[value];
+    if (v->rows < FT_SEATS)
+        return ft_batch_rows(&t->batch, v->rows);
+    if (!ft_limits_rows(&t->limits, v->rows, &rows))
+        bail_out("too many rows of a state");
+    return rows;
 }
 
 static size_t bytes_of(const oneop *t, int value)
@@ -185,6 +211,11 @@ static void write_values(const oneop *t, ft_exec *exec)
         if (t->op.in[slot] >= 0)
             must(t->on->backend->write(exec, t->op.in[slot], t->data[slot],
                                        rows_of(t, t->op.in[slot]), &err),
+                 &err);
+    for (int slot = 0; slot < FT_MAX_STATES; slot++)
+        if (t->op.state[slot] >= 0)
+            must(t->on->backend->write(exec, t->op.state[slot], t->before[slot],
+                                       rows_of(t, t->op.state[slot]), &err),
                  &err);
     for (int i = 0; i < t->plan.nvalue; i++)
         if (is_guard(t, i)) {
@@ -215,25 +246,44 @@ static void check_untouched(const oneop *t, const ft_exec *exec)
     for (int i = 0; i < t->plan.nvalue; i++)
         if (is_guard(t, i)) {
             char *now = read_value(t, exec, i);
-            for (size_t byte = 0; byte < bytes_of(t, i); byte++)
+            size_t bytes = bytes_of(t, i);
+            for (size_t byte = 0; byte < bytes; byte++)
                 t->on->overwritten += now[byte] != PATTERN;
             free(now);
         }
 }
 
 /* Keep the first result, compare the second with it; both are part of the digest. */
+static void compare(const oneop *t, const unsigned char *found, size_t bytes, void *result,
+                    bool first)
+{
+    if (first && result != NULL)
+        memcpy(result, found, bytes);
+    else if (result != NULL)
+        t->on->thread_differences += memcmp(result, found, bytes) != 0;
+    for (size_t i = 0; i < bytes; i++)
+        t->on->digest = (t->on->digest ^ found[i]) * 0x100000001b3u;
+}
+
 static void collect(const oneop *t, const ft_exec *exec, int value, void *result, bool first)
 {
     if (value < 0)
         return;
     unsigned char *found = read_value(t, exec, value);
-    if (first)
-        memcpy(result, found, bytes_of(t, value));
-    else
-        t->on->thread_differences += memcmp(result, found, bytes_of(t, value)) != 0;
-    for (size_t i = 0; i < bytes_of(t, value); i++)
-        t->on->digest = (t->on->digest ^ found[i]) * 0x100000001b3u;
+    compare(t, found, bytes_of(t, value), result, first);
     free(found);
+}
+
+static void collect_scales(const oneop *t, const ft_exec *exec, bool first)
+{
+    ft_error err;
+    size_t rows = rows_of(t, t->op.codes);
+    float *scales = must_have(rows, sizeof *scales);
+    void *codes = must_have(1, bytes_of(t, t->op.codes) + 1);
+    must(t->on->backend->read(exec, t->op.codes, codes, scales, rows, &err), &err);
+    compare(t, (unsigned char *) scales, rows * sizeof *scales, t->scales, first);
+    free(scales);
+    free(codes);
 }
 
 static void run_with(const oneop *t, int threads, void *out, void *codes)
@@ -254,6 +304,12 @@ static void run_with(const oneop *t, int threads, void *out, void *codes)
         must(backend->collect(exec, counts, &err), &err);
     collect(t, exec, t->op.out, out, threads == 1);
     collect(t, exec, t->op.codes, codes, threads == 1);
+    collect(t, exec, t->op.second, t->second, threads == 1);
+    for (int slot = 0; slot < FT_MAX_STATES; slot++)
+        if (t->after[slot] != NULL)
+            collect(t, exec, t->op.state[slot], t->after[slot], threads == 1);
+    if (t->op.codes >= 0 && t->plan.value[t->op.codes].dynamic)
+        collect_scales(t, exec, threads == 1);
     check_untouched(t, exec);
     free(counts);
     backend->release(exec);
@@ -279,6 +335,24 @@ void oneop_run(oneop *t, void *out, void *codes)
 }
 
 /* ---- Comparing ---------------------------------------------------------------------------- */
+
+double number_of(const void *x, ft_dtype dtype, size_t i)
+{
+    return dtype == FT_F16    ? oracle_f16(((const uint16_t *) x)[i])
+           : dtype == FT_BF16 ? oracle_bf16(((const uint16_t *) x)[i])
+           : dtype == FT_I8   ? (double) ((const int8_t *) x)[i]
+                              : (double) ((const float *) x)[i];
+}
+
+double rounding_in(ft_dtype dtype)
+{
+    return dtype == FT_F16 ? 0x1p-11 : dtype == FT_BF16 ? 0x1p-8 : 0x1p-24;
+}
+
+bool is_far(double found, double expected, double bound)
+{
+    return !(fabs(found - expected) <= bound);
+}
 
 double worst_error(const float *found, const double *expected, const double *size, double relative,
                    double absolute, size_t n)

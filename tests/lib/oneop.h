@@ -30,7 +30,11 @@ typedef struct oneop {
     ft_weight weight[FT_MAX_WEIGHTS];    /* as given */
     ft_weight on_device[FT_MAX_WEIGHTS]; /* as uploaded for this run */
     const void *data[FT_MAX_IN];
-    ft_counts *counts; /* receives what is observed, on one thread; or NULL */
+    const void *before[FT_MAX_STATES]; /* states as they are before each run; borrowed */
+    void *after[FT_MAX_STATES];        /* ... and after it, or NULL: not asked for */
+    void *second;                      /* the second result, or NULL: not asked for */
+    float *scales;                     /* of dynamic codes, or NULL: not asked for */
+    ft_counts *counts;                 /* receives what is observed, on one thread; or NULL */
 } oneop;
 
 void oneop_begin(oneop *t, bench *on, ft_op_kind kind, const ft_batch *batch);
@@ -50,8 +54,25 @@ void oneop_out(oneop *t, ft_rows rows, int32_t cols);
 void oneop_out_as(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
 void oneop_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype, float scale);
 
+/* Codes that are scaled row by row; oneop_run() leaves the scales in t->scales. */
+void oneop_dynamic_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
+
+/* A second float result, for t->second. */
+void oneop_second(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
+
+/* State `slot`, with all rows that t->limits gives it: `before` each run, then t->after[slot]. */
+void oneop_state(oneop *t, int slot, ft_rows rows, int32_t cols, ft_dtype dtype,
+                 const void *before);
+
 /* Check, lay out, run, and read the results into `out` and `codes` (NULL where there is none). */
 void oneop_run(oneop *t, void *out, void *codes);
+
+/* Element i of an array of F32, F16, BF16 or I8; and half an ulp of a number there, relative. */
+double number_of(const void *x, ft_dtype dtype, size_t i);
+double rounding_in(ft_dtype dtype);
+
+/* Whether `found` is further from `expected` than `bound`, or NaN. */
+bool is_far(double found, double expected, double bound);
 
 /*
  * The largest error, in units of the bound relative * size[i] + absolute; size NULL is the

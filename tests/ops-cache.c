@@ -1,0 +1,89 @@
+/*
+ * ops-cache.c - the cache and the sequences that tests of store and attend have in common.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/ops-cache.h"
+
+#include "kernels/half.h"
+#include "runtime/tensor.h"
+#include "tests/lib/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const int32_t world_start[SEQUENCES + 1] = { 0, 3, 4, 57, 74 };
+const int32_t world_past[SEQUENCES] = { 0, 70, 5, 247 };
+
+void world_init(world *w, const variant *v)
+{
+    rng r = { 50 };
+    int32_t order[PAGES];
+    *w = (world){ .v = v };
+    for (int i = 0; i < PAGES; i++)
+        order[i] = i;
+    for (uint32_t i = PAGES - 1; i > 0; i--) {
+        uint32_t j = rng_below(&r, i + 1);
+        int32_t page = order[i];
+        order[i] = order[j];
+        order[j] = page;
+    }
+    memcpy(w->pages, order, sizeof w->pages);
+    for (int32_t i = 0; i < SEQUENCES; i++) {
+        w->reach[i] = world_past[i] + world_start[i + 1] - world_start[i];
+        for (int32_t row = world_start[i]; row < world_start[i + 1]; row++)
+            w->owner[row] = i;
+    }
+    w->batch = (ft_batch){ .tokens = ROWS,
+                           .sequences = SEQUENCES,
+                           .longest = 53,
+                           .start = world_start,
+                           .owner = w->owner,
+                           .past = world_past,
+                           .reach = w->reach,
+                           .pages = w->pages,
+                           .most_pages = LIST,
+                           .context = 264 };
+}
+
+size_t world_position(const world *w, size_t row)
+{
+    size_t sequence = (size_t) w->owner[row];
+    return (size_t) (world_past[sequence] - world_start[sequence]) + row;
+}
+
+size_t world_place(const world *w, size_t sequence, size_t position, size_t head)
+{
+    size_t page = (size_t) w->pages[sequence * LIST + position / 64];
+    return (page * w->v->kv_heads + head) * 64 + position % 64;
+}
+
+const char *variant_name(const variant *v)
+{
+    static char name[96];
+    snprintf(name, sizeof name, "%zu heads of %zu over %zu, %s, cache in %s%s", v->heads, v->size,
+             v->kv_heads, ft_dtype_name(v->real), ft_dtype_name(v->cache),
+             v->window > 0 ? ", window" : "");
+    return name;
+}
+
+void set_number(void *x, ft_dtype dtype, size_t i, float value)
+{
+    if (dtype == FT_F32)
+        ((float *) x)[i] = value;
+    else
+        ((uint16_t *) x)[i] =
+            dtype == FT_F16 ? ft_f16_from_float(value) : ft_bf16_from_float(value);
+}
+
+void *random_reals(uint64_t seed, size_t n, ft_dtype dtype)
+{
+    float *x = random_floats(seed, n, 1.0);
+    void *reals = must_have(n, ft_dtype_size(dtype));
+    for (size_t i = 0; i < n; i++)
+        set_number(reals, dtype, i, x[i]);
+    free(x);
+    return reals;
+}

@@ -1,0 +1,43 @@
+/*
+ * ops-cache.h - inside ops.t: a cache, and the sequences of a run that use it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_OPS_CACHE_H
+#define FT_TESTS_OPS_CACHE_H
+
+#include "tests/ops.h"
+
+/* Four sequences: fresh ones, and some that the cache knows already. */
+enum { CONTEXT = 320, LIST = CONTEXT / FT_PAGE, PAGES = 22, ROWS = 74 };
+extern const int32_t world_start[SEQUENCES + 1], world_past[SEQUENCES];
+
+typedef struct variant {
+    size_t heads, kv_heads, size;
+    int32_t window;
+    ft_dtype real, cache; /* of queries and results; of keys and values */
+} variant;
+
+typedef struct world {
+    const variant *v;
+    ft_batch batch;
+    int32_t owner[ROWS], reach[SEQUENCES], pages[SEQUENCES * LIST];
+} world;
+
+/* Pages in an order of their own, none twice. */
+void world_init(world *w, const variant *v);
+
+/* Where a row of the run stands in its sequence. */
+size_t world_position(const world *w, size_t row);
+
+/* Which row of a head a head of a token is in the cache: as kernels/cache.h says. */
+size_t world_place(const world *w, size_t sequence, size_t position, size_t head);
+
+/* "8 heads of 64 over 2, F32, cache in I8"; lives until the next call. */
+const char *variant_name(const variant *v);
+
+/* Normal numbers in `dtype`, and one number. */
+void *random_reals(uint64_t seed, size_t n, ft_dtype dtype);
+void set_number(void *x, ft_dtype dtype, size_t i, float value);
+
+#endif

@@ -332,12 +332,15 @@ tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
-benchmarks = tests/bench/counters tests/bench/encoder tests/bench/gemm \
-	tests/bench/gemm_float tests/bench/open tests/bench/tokenizer
+benchmarks = tests/bench/counters tests/bench/decode tests/bench/encoder \
+	tests/bench/gemm tests/bench/gemm_float tests/bench/open \
+	tests/bench/tokenizer
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
 tests_bench_counters_SOURCES = tests/bench/counters.c
 tests_bench_counters_LDADD = calibrate/libcalibrate.la
+tests_bench_decode_SOURCES = tests/bench/decode.c
+tests_bench_decode_LDADD = runtime/libcore.la
 tests_bench_encoder_SOURCES = tests/bench/encoder.c
 tests_bench_encoder_LDADD = runtime/libcore.la
 tests_bench_gemm_SOURCES = tests/bench/gemm.c

@@ -1,0 +1,387 @@
+/*
+ * decode.c - speed of whole runs of a decoder of random weights, against memory.
+ *
+ *     tests/bench/decode [-t THREADS] [-b SEQUENCES] [-c CONTEXT] [-p TOKENS] [-l LAYERS]
+ *                        [-s SECONDS] [-f]
+ *
+ * The model has the shape of Llama 3.2 1B, in int8 with a head of halves (-f: all in halves).  A
+ * step, or with -p a run of that many tokens, and a plain sweep over as much memory take turns; the
+ * second cannot be beaten, so their ratio is the part of the machine's speed that is used.  Then
+ * each operation is timed alone, and what each kind takes of a step is printed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/backend.h"
+#include "kernels/layout.h"
+#include "runtime/devices.h"
+#include "runtime/graph.h"
+#include "runtime/lower.h"
+#include "runtime/mem.h"
+#include "runtime/plan.h"
+#include "runtime/tensor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HIDDEN = 2048, HEADS = 32, KV_HEADS = 8, SIZE = 64, FFN = 8192, VOCABULARY = 128256 };
+enum { MOST_WEIGHTS = 256, MOST_ROUNDS = 1000 };
+
+typedef struct options {
+    int threads, sequences, context, tokens, layers;
+    double seconds;
+    bool floats;
+} options;
+
+typedef struct model {
+    ft_weight weight[MOST_WEIGHTS];
+    bool quantizable[MOST_WEIGHTS];
+    int count;
+    size_t bytes; /* that a step reads of them */
+    ft_graph graph;
+    ft_plan plan;
+    int ids;
+} model;
+
+/* One thread is timed by its own clock, which stands still while others have the processor. */
+static double now(int threads)
+{
+    struct timespec t;
+    clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+static _Noreturn void fail(const char *text)
+{
+    fprintf(stderr, "decode: %s\n", text);
+    exit(1);
+}
+
+static void must(ft_status status, const ft_error *err)
+{
+    if (status != FT_OK)
+        fail(err->text);
+}
+
+static void *memory_of(size_t bytes)
+{
+    void *memory = ft_alloc(bytes);
+    if (memory == NULL)
+        fail("no memory");
+    return memory;
+}
+
+/* ---- The model ---------------------------------------------------------------------------- */
+
+/* Bits that are small numbers in every format: the speed is that of any others. */
+static void fill(void *to, size_t bytes, ft_dtype dtype)
+{
+    uint32_t bits = 1;
+    for (size_t i = 0; i < bytes / 2; i++) {
+        bits = bits * 1664525u + 1013904223u;
+        uint16_t half = (uint16_t) (bits >> 16);
+        ((uint16_t *) to)[i] = dtype == FT_F16 ? (half & 0x83ff) | 0x2400 : half & 0x7f7f;
+    }
+}
+
+static void add(model *m, const char *name, size_t rows, size_t cols, ft_dtype dtype)
+{
+    ft_weight *w = &m->weight[m->count];
+    bool codes = dtype == FT_I8;
+    size_t bytes =
+        codes ? ft_layout_bytes(FT_COL4_4R2_8C, rows, cols) : rows * cols * ft_dtype_size(dtype);
+    void *data = memory_of(bytes);
+    float *scale = memory_of(rows * sizeof *scale);
+    for (size_t i = 0; i < rows; i++)
+        scale[i] = 1.0f / (64.0f * sqrtf((float) cols));
+    if (dtype != FT_F32)
+        fill(data, bytes, dtype);
+    for (size_t i = 0; i < rows * cols && dtype == FT_F32; i++)
+        ((float *) data)[i] = 1.0f / (float) (i + 1);
+    *w = (ft_weight){ .rows = rows,
+                      .cols = cols,
+                      .dtype = dtype,
+                      .layout = codes ? FT_COL4_4R2_8C : FT_ROW,
+                      .scale = codes ? scale : NULL,
+                      .data = data };
+    snprintf(w->name, sizeof w->name, "%s", name);
+    m->quantizable[m->count++] = codes;
+    if (rows > 1 && strcmp(name, "embed.word") != 0)
+        m->bytes += bytes;
+}
+
+static void add_weights(model *m, const options *o)
+{
+    static const struct {
+        const char *name;
+        size_t rows, cols;
+    } layer[] = {
+        { "attn.norm.weight", 1, HIDDEN },
+        { "attn.q.weight", HEADS * SIZE, HIDDEN },
+        { "attn.k.weight", KV_HEADS * SIZE, HIDDEN },
+        { "attn.v.weight", KV_HEADS * SIZE, HIDDEN },
+        { "attn.out.weight", HIDDEN, HEADS * SIZE },
+        { "ffn.norm.weight", 1, HIDDEN },
+        { "ffn.gate.weight", FFN, HIDDEN },
+        { "ffn.up.weight", FFN, HIDDEN },
+        { "ffn.down.weight", HIDDEN, FFN },
+    };
+    add(m, "embed.word", VOCABULARY, HIDDEN, FT_F16);
+    add(m, "frequencies", 1, SIZE / 2, FT_F32);
+    for (int i = 0; i < o->layers; i++)
+        for (size_t k = 0; k < FT_COUNT(layer); k++) {
+            char name[FT_NAME];
+            snprintf(name, sizeof name, "layer.%d.%s", i, layer[k].name);
+            add(m, name, layer[k].rows, layer[k].cols,
+                layer[k].rows == 1 ? FT_F32
+                : o->floats        ? FT_F16
+                                   : FT_I8);
+        }
+    add(m, "norm.weight", 1, HIDDEN, FT_F32);
+    add(m, "head.weight", VOCABULARY, HIDDEN, FT_F16);
+}
+
+static int build_layer(ft_graph *g, int x)
+{
+    const ft_heads heads = { .heads = HEADS, .kv_heads = KV_HEADS, .frequencies = "frequencies" };
+    int normal = ft_rms_norm(g, "attn.norm", x, 1e-5f);
+    int q = ft_linear(g, "attn.q", normal), k = ft_linear(g, "attn.k", normal);
+    int v = ft_linear(g, "attn.v", normal);
+    int context = ft_cached_attention(g, "attn", q, k, v, &heads);
+    x = ft_add_residual(g, "attn.sum", ft_linear(g, "attn.out", context), x);
+    normal = ft_rms_norm(g, "ffn.norm", x, 1e-5f);
+    int gate = ft_linear(g, "ffn.gate", normal), up = ft_linear(g, "ffn.up", normal);
+    int product = ft_gate(g, "ffn.product", gate, up, FT_ACT_SILU);
+    return ft_add_residual(g, "ffn.sum", ft_linear(g, "ffn.down", product), x);
+}
+
+static void build(model *m, const options *o)
+{
+    ft_error err;
+    ft_graph *g = &m->graph;
+    add_weights(m, o);
+    ft_graph_init(g, m->weight, m->quantizable, m->count);
+    m->ids = ft_input(g, "input_ids");
+    int x = ft_embed_tokens(g, "embed", m->ids);
+    for (int i = 0; i < o->layers; i++) {
+        ft_scope(g, "layer.%d", i);
+        x = build_layer(g, x);
+    }
+    ft_scope(g, "%s", "");
+    x = ft_rms_norm(g, "norm", ft_select(g, "selected", x), 1e-5f);
+    ft_output_as(g, "logits", ft_linear_by(g, "logits", x, "head.weight"));
+    must(ft_graph_finish(g, &err), &err);
+    ft_lowering how = { .mode = o->floats ? FT_MODE_FLOAT : FT_MODE_INT8,
+                        .fuse = true,
+                        .dynamic = !o->floats,
+                        .real = o->floats ? FT_F32 : FT_F16 };
+    must(ft_lower(&m->plan, &g->plan, &how, &err), &err);
+    m->plan.steady = true;
+    for (int i = 0; i < m->plan.nop; i++)
+        must(ft_op_check(&m->plan, &m->plan.op[i], "decode", &err), &err);
+}
+
+/* ---- A run -------------------------------------------------------------------------------- */
+
+typedef struct running {
+    ft_exec *exec;
+    ft_batch batch;
+    size_t cache_bytes; /* that a run reads */
+} running;
+
+static int32_t *numbers(size_t count)
+{
+    return memory_of((count + 1) * sizeof(int32_t));
+}
+
+/* Every sequence has `tokens` rows, behind a context that the cache holds. */
+static void start(running *r, model *m, const options *o, const ft_backend *backend,
+                  ft_device *device)
+{
+    ft_error err;
+    size_t sequences = (size_t) o->sequences, rows = (size_t) o->tokens;
+    size_t context = (size_t) o->context + rows, list = ft_pages_for(context);
+    ft_limits limits = { .tokens = sequences * rows,
+                         .sequences = sequences,
+                         .threads = o->threads,
+                         .selected = sequences,
+                         .context = list * FT_PAGE,
+                         .pages = sequences * list };
+    int32_t *starts = numbers(sequences), *owner = numbers(limits.tokens);
+    int32_t *past = numbers(sequences), *reach = numbers(sequences), *seat = numbers(sequences);
+    int32_t *pages = numbers(limits.pages), *select = numbers(sequences);
+    int32_t *ids = numbers(limits.tokens);
+    for (size_t i = 0; i < limits.tokens; i++) {
+        owner[i] = (int32_t) (i / rows);
+        ids[i] = (int32_t) (i * 1001 % VOCABULARY);
+    }
+    for (size_t i = 0; i < limits.pages; i++)
+        pages[i] = (int32_t) (i * 7 % limits.pages);
+    for (size_t i = 0; i <= sequences; i++)
+        starts[i] = (int32_t) (i * rows);
+    for (size_t i = 0; i < sequences; i++) {
+        past[i] = o->context;
+        reach[i] = (int32_t) context;
+        seat[i] = (int32_t) i;
+        select[i] = starts[i + 1] - 1;
+    }
+    r->batch = (ft_batch){ .tokens = limits.tokens,
+                           .sequences = sequences,
+                           .longest = rows,
+                           .start = starts,
+                           .owner = owner,
+                           .past = past,
+                           .reach = reach,
+                           .seat = seat,
+                           .pages = pages,
+                           .most_pages = list,
+                           .context = context,
+                           .step = rows == 1,
+                           .selected = sequences,
+                           .select = select };
+    m->plan.value[m->ids].keep = true; /* one writing is enough for all runs */
+    must(ft_plan_layout(&m->plan, &limits, &err), &err);
+    must(backend->prepare(&r->exec, device, &m->plan, &limits, &err), &err);
+    must(backend->write(r->exec, m->ids, ids, limits.tokens, &err), &err);
+    for (int i = 0; i < m->plan.nvalue; i++)
+        if (m->plan.value[i].state && m->plan.value[i].rows == FT_CACHE)
+            r->cache_bytes += sequences * context * (size_t) m->plan.value[i].cols *
+                              ft_dtype_size(m->plan.value[i].dtype);
+}
+
+typedef uint64_t line __attribute__((vector_size(64)));
+
+/* Seconds to read all of some memory, each thread its own part, in two streams. */
+static double read_time(const void *memory, size_t bytes, int threads)
+{
+    double begin = now(threads);
+    uint64_t sum = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : sum)
+    for (int thread = 0; thread < threads; thread++) {
+        size_t lines = bytes / (size_t) threads / 2 / sizeof(line);
+        const line *near = (const line *) memory + 2 * lines * (size_t) thread, *far = near + lines;
+        line total = { 0 };
+        for (size_t i = 0; i < lines; i++) {
+            __builtin_prefetch((const void *) ((uintptr_t) (near + i) + 4096));
+            __builtin_prefetch((const void *) ((uintptr_t) (far + i) + 4096));
+            total += near[i] + far[i];
+        }
+        sum += total[0] + total[7];
+    }
+    static volatile uint64_t sink;
+    sink = sum;
+    (void) sink;
+    return now(threads) - begin;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, ascending);
+    return values[count / 2];
+}
+
+static void print_kinds(running *r, const model *m, const ft_backend *backend, int threads,
+                        int rounds)
+{
+    ft_error err;
+    double kind[FT_OP_KINDS] = { 0 }, all = 0.0;
+    for (int i = 0; i < m->plan.nop; i++) {
+        double times[32];
+        for (int round = 0; round < rounds; round++) {
+            double begin = now(threads);
+            must(backend->run_op(r->exec, &r->batch, i, &err), &err);
+            times[round] = now(threads) - begin;
+        }
+        kind[m->plan.op[i].kind] += median(times, (size_t) rounds);
+    }
+    for (int i = 0; i < FT_OP_KINDS; i++)
+        all += kind[i];
+    for (int i = 0; i < FT_OP_KINDS; i++)
+        if (kind[i] > 0.0)
+            printf("  %-12s %8.3f ms  %4.1f %%\n", ft_op_name((ft_op_kind) i), 1e3 * kind[i],
+                   100.0 * kind[i] / all);
+}
+
+static bool parse(options *o, int argc, char **argv)
+{
+    *o = (options){
+        .threads = 2, .sequences = 1, .context = 512, .tokens = 1, .layers = 16, .seconds = 10.0
+    };
+    for (int option; (option = getopt(argc, argv, "t:b:c:p:l:s:f")) != -1;)
+        switch (option) {
+        case 't':
+            o->threads = atoi(optarg);
+            break;
+        case 'b':
+            o->sequences = atoi(optarg);
+            break;
+        case 'c':
+            o->context = atoi(optarg);
+            break;
+        case 'p':
+            o->tokens = atoi(optarg);
+            break;
+        case 'l':
+            o->layers = atoi(optarg);
+            break;
+        case 's':
+            o->seconds = atof(optarg);
+            break;
+        case 'f':
+            o->floats = true;
+            break;
+        default:
+            return false;
+        }
+    return o->threads > 0 && o->sequences > 0 && o->context >= 0 && o->tokens > 0 &&
+           o->layers > 0 && o->layers * 9 + 4 <= MOST_WEIGHTS;
+}
+
+int main(int argc, char **argv)
+{
+    static model m;
+    static double ours[MOST_ROUNDS], reading[MOST_ROUNDS];
+    options o;
+    ft_error err;
+    const ft_backend *backend;
+    ft_device *device;
+    running r = { 0 };
+    if (!parse(&o, argc, argv))
+        return 2;
+    must(ft_device_open(&backend, &device, "cpu", &err), &err);
+    build(&m, &o);
+    start(&r, &m, &o, backend, device);
+    size_t bytes = m.bytes + r.cache_bytes, round = 0, sweep = ft_min_size(bytes, (size_t) 1 << 29);
+    void *other = memory_of(sweep);
+    memset(other, 1, sweep);
+    must(backend->run(r.exec, &r.batch, NULL, &err), &err);
+    for (double end = now(0) + o.seconds; round < MOST_ROUNDS && (round < 3 || now(0) < end);
+         round++) {
+        double begin = now(o.threads);
+        must(backend->run(r.exec, &r.batch, NULL, &err), &err);
+        ours[round] = now(o.threads) - begin;
+        reading[round] = read_time(other, sweep, o.threads) * ((double) bytes / (double) sweep);
+    }
+    double time = median(ours, round), limit = median(reading, round);
+    printf("%d sequences of %d tokens behind %d, %d layers, %d threads, %zu rounds\n", o.sequences,
+           o.tokens, o.context, o.layers, o.threads, round);
+    printf("run %.2f ms = %.1f tokens/s, %.3f GB of weights and cache: %.1f GB/s; "
+           "sweep %.1f GB/s; ratio %.3f\n",
+           1e3 * time, (double) (o.sequences * o.tokens) / time, 1e-9 * (double) bytes,
+           1e-9 * (double) bytes / time, 1e-9 * (double) bytes / limit, limit / time);
+    print_kinds(&r, &m, backend, o.threads, o.tokens > 1 ? 1 : 3);
+    backend->release(r.exec);
+    backend->close(device);
+    return 0;
+}

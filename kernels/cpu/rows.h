@@ -42,7 +42,7 @@ typedef struct ft_rows_isa {
     /* x * factor * weight, where factor = 1 / sqrt(mean of x^2 + eps); out may be x. */
     void (*rms_norm)(float *out, const float *x, const float *weight, float eps, size_t n);
 
-    /* The largest magnitude; a NaN is none. */
+    /* The largest magnitude; NaN where there is one. */
     float (*amax)(const float *x, size_t n);
 
     /* x = softmax(scale * x), in place. */

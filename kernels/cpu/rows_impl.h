@@ -103,37 +103,34 @@ static void row_rms_norm(float *out, const float *x, const float *weight, float 
         out[i] = x[i] * factor * weight[i];
 }
 
-/* The largest of what `magnitudes` makes of x; exact in any order. */
-FT_INLINE float row_largest(const float *x, size_t n, float least, bool magnitudes)
+/* Magnitudes are compared as their bits, which have the same order, NaN above all. */
+static float row_amax(const float *x, size_t n)
+{
+    uint32_t largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t magnitude = ft_bits_from_float(x[i]) & 0x7fffffff;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return ft_float_from_bits(largest);
+}
+
+/* The largest of x; exact in any order. */
+static float row_max(const float *x, size_t n)
 {
     vf most[VF_PARTS / LANES];
     size_t i = 0;
     FT_UNROLL
     for (size_t part = 0; part < VF_PARTS / LANES; part++)
-        most[part] = vf_set(least);
+        most[part] = vf_set(x[0]);
     for (; i + VF_PARTS <= n; i += VF_PARTS) {
         FT_UNROLL
-        for (size_t part = 0; part < VF_PARTS / LANES; part++) {
-            vf v = vf_load(x + i + part * LANES);
-            most[part] = vf_max(magnitudes ? vf_max(v, -v) : v, most[part]);
-        }
+        for (size_t part = 0; part < VF_PARTS / LANES; part++)
+            most[part] = vf_max(vf_load(x + i + part * LANES), most[part]);
     }
     float largest = vf_largest(most);
-    for (; i < n; i++) {
-        float v = magnitudes ? fabsf(x[i]) : x[i];
-        largest = v > largest ? v : largest;
-    }
+    for (; i < n; i++)
+        largest = x[i] > largest ? x[i] : largest;
     return largest;
-}
-
-static float row_amax(const float *x, size_t n)
-{
-    return row_largest(x, n, 0.0f, true);
-}
-
-static float row_max(const float *x, size_t n)
-{
-    return row_largest(x, n, x[0], false);
 }
 
 /* x = exp(x - max) */

@@ -86,6 +86,7 @@ else
 EXTRA_DIST += $(cuda_sources)
 endif
 cuda_sources = \
+	kernels/cuda/amax.cuh \
 	kernels/cuda/attention.cu \
 	kernels/cuda/attention.cuh \
 	kernels/cuda/attention_f16.cu \

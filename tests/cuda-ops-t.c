@@ -249,6 +249,7 @@ int main(int argc, char **argv)
     test_embed();
     test_pool();
     test_maps();
+    test_rows(step);
     test_counts();
     test_linear();
     test_queue(700, 768);

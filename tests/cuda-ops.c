@@ -30,6 +30,7 @@ ft_cuda_chip chip;
 static char *host_block, *device_block, *host_scratch, *device_scratch;
 static size_t host_used, device_used;
 static cublasHandle_t blas;
+static bool has_halves; /* on the host too */
 
 static int attribute(enum cudaDeviceAttr which)
 {
@@ -60,6 +61,11 @@ bool open_device(const char **why)
     if (host_block == NULL || host_scratch == NULL || cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
         bail_out("no memory for the tests, or no cuBLAS");
     return true;
+}
+
+void keep_halves(bool keep)
+{
+    has_halves = keep;
 }
 
 /* ---- Memory ------------------------------------------------------------------------------- */
@@ -123,11 +129,14 @@ static float float_of(uint16_t half, ft_dtype dtype)
 
 static matrix empty_matrix(size_t rows, size_t cols, ft_dtype dtype, float scale)
 {
-    ft_dtype host_dtype = is_half(dtype) ? FT_F32 : dtype;
+    ft_dtype host_dtype = is_half(dtype) && !has_halves ? FT_F32 : dtype;
     return (matrix){
-        .host = { host_memory(rows * cols * ft_dtype_size(host_dtype)), rows, cols, host_dtype,
-                  scale },
-        .device = { NULL, rows, cols, dtype, scale },
+        .host = { .data = host_memory(rows * cols * ft_dtype_size(host_dtype)),
+                  .rows = rows,
+                  .cols = cols,
+                  .dtype = host_dtype,
+                  .scale = scale },
+        .device = { .rows = rows, .cols = cols, .dtype = dtype, .scale = scale },
     };
 }
 
@@ -139,7 +148,10 @@ matrix matrix_of(const float *x, size_t rows, size_t cols, ft_dtype dtype, float
     for (size_t i = 0; i < n; i++)
         if (is_half(dtype)) {
             ((uint16_t *) bytes)[i] = half_of(x[i], dtype);
-            ((float *) v.host.data)[i] = float_of(((uint16_t *) bytes)[i], dtype);
+            if (is_half(v.host.dtype))
+                ((uint16_t *) v.host.data)[i] = ((uint16_t *) bytes)[i];
+            else
+                ((float *) v.host.data)[i] = float_of(((uint16_t *) bytes)[i], dtype);
         } else if (dtype == FT_I8) {
             ((int8_t *) bytes)[i] = ((int8_t *) v.host.data)[i] = (int8_t) x[i];
         } else {
@@ -165,11 +177,52 @@ matrix result_of(size_t rows, size_t cols, ft_dtype dtype, float scale)
     return v;
 }
 
+matrix random_numbers(size_t rows, size_t cols, int32_t first, uint32_t count)
+{
+    matrix v = empty_matrix(rows, cols, FT_I32, 0.0f);
+    int32_t *number = v.host.data;
+    for (size_t i = 0; i < rows * cols; i++)
+        number[i] = first + (int32_t) rng_below(&numbers, count);
+    v.device.data = to_device(number, rows * cols * sizeof *number);
+    return v;
+}
+
+static void add_scales(matrix *v)
+{
+    size_t bytes = v->host.rows * sizeof *v->host.scales;
+    v->host.scales = host_memory(bytes);
+    v->device.scales = device_memory(bytes);
+    v->host.scale = v->device.scale = 0.0f;
+}
+
+matrix random_dynamic(size_t rows, size_t cols, ft_dtype dtype)
+{
+    matrix v = random_matrix(rows, cols, dtype, 1.0f);
+    add_scales(&v);
+    for (size_t i = 0; i < rows; i++)
+        v.host.scales[i] = fabsf((float) rng_normal(&numbers));
+    v.device.scales = to_device(v.host.scales, rows * sizeof *v.host.scales);
+    return v;
+}
+
+matrix dynamic_result(size_t rows, size_t cols, ft_dtype dtype)
+{
+    matrix v = result_of(rows, cols, dtype, 0.0f);
+    add_scales(&v);
+    return v;
+}
+
 /* The same bits, or both NaN. */
 static bool is_same(const char *found, const matrix *v, size_t i)
 {
     if (v->host.dtype == FT_I8)
         return ((const int8_t *) found)[i] == ((const int8_t *) v->host.data)[i];
+    if (is_half(v->host.dtype)) {
+        uint16_t half = ((const uint16_t *) (const void *) found)[i];
+        uint16_t expected = ((const uint16_t *) v->host.data)[i];
+        return isnan(float_of(expected, v->host.dtype)) ? isnan(float_of(half, v->host.dtype))
+                                                        : half == expected;
+    }
     float expected = ((const float *) v->host.data)[i];
     if (is_half(v->device.dtype)) {
         uint16_t half = ((const uint16_t *) (const void *) found)[i];
@@ -180,17 +233,41 @@ static bool is_same(const char *found, const matrix *v, size_t i)
     return isnan(expected) ? isnan(real) : memcmp(&real, &expected, sizeof real) == 0;
 }
 
+/* What the device has at `memory`, with its guards; how many of those were written. */
+static const char *fetch_guarded(const void *memory, size_t bytes, size_t *wrong)
+{
+    size_t all = ft_round_up(bytes, GUARD) + 2 * GUARD;
+    char *found = host_memory(all);
+    from_device(found, (const char *) memory - GUARD, all);
+    for (size_t i = 0; i < all; i++)
+        *wrong += (i < GUARD || i >= GUARD + bytes) && found[i] != PATTERN;
+    return found + GUARD;
+}
+
+static size_t count_wrong_scales(const matrix *result)
+{
+    size_t wrong = 0, rows = result->device.rows;
+    const float *expected = result->host.scales;
+    const char *bytes = fetch_guarded(result->device.scales, rows * sizeof *expected, &wrong);
+    const float *found = (const float *) (const void *) bytes;
+    for (size_t i = 0; i < rows; i++) {
+        bool same = memcmp(&found[i], &expected[i], sizeof *found) == 0;
+        wrong += !same && !(isnan(expected[i]) && isnan(found[i]));
+    }
+    return wrong;
+}
+
 size_t count_differences(const matrix *result)
 {
     const ft_cuda_view *device = &result->device;
-    size_t wrong = 0, bytes = device->rows * device->cols * ft_dtype_size(device->dtype);
-    size_t all = ft_round_up(bytes, GUARD) + 2 * GUARD, before = host_used;
-    char *found = host_memory(all);
-    from_device(found, (const char *) device->data - GUARD, all);
-    for (size_t i = 0; i < all; i++)
-        wrong += (i < GUARD || i >= GUARD + bytes) && found[i] != PATTERN;
-    for (size_t i = 0; i < device->rows * device->cols; i++)
-        wrong += !is_same(found + GUARD, result, i);
+    size_t wrong = 0, n = device->rows * device->cols, before = host_used;
+    if (device->data == NULL)
+        return 0;
+    const char *found = fetch_guarded(device->data, n * ft_dtype_size(device->dtype), &wrong);
+    for (size_t i = 0; i < n; i++)
+        wrong += !is_same(found, result, i);
+    if (device->scales != NULL)
+        wrong += count_wrong_scales(result);
     host_used = before;
     return wrong;
 }
@@ -236,12 +313,15 @@ void run_host(both *b)
     args->scratch_bytes = SCRATCH;
     args->out = b->out.host;
     args->codes = b->codes.host;
+    args->second = b->second.host;
     for (int i = 0; i < FT_MAX_IN; i++)
         args->in[i] = b->in[i].host;
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        args->state[i] = b->state[i].host;
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args->weight[i] = b->weight[i].data == NULL ? NULL : &b->weight[i];
     b->host_run(args);
-    if (!is_half(b->out.device.dtype))
+    if (!is_half(b->out.device.dtype) || has_halves)
         return;
     /* What was written is what others read: a later operation, or a quantize. */
     float *out = b->out.host.data, inverse = ft_inverse_scale(b->codes.host.scale);
@@ -265,8 +345,11 @@ const ft_cuda_args *device_args(both *b)
     args->scratch_bytes = SCRATCH;
     args->out = b->out.device;
     args->codes = b->codes.device;
+    args->second = b->second.device;
     for (int i = 0; i < FT_MAX_IN; i++)
         args->in[i] = b->in[i].device;
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        args->state[i] = b->state[i].device;
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args->weight[i] = b->device_weight[i].data == NULL ? NULL : &b->device_weight[i];
     return args;
@@ -282,8 +365,8 @@ size_t run_both(both *b)
     run_host(b);
     if (run_device(b) != 0 || cudaDeviceSynchronize() != cudaSuccess)
         bail_out("%s fails: %s", ft_op_name(b->op.kind), cudaGetErrorString(cudaGetLastError()));
-    return (b->out.device.data == NULL ? 0 : count_differences(&b->out)) +
-           (b->codes.device.data == NULL ? 0 : count_differences(&b->codes));
+    return count_differences(&b->out) + count_differences(&b->codes) +
+           count_differences(&b->second);
 }
 
 #else

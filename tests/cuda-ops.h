@@ -13,7 +13,10 @@
 #include "kernels/cuda/cuda.h"
 #include "tests/lib/random.h"
 
-/* A matrix on both sides.  In half precision on the device, the CPU has the same values in F32. */
+/*
+ * A matrix on both sides.  In half precision on the device, the CPU has the same values in F32,
+ * unless keep_halves() was called.
+ */
 typedef struct matrix {
     ft_view host;
     ft_cuda_view device;
@@ -32,7 +35,7 @@ typedef struct both {
     ft_batch batch;
     ft_cuda_batch device_batch;
     ft_weight weight[FT_MAX_WEIGHTS], device_weight[FT_MAX_WEIGHTS];
-    matrix in[FT_MAX_IN], out, codes;
+    matrix in[FT_MAX_IN], out, codes, second, state[FT_MAX_STATES];
 } both;
 
 extern rng numbers;
@@ -40,6 +43,9 @@ extern ft_cuda_chip chip;
 
 /* The device and its memory; false where there is none, with the reason. */
 bool open_device(const char **why);
+
+/* From here on the CPU has halves where the device has them. */
+void keep_halves(bool keep);
 
 /* Forget all memory that was handed out before. */
 void begin_case(void);
@@ -55,10 +61,16 @@ void from_device(void *data, const void *memory, size_t bytes);
 matrix random_matrix(size_t rows, size_t cols, ft_dtype dtype, float scale);
 /* The same with these values, [rows * cols]. */
 matrix matrix_of(const float *x, size_t rows, size_t cols, ft_dtype dtype, float scale);
-/* Room for a result. */
+/* Random int32, from `first` to `first` + `count` - 1. */
+matrix random_numbers(size_t rows, size_t cols, int32_t first, uint32_t count);
+/* Random codes that each row has a scale of. */
+matrix random_dynamic(size_t rows, size_t cols, ft_dtype dtype);
+/* Room for a result, and for one whose rows make their scales. */
 matrix result_of(size_t rows, size_t cols, ft_dtype dtype, float scale);
+matrix dynamic_result(size_t rows, size_t cols, ft_dtype dtype);
 
-/* Elements of a result that are not the CPU's, and guards around it that were written. */
+/* Elements and scales of a result that are not the CPU's, and guards around it that were written.
+ */
 size_t count_differences(const matrix *result);
 
 void begin(both *b, ft_op_kind kind, host_kernel *host_run, device_kernel *device_run);
@@ -75,8 +87,9 @@ const ft_cuda_args *device_args(both *b);
 /* On both; how many elements and guards are wrong. */
 size_t run_both(both *b);
 
-void test_maps(void);   /* cuda-ops-maps.c */
-void test_counts(void); /* cuda-ops-counts.c */
-void test_linear(void); /* cuda-ops-linear.c */
+void test_maps(void);        /* cuda-ops-maps.c */
+void test_rows(size_t step); /* cuda-ops-rows.c */
+void test_counts(void);      /* cuda-ops-counts.c */
+void test_linear(void);      /* cuda-ops-linear.c */
 
 #endif

@@ -175,7 +175,7 @@ tests_cuda_t_LDADD = $(test_libs)
 tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c
 tests_cuda_wgmma_t_LDADD = $(test_libs)
 tests_cuda_ops_t_SOURCES = tests/cuda-ops-t.c tests/cuda-ops.c tests/cuda-ops.h \
-	tests/cuda-ops-counts.c tests/cuda-ops-linear.c tests/cuda-ops-maps.c
+	tests/cuda-ops-counts.c tests/cuda-ops-linear.c tests/cuda-ops-maps.c tests/cuda-ops-rows.c
 tests_cuda_ops_t_LDADD = $(lib_libs)
 tests_damage_t_SOURCES = tests/damage-t.c
 tests_damage_t_LDADD = $(sample_test_libs)

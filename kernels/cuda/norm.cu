@@ -280,8 +280,9 @@ extern "C" int ft_cuda_norm(const ft_cuda_args *args)
 {
     ft_cuda_norm_args n = {};
     n.x = args->in[0], n.residual = args->in[1], n.out = args->out, n.codes = args->codes;
+    n.second = args->second;
     n.weight = (const float *) args->weight[0]->data;
-    n.bias = (const float *) args->weight[1]->data;
+    n.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
     n.residual_scale = n.residual.scale > 0.0f ? n.residual.scale : 1.0f;
     n.eps = args->op->attr.eps;
     n.inverse = ft_inverse_scale(args->codes.scale);
@@ -289,7 +290,8 @@ extern "C" int ft_cuda_norm(const ft_cuda_args *args)
     n.inverse_cols = 1.0f / n.cols;
     if (n.x.rows == 0)
         return (int) cudaSuccess;
-    if (n.x.cols % FT_EIGHT != 0 || n.x.cols > 8 * STEP)
+    if (args->op->attr.norm != FT_NORM_LAYER || n.second.data != NULL || n.codes.scales != NULL ||
+        n.x.cols % FT_EIGHT != 0 || n.x.cols > 8 * STEP)
         return ft_cuda_norm_any(args, n);
     if (is_plain(n))
         return n.x.dtype == FT_F16 ? launch_plain<FT_F16>(args, n) : launch_plain<FT_F32>(args, n);

@@ -13,8 +13,8 @@
 enum { FT_WARP = 32, FT_EIGHT = 8 };
 
 typedef struct ft_cuda_norm_args {
-    ft_cuda_view x, residual, out, codes;
-    const float *weight, *bias; /* do not change while plans run */
+    ft_cuda_view x, residual, out, codes, second;
+    const float *weight, *bias; /* do not change while plans run; rms norms have no bias */
     float residual_scale;       /* of codes; 1 for floats: fmaf(r, 1, x) is x + r */
     float eps;
     float inverse; /* 1 / scale of the codes */
@@ -35,7 +35,7 @@ __device__ __forceinline__ float ft_add_lanes(float sum)
     return sum;
 }
 
-/* Rows of any width and any dtype (norm_any.cu). */
+/* Any norm (norm_any.cu). */
 int ft_cuda_norm_any(const ft_cuda_args *args, const ft_cuda_norm_args &n);
 
 #endif

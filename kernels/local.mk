@@ -106,6 +106,8 @@ cuda_sources = \
 	kernels/cuda/cuda.h \
 	kernels/cuda/decoder_missing.c \
 	kernels/cuda/device.h \
+	kernels/cuda/dynamic.cu \
+	kernels/cuda/dynamic.cuh \
 	kernels/cuda/embed.cu \
 	kernels/cuda/epilogue.cuh \
 	kernels/cuda/errors.c \

@@ -1,5 +1,6 @@
 /*
- * cuda-ops-rows.c - what decoders do with rows: rms norms and their sums.
+ * cuda-ops-rows.c - what decoders do with rows: rms norms and their sums, gates, codes whose scale
+ * is the row's own.
  *
  * The CPU works on each row alone.  So equal bits, whether few rows are shared by clusters of
  * blocks or many take a block each, mean that no row depends on how many there are.
@@ -16,6 +17,7 @@
 #include "runtime/tensor.h"
 #include "tests/tap/tap.h"
 
+#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,11 +150,140 @@ static void test_many_norms(size_t step)
     is_int((long long) wrong, 0, "norm: up to 700 rows");
 }
 
+/* ---- Gate, quantize and dequantize ------------------------------------------------------------
+ */
+
+/* Rows and columns: for a warp, a block, a cluster, and too wide for its registers. */
+static const size_t shapes[][2] = { { 1, 1 },     { 3, 7 },      { 4, 70 },    { 5, 704 },
+                                    { 1, 4096 },  { 300, 1030 }, { 3, 5120 },  { 1, 11008 },
+                                    { 4, 14336 }, { 3, 11009 },  { 1, 70000 }, { 20, 8200 },
+                                    { 70, 2048 }, { 150, 9000 }, { 0, 64 } };
+
+static size_t gate_case(ft_dtype dtype, ft_activation activation, result r, size_t rows,
+                        size_t cols)
+{
+    both b;
+    begin_case();
+    begin(&b, FT_OP_GATE, ft_cpu_gate, ft_cuda_gate);
+    b.op.attr.activation = activation;
+    b.in[0] = special_rows(rows, cols, dtype);
+    b.in[1] = random_matrix(rows, cols, dtype, 0.0f);
+    *(r.form == FLOATS ? &b.out : &b.codes) = room_for(r, rows, cols);
+    size_t wrong = run_both(&b);
+    if (wrong > 0)
+        diag("%s, %zu x %zu: %zu wrong", ft_activation_name(activation), rows, cols, wrong);
+    return wrong;
+}
+
+static const struct {
+    form form;
+    ft_dtype dtype; /* of codes */
+    const char *name;
+} gate_results[] = { { FLOATS, FT_F32, "floats" },
+                     { STATIC, FT_I8, "codes" },
+                     { STATIC, FT_F32, "codes in float" },
+                     { DYNAMIC, FT_I8, "codes with scales of rows" },
+                     { DYNAMIC, FT_F32, "such codes in float" } };
+
+static void test_gate(size_t step)
+{
+    for (size_t x = 0; x < FT_COUNT(reals); x++)
+        for (size_t r = 0; r < FT_COUNT(gate_results); r++) {
+            size_t wrong = 0;
+            result as = { gate_results[r].form,
+                          gate_results[r].form == FLOATS ? reals[x] : gate_results[r].dtype };
+            for (size_t i = 0; i < FT_COUNT(shapes); i += step)
+                wrong += gate_case(reals[x], FT_ACT_SILU, as, shapes[i][0], shapes[i][1]);
+            for (ft_activation a = FT_ACT_NONE; a <= FT_ACT_SILU; a++)
+                wrong += gate_case(reals[x], a, as, 4, 2050);
+            is_int((long long) wrong, 0, "gate: %s to %s", ft_dtype_name(reals[x]),
+                   gate_results[r].name);
+        }
+}
+
+static size_t quantize_case(ft_dtype x, ft_dtype codes, size_t rows, size_t cols)
+{
+    both b;
+    begin_case();
+    begin(&b, FT_OP_QUANTIZE, ft_cpu_quantize, ft_cuda_quantize);
+    b.in[0] = special_rows(rows, cols, x);
+    b.codes = dynamic_result(rows, cols, codes);
+    return run_both(&b);
+}
+
+static size_t dequantize_case(ft_dtype codes, ft_dtype y, size_t rows, size_t cols)
+{
+    both b;
+    begin_case();
+    begin(&b, FT_OP_DEQUANTIZE, ft_cpu_dequantize, ft_cuda_dequantize);
+    b.in[0] = random_dynamic(rows, cols, codes);
+    b.out = result_of(rows, cols, y, 0.0f);
+    return run_both(&b);
+}
+
+static void test_quantize(size_t step)
+{
+    for (int held = 0; held < 2; held++)
+        for (size_t x = 0; x < FT_COUNT(reals); x++) {
+            ft_dtype codes = held ? FT_F32 : FT_I8;
+            size_t wrong = 0, back = 0;
+            for (size_t i = 0; i < FT_COUNT(shapes); i += step) {
+                wrong += quantize_case(reals[x], codes, shapes[i][0], shapes[i][1]);
+                back += dequantize_case(codes, reals[x], shapes[i][0], shapes[i][1]);
+            }
+            is_int((long long) wrong, 0, "quantize: %s to codes in %s with scales of rows",
+                   ft_dtype_name(reals[x]), ft_dtype_name(codes));
+            is_int((long long) back, 0, "dequantize: such codes to %s", ft_dtype_name(reals[x]));
+        }
+}
+
+/* ---- In a queue ----------------------------------------------------------------------------- */
+
+/*
+ * s = x + r and codes c of its norm; y = those; codes d = y's of a gate; r = those: each reads what
+ * the one before wrote, and writes what another one has read.
+ */
+static void test_queue(size_t rows, size_t cols)
+{
+    enum { ROUNDS = 30, STEPS = 4 };
+    both norm, back, gate, again, *const all[STEPS] = { &norm, &back, &gate, &again };
+    size_t wrong = 0;
+    begin_case();
+    begin(&norm, FT_OP_NORM, ft_cpu_norm, ft_cuda_norm);
+    begin(&back, FT_OP_DEQUANTIZE, ft_cpu_dequantize, ft_cuda_dequantize);
+    begin(&gate, FT_OP_GATE, ft_cpu_gate, ft_cuda_gate);
+    begin(&again, FT_OP_DEQUANTIZE, ft_cpu_dequantize, ft_cuda_dequantize);
+    matrix x = random_matrix(rows, cols, FT_F32, 0.0f), r = random_matrix(rows, cols, FT_F16, 0.0f);
+    matrix s = result_of(rows, cols, FT_F32, 0.0f), y = result_of(rows, cols, FT_F32, 0.0f);
+    matrix c = dynamic_result(rows, cols, FT_I8), d = dynamic_result(rows, cols, FT_I8);
+    norm.op.attr.norm = FT_NORM_RMS;
+    norm.op.attr.eps = 1e-5f;
+    norm.in[0] = x, norm.in[1] = r, norm.second = s, norm.codes = c;
+    add_weight(&norm, 0, 1, cols, FT_F32);
+    back.in[0] = c, back.out = y;
+    gate.op.attr.activation = FT_ACT_SILU;
+    gate.in[0] = y, gate.in[1] = s, gate.codes = d;
+    again.in[0] = d, again.out = r;
+    for (int i = 0; i < STEPS * ROUNDS; i++)
+        wrong += run_device(all[i % STEPS]) != 0;
+    for (int i = 0; i < STEPS * ROUNDS; i++)
+        run_host(all[i % STEPS]);
+    wrong += cudaDeviceSynchronize() != cudaSuccess;
+    wrong += count_differences(&c) + count_differences(&d) + count_differences(&r) +
+             count_differences(&s) + count_differences(&y);
+    is_int((long long) wrong, 0, "%d launches in a queue, %zu x %zu", STEPS * ROUNDS, rows, cols);
+}
+
 void test_rows(size_t step)
 {
     keep_halves(true);
     test_norms(step);
     test_many_norms(step);
+    test_gate(step);
+    test_quantize(step);
+    test_queue(1, 11008);
+    test_queue(9, 70);
+    test_queue(400, 1024);
     keep_halves(false);
 }
 

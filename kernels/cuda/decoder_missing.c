@@ -15,7 +15,6 @@
         return (int) cudaErrorNotSupported;                                                        \
     }
 
-MISSING(gate)
 MISSING(store)
 MISSING(attend)
 MISSING(select)

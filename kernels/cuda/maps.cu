@@ -9,20 +9,25 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/dynamic.cuh"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/quant.h"
 
 enum { THREADS = 256, STEPS = 4, SHORT = 2 << 20 };
 
-/* y = f(a), or a + b; those of them that a kind of operation needs. */
+/* y = f(a), a + b or f(a) * b; those of them that a kind of operation needs. */
 typedef struct map {
     ft_cuda_view a, b, y;
     ft_activation activation;
-    float inverse; /* QUANTIZE */
+    bool codes;    /* whether y is codes: always of QUANTIZE, perhaps of GATE */
+    float inverse; /* 1 / their scale */
     size_t n;      /* elements */
 } map;
 
 /* ---- Elements ------------------------------------------------------------------------------ */
+
+/* Whether an operation reads b. */
+template <ft_op_kind kind> constexpr bool has_two = kind == FT_OP_ADD || kind == FT_OP_GATE;
 
 /* N results at `at`, from the operands fetched there. */
 template <ft_op_kind kind, int N>
@@ -31,9 +36,9 @@ __device__ __forceinline__ void finish(const map &m, size_t at, const ft_bits<N>
 {
     float a[N], b[N];
     ft_unpack<N>(a, a_bits, m.a.dtype);
-    if constexpr (kind == FT_OP_ADD)
+    if constexpr (has_two<kind>)
         ft_unpack<N>(b, b_bits, m.b.dtype);
-    if constexpr (kind == FT_OP_ACTIVATE)
+    if constexpr (kind == FT_OP_ACTIVATE || kind == FT_OP_GATE)
         ft_activate_all<N>(m.activation, a);
 #pragma unroll
     for (int i = 0; i < N; i++)
@@ -41,7 +46,9 @@ __device__ __forceinline__ void finish(const map &m, size_t at, const ft_bits<N>
             a[i] = a[i] * m.a.scale;
         else if constexpr (kind == FT_OP_ADD)
             a[i] = fmaf(b[i], m.b.scale > 0.0f ? m.b.scale : 1.0f, a[i]);
-    if constexpr (kind == FT_OP_QUANTIZE)
+        else if constexpr (kind == FT_OP_GATE)
+            a[i] = a[i] * b[i];
+    if (kind == FT_OP_QUANTIZE || (kind == FT_OP_GATE && m.codes))
         ft_store_codes<N>(m.y.data, m.y.dtype, at, a, m.inverse);
     else
         ft_store<N>(m.y.data, m.y.dtype, at, a);
@@ -53,7 +60,7 @@ template <ft_op_kind kind> __device__ __forceinline__ void map_each(const map &m
     for (; at < m.n; at++) {
         ft_bits<1> a, b;
         ft_fetch<1>(a, m.a.data, m.a.dtype, at);
-        if (kind == FT_OP_ADD)
+        if (has_two<kind>)
             ft_fetch<1>(b, m.b.data, m.b.dtype, at);
         finish<kind, 1>(m, at, a, b);
     }
@@ -72,7 +79,7 @@ static __global__ void __launch_bounds__(THREADS, 3) map_kernel(const map m)
         if (at + N > m.n)
             continue;
         ft_fetch<N>(a[s], m.a.data, m.a.dtype, at);
-        if (kind == FT_OP_ADD)
+        if (has_two<kind>)
             ft_fetch<N>(b[s], m.b.data, m.b.dtype, at);
     }
 #pragma unroll
@@ -172,7 +179,8 @@ template <ft_op_kind kind> static int map_op(const ft_cuda_args *args)
 {
     map m = {};
     m.a = args->in[0], m.b = args->in[1];
-    m.y = kind == FT_OP_QUANTIZE ? args->codes : args->out;
+    m.codes = args->codes.data != NULL;
+    m.y = m.codes ? args->codes : args->out;
     m.activation = args->op->attr.activation;
     m.inverse = ft_inverse_scale(args->codes.scale);
     m.n = m.a.rows * m.a.cols;
@@ -193,12 +201,18 @@ extern "C" int ft_cuda_add(const ft_cuda_args *args)
 
 extern "C" int ft_cuda_quantize(const ft_cuda_args *args)
 {
-    return map_op<FT_OP_QUANTIZE>(args);
+    return args->codes.scales != NULL ? ft_cuda_quantize_rows(args) : map_op<FT_OP_QUANTIZE>(args);
+}
+
+extern "C" int ft_cuda_gate(const ft_cuda_args *args)
+{
+    return args->codes.scales != NULL ? ft_cuda_gate_rows(args) : map_op<FT_OP_GATE>(args);
 }
 
 extern "C" int ft_cuda_dequantize(const ft_cuda_args *args)
 {
-    return map_op<FT_OP_DEQUANTIZE>(args);
+    return args->in[0].scales != NULL ? ft_cuda_dequantize_rows(args)
+                                      : map_op<FT_OP_DEQUANTIZE>(args);
 }
 
 extern "C" int ft_cuda_normalize(const ft_cuda_args *args)

@@ -149,6 +149,7 @@ cuda_sources = \
 	kernels/cuda/relayout.cu \
 	kernels/cuda/rows.cuh \
 	kernels/cuda/run.c \
+	kernels/cuda/select.cu \
 	kernels/cuda/tma.cuh \
 	kernels/cuda/upload.c \
 	kernels/cuda/wgmma.cuh

@@ -1,6 +1,6 @@
 /*
  * cuda-ops-rows.c - what decoders do with rows: rms norms and their sums, gates, codes whose scale
- * is the row's own.
+ * is the row's own, tokens that were chosen on the device, selected rows.
  *
  * The CPU works on each row alone.  So equal bits, whether few rows are shared by clusters of
  * blocks or many take a block each, mean that no row depends on how many there are.
@@ -237,6 +237,59 @@ static void test_quantize(size_t step)
         }
 }
 
+/* ---- Embed and select -------------------------------------------------------------------------
+ */
+
+/* Ids of tokens, and of seats whose last tokens are meant. */
+static size_t embed_case(size_t rows, size_t cols, ft_dtype table, ft_dtype out)
+{
+    enum { VOCABULARY = 331, SEATS = 9 };
+    both b;
+    begin_case();
+    begin(&b, FT_OP_EMBED, ft_cpu_embed, ft_cuda_embed);
+    add_weight(&b, 0, VOCABULARY, cols, table);
+    b.state[FT_STATE_LAST] = random_numbers(SEATS, 1, 0, VOCABULARY);
+    b.in[0] = draw(2) == 0 ? random_numbers(rows, 1, -SEATS, SEATS)
+                           : random_numbers(rows, 1, -SEATS, SEATS + VOCABULARY);
+    b.out = result_of(rows, cols, out, 0.0f);
+    return run_both(&b);
+}
+
+/* Rows of a run, of which some are selected, in a run that is rounded up to `room` of those. */
+static size_t select_case(size_t rows, size_t selected, size_t room, size_t cols, ft_dtype dtype)
+{
+    both b;
+    begin_case();
+    begin(&b, FT_OP_SELECT, ft_cpu_select, ft_cuda_select);
+    int32_t *select = host_memory(room * sizeof *select);
+    memset(select, 0, room * sizeof *select);
+    for (size_t i = 0; i < selected; i++)
+        select[i] = (int32_t) draw(rows);
+    b.batch.selected = room;
+    b.batch.select = select;
+    b.device_batch.selected = room;
+    b.device_batch.select = to_device(select, room * sizeof *select);
+    b.in[0] = random_matrix(rows, cols, dtype, 0.0f);
+    b.out = result_of(room, cols, dtype, 0.0f);
+    return run_both(&b);
+}
+
+static void test_lookups(void)
+{
+    static const size_t widths[] = { 1, 3, 6, 64, 70, 704, 4096, 5121 };
+    for (size_t x = 0; x < FT_COUNT(reals); x++) {
+        size_t embedded = 0, selected = 0;
+        for (size_t i = 0; i < FT_COUNT(widths); i++) {
+            size_t rows = 1 + draw(80), wanted = draw(rows + 1);
+            embedded += embed_case(rows, widths[i], reals[x], reals[i % 3]);
+            selected += select_case(rows, wanted, wanted + draw(9), widths[i], reals[x]);
+        }
+        is_int((long long) embedded, 0, "embed: %s by ids and by seats", ft_dtype_name(reals[x]));
+        is_int((long long) selected, 0, "select: rows of %s, and the first for those unselected",
+               ft_dtype_name(reals[x]));
+    }
+}
+
 /* ---- In a queue ----------------------------------------------------------------------------- */
 
 /*
@@ -281,6 +334,7 @@ void test_rows(size_t step)
     test_many_norms(step);
     test_gate(step);
     test_quantize(step);
+    test_lookups();
     test_queue(1, 11008);
     test_queue(9, 70);
     test_queue(400, 1024);

@@ -99,7 +99,8 @@ static ft_status open_cuda(ft_device **out, int index, ft_error *err)
 
 static ft_status accept_op(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
-    if (op->kind >= FT_OP_STORE && op->kind <= FT_OP_CHOOSE)
+    if (op->kind == FT_OP_STORE || op->kind == FT_OP_ATTEND || op->kind == FT_OP_NOTE ||
+        op->kind == FT_OP_CHOOSE)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: %s: not computed on GPUs yet", what,
                        ft_op_name(op->kind));
     if (op->kind != FT_OP_ATTENTION)

@@ -17,6 +17,5 @@
 
 MISSING(store)
 MISSING(attend)
-MISSING(select)
 MISSING(note)
 MISSING(choose)

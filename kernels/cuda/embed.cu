@@ -1,6 +1,9 @@
 /*
  * embed.cu - each token's vector is a sum of table rows.
  *
+ * Where a token was chosen on the device, the host does not know it yet: its id is -1 - seat, and
+ * the seat's last token is meant.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/common.cuh"
@@ -13,8 +16,16 @@ typedef struct embed {
     const void *table[FT_MAX_IN]; /* NULL: not there */
     ft_dtype dtype[FT_MAX_IN];
     int32_t *index[FT_MAX_IN];
+    int32_t *last; /* of each seat; NULL: all ids are tokens */
     ft_cuda_view out;
 } embed;
+
+/* The row of table i for a token. */
+__device__ __forceinline__ size_t index_of(const embed &e, int i, size_t row)
+{
+    int32_t index = e.index[i][row];
+    return (size_t) (i == 0 && index < 0 ? e.last[-1 - index] : index);
+}
 
 /* N columns of a token, whose ids come first; the sum begins at 0, as the CPU's does. */
 template <int N> static __global__ void __launch_bounds__(ACROSS *ROWS) embed_kernel(const embed e)
@@ -31,7 +42,7 @@ template <int N> static __global__ void __launch_bounds__(ACROSS *ROWS) embed_ke
 #pragma unroll
     for (int i = 0; i < FT_MAX_IN; i++)
         if (e.table[i] != NULL)
-            index[i] = (size_t) e.index[i][row];
+            index[i] = index_of(e, i, row);
 #pragma unroll
     for (int i = 0; i < FT_MAX_IN; i++)
         if (e.table[i] != NULL)
@@ -61,6 +72,7 @@ extern "C" int ft_cuda_embed(const ft_cuda_args *args)
 {
     embed e = {};
     e.out = args->out;
+    e.last = (int32_t *) args->state[FT_STATE_LAST].data;
     for (int i = 0; i < FT_MAX_IN; i++)
         if (args->weight[i] != NULL) {
             e.table[i] = args->weight[i]->data;

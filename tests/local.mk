@@ -331,6 +331,9 @@ tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 
+row_bench = \
+	tests/bench/operands.c tests/bench/operands.h \
+	tests/bench/replay.c tests/bench/replay.h
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
 benchmarks = tests/bench/counters tests/bench/decode tests/bench/encoder \
 	tests/bench/gemm tests/bench/gemm_float tests/bench/open \
@@ -359,8 +362,11 @@ benchmarks += tests/bench/gemm_cuda
 tests_bench_gemm_cuda_SOURCES = tests/bench/gemm_cuda.c
 tests_bench_gemm_cuda_LDADD = runtime/libcore.la -lcublasLt
 benchmarks += tests/bench/norm_cuda
-tests_bench_norm_cuda_SOURCES = tests/bench/norm_cuda.c tests/bench/replay.c tests/bench/replay.h
+tests_bench_norm_cuda_SOURCES = tests/bench/norm_cuda.c $(row_bench)
 tests_bench_norm_cuda_LDADD = runtime/libcore.la
+benchmarks += tests/bench/rows_cuda
+tests_bench_rows_cuda_SOURCES = tests/bench/rows_cuda.c $(row_bench)
+tests_bench_rows_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/upload
 tests_bench_upload_SOURCES = tests/bench/upload.c $(random_artifact)
 tests_bench_upload_LDADD = runtime/libcore.la

@@ -12,7 +12,7 @@
  */
 #include <config.h>
 
-#include "kernels/cuda/cuda.h"
+#include "tests/bench/operands.h"
 #include "tests/bench/replay.h"
 
 #include <cuda_runtime_api.h>
@@ -21,7 +21,7 @@
 
 static const double bandwidth = 4.1e12, cold_bytes = 120e6;
 
-/* What is read and written; FT_BF16 stands for nothing. */
+/* What is read and written; FT_BF16: nothing. */
 typedef struct form {
     ft_dtype x, residual, out, codes;
 } form;
@@ -32,51 +32,6 @@ static const form forms[] = {
     { FT_F32, FT_F32, FT_F32, FT_I8 },   { FT_F32, FT_I8, FT_BF16, FT_I8 },
 };
 
-static size_t element_bytes(ft_dtype dtype)
-{
-    return dtype == FT_F32 ? 4 : dtype == FT_F16 ? 2 : dtype == FT_I8 ? 1 : 0;
-}
-
-/* ---- Operands ------------------------------------------------------------------------------ */
-
-static uint32_t next_random(void)
-{
-    static uint32_t state = 12345;
-    state = state * 1664525u + 1013904223u;
-    return state >> 8;
-}
-
-/* Random values between 2^-1 and 2 of either sign; random codes. */
-static void *random_values(size_t n, ft_dtype dtype)
-{
-    size_t bytes = n * element_bytes(dtype);
-    unsigned char *host = malloc(bytes);
-    void *memory;
-    if (host == NULL)
-        exit(1);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t random = next_random();
-        if (dtype == FT_I8)
-            ((int8_t *) host)[i] = (int8_t) (random % 255 - 127);
-        else if (dtype == FT_F16)
-            ((uint16_t *) (void *) host)[i] = (uint16_t) ((random & 0x87ff) | 0x3800);
-        else
-            ((uint32_t *) (void *) host)[i] = ((random << 8) & 0x80ffff00) | 0x3f000000;
-    }
-    must(cudaMalloc(&memory, bytes), "cudaMalloc");
-    must(cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-    free(host);
-    return memory;
-}
-
-static ft_cuda_view view_of(size_t rows, size_t cols, ft_dtype dtype)
-{
-    ft_cuda_view view = { NULL, rows, cols, dtype, dtype == FT_I8 ? 0.03f : 0.0f };
-    if (dtype != FT_BF16)
-        view.data = random_values(rows * cols, dtype);
-    return view;
-}
-
 static ft_weight weights[2];
 static const ft_op op = { .kind = FT_OP_NORM, .attr.eps = 1e-12f };
 
@@ -84,18 +39,11 @@ static ft_cuda_args operands_of(const ft_cuda_chip *chip, const form *f, size_t 
 {
     return (ft_cuda_args){ .chip = chip,
                            .op = &op,
-                           .in = { view_of(rows, cols, f->x), view_of(rows, cols, f->residual) },
-                           .out = view_of(rows, cols, f->out),
-                           .codes = view_of(rows, cols, f->codes),
+                           .in = { operand_view(rows, cols, f->x),
+                                   operand_view(rows, cols, f->residual) },
+                           .out = operand_view(rows, cols, f->out),
+                           .codes = operand_view(rows, cols, f->codes),
                            .weight = { &weights[0], &weights[1] } };
-}
-
-static void free_operands(ft_cuda_args *args)
-{
-    cudaFree(args->in[0].data);
-    cudaFree(args->in[1].data);
-    cudaFree(args->out.data);
-    cudaFree(args->codes.data);
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------ */
@@ -130,8 +78,8 @@ static const char *name_of(ft_dtype dtype)
 static void report(const ft_cuda_chip *chip, const form *f, size_t rows, size_t cols)
 {
     double bytes = (double) (rows * cols *
-                             (element_bytes(f->x) + element_bytes(f->residual) +
-                              element_bytes(f->out) + element_bytes(f->codes)));
+                             (operand_bytes(f->x) + operand_bytes(f->residual) +
+                              operand_bytes(f->out) + operand_bytes(f->codes)));
     size_t count = (size_t) (cold_bytes / bytes) + 2;
     count = count < LAUNCHES ? count : LAUNCHES;
     ft_cuda_args sets[LAUNCHES];
@@ -163,7 +111,7 @@ int main(int argc, char **argv)
     printf("%s, capability %d\n", properties.name, chip.capability);
     for (int i = 0; i < 2; i++)
         weights[i] = (ft_weight){
-            .rows = 1, .cols = cols, .dtype = FT_F32, .data = random_values(cols, FT_F32)
+            .rows = 1, .cols = cols, .dtype = FT_F32, .data = random_operand(cols, FT_F32)
         };
     for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++)
         for (size_t r = 0; r < (one > 0 ? 1 : sizeof all_rows / sizeof all_rows[0]); r++)

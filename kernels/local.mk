@@ -122,6 +122,7 @@ cuda_sources = \
 	kernels/cuda/gemm_mma.cuh \
 	kernels/cuda/gemm_out.cuh \
 	kernels/cuda/gemm_plain.cu \
+	kernels/cuda/gemm_stream.cu \
 	kernels/cuda/gemm_wgmma.cu \
 	kernels/cuda/gemm_wgmma.cuh \
 	kernels/cuda/gemm_wgmma_any.cuh \

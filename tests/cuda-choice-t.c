@@ -19,7 +19,9 @@ static void test_choice(void)
 {
     static int8_t codes[64] __attribute__((aligned(64)));
     ft_cuda_chip chip = { .capability = 86, .multiprocessors = 84, .shared = 101376 };
-    ft_cuda_product p = { .m = 64, .n = 64, .k = 64, .x = codes, .w = codes, .parts = 1 };
+    ft_cuda_product p = {
+        .m = 64, .n = 64, .k = 64, .x = codes, .w = codes, .parts = 1, .width = { 64 }
+    };
     char text[128];
     unsetenv("FT_CUDA_GEMM");
     ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
@@ -51,6 +53,25 @@ static void test_choice(void)
            ft_cuda_gemm_name((ft_cuda_gemm) how));
     }
     unsetenv("FT_CUDA_GEMM");
+}
+
+/* Few rows of a decoder: from tiles alone, or beside the other order. */
+static void test_few(void)
+{
+    static int8_t codes[64] __attribute__((aligned(64)));
+    const ft_cuda_chip chip = {
+        .capability = 90, .multiprocessors = 132, .has_wgmma = true, .shared = 232448
+    };
+    ft_cuda_product p = { .m = 8, .n = 4096, .k = 4096, .x = codes, .tiles = codes };
+    p.y_dtype = FT_F16;
+    p.parts = 1;
+    p.width[0] = 4096;
+    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_STREAM, "8 rows of tiles are streamed");
+    p.m = 9;
+    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_WGMMA, "9 rows are not");
+    p.m = 8;
+    p.k = 65536;
+    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_WGMMA, "nor rows that have no room");
 }
 
 /* Queries, keys and values: one product where their weights lie side by side, and nobody objects.
@@ -102,6 +123,7 @@ static void test_group(void)
 int main(void)
 {
     test_choice();
+    test_few();
     test_group();
     return done_testing();
 }

@@ -36,27 +36,51 @@ typedef struct form {
     ft_dtype dtype;
     bool bias, row_scales, residual;
     int parts;
+    bool uneven; /* the first part has half of all columns */
 } form;
 
 static const form forms[] = {
-    { "codes", FT_ACT_NONE, FT_I8, true, false, false, 1 },
-    { "codes of gelu", FT_ACT_GELU_CODES, FT_I8, true, false, false, 1 },
-    { "codes of relu, rows with scales", FT_ACT_RELU, FT_I8, false, true, false, 1 },
-    { "floats", FT_ACT_NONE, FT_F32, true, false, false, 1 },
-    { "floats of tanh, no bias", FT_ACT_TANH, FT_F32, false, false, false, 1 },
-    { "floats plus residual, rows with scales", FT_ACT_GELU, FT_F32, true, true, true, 1 },
-    { "halves", FT_ACT_GELU_CODES, FT_F16, false, true, false, 1 },
-    { "halves plus residual", FT_ACT_NONE, FT_F16, true, false, true, 1 },
-    { "codes in two parts", FT_ACT_NONE, FT_I8, true, true, false, 2 },
-    { "codes in three parts", FT_ACT_NONE, FT_I8, true, false, false, 3 },
-    { "floats in three parts", FT_ACT_SILU, FT_F32, true, false, false, 3 },
+    { "codes", FT_ACT_NONE, FT_I8, true, false, false, 1, false },
+    { "codes of gelu", FT_ACT_GELU_CODES, FT_I8, true, false, false, 1, false },
+    { "codes of relu, rows with scales", FT_ACT_RELU, FT_I8, false, true, false, 1, false },
+    { "floats", FT_ACT_NONE, FT_F32, true, false, false, 1, false },
+    { "floats of tanh, no bias", FT_ACT_TANH, FT_F32, false, false, false, 1, false },
+    { "floats plus residual, rows with scales", FT_ACT_GELU, FT_F32, true, true, true, 1, false },
+    { "halves", FT_ACT_GELU_CODES, FT_F16, false, true, false, 1, false },
+    { "halves plus residual", FT_ACT_NONE, FT_F16, true, false, true, 1, false },
+    { "codes in two parts", FT_ACT_NONE, FT_I8, true, true, false, 2, false },
+    { "codes in three parts", FT_ACT_NONE, FT_I8, true, false, false, 3, false },
+    { "floats in three parts", FT_ACT_SILU, FT_F32, true, false, false, 3, false },
+    { "halves, rows with scales", FT_ACT_NONE, FT_F16, false, true, false, 1, false },
+    { "halves plus residual, rows with scales", FT_ACT_NONE, FT_F16, true, true, true, 1, false },
+    { "floats, rows with scales", FT_ACT_NONE, FT_F32, true, true, false, 1, false },
+    { "floats plus residual, rows with scales", FT_ACT_NONE, FT_F32, false, true, true, 1, false },
+    { "halves in three uneven parts", FT_ACT_NONE, FT_F16, true, true, false, 3, true },
+    { "codes in three uneven parts", FT_ACT_NONE, FT_I8, true, false, false, 3, true },
+    { "floats in three uneven parts", FT_ACT_TANH, FT_F32, false, true, true, 3, true },
 };
 
 enum { FORMS = sizeof forms / sizeof forms[0], GUARD = 256, POISON = 0x55 };
 
 static bool form_fits(const form *f, const problem *q)
 {
-    return q->n % (size_t) f->parts == 0;
+    return q->n % (f->uneven ? 4 : (size_t) f->parts) == 0;
+}
+
+static size_t width_of(const form *f, size_t n, int part)
+{
+    if (!f->uneven)
+        return n / (size_t) f->parts;
+    return part == 0 ? n / 2 : n / 4;
+}
+
+/* The first column of a part. */
+static size_t first_of(const form *f, size_t n, int part)
+{
+    size_t first = 0;
+    for (int i = 0; i < part; i++)
+        first += width_of(f, n, i);
+    return first;
 }
 
 static ft_cuda_product product_of(const problem *q, const form *f)
@@ -82,8 +106,10 @@ static ft_cuda_product product_of(const problem *q, const form *f)
         .scratch = q->dev_scratch,
         .scratch_bytes = q->scratch_bytes,
     };
-    for (int i = 0; i < f->parts && f->dtype == FT_I8; i++)
-        p.y_inverse[i] = inverse_of_part(i);
+    for (int i = 0; i < f->parts; i++) {
+        p.width[i] = width_of(f, q->n, i);
+        p.y_inverse[i] = f->dtype == FT_I8 ? inverse_of_part(i) : 0.0f;
+    }
     return p;
 }
 
@@ -104,9 +130,9 @@ static float value_at(const problem *q, const form *f, size_t row, size_t col)
 /* One part of y, as the product must write it. */
 static void expect(const problem *q, const form *f, int part, void *y)
 {
-    size_t width = q->n / (size_t) f->parts;
+    size_t width = width_of(f, q->n, part), first = first_of(f, q->n, part);
     for (size_t i = 0; i < q->m * width; i++) {
-        float value = value_at(q, f, i / width, i % width + (size_t) part * width);
+        float value = value_at(q, f, i / width, first + i % width);
         if (f->dtype == FT_I8)
             ((int8_t *) y)[i] = ft_quantize(value, inverse_of_part(part));
         else if (f->dtype == FT_F16)
@@ -142,20 +168,22 @@ static int launch(const way *w, const ft_cuda_chip *chip, const ft_cuda_product 
 
 /* Poisoned memory between guards for each part of y, and its bytes on the host. */
 typedef struct outputs {
-    size_t bytes; /* of a part */
+    size_t bytes[FT_CUDA_PARTS];
     char *device[FT_CUDA_PARTS], *host;
 } outputs;
 
 static outputs open_outputs(ft_cuda_product *p)
 {
-    outputs y = { p->m * (p->n / (size_t) p->parts) * ft_dtype_size(p->y_dtype), { NULL }, NULL };
+    outputs y = { { 0 }, { NULL }, NULL };
+    size_t size = ft_dtype_size(p->y_dtype);
     for (int i = 0; i < p->parts; i++) {
-        if (cudaMalloc((void **) &y.device[i], y.bytes + 2 * GUARD) != cudaSuccess ||
-            cudaMemset(y.device[i], POISON, y.bytes + 2 * GUARD) != cudaSuccess)
+        y.bytes[i] = p->m * p->width[i] * size;
+        if (cudaMalloc((void **) &y.device[i], y.bytes[i] + 2 * GUARD) != cudaSuccess ||
+            cudaMemset(y.device[i], POISON, y.bytes[i] + 2 * GUARD) != cudaSuccess)
             bail_out("no device memory for y");
         p->y[i] = y.device[i] + GUARD;
     }
-    y.host = malloc(y.bytes + 2 * GUARD);
+    y.host = malloc(p->m * p->n * size + 2 * GUARD);
     return y;
 }
 
@@ -169,9 +197,10 @@ static void close_outputs(outputs *y)
 /* The first byte of a part that differs, or SIZE_MAX; guards count. */
 static size_t first_difference(outputs *y, int part, const char *expected)
 {
-    download(y->host, y->device[part], y->bytes + 2 * GUARD);
-    for (size_t i = 0; i < y->bytes + 2 * GUARD; i++) {
-        bool inside = i >= GUARD && i < GUARD + y->bytes;
+    size_t bytes = y->bytes[part];
+    download(y->host, y->device[part], bytes + 2 * GUARD);
+    for (size_t i = 0; i < bytes + 2 * GUARD; i++) {
+        bool inside = i >= GUARD && i < GUARD + bytes;
         if (y->host[i] != (inside ? expected[i - GUARD] : POISON))
             return i;
     }
@@ -194,7 +223,8 @@ static bool form_agrees(const way *w, const ft_cuda_chip *chip, const problem *q
         size_t at = first_difference(&y, i, expected[i]);
         same = at == SIZE_MAX;
         if (!same)
-            diag("%s: part %d differs first at byte %zu of %zu", f->name, i, at - GUARD, y.bytes);
+            diag("%s: part %d differs first at byte %zu of %zu", f->name, i, at - GUARD,
+                 y.bytes[i]);
     }
     close_outputs(&y);
     return same;
@@ -214,6 +244,8 @@ static bool way_takes(const way *w, const ft_cuda_chip *chip, const problem *q, 
         return ft_cuda_gemm_wgmma_takes(chip, &p);
     case FT_CUDA_GEMM_WGMMA_RS:
         return ft_cuda_gemm_wgmma_rs_takes(chip, &p);
+    case FT_CUDA_GEMM_STREAM:
+        return ft_cuda_gemm_stream_takes(chip, &p);
     case FT_CUDA_GEMMS:
         break;
     }
@@ -283,8 +315,8 @@ static void test_big_shape(const ft_cuda_chip *chip, void *blas, size_t m, size_
         if (ft_cuda_gemm_plain(chip, NULL, &p) != 0)
             bail_out("the plain way does not launch");
         for (int i = 0; i < forms[f].parts; i++) {
-            expected[f * FT_CUDA_PARTS + i] = malloc(y.bytes);
-            download(expected[f * FT_CUDA_PARTS + i], p.y[i], y.bytes);
+            expected[f * FT_CUDA_PARTS + i] = malloc(y.bytes[i]);
+            download(expected[f * FT_CUDA_PARTS + i], p.y[i], y.bytes[i]);
         }
         close_outputs(&y);
     }
@@ -346,7 +378,7 @@ static void test_cpu_twin(const ft_cuda_chip *chip, void *blas, size_t m, size_t
 /* A faked plan's product: the codes of x, w and y are held in float. */
 static void test_faked(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k)
 {
-    static const form real = { "", FT_ACT_GELU_CODES, FT_F32, true, false, false, 1 };
+    static const form real = { "", FT_ACT_GELU_CODES, FT_F32, true, false, false, 1, false };
     problem q = open_problem(chip, blas, m, n, k, ANY_CODES);
     float *x = problem_floats(q.x, m * k), *w = problem_floats(q.w_row, n * k);
     float *dev_x = upload(x, m * k * sizeof *x), *dev_w = upload(w, n * k * sizeof *w);
@@ -373,6 +405,63 @@ static void test_faked(const ft_cuda_chip *chip, void *blas, size_t m, size_t n,
     close_problem(&q);
 }
 
+/*
+ * Streams follow each other: each reads what the one before wrote, and has asked for weights before
+ * that one has ended.
+ */
+static void test_chain(const ft_cuda_chip *chip, void *blas, size_t m)
+{
+    enum { SIZE = 2048, LINKS = 40 };
+    static const form codes = { "", FT_ACT_NONE, FT_I8, true, true, false, 1, false };
+    problem q = open_problem(chip, blas, m, SIZE, SIZE, ANY_CODES);
+    ft_cuda_chip apart = *chip;
+    int8_t *y[2], *seen[2];
+    bool runs = true;
+    apart.overlaps = false;
+    for (int i = 0; i < 2; i++) {
+        seen[i] = malloc(m * SIZE);
+        y[i] = upload(q.x, m * SIZE);
+    }
+    for (int overlapping = 0; overlapping < 2; overlapping++) {
+        ft_cuda_product p = product_of(&q, &codes);
+        for (int i = 0; i < LINKS; i++) {
+            p.x = i == 0 ? q.dev_x : y[(i + 1) % 2];
+            p.y[0] = y[i % 2];
+            runs = runs && ft_cuda_gemm_stream(overlapping ? chip : &apart, NULL, &p) == 0 &&
+                   (overlapping || cudaDeviceSynchronize() == cudaSuccess);
+        }
+        download(seen[overlapping], y[(LINKS - 1) % 2], m * SIZE);
+    }
+    ok(runs && memcmp(seen[0], seen[1], m * SIZE) == 0,
+       "%d overlapping streams of %zu rows give what single ones do", LINKS, m);
+    for (int i = 0; i < 2; i++) {
+        cudaFree(y[i]);
+        free(seen[i]);
+    }
+    close_problem(&q);
+}
+
+static void test_refusals(const ft_cuda_chip *chip, void *blas)
+{
+    static const form three = { "", FT_ACT_NONE, FT_F32, true, false, false, 3, false };
+    problem q = open_problem(chip, blas, 4, 96, 64, ANY_CODES);
+    ft_cuda_product p = product_of(&q, &three);
+    outputs y = open_outputs(&p);
+    p.width[2] -= 1;
+    ok(ft_cuda_gemm_run(FT_CUDA_GEMM_PLAIN, chip, NULL, &p) == cudaErrorInvalidValue,
+       "parts that do not make the whole are refused");
+    p.width[2] += 1;
+    p.parts = FT_CUDA_PARTS + 1;
+    ok(ft_cuda_gemm_run(FT_CUDA_GEMM_PLAIN, chip, NULL, &p) == cudaErrorInvalidValue,
+       "more parts than there can be, too");
+    p.parts = 3;
+    ok(ft_cuda_gemm_stream_takes(chip, &p) == chip->has_wgmma, "4 rows stream where tiles are");
+    p.m = 9;
+    ok(!ft_cuda_gemm_stream_takes(chip, &p), "9 do not");
+    close_outputs(&y);
+    close_problem(&q);
+}
+
 static void test_shapes(const ft_cuda_chip *chip, void *blas)
 {
     static const size_t shape[][3] = {
@@ -380,13 +469,17 @@ static void test_shapes(const ft_cuda_chip *chip, void *blas)
         { 17, 96, 64 },    { 33, 40, 80 },   { 64, 100, 50 },   { 130, 200, 208 },
         { 65, 1000, 272 }, { 7, 192, 2048 }, { 200, 328, 256 }, { 16, 768, 768 },
         { 31, 64, 1024 },  { 8, 2304, 768 }, { 260, 136, 144 }, { 1, 3072, 768 },
-        { 40, 768, 3072 },
+        { 40, 768, 3072 }, { 1, 4096, 512 }, { 1, 200, 11008 }, { 3, 1000, 144 },
+        { 5, 8192, 128 },  { 4, 36, 2064 },  { 2, 17000, 48 },
     };
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         test_shape(chip, blas, shape[i][0], shape[i][1], shape[i][2], ANY_CODES);
     test_shape(chip, blas, 9, 24, 65536, EXTREME_CODES);
     test_big_shape(chip, blas, 1111, 2304, 768);
     test_big_shape(chip, blas, 4096, 768, 3072);
+    test_big_shape(chip, blas, 1, 12288, 4096);
+    test_big_shape(chip, blas, 8, 4096, 11008);
+    test_big_shape(chip, blas, 64, 6144, 4096);
 }
 
 int main(int argc, char **argv)
@@ -403,7 +496,10 @@ int main(int argc, char **argv)
     ft_cuda_chip chip = open_chip(blas);
     diag("sm_%d, cuBLASLt %s COL32 x COL4_4R2_8C", chip.capability,
          chip.has_imma ? "multiplies" : "refuses");
+    test_refusals(&chip, blas);
     test_shapes(&chip, blas);
+    for (size_t m = 1; m <= 8 && chip.has_wgmma; m += 7)
+        test_chain(&chip, blas, m);
     test_cpu_twin(&chip, blas, 50, 100, 208);
     test_cpu_twin(&chip, blas, 257, 768, 768);
     test_faked(&chip, blas, 5, 9, 33);

@@ -156,22 +156,46 @@ typedef struct epilogue {
     ft_activation activation;
     bool bias, residual, per_row;
     int parts;
+    bool uneven; /* the first part has half of all columns */
 } epilogue;
 
 static const epilogue epilogues[] = {
-    { "codes", FT_I8, FT_ACT_NONE, true, false, false, 1 },
-    { "codes of three", FT_I8, FT_ACT_NONE, true, false, false, 3 },
-    { "codes of gelu", FT_I8, FT_ACT_GELU_CODES, true, false, false, 1 },
-    { "codes, no bias", FT_I8, FT_ACT_GELU_CODES, false, false, false, 2 },
-    { "floats", FT_F32, FT_ACT_NONE, true, false, false, 1 },
-    { "floats and residual", FT_F32, FT_ACT_NONE, true, true, false, 1 },
-    { "halves", FT_F16, FT_ACT_NONE, false, false, false, 1 },
-    { "halves and residual", FT_F16, FT_ACT_NONE, true, true, false, 1 },
-    { "codes of relu", FT_I8, FT_ACT_RELU, true, false, false, 1 },
-    { "codes, a scale a row", FT_I8, FT_ACT_GELU_TANH, true, false, true, 3 },
-    { "floats, a scale a row", FT_F32, FT_ACT_TANH, true, true, true, 1 },
-    { "halves of silu", FT_F16, FT_ACT_SILU, true, true, false, 1 },
+    { "codes", FT_I8, FT_ACT_NONE, true, false, false, 1, false },
+    { "codes of three", FT_I8, FT_ACT_NONE, true, false, false, 3, false },
+    { "codes of gelu", FT_I8, FT_ACT_GELU_CODES, true, false, false, 1, false },
+    { "codes, no bias", FT_I8, FT_ACT_GELU_CODES, false, false, false, 2, false },
+    { "floats", FT_F32, FT_ACT_NONE, true, false, false, 1, false },
+    { "floats and residual", FT_F32, FT_ACT_NONE, true, true, false, 1, false },
+    { "halves", FT_F16, FT_ACT_NONE, false, false, false, 1, false },
+    { "halves and residual", FT_F16, FT_ACT_NONE, true, true, false, 1, false },
+    { "codes of relu", FT_I8, FT_ACT_RELU, true, false, false, 1, false },
+    { "codes, a scale a row", FT_I8, FT_ACT_GELU_TANH, true, false, true, 3, false },
+    { "floats, a scale a row", FT_F32, FT_ACT_TANH, true, true, true, 1, false },
+    { "halves of silu", FT_F16, FT_ACT_SILU, true, true, false, 1, false },
+    { "halves, a scale a row", FT_F16, FT_ACT_NONE, false, false, true, 1, false },
+    { "halves and residual, a scale a row", FT_F16, FT_ACT_NONE, true, true, true, 1, false },
+    { "floats, no bias, a scale a row", FT_F32, FT_ACT_NONE, false, false, true, 1, false },
+    { "floats and residual, a scale a row, no activation", FT_F32, FT_ACT_NONE, true, true, true, 1,
+      false },
+    { "halves of uneven three, a scale a row", FT_F16, FT_ACT_NONE, true, false, true, 3, true },
+    { "codes of uneven three", FT_I8, FT_ACT_NONE, true, false, false, 3, true },
 };
+
+static size_t width_of(const epilogue *e, size_t n, int part)
+{
+    if (!e->uneven)
+        return n / (size_t) e->parts;
+    return part == 0 ? n / 2 : n / 4;
+}
+
+/* The first column of a part. */
+static size_t first_of(const epilogue *e, size_t n, int part)
+{
+    size_t first = 0;
+    for (int i = 0; i < part; i++)
+        first += width_of(e, n, i);
+    return first;
+}
 
 static size_t y_size(const epilogue *e)
 {
@@ -181,7 +205,7 @@ static size_t y_size(const epilogue *e)
 /* Rows first .. first + rows of what the CPU makes of it, for one part's columns. */
 static void expect_part(const epilogue *e, size_t m, size_t n, size_t k, int part, float inverse)
 {
-    size_t width = n / (size_t) e->parts, step = e->per_row ? 1 : m;
+    size_t width = width_of(e, n, part), first = first_of(e, n, part), step = e->per_row ? 1 : m;
     float *out = malloc(step * n * sizeof *out);
     for (size_t row = 0; row < m; row += step) {
         ft_gemm_i8_run(&(ft_gemm_i8){
@@ -208,8 +232,8 @@ static void expect_part(const epilogue *e, size_t m, size_t n, size_t k, int par
         });
         for (size_t r = 0; r < step; r++)
             for (size_t c = 0; c < width; c++) {
-                size_t to = (size_t) part * m * width + (row + r) * width + c;
-                size_t from = r * n + (size_t) part * width + c;
+                size_t to = m * first + (row + r) * width + c;
+                size_t from = r * n + first + c;
                 if (e->y == FT_I8)
                     ((int8_t *) host.expected)[to] = ((int8_t *) out)[from];
                 else if (e->y == FT_F16)
@@ -254,7 +278,8 @@ static ft_cuda_product product_of(const epilogue *e, size_t m, size_t n, size_t 
                                      : (void *) device.residual,
     };
     for (int i = 0; i < e->parts; i++) {
-        p.y[i] = device.y + GUARD + (size_t) i * m * (n / (size_t) e->parts) * y_size(e);
+        p.width[i] = width_of(e, n, i);
+        p.y[i] = device.y + GUARD + m * first_of(e, n, i) * y_size(e);
         p.y_inverse[i] = 20.0f + 15.0f * (float) i;
     }
     return p;
@@ -298,7 +323,7 @@ static void test_shape(size_t m, size_t n, size_t k)
     bool tiled = fill_codes(m, n, k);
     for (size_t i = 0; i < FT_COUNT(epilogues); i++) {
         const epilogue *e = &epilogues[i];
-        if (n % (size_t) e->parts == 0 && (!e->per_row || m <= 130))
+        if (n % (e->uneven ? 4 : (size_t) e->parts) == 0 && (!e->per_row || m <= 130))
             wrong += test_epilogue(e, m, n, k, &runs);
     }
     ok(tiled && wrong == 0 && runs > 0, "%zu x %zu x %zu: %d products give the CPU's bytes", m, n,

@@ -176,6 +176,7 @@ static ft_cuda_product product_of(const ft_cuda_contest *c, const ft_cuda_operan
         .activation = match->activation,
         .y_dtype = match->y,
         .parts = 1,
+        .width = { match->n },
         .y = { set->y },
         .y_inverse = { match->y == FT_I8 ? 32.0f : 0.0f },
     };

@@ -43,8 +43,8 @@ enum { FT_CUDA_PARTS = 3 };
  * y = act(x . w^T * (x_scale * w_scale) + bias) [+ residual], exact int32 sums, then floats or
  * codes.  The bits are those of kernels/cpu/i8_finish.h.
  *
- * With parts > 1 the columns are cut into that many equal matrices, each with its own y and scale:
- * queries, keys and values are one product.
+ * With parts > 1 the columns are cut into that many matrices, each with its own y and scale:
+ * queries, keys and values are one product, also where keys and values have fewer heads.
  */
 typedef struct ft_cuda_product {
     size_t m, n, k;
@@ -57,8 +57,9 @@ typedef struct ft_cuda_product {
     const float *bias;     /* [n], or NULL */
     ft_activation activation;
     ft_dtype y_dtype;               /* FT_I8: codes; FT_F32 or FT_F16: real values */
-    int parts;                      /* 1 .. FT_CUDA_PARTS; divides n */
-    void *y[FT_CUDA_PARTS];         /* each [m, n / parts] */
+    int parts;                      /* 1 .. FT_CUDA_PARTS */
+    size_t width[FT_CUDA_PARTS];    /* columns of each part; together n */
+    void *y[FT_CUDA_PARTS];         /* each [m, width] */
     float y_inverse[FT_CUDA_PARTS]; /* FT_I8: 1 / scale of each y; else 0 */
     const void *residual; /* [m, n] of y_dtype (F32, F16), added after the activation, or NULL */
     void *blas;           /* cublasHandle_t, or NULL: then FT_CUDA_GEMM_LT takes nothing */
@@ -73,8 +74,12 @@ typedef enum ft_cuda_gemm {
     FT_CUDA_GEMM_LT,       /* gemm_lt.cu: cuBLASLt, COL32 x COL4_4R2_8C, sm_75 to sm_89 */
     FT_CUDA_GEMM_WGMMA,    /* gemm_wgmma.cu: both operands in shared memory, sm_90a */
     FT_CUDA_GEMM_WGMMA_RS, /* gemm_wgmma_rs.cu: weights in registers, from COL4_4R2_8C, sm_90a */
+    FT_CUDA_GEMM_STREAM,   /* gemm_stream.cu: up to 8 rows, tiles stream through, sm_90a */
     FT_CUDA_GEMMS
 } ft_cuda_gemm;
+
+/* Whether the parts are 1 .. FT_CUDA_PARTS and their widths make n. */
+bool ft_cuda_product_adds_up(const ft_cuda_product *p);
 
 /* Whether this way takes the product on this chip, and its launch. */
 bool ft_cuda_gemm_plain_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
@@ -87,6 +92,8 @@ bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p
 int ft_cuda_gemm_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
 bool ft_cuda_gemm_wgmma_rs_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
 int ft_cuda_gemm_wgmma_rs(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
+bool ft_cuda_gemm_stream_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
+int ft_cuda_gemm_stream(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
 
 /*
  * The product of a faked plan: x [m, k] and w [n, k] hold whole codes in float, row-major (p->x and

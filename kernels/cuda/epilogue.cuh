@@ -16,8 +16,14 @@
 /*
  * Which activations have a kernel of their own: none and the gelu of int8 plans.  All others share
  * one that switches for each element, so that a build holds three copies of a kernel and not seven.
+ * ROWS, of kernels that tell it from NONE, is no activation and a scale for each row of x.
  */
-typedef enum ft_epilogue { FT_EPILOGUE_NONE, FT_EPILOGUE_GELU, FT_EPILOGUE_ANY } ft_epilogue;
+typedef enum ft_epilogue {
+    FT_EPILOGUE_NONE,
+    FT_EPILOGUE_GELU,
+    FT_EPILOGUE_ANY,
+    FT_EPILOGUE_ROWS
+} ft_epilogue;
 
 static inline ft_epilogue ft_epilogue_of(ft_activation activation)
 {

@@ -3,8 +3,8 @@
  *
  * Every way gives the same bits, so the choice is about time only.  It is tabulated by the kind of
  * device and the number of rows, and holds for a shape, not for a run: whoever asks twice gets the
- * same answer.  FT_CUDA_GEMM=plain|mma|lt|wgmma|wgmma-rs asks for one way; where that way does not
- * take a product, the table chooses, and ft_cuda_gemm_explain() says so.
+ * same answer.  FT_CUDA_GEMM=plain|mma|lt|wgmma|wgmma-rs|stream asks for one way; where that way
+ * does not take a product, the table chooses, and ft_cuda_gemm_explain() says so.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,20 +29,24 @@ static const gemm_way ways[FT_CUDA_GEMMS] = {
     { "lt", ft_cuda_gemm_lt_takes, ft_cuda_gemm_lt },
     { "wgmma", ft_cuda_gemm_wgmma_takes, ft_cuda_gemm_wgmma },
     { "wgmma-rs", ft_cuda_gemm_wgmma_rs_takes, ft_cuda_gemm_wgmma_rs },
+    { "stream", ft_cuda_gemm_stream_takes, ft_cuda_gemm_stream },
 };
 
-/* The ways of a kind of device for up to so many rows, best first. */
+/* The ways of a kind of device for up to so many rows and columns, best first. */
 typedef struct gemm_rule {
     int capability; /* from this one on */
-    size_t rows;    /* up to so many */
+    size_t rows, columns;
     ft_cuda_gemm order[4];
 } gemm_rule;
 
 /*
- * sm_90: with up to 8 rows weights only stream, and mma.sync keeps most of them under way; with
- * more, wgmma is faster and soon twice as fast.  On an H200, mma.sync against wgmma, in us:
- * 8 x 4096 x 4096 7.7 and 9.4; 8 x 768 x 768 2.9 and 3.1; but 8 x 768 x 3072 4.6 and 4.3, where
- * wgmma splits k; 16 x 11008 x 4096 17.2 and 15.4; 64 x 3072 x 768 5.4 and 4.0.
+ * sm_90: with up to 8 rows weights only stream.  One block a multiprocessor that goes on loading
+ * from launch to launch is best for matrices up to some 50 MB; of larger ones mma.sync, which many
+ * blocks share, keeps more under way.  On an H200, stream against mma.sync, in us: 1 x 4096 x 4096
+ * 5.1 and 6.8, 1 x 4096 x 11008 13.2 and 13.2, 4 x 4096 x 11008 12.4 and 13.8, 1 x 6144 x 4096 8.1
+ * and 8.5, 1 x 12288 x 4096 15.1 and 13.4, 1 x 22016 x 4096 24.8 and 23.4 (to read that much takes
+ * 20.4).  With more rows wgmma is faster: 16 x 4096 x 4096 6.4 us against 8.4, 16 x 4096 x 11008
+ * 12.8 against 19.8.
  *
  * sm_75: mma.sync has no asynchronous copies there, so the library's kernels come first for many
  * rows although their int32 sums pass through memory.  This line was not measured.
@@ -50,15 +54,23 @@ typedef struct gemm_rule {
  * Elsewhere mma.sync: its epilogue is fused, and sums in memory cost more than the product itself.
  */
 static const gemm_rule rules[] = {
-    { 100, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 90, 8, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_PLAIN } },
+    { 100, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
+    { 90,
+      8,
+      8192,
+      { FT_CUDA_GEMM_STREAM, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_PLAIN } },
+    { 90,
+      8,
+      SIZE_MAX,
+      { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_STREAM, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_PLAIN } },
     { 90,
       SIZE_MAX,
+      SIZE_MAX,
       { FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_WGMMA_RS, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 80, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 75, 256, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 75, SIZE_MAX, { FT_CUDA_GEMM_LT, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
-    { 0, SIZE_MAX, { FT_CUDA_GEMM_PLAIN } },
+    { 80, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
+    { 75, 256, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
+    { 75, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_LT, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
+    { 0, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_PLAIN } },
 };
 
 static bool takes(ft_cuda_gemm how, const ft_cuda_chip *chip, const ft_cuda_product *p)
@@ -75,7 +87,7 @@ static bool is_offered(ft_cuda_gemm how, const ft_cuda_chip *chip, const ft_cuda
 static ft_cuda_gemm tabulated(const ft_cuda_chip *chip, const ft_cuda_product *p)
 {
     const gemm_rule *rule = rules;
-    while (chip->capability < rule->capability || p->m > rule->rows)
+    while (chip->capability < rule->capability || p->m > rule->rows || p->n > rule->columns)
         rule++;
     for (ft_cuda_gemm how : rule->order) {
         if (is_offered(how, chip, p))
@@ -133,9 +145,21 @@ extern "C" void ft_cuda_gemm_explain(const ft_cuda_chip *chip, const ft_cuda_pro
         snprintf(text, size, "%s: FT_CUDA_GEMM asks for it", chosen);
 }
 
+extern "C" bool ft_cuda_product_adds_up(const ft_cuda_product *p)
+{
+    size_t columns = 0;
+    if (p->parts < 1 || p->parts > FT_CUDA_PARTS)
+        return false;
+    for (int i = 0; i < p->parts; i++)
+        columns += p->width[i];
+    return columns == p->n;
+}
+
 extern "C" int ft_cuda_gemm_run(ft_cuda_gemm how, const ft_cuda_chip *chip, void *stream,
                                 const ft_cuda_product *p)
 {
+    if (!ft_cuda_product_adds_up(p))
+        return (int) cudaErrorInvalidValue;
     if ((int) how < 0 || how >= FT_CUDA_GEMMS || !takes(how, chip, p))
         return (int) cudaErrorNotSupported;
     return ways[how].launch(chip, stream, p);

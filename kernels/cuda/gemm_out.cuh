@@ -15,19 +15,26 @@
 
 #include <cuda_fp16.h>
 
-/* Of a launch: columns of a part, and whether eight of them are one aligned store (or two). */
+/* Of a launch: where the parts end, and whether eight columns are one aligned store (or two). */
 typedef struct ft_out_shape {
-    uint32_t width;
+    uint32_t end[FT_CUDA_PARTS]; /* columns of this part and those before; n where there is none */
     bool wide;
 } ft_out_shape;
 
 static inline ft_out_shape ft_out_shape_of(const ft_cuda_product *p)
 {
+    ft_out_shape shape = {};
     uintptr_t address = (uintptr_t) p->residual;
-    uint32_t width = (uint32_t) (p->n / (size_t) p->parts);
-    for (int i = 0; i < p->parts; i++)
-        address |= (uintptr_t) p->y[i];
-    return ft_out_shape{ width, width % 8 == 0 && address % (p->y_dtype == FT_I8 ? 8 : 16) == 0 };
+    uint32_t ends = 0;
+    size_t end = 0;
+    for (int i = 0; i < FT_CUDA_PARTS; i++) {
+        end += i < p->parts ? p->width[i] : 0;
+        shape.end[i] = (uint32_t) end;
+        ends |= shape.end[i];
+        address |= i < p->parts ? (uintptr_t) p->y[i] : 0;
+    }
+    shape.wide = ends % 8 == 0 && address % (p->y_dtype == FT_I8 ? 8 : 16) == 0;
+    return shape;
 }
 
 /* ---- Scales ------------------------------------------------------------------------------- */
@@ -66,7 +73,20 @@ __device__ __forceinline__ float ft_out_value(const ft_cuda_product &p, int32_t 
 
 /* ---- One element -------------------------------------------------------------------------- */
 
-/* The pointer and the scale of a part: selections, since parameters cannot be indexed. */
+/* The part of a column, and where it begins: selections, since parameters cannot be indexed. */
+typedef struct ft_out_part {
+    uint32_t index, first, width;
+} ft_out_part;
+
+__device__ __forceinline__ ft_out_part ft_out_part_of(ft_out_shape shape, uint32_t col)
+{
+    uint32_t index = (col >= shape.end[0]) + (col >= shape.end[1]);
+    uint32_t first = index == 0 ? 0 : index == 1 ? shape.end[0] : shape.end[1];
+    uint32_t end = index == 0 ? shape.end[0] : index == 1 ? shape.end[1] : shape.end[2];
+    return ft_out_part{ index, first, end - first };
+}
+
+/* The pointer and the scale of a part. */
 __device__ __forceinline__ void *ft_out_data(const ft_cuda_product &p, uint32_t part)
 {
     return part == 0 ? p.y[0] : part == 1 ? p.y[1] : p.y[2];
@@ -77,26 +97,37 @@ __device__ __forceinline__ float ft_out_inverse(const ft_cuda_product &p, uint32
     return part == 0 ? p.y_inverse[0] : part == 1 ? p.y_inverse[1] : p.y_inverse[2];
 }
 
+/* What is added to an element, if anything. */
+__device__ __forceinline__ float ft_out_residual(const ft_cuda_product &p, uint32_t row,
+                                                 uint32_t col)
+{
+    size_t source = (size_t) row * p.n + col;
+    return p.y_dtype == FT_F32 ? ((const float *) p.residual)[source]
+                               : __half2float(((const __half *) p.residual)[source]);
+}
+
 /* Any column of any row; FT_F32 with y_inverse > 0 holds codes in float (faked plans). */
+__device__ __forceinline__ void ft_out_put(const ft_cuda_product &p, ft_out_shape shape,
+                                           uint32_t row, uint32_t col, float value)
+{
+    ft_out_part part = ft_out_part_of(shape, col);
+    size_t place = (size_t) row * part.width + (col - part.first);
+    void *y = ft_out_data(p, part.index);
+    float inverse = ft_out_inverse(p, part.index);
+    if (p.y_dtype == FT_I8)
+        ((int8_t *) y)[place] = (int8_t) ft_code_bits(value, inverse);
+    else if (p.y_dtype == FT_F32)
+        ((float *) y)[place] = inverse > 0.0f ? ft_quantize_to_float(value, inverse) : value;
+    else
+        ((__half *) y)[place] = __float2half_rn(value);
+}
+
 __device__ __forceinline__ void ft_out_one(const ft_cuda_product &p, ft_out_shape shape,
                                            uint32_t row, uint32_t col, float value)
 {
-    uint32_t part = col / shape.width;
-    size_t place = (size_t) row * shape.width + col % shape.width;
-    size_t source = (size_t) row * p.n + col;
-    void *y = ft_out_data(p, part);
-    float inverse = ft_out_inverse(p, part);
-    if (p.y_dtype == FT_I8) {
-        ((int8_t *) y)[place] = (int8_t) ft_code_bits(value, inverse);
-    } else if (p.y_dtype == FT_F32) {
-        if (p.residual != nullptr)
-            value = value + ((const float *) p.residual)[source];
-        ((float *) y)[place] = inverse > 0.0f ? ft_quantize_to_float(value, inverse) : value;
-    } else {
-        if (p.residual != nullptr)
-            value = value + __half2float(((const __half *) p.residual)[source]);
-        ((__half *) y)[place] = __float2half_rn(value);
-    }
+    if (p.residual != nullptr)
+        value = value + ft_out_residual(p, row, col);
+    ft_out_put(p, shape, row, col, value);
 }
 
 /* Eight elements where rows are not aligned, or end.  Out of line, since it is rare and long. */
@@ -123,13 +154,13 @@ __device__ __forceinline__ void ft_out_open(ft_out &out, const ft_cuda_product &
                                             ft_out_shape shape, uint32_t col)
 {
     uint32_t size = p.y_dtype == FT_I8 ? 1 : p.y_dtype == FT_F16 ? 2 : 4;
-    uint32_t part = (col >= shape.width) + (col >= 2 * shape.width);
-    out.y = (char *) ft_out_data(p, part) + (size_t) (col - part * shape.width) * size;
+    ft_out_part part = ft_out_part_of(shape, col);
+    out.y = (char *) ft_out_data(p, part.index) + (size_t) (col - part.first) * size;
     out.residual =
         p.residual != nullptr ? (const char *) p.residual + (size_t) col * size : nullptr;
-    out.y_stride = shape.width * size;
+    out.y_stride = part.width * size;
     out.residual_stride = (uint32_t) p.n * size;
-    out.inverse = ft_out_inverse(p, part);
+    out.inverse = ft_out_inverse(p, part.index);
     out.col = col;
     /* opaque from here on, or the compiler finds it all out again for each row */
     asm("" : "+l"(out.y), "+l"(out.residual), "+r"(out.y_stride), "+r"(out.residual_stride));

@@ -71,8 +71,7 @@ extern "C" bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda
 {
     return chip->has_wgmma && p->tiles != NULL && p->m > 0 && p->n > 0 && p->k > 0 &&
            p->k % 16 == 0 && p->m < 1u << 31 && p->n < 1u << 31 && is_aligned(p->x, 16) &&
-           is_aligned(p->tiles, 16) && p->parts >= 1 && p->parts <= FT_CUDA_PARTS &&
-           p->n % (size_t) p->parts == 0 &&
+           is_aligned(p->tiles, 16) && ft_cuda_product_adds_up(p) &&
            (p->y_dtype == FT_I8 || p->y_dtype == FT_F16 || p->y_dtype == FT_F32) &&
            (p->residual == NULL || p->y_dtype != FT_I8);
 }
@@ -90,30 +89,52 @@ static bool is_fast_activation(const ft_cuda_product *p)
 /* Whole groups of 8 columns, stored at once, and parts that are whole groups of 32 weights. */
 static bool is_fast(const ft_cuda_product *p)
 {
-    size_t align = p->y_dtype == FT_I8 ? 8 : 16, part = p->n / (size_t) p->parts;
-    bool fits = part % (p->parts > 1 ? 32 : 8) == 0 && is_aligned(p->residual, 16);
+    size_t align = p->y_dtype == FT_I8 ? 8 : 16;
+    bool fits = is_aligned(p->residual, 16);
     for (int i = 0; i < p->parts; i++)
-        fits = fits && is_aligned(p->y[i], align);
-    return fits && p->x_scales == NULL && is_fast_activation(p);
+        fits = fits && is_aligned(p->y[i], align) && p->width[i] % (p->parts > 1 ? 32 : 8) == 0;
+    return fits && is_fast_activation(p) && (p->x_scales == NULL || p->y_dtype != FT_I8);
 }
 
-static bool is_few(ft_cuda_wgmma_tile tile)
+/* The tiles of gemm_wgmma_few.cu. */
+typedef struct few_tile {
+    ft_cuda_wgmma_tile tile;
+    const char *name;
+    int tokens, cols, blocks;
+    bool floats; /* only to these */
+} few_tile;
+
+static const few_tile few_tiles[] = {
+    { FT_CUDA_WGMMA_FEW, "few", 64, 64, 1, false },
+    { FT_CUDA_WGMMA_FEW_2, "few/2", 64, 64, 2, false },
+    { FT_CUDA_WGMMA_FEW_4, "few/4", 64, 64, 4, false },
+    { FT_CUDA_WGMMA_FEW_96, "few96", 64, 96, 1, false },
+    { FT_CUDA_WGMMA_DEEP_64_2, "deep64/2", 64, 64, 2, true },
+    { FT_CUDA_WGMMA_DEEP_96, "deep96", 64, 96, 1, true },
+    { FT_CUDA_WGMMA_DEEP_128_2, "deep128/2", 64, 128, 2, true },
+    { FT_CUDA_WGMMA_PAIR_128_2, "pair128/2", 128, 128, 2, true },
+};
+
+static const few_tile *find_few(ft_cuda_wgmma_tile tile)
 {
-    return tile >= FT_CUDA_WGMMA_FEW && tile <= FT_CUDA_WGMMA_FEW_96;
+    for (const few_tile &f : few_tiles)
+        if (f.tile == tile)
+            return &f;
+    return NULL;
 }
 
-/* That share a tile. */
-static size_t blocks_of(ft_cuda_wgmma_tile tile)
+/* A stage for each block. */
+static bool few_takes(const few_tile *f, const ft_cuda_product *p)
 {
-    return tile == FT_CUDA_WGMMA_FEW_4 ? 4 : tile == FT_CUDA_WGMMA_FEW_2 ? 2 : 1;
+    return p->k > (size_t) (f->blocks - 1) * 128 && !(f->floats && p->y_dtype == FT_I8);
 }
 
 extern "C" bool ft_cuda_wgmma_tile_takes(ft_cuda_wgmma_tile tile, const ft_cuda_product *p)
 {
     if (tile == FT_CUDA_WGMMA_TURNS_128)
-        return is_fast(p) && p->residual == NULL;
-    if (is_few(tile)) /* a stage for each block */
-        return is_fast(p) && p->k > (blocks_of(tile) - 1) * 128;
+        return is_fast(p) && p->residual == NULL && (p->x_scales == NULL || p->y_dtype != FT_F32);
+    if (find_few(tile) != NULL)
+        return is_fast(p) && few_takes(find_few(tile), p);
     return tile == FT_CUDA_WGMMA_GENERAL || is_fast(p);
 }
 
@@ -121,27 +142,14 @@ extern "C" bool ft_cuda_wgmma_tile_takes(ft_cuda_wgmma_tile tile, const ft_cuda_
 
 extern "C" const char *ft_cuda_wgmma_tile_name(ft_cuda_wgmma_tile tile)
 {
-    switch (tile) {
-    case FT_CUDA_WGMMA_TURNS_64:
-        return "turns64";
-    case FT_CUDA_WGMMA_TURNS_128:
-        return "turns128";
-    case FT_CUDA_WGMMA_TOGETHER:
-        return "together";
-    case FT_CUDA_WGMMA_FEW:
-        return "few";
-    case FT_CUDA_WGMMA_FEW_2:
-        return "few/2";
-    case FT_CUDA_WGMMA_FEW_4:
-        return "few/4";
-    case FT_CUDA_WGMMA_FEW_96:
-        return "few96";
-    case FT_CUDA_WGMMA_GENERAL:
-        return "general";
-    case FT_CUDA_WGMMA_TILES:
-        break;
-    }
-    return "?";
+    const few_tile *few = find_few(tile);
+    if (few != NULL)
+        return few->name;
+    return tile == FT_CUDA_WGMMA_TURNS_64    ? "turns64"
+           : tile == FT_CUDA_WGMMA_TURNS_128 ? "turns128"
+           : tile == FT_CUDA_WGMMA_TOGETHER  ? "together"
+           : tile == FT_CUDA_WGMMA_GENERAL   ? "general"
+                                             : "?";
 }
 
 /*
@@ -195,20 +203,60 @@ static ft_cuda_wgmma_tile choose_large(size_t m, size_t columns, size_t steps,
     return together < turns_64 ? FT_CUDA_WGMMA_TOGETHER : FT_CUDA_WGMMA_TURNS_64;
 }
 
+/* Tiles of `cols` columns in a row of tiles. */
+static size_t tiles_across(const ft_cuda_product *p, size_t cols)
+{
+    size_t tiles = 0;
+    for (int i = 0; i < p->parts; i++)
+        tiles += (p->width[i] + cols - 1) / cols;
+    return tiles;
+}
+
+/*
+ * Tiles that bring weights to floats fastest where rows are few and k is deep, as in decoders: of
+ * those whose blocks have a multiprocessor each, the one that keeps most of them busy.  Us on an
+ * H200, m = 64: 12288 x 4096 14.0 by deep96, 15.8 to 18.3 by others; 4096 x 11008 13.1 by deep64/2,
+ * 15.0 by few/2; 6144 x 4096 8.8 by deep128/2, 9.4 by few/2; 22016 x 4096 26.4 by few96, 26.5 to 27
+ * by others.  m = 128: 4096 x 11008 16.9 by pair128/2, 18.7 by few/2.
+ */
+static bool choose_deep(ft_cuda_wgmma_tile *out, const ft_cuda_product *p, size_t multiprocessors)
+{
+    size_t most = 0, rows = (p->m + 63) / 64;
+    *out = FT_CUDA_WGMMA_FEW_96;
+    if (p->y_dtype == FT_I8 || p->m > 256 || p->k < 2048)
+        return false;
+    for (const few_tile &f : few_tiles) {
+        bool fits = f.tile == FT_CUDA_WGMMA_PAIR_128_2 ? rows > 1 : f.floats && rows == 1;
+        size_t tiles = (p->m + (size_t) f.tokens - 1) / (size_t) f.tokens;
+        size_t blocks = tiles * tiles_across(p, (size_t) f.cols) * (size_t) f.blocks;
+        if (fits && blocks <= multiprocessors && blocks > most) {
+            most = blocks;
+            *out = f.tile;
+        }
+    }
+    if (most >= multiprocessors * (rows > 1 ? 45 : 70) / 100)
+        return true;
+    *out = FT_CUDA_WGMMA_FEW_96;
+    size_t blocks = rows * tiles_across(p, 96);
+    return blocks > multiprocessors && blocks <= 2 * multiprocessors;
+}
+
 extern "C" ft_cuda_wgmma_tile ft_cuda_wgmma_choose(const ft_cuda_chip *chip,
                                                    const ft_cuda_product *p)
 {
-    size_t multiprocessors = (size_t) chip->multiprocessors, parts = (size_t) p->parts;
-    size_t part = p->n / parts, steps = (p->k + 127) / 128;
-    size_t rows = (p->m + 63) / 64, small = rows * ((part + 63) / 64) * parts;
+    size_t multiprocessors = (size_t) chip->multiprocessors, steps = (p->k + 127) / 128;
+    size_t rows = (p->m + 63) / 64, small = rows * tiles_across(p, 64);
     bool codes = p->y_dtype == FT_I8;
+    ft_cuda_wgmma_tile deep;
     if (!is_fast(p))
         return FT_CUDA_WGMMA_GENERAL;
+    if (choose_deep(&deep, p, multiprocessors))
+        return deep;
     if (small <= (codes ? 2 * multiprocessors : multiprocessors)) /* two fit on each */
         return choose_few(small, steps, multiprocessors, codes);
-    if (codes && rows * ((part + 95) / 96) * parts <= 2 * multiprocessors)
+    if (codes && rows * tiles_across(p, 96) <= 2 * multiprocessors)
         return FT_CUDA_WGMMA_FEW_96;
-    return choose_large(p->m, (part + 191) / 192 * parts, steps, multiprocessors, p);
+    return choose_large(p->m, tiles_across(p, 192), steps, multiprocessors, p);
 }
 
 extern "C" int ft_cuda_wgmma_run(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
@@ -216,7 +264,7 @@ extern "C" int ft_cuda_wgmma_run(ft_cuda_wgmma_tile tile, const ft_cuda_chip *ch
 {
     if (!ft_cuda_wgmma_tile_takes(tile, p))
         return (int) cudaErrorInvalidValue;
-    if (is_few(tile))
+    if (find_few(tile) != NULL)
         return ft_cuda_wgmma_few(tile, chip, stream, p);
     if (p->y_dtype == FT_I8)
         return ft_cuda_wgmma_codes(tile, chip, stream, p);

@@ -38,9 +38,9 @@ __device__ __forceinline__ void wgmma_finish_one(const wgmma_args &a, int row, i
     float value = ft_finish<FT_EPILOGUE_ANY>(sum, scale, bias, a.activation);
     if (a.residual != NULL)
         value += (float) ((const Y *) a.residual)[(size_t) row * a.n + col];
-    int which = col / a.part;
-    Y *y = (Y *) a.y[which] + (size_t) row * a.part + (col - which * a.part);
-    wgmma_put(y, value, a.y_inverse[which]);
+    int which = wgmma_part_of(a, col), first = which == 0 ? 0 : a.part[which - 1];
+    size_t width = (size_t) (a.part[which] - first);
+    wgmma_put((Y *) a.y[which] + row * width + (col - first), value, a.y_inverse[which]);
 }
 
 /* Rows of the copy in shared memory are 4 elements longer, so that lanes meet in no bank. */
@@ -60,7 +60,7 @@ wgmma_finish_any(const wgmma_args &a, const wgmma_place &place, const int32_t (&
     wgmma_sync_team(team);
     for (int i = threadIdx.x % WGMMA_TEAM; i < 64 * COLS; i += WGMMA_TEAM) {
         int down = i / COLS, right = i % COLS;
-        if (place.row + down < a.m && place.col + right < place.end)
+        if (place.row + down < a.m && place.col + right < wgmma_end(a, place))
             wgmma_finish_one<Y>(a, place.row + down, place.col + right, copy[down][right],
                                 columns.scale[right], columns.bias[right]);
     }

@@ -27,12 +27,14 @@ enum {
 /* What a kernel gets.  The maps' boxes are a tile's rows, 128 k wide. */
 typedef struct wgmma_args {
     CUtensorMap x, w;
-    int m, n, steps;      /* steps: stages of a tile */
-    int part;             /* columns of each y */
-    int span, span_tiles; /* no tile goes beyond a span: a part; for general kernels all of n */
+    int m, n, steps;               /* steps: stages of a tile */
+    int part[FT_CUDA_PARTS];       /* columns of this y and those before; n where there is none */
+    int span[FT_CUDA_PARTS];       /* no tile goes beyond its span: a part; in general kernels n */
+    int span_tiles[FT_CUDA_PARTS]; /* tiles of a row up to there */
     int row_tiles, tiles;
+    int box_rows; /* of x that a copy brings */
     float x_scale;
-    ft_activation activation; /* general kernels only, as is x_scales */
+    ft_activation activation; /* general kernels only */
     const float *x_scales, *w_scale, *bias;
     const void *residual;
     void *y[FT_CUDA_PARTS];
@@ -50,9 +52,24 @@ template <int COLS> struct wgmma_columns {
 
 typedef struct wgmma_place {
     int row, col; /* the tile's first */
-    int end;      /* column behind its span */
-    int which;    /* y */
+    int which;    /* span, and y but in general kernels */
 } wgmma_place;
+
+/* The first column of a place's span, and the one behind it. */
+__device__ __forceinline__ int wgmma_first(const wgmma_args &a, const wgmma_place &place)
+{
+    return place.which == 0 ? 0 : a.span[place.which - 1];
+}
+
+__device__ __forceinline__ int wgmma_end(const wgmma_args &a, const wgmma_place &place)
+{
+    return a.span[place.which];
+}
+
+__device__ __forceinline__ int wgmma_part_of(const wgmma_args &a, int col)
+{
+    return (col >= a.part[0]) + (col >= a.part[1]);
+}
 
 /* Down the rows of a band, then to the next column: blocks of a moment share rows and weights. */
 __device__ __forceinline__ wgmma_place wgmma_place_of(const wgmma_args &a, int tile, int rows,
@@ -62,8 +79,10 @@ __device__ __forceinline__ wgmma_place wgmma_place_of(const wgmma_args &a, int t
     int band = tile / (WGMMA_BAND * columns), rest = tile - band * WGMMA_BAND * columns;
     int height = min((int) WGMMA_BAND, a.row_tiles - band * WGMMA_BAND);
     int col = rest / height, row = band * WGMMA_BAND + rest - col * height;
-    int which = col / a.span_tiles, end = (which + 1) * a.span;
-    return { row * rows, which * a.span + (col - which * a.span_tiles) * cols, end, which };
+    int which = (col >= a.span_tiles[0]) + (col >= a.span_tiles[1]);
+    int first = which == 0 ? 0 : a.span[which - 1];
+    col -= which == 0 ? 0 : a.span_tiles[which - 1];
+    return { row * rows, first + col * cols, which };
 }
 
 /* The lane's first row in a warpgroup's 64, and its first column in 32. */
@@ -98,8 +117,8 @@ __device__ __forceinline__ void wgmma_sync_team(int team)
 /* ---- What is fetched while a tile is multiplied --------------------------------------------- */
 
 /*
- * Sixteen bytes of what other kernels write; four of what they never do.  Volatile, or the compiler
- * would move them to their use, behind the product.
+ * Sixteen bytes of what other kernels write, and a row's scale; four bytes of what they never do.
+ * Volatile, or the compiler would move them to their use, behind the product.
  */
 __device__ __forceinline__ uint4 wgmma_fetch(const void *from, bool inside)
 {
@@ -108,6 +127,16 @@ __device__ __forceinline__ uint4 wgmma_fetch(const void *from, bool inside)
                  "mov.b32 %0, 0;\n\tmov.b32 %1, 0;\n\tmov.b32 %2, 0;\n\tmov.b32 %3, 0;\n\t"
                  "@p ld.global.v4.b32 {%0, %1, %2, %3}, [%4];\n\t}"
                  : "=&r"(v.x), "=&r"(v.y), "=&r"(v.z), "=&r"(v.w)
+                 : "l"(from), "r"((int) inside));
+    return v;
+}
+
+__device__ __forceinline__ float wgmma_fetch_scale(const float *from, bool inside)
+{
+    float v;
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %2, 0;\n\tmov.b32 %0, 0;\n\t"
+                 "@p ld.global.f32 %0, [%1];\n\t}"
+                 : "=f"(v)
                  : "l"(from), "r"((int) inside));
     return v;
 }
@@ -122,6 +151,28 @@ __device__ __forceinline__ float wgmma_fetch_weight(const float *from, bool insi
     return v;
 }
 
+/* The scales of the lane's rows: g, g + 8 of each 64 rows from `row` on; where all have one, none.
+ */
+template <bool ANY, int HALVES> struct wgmma_row_scales {
+    float of[2 * HALVES];
+
+    __device__ __forceinline__ void fetch(const wgmma_args &a, int row)
+    {
+        row += wgmma_lane_row();
+#pragma unroll
+        for (int i = 0; i < 2 * HALVES; i++) {
+            int own = row + i / 2 * 64 + i % 2 * 8;
+            of[i] = ANY ? wgmma_fetch_scale(a.x_scales + own, own < a.m) : 1.0f;
+        }
+    }
+    /* To the 64 rows below. */
+    __device__ __forceinline__ void descend()
+    {
+        of[0] = of[2 * HALVES - 2];
+        of[1] = of[2 * HALVES - 1];
+    }
+};
+
 /* Scales and biases of a tile, a column or two in each thread of the team. */
 template <int COLS> struct wgmma_columns_ahead {
     static constexpr int each = (COLS + WGMMA_TEAM - 1) / WGMMA_TEAM;
@@ -132,7 +183,7 @@ template <int COLS> struct wgmma_columns_ahead {
 #pragma unroll
         for (int i = 0; i < each; i++) {
             int own = threadIdx.x % WGMMA_TEAM + i * WGMMA_TEAM, col = place.col + own;
-            bool inside = own < COLS && col < place.end;
+            bool inside = own < COLS && col < wgmma_end(a, place);
             scale[i] = wgmma_fetch_weight(a.w_scale + col, inside);
             bias[i] = wgmma_fetch_weight(a.bias + col, inside && a.bias != NULL);
         }
@@ -162,9 +213,16 @@ template <ft_epilogue EPILOGUE, typename Y> struct wgmma_kind {
     typedef Y y;
 };
 
-/* launch(wgmma_kind) for a product without an activation, or with the gelu of codes to codes. */
+/*
+ * launch(wgmma_kind) for a product without an activation, or with the gelu of codes to codes; with
+ * a scale for each row only to floats.
+ */
 template <class LAUNCH> static int wgmma_by_kind(const ft_cuda_product *p, LAUNCH launch)
 {
+    if (p->x_scales != NULL && p->y_dtype == FT_F16)
+        return launch(wgmma_kind<FT_EPILOGUE_ROWS, __half>());
+    if (p->x_scales != NULL && p->y_dtype == FT_F32)
+        return launch(wgmma_kind<FT_EPILOGUE_ROWS, float>());
     if (p->y_dtype == FT_F16)
         return launch(wgmma_kind<FT_EPILOGUE_NONE, __half>());
     if (p->y_dtype == FT_F32)
@@ -172,6 +230,23 @@ template <class LAUNCH> static int wgmma_by_kind(const ft_cuda_product *p, LAUNC
     if (p->activation == FT_ACT_NONE)
         return launch(wgmma_kind<FT_EPILOGUE_NONE, int8_t>());
     return launch(wgmma_kind<FT_EPILOGUE_GELU, int8_t>());
+}
+
+/* Parts, spans and tiles of tile_cols columns. */
+static inline void wgmma_args_divide(wgmma_args *a, const ft_cuda_product *p, bool general,
+                                     int tile_cols)
+{
+    int end = 0, tiles = 0;
+    for (int i = 0; i < FT_CUDA_PARTS; i++) {
+        int width = i < p->parts ? (int) p->width[i] : 0;
+        int spanned = !general ? width : i == 0 ? a->n : 0;
+        end += width;
+        tiles += (spanned + tile_cols - 1) / tile_cols;
+        a->part[i] = end;
+        a->span[i] = general ? a->n : end;
+        a->span_tiles[i] = tiles;
+    }
+    a->tiles = a->row_tiles * tiles;
 }
 
 /* For tiles of tile_rows x tile_cols; the weights' map is not made here. */
@@ -182,11 +257,8 @@ static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool 
     a->m = (int) p->m;
     a->n = (int) p->n;
     a->steps = (int) ((p->k + WGMMA_STAGE - 1) / WGMMA_STAGE);
-    a->part = (int) p->n / p->parts;
-    a->span = general ? (int) p->n : a->part;
-    a->span_tiles = (a->span + tile_cols - 1) / tile_cols;
     a->row_tiles = (int) ((p->m + (size_t) tile_rows - 1) / (size_t) tile_rows);
-    a->tiles = a->row_tiles * a->span_tiles * (a->n / a->span);
+    wgmma_args_divide(a, p, general, tile_cols);
     a->x_scale = p->x_scale;
     a->activation = p->activation;
     a->x_scales = p->x_scales;
@@ -197,7 +269,21 @@ static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool 
         a->y[i] = p->y[i];
         a->y_inverse[i] = p->y_inverse[i];
     }
+    a->box_rows = tile_rows;
     return ft_map_codes(&a->x, p->x, p->m, p->k, (unsigned) tile_rows);
+}
+
+/*
+ * The map of x once more, for a tile of fewer rows than it could have: what lies beyond x would be
+ * written as zeros, which takes longer than to copy (few tokens took more time than 64), and nobody
+ * looks at the sums of these rows.
+ */
+static inline int wgmma_args_trim(wgmma_args *a, const ft_cuda_product *p)
+{
+    if (p->m >= (size_t) a->box_rows)
+        return 0;
+    a->box_rows = ((int) p->m + 7) / 8 * 8;
+    return ft_map_codes(&a->x, p->x, p->m, p->k, (unsigned) a->box_rows);
 }
 
 /* The weights' map, for those that read them as tiles. */

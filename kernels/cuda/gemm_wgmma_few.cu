@@ -1,11 +1,15 @@
 /*
  * gemm_wgmma_few.cu - the int8 product of sm_90a for few tokens, where time is reading weights.
  *
- * A tile is 64 tokens by 64 or 96 weights, so that there are enough of them to keep all
- * multiprocessors reading.  Where there still are not, a cluster of 2 or 4 blocks shares a tile:
- * each adds up its part of k, then sends every other block the sums that it is to finish.  Nobody
- * waits for the whole cluster: a block is ready when what it needs has arrived, and leaves then.
+ * A tile is 64 or 128 tokens by 64 to 192 weights.  Small tiles are many, so that all
+ * multiprocessors read; large ones read less of x, which every tile needs whole and which comes
+ * through the same second-level cache.  Where tiles are too few, a cluster of 2 or 4 blocks shares
+ * one: each adds up its part of k, then sends every other block the sums that it is to finish.
  * Sums are whole numbers, so no bit depends on how k was cut.
+ *
+ * Of small tiles nobody waits for the whole cluster: a block is ready when what it needs has
+ * arrived, and leaves then.  The sums of large ones have no room of their own: they are sent into
+ * the ring, when all blocks have read theirs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,25 +17,52 @@
 #include "kernels/cuda/gemm_wgmma_kernels.h"
 
 enum {
-    ROWS = 64,                 /* tokens of a tile */
-    STAGE = 128,               /* k of a stage */
-    THREADS = WGMMA_TEAM + 64, /* a warpgroup that multiplies, two warps that load */
-    UNIT = 8,                  /* sums of a lane that are neighbours */
+    STAGE = 128, /* k of a stage */
+    UNIT = 8,    /* sums of a lane that are neighbours */
 };
 
-/* Of COLS weights a tile; BLOCKS share one. */
-template <int COLS_, int BLOCKS_> struct few_shape {
-    static constexpr int cols = COLS_, blocks = BLOCKS_;
-    static constexpr int stages = cols == 64 ? 6 : 5; /* 100 KiB: two fit a multiprocessor */
-    static constexpr int units = cols / 32 * 2;       /* of a lane; unit 2j + h is columns */
-    static constexpr int own = units / blocks;        /* 32j + 8t .., row g + 8h */
+/*
+ * Of TEAMS x 64 tokens by COLS weights; BLOCKS share one.  DEEP: one block on a multiprocessor,
+ * with a ring of twice the size; where two fit, the blocks of a small launch are put on half of the
+ * multiprocessors, while those of the launch before still run on the others.
+ */
+template <int TEAMS_, int COLS_, int BLOCKS_, bool DEEP> struct few_shape {
+    static constexpr int teams = TEAMS_, cols = COLS_, blocks = BLOCKS_;
+    static constexpr int rows = 64 * teams, workers = WGMMA_TEAM * teams;
+    static constexpr int threads = workers + 64; /* two warps load */
+    static constexpr int beside = DEEP ? 1 : 2;  /* blocks on a multiprocessor */
+    static constexpr int stages = (DEEP ? 200 : 100) * 1024 / ((rows + cols) * STAGE);
+    static constexpr int units = cols / 32 * 2; /* of a lane; unit 2j + h is columns */
+    static constexpr int own = units / blocks;  /* 32j + 8t .., row g + 8h */
+    static constexpr bool apart = cols == 64;   /* sums have their own room */
     static_assert(units % blocks == 0, "each block finishes as many");
 };
 
-template <class SHAPE> struct few_shared {
+/* What the other blocks of a cluster send to one. */
+template <class SHAPE> struct few_sums {
+    static constexpr int others = SHAPE::blocks > 1 ? SHAPE::blocks - 1 : 1;
     static constexpr int each = SHAPE::blocks > 1 ? SHAPE::own *UNIT / 4 : 1;
-    int8_t x[SHAPE::stages][ROWS * STAGE], w[SHAPE::stages][SHAPE::cols * STAGE];
-    int4 sums[SHAPE::blocks][each][WGMMA_TEAM]; /* from each block of the cluster */
+    int4 from[others][each][SHAPE::workers];
+};
+
+template <class SHAPE> struct few_ring {
+    int8_t x[SHAPE::stages][SHAPE::rows * STAGE], w[SHAPE::stages][SHAPE::cols * STAGE];
+};
+
+template <class SHAPE, bool APART = SHAPE::apart> struct few_room {
+    few_ring<SHAPE> ring;
+    few_sums<SHAPE> sums;
+};
+
+template <class SHAPE> struct few_room<SHAPE, false> {
+    union {
+        few_ring<SHAPE> ring;
+        few_sums<SHAPE> sums;
+    };
+};
+
+template <class SHAPE> struct few_shared {
+    few_room<SHAPE> room;
     wgmma_columns<SHAPE::cols> columns;
     uint64_t full[SHAPE::stages], empty[SHAPE::stages], arrived; /* all sums */
 };
@@ -71,36 +102,34 @@ __device__ __forceinline__ void load(few_shared<SHAPE> &s, const wgmma_args &a,
     for (int i = 0; i < steps; i++) {
         int slot = i % SHAPE::stages;
         ft_barrier_wait(&s.empty[slot], i / SHAPE::stages + 1 & 1);
-        ft_barrier_expect(&s.full[slot], (weights ? SHAPE::cols : ROWS) * STAGE);
+        ft_barrier_expect(&s.full[slot], (weights ? SHAPE::cols : a.box_rows) * STAGE);
         if (weights)
-            ft_load_weights(s.w[slot], &a.w, &s.full[slot], place.col, first + i);
+            ft_load_weights(s.room.ring.w[slot], &a.w, &s.full[slot], place.col, first + i);
         else
-            ft_load_box(s.x[slot], &a.x, &s.full[slot], place.row, (first + i) * STAGE);
+            ft_load_box(s.room.ring.x[slot], &a.x, &s.full[slot], place.row, (first + i) * STAGE);
     }
     if (!weights)
         ft_let_successor_begin();
 }
 
 template <class SHAPE>
-__device__ __forceinline__ void multiply(few_shared<SHAPE> &s, int steps,
+__device__ __forceinline__ void multiply(few_shared<SHAPE> &s, int team, int steps,
                                          int32_t (&sums)[SHAPE::cols / 2])
 {
     for (int i = 0; i < steps; i++) {
         int slot = i % SHAPE::stages;
         ft_barrier_wait(&s.full[slot], i / SHAPE::stages & 1);
-        uint64_t x = ft_wgmma_operand(s.x[slot]), w = ft_wgmma_operand(s.w[slot]);
+        uint64_t x = ft_wgmma_operand(s.room.ring.x[slot] + team * (64 * STAGE));
+        uint64_t w = ft_wgmma_operand(s.room.ring.w[slot]);
         ft_wgmma_begin();
 #pragma unroll
         for (int k = 0; k < STAGE / 32; k++)
             ft_wgmma<SHAPE::cols>(sums, x + 2 * k, w + 2 * k);
         ft_wgmma_commit();
-        if (i > 0) {
-            ft_wgmma_wait<1>();
-            if (threadIdx.x % 32 == 0)
-                ft_barrier_arrive(&s.empty[(i - 1) % SHAPE::stages]);
-        }
+        ft_wgmma_wait<0>(); /* to multiply takes less time than to load: nothing is gained later */
+        if (threadIdx.x % 32 == 0)
+            ft_barrier_arrive(&s.empty[slot]);
     }
-    ft_wgmma_wait<0>();
     ft_wgmma_settle(sums);
 }
 
@@ -115,7 +144,10 @@ __device__ __forceinline__ void unit_of(int32_t (&unit)[UNIT], const int32_t (&s
         unit[i] = sums[16 * (u / 2) + i / 2 * 4 + u % 2 * 2 + i % 2];
 }
 
-/* Block b finishes SHAPE::own units from b * SHAPE::own on; `own` are the whole cluster's sums. */
+/*
+ * Block b finishes SHAPE::own units from b * SHAPE::own on; `own` are the whole cluster's sums.
+ * Blocks a and b know each other as number (a ^ b) - 1.
+ */
 template <class SHAPE>
 __device__ __forceinline__ void exchange(few_shared<SHAPE> &s, int block,
                                          const int32_t (&sums)[SHAPE::cols / 2],
@@ -132,7 +164,8 @@ __device__ __forceinline__ void exchange(few_shared<SHAPE> &s, int block,
                 own[u % mine][i] = unit[i];
         } else {
             for (int i = 0; i < 2; i++)
-                send(&s.sums[block][u % mine * 2 + i][threadIdx.x], &s.arrived, u / mine,
+                send(&s.room.sums.from[(u / mine ^ block) - 1][u % mine * 2 + i][threadIdx.x],
+                     &s.arrived, u / mine,
                      { unit[4 * i], unit[4 * i + 1], unit[4 * i + 2], unit[4 * i + 3] });
         }
     }
@@ -142,7 +175,7 @@ __device__ __forceinline__ void exchange(few_shared<SHAPE> &s, int block,
     for (int other = 1; other < SHAPE::blocks; other++)
 #pragma unroll
         for (int i = 0; i < mine * 2; i++) {
-            int4 v = s.sums[other ^ block][i][threadIdx.x];
+            int4 v = s.room.sums.from[other - 1][i][threadIdx.x];
             own[i / 2][i % 2 * 4] += v.x;
             own[i / 2][i % 2 * 4 + 1] += v.y;
             own[i / 2][i % 2 * 4 + 2] += v.z;
@@ -177,74 +210,95 @@ __device__ __forceinline__ void work(few_shared<SHAPE> &s, const wgmma_args &a,
                                      const wgmma_place &place, int block, int steps)
 {
     constexpr int mine = SHAPE::own;
+    constexpr bool adds = sizeof(Y) > 1;
     int32_t sums[SHAPE::cols / 2] = {}, own[mine][UNIT];
-    few_added<Y> added[mine];
+    int team = threadIdx.x / WGMMA_TEAM, first_row = place.row + team * 64 + wgmma_lane_row();
+    few_added<Y> added[adds ? mine : 1];
+    float row_scale[mine];
     wgmma_columns_ahead<SHAPE::cols> columns(a, place);
     ft_wait_for_predecessor();
 #pragma unroll
     for (int i = 0; i < mine; i++) {
-        int u = block * mine + i, row = place.row + wgmma_lane_row() + u % 2 * 8;
+        int u = block * mine + i, row = first_row + u % 2 * 8;
         int col = place.col + u / 2 * 32 + wgmma_lane_col();
-        added[i].fetch(a, row, col, row < a.m && col < place.end);
+        if (adds)
+            added[i].fetch(a, row, col, row < a.m && col < wgmma_end(a, place));
+        if (EPILOGUE == FT_EPILOGUE_ROWS)
+            row_scale[i] = wgmma_fetch_scale(a.x_scales + row, row < a.m);
     }
-    columns.keep(s.columns, a);
-    wgmma_sync_team(0);
-    multiply(s, steps, sums);
+    if (team == 0)
+        columns.keep(s.columns, a);
+    wgmma_sync(3, SHAPE::workers);
+    multiply(s, team, steps, sums);
     if (SHAPE::blocks > 1)
         ft_cluster_wait(); /* all blocks have begun */
+    if (SHAPE::blocks > 1 && !SHAPE::apart) {
+        ft_cluster_arrive();
+        ft_cluster_wait(); /* all have read their rings */
+    }
     exchange<SHAPE>(s, block, sums, own);
 #pragma unroll
     for (int i = 0; i < mine; i++) {
-        int u = block * mine + i, row = place.row + wgmma_lane_row() + u % 2 * 8;
+        int u = block * mine + i, row = first_row + u % 2 * 8;
         int right = u / 2 * 32 + wgmma_lane_col(), col = place.col + right;
         float value[2][4];
 #pragma unroll
-        for (int e = 0; e < UNIT; e++)
-            value[e / 4][e % 4] = ft_finish<EPILOGUE>(own[i][e], s.columns.scale[right + e],
-                                                      s.columns.bias[right + e], FT_ACT_NONE);
-        if (a.residual != NULL)
+        for (int e = 0; e < UNIT; e++) {
+            float scale = s.columns.scale[right + e];
+            if (EPILOGUE == FT_EPILOGUE_ROWS)
+                scale = row_scale[i] * scale;
+            value[e / 4][e % 4] =
+                ft_finish<EPILOGUE>(own[i][e], scale, s.columns.bias[right + e], FT_ACT_NONE);
+        }
+        if (adds && a.residual != NULL)
             added[i].add(value);
-        Y *y = (Y *) a.y[place.which] + (size_t) row * a.part + (col - place.which * a.part);
-        if (row < a.m && col < place.end)
+        size_t width = (size_t) (wgmma_end(a, place) - wgmma_first(a, place));
+        Y *y = (Y *) a.y[place.which] + row * width + (col - wgmma_first(a, place));
+        if (row < a.m && col < wgmma_end(a, place))
             wgmma_store_eight(y, value, a.y_inverse[place.which]);
     }
 }
 #endif
 
-/* grid = tiles x blocks, in clusters of blocks; blockDim.x = THREADS. */
+/* grid = tiles x blocks, in clusters of blocks; blockDim.x = SHAPE::threads. */
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
-__global__ void __launch_bounds__(THREADS, 2) few_kernel(const __grid_constant__ wgmma_args a)
+__global__ void __launch_bounds__(SHAPE::threads, SHAPE::beside)
+    few_kernel(const __grid_constant__ wgmma_args a)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) int8_t shared_memory[];
     constexpr int blocks = SHAPE::blocks;
     auto &s = *(few_shared<SHAPE> *) shared_memory;
     int block = blockIdx.x % blocks;
-    wgmma_place place = wgmma_place_of(a, blockIdx.x / blocks, ROWS, SHAPE::cols);
+    wgmma_place place = wgmma_place_of(a, blockIdx.x / blocks, SHAPE::rows, SHAPE::cols);
     int first = a.steps * block / blocks, steps = a.steps * (block + 1) / blocks - first;
     if (threadIdx.x == 0) {
         ft_prefetch_map(&a.x);
         ft_prefetch_map(&a.w);
         for (int i = 0; i < SHAPE::stages; i++) {
             ft_barrier_init(&s.full[i], 2);
-            ft_barrier_init(&s.empty[i], WGMMA_TEAM / 32);
+            ft_barrier_init(&s.empty[i], SHAPE::workers / 32);
         }
         ft_barrier_init(&s.arrived, 1);
         if (blocks > 1)
-            ft_barrier_expect(&s.arrived, sizeof s.sums / blocks * (blocks - 1));
+            ft_barrier_expect(&s.arrived, sizeof s.room.sums);
         ft_barriers_ready();
     }
     __syncthreads();
     if (blocks > 1)
         ft_cluster_begin();
-    if (threadIdx.x < WGMMA_TEAM) {
+    if (threadIdx.x < SHAPE::workers) {
         work<SHAPE, EPILOGUE, Y>(s, a, place, block, steps);
     } else {
         if (threadIdx.x % 32 == 0)
-            load(s, a, place, first, steps, threadIdx.x == WGMMA_TEAM);
+            load(s, a, place, first, steps, threadIdx.x == SHAPE::workers);
         __syncwarp();
         if (blocks > 1)
             ft_cluster_wait();
+        if (blocks > 1 && !SHAPE::apart) {
+            ft_cluster_arrive();
+            ft_cluster_wait();
+        }
     }
 #endif
 }
@@ -257,7 +311,9 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product 
     auto *kernel = few_kernel<SHAPE, EPILOGUE, Y>;
     size_t bytes = sizeof(few_shared<SHAPE>);
     wgmma_args a;
-    int status = wgmma_args_init(&a, p, false, ROWS, SHAPE::cols);
+    int status = wgmma_args_init(&a, p, false, SHAPE::rows, SHAPE::cols);
+    if (status == 0)
+        status = wgmma_args_trim(&a, p);
     if (status == 0)
         status = wgmma_args_map_tiles(&a, p, SHAPE::cols);
     if (status == 0)
@@ -265,16 +321,28 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product 
                                             (int) bytes);
     if (status != 0)
         return status;
-    return ft_launch(kernel, dim3((unsigned) (a.tiles * SHAPE::blocks)), dim3(THREADS), bytes,
-                     stream, chip->overlaps, SHAPE::blocks, a);
+    return ft_launch(kernel, dim3((unsigned) (a.tiles * SHAPE::blocks)), dim3(SHAPE::threads),
+                     bytes, stream, chip->overlaps, SHAPE::blocks, a);
 }
 
-template <int COLS, int BLOCKS>
+template <class SHAPE>
 static int launch_any(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
 {
     return wgmma_by_kind(p, [=](auto kind) {
-        using shape = few_shape<COLS, BLOCKS>;
-        return launch<shape, kind.epilogue, typename decltype(kind)::y>(chip, stream, p);
+        return launch<SHAPE, kind.epilogue, typename decltype(kind)::y>(chip, stream, p);
+    });
+}
+
+/* Tiles that are there for floats only. */
+template <class SHAPE>
+static int launch_floats(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
+{
+    return wgmma_by_kind(p, [=](auto kind) {
+        typedef typename decltype(kind)::y y;
+        if constexpr (sizeof(y) == 1)
+            return (int) cudaErrorInvalidValue;
+        else
+            return launch<SHAPE, kind.epilogue, y>(chip, stream, p);
     });
 }
 
@@ -283,13 +351,21 @@ int ft_cuda_wgmma_few(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *s
 {
     switch (tile) {
     case FT_CUDA_WGMMA_FEW:
-        return launch_any<64, 1>(chip, stream, p);
+        return launch_any<few_shape<1, 64, 1, false>>(chip, stream, p);
     case FT_CUDA_WGMMA_FEW_2:
-        return launch_any<64, 2>(chip, stream, p);
+        return launch_any<few_shape<1, 64, 2, false>>(chip, stream, p);
     case FT_CUDA_WGMMA_FEW_4:
-        return launch_any<64, 4>(chip, stream, p);
+        return launch_any<few_shape<1, 64, 4, false>>(chip, stream, p);
     case FT_CUDA_WGMMA_FEW_96:
-        return launch_any<96, 1>(chip, stream, p);
+        return launch_any<few_shape<1, 96, 1, false>>(chip, stream, p);
+    case FT_CUDA_WGMMA_DEEP_64_2:
+        return launch_floats<few_shape<1, 64, 2, true>>(chip, stream, p);
+    case FT_CUDA_WGMMA_DEEP_96:
+        return launch_floats<few_shape<1, 96, 1, true>>(chip, stream, p);
+    case FT_CUDA_WGMMA_DEEP_128_2:
+        return launch_floats<few_shape<1, 128, 2, true>>(chip, stream, p);
+    case FT_CUDA_WGMMA_PAIR_128_2:
+        return launch_floats<few_shape<2, 128, 2, true>>(chip, stream, p);
     default:
         return (int) cudaErrorInvalidValue;
     }

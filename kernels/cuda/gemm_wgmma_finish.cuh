@@ -2,9 +2,9 @@
  * gemm_wgmma_finish.cuh - from the sums of a warpgroup to codes or halves, for the products
  * of sm_90a.
  *
- * This is the fast way, in registers: y has whole groups of 8 columns, all rows have one scale, and
- * there is no activation or the gelu of int8 plans.  Floats are in gemm_wgmma_floats.cuh, all other
- * epilogues in gemm_wgmma_any.cuh.
+ * This is the fast way, in registers: y has whole groups of 8 columns, and there is no activation
+ * or the gelu of int8 plans.  Rows may have scales where y is floats.  Float32 is in
+ * gemm_wgmma_floats.cuh, all other epilogues in gemm_wgmma_any.cuh.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -108,18 +108,19 @@ template <int N> __device__ __forceinline__ void wgmma_gelu(float *value)
         value[i] *= p[i];
 }
 
-/* Four sums of a row to real values. */
+/* Four sums of a row, whose own scale is `row`, to real values. */
 template <ft_epilogue EPILOGUE, int N>
 __device__ __forceinline__ void wgmma_values(float *value, const int32_t (&sums)[N], int block,
                                              int h, int quad, const float (&scale)[4],
-                                             const float (&bias)[4])
+                                             const float (&bias)[4], float row)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++)
         value[i] = (float) wgmma_sum(sums, block, h, 4 * quad + i);
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        value[i] = fmaf(value[i], scale[i], bias[i]);
+        value[i] =
+            fmaf(value[i], EPILOGUE == FT_EPILOGUE_ROWS ? row * scale[i] : scale[i], bias[i]);
     if (EPILOGUE == FT_EPILOGUE_GELU)
         wgmma_gelu<4>(value);
 }
@@ -208,7 +209,7 @@ __device__ __forceinline__ void wgmma_narrow(uint2 &to, const float (&value)[4],
 template <int COLS, ft_epilogue EPILOGUE, typename Y> struct wgmma_result {
     typedef wgmma_stored<Y> stored;
     Y *y;
-    int part, left, down; /* columns of y; columns and rows that are left */
+    int width, left, down; /* columns of y; columns and rows that are left */
     float inverse;
     wgmma_columns_reader<COLS> columns;
 
@@ -218,23 +219,23 @@ template <int COLS, ft_epilogue EPILOGUE, typename Y> struct wgmma_result {
     {
         int col = place.col + wgmma_lane_col();
         row += wgmma_lane_row();
-        part = a.part;
-        left = place.end - col;
+        width = wgmma_end(a, place) - wgmma_first(a, place);
+        left = wgmma_end(a, place) - col;
         down = a.m - row;
         inverse = a.y_inverse[place.which];
         columns.open(of);
-        y = (Y *) a.y[place.which] + (size_t) row * part + (col - place.which * part);
+        y = (Y *) a.y[place.which] + (size_t) row * width + (col - wgmma_first(a, place));
     }
     /* To the 64 rows below. */
     __device__ __forceinline__ void descend()
     {
-        y += (size_t) 64 * part;
+        y += (size_t) 64 * width;
         down -= 64;
     }
     /* Block `block` of HALVES times 64 rows. */
-    template <int HALVES, int N, class ADDED>
+    template <int HALVES, int N, class ADDED, class ROWS>
     __device__ __forceinline__ void finish(const int32_t (&sums)[HALVES][N], int block,
-                                           const ADDED &added)
+                                           const ADDED &added, const ROWS &rows)
     {
         typename stored::four four[2 * HALVES][2];
 #pragma unroll
@@ -244,7 +245,7 @@ template <int COLS, ft_epilogue EPILOGUE, typename Y> struct wgmma_result {
             for (int i = 0; i < 2 * HALVES; i++) {
                 float value[4];
                 wgmma_values<EPILOGUE>(value, sums[i / 2], block, i % 2, quad, columns.scale[quad],
-                                       columns.bias[quad]);
+                                       columns.bias[quad], rows.of[i]);
                 added.add(value, block, i % 2, quad);
                 wgmma_narrow<EPILOGUE != FT_EPILOGUE_GELU>(four[i][quad], value, inverse);
             }
@@ -252,8 +253,8 @@ template <int COLS, ft_epilogue EPILOGUE, typename Y> struct wgmma_result {
 #pragma unroll
         for (int i = 0; i < 2 * HALVES; i++) {
             int skip = i / 2 * 64 + i % 2 * 8;
-            wgmma_store(y + (size_t) skip * part + block * 32, stored::join(four[i][0], four[i][1]),
-                        block * 32 < left && skip < down);
+            wgmma_store(y + (size_t) skip * width + block * 32,
+                        stored::join(four[i][0], four[i][1]), block * 32 < left && skip < down);
         }
     }
 };

@@ -6,9 +6,13 @@
 #include "kernels/cuda/gemm_wgmma.cuh"
 #include "kernels/cuda/gemm_wgmma_kernels.h"
 
+/* Of 128 tokens in turns there are no registers for scales of rows beside float32. */
 template <class SHAPE, typename Y>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
 {
+    if constexpr (SHAPE::halves == 1 || sizeof(Y) == 2)
+        if (p->x_scales != NULL)
+            return wgmma_launch<SHAPE, FT_EPILOGUE_ROWS, Y>(chip, stream, p);
     return wgmma_launch<SHAPE, FT_EPILOGUE_NONE, Y>(chip, stream, p);
 }
 

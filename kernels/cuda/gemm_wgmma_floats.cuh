@@ -60,7 +60,8 @@ template <int COLS, typename Y> struct wgmma_residual {
                                               int row)
         : any(a.residual != NULL)
     {
-        int left = place.end - place.col - wgmma_lane_col(), down = a.m - row - wgmma_lane_row();
+        int left = wgmma_end(a, place) - place.col - wgmma_lane_col(),
+            down = a.m - row - wgmma_lane_row();
         const Y *from = (const Y *) a.residual + (size_t) (row + wgmma_lane_row()) * a.n +
                         place.col + wgmma_lane_col();
         if (!any)
@@ -92,7 +93,7 @@ template <int COLS, typename Y> struct wgmma_residual {
 template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, float> {
     float *y;
     uint4 (*lines)[WGMMA_LINE];
-    int part, left, down; /* columns of y; columns and rows that are left */
+    int width, left, down; /* columns of y; columns and rows that are left */
     wgmma_columns_reader<COLS> columns;
 
     __device__ __forceinline__ explicit wgmma_result(wgmma_lines &own) : lines(own) {}
@@ -101,21 +102,21 @@ template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, fl
     {
         int col = place.col + threadIdx.x % 8 * 4;
         row += threadIdx.x % WGMMA_TEAM / 32 * 16 + threadIdx.x % 32 / 8;
-        part = a.part;
-        left = place.end - col;
+        width = wgmma_end(a, place) - wgmma_first(a, place);
+        left = wgmma_end(a, place) - col;
         down = a.m - row;
         columns.open(of);
-        y = (float *) a.y[place.which] + (size_t) row * part + (col - place.which * part);
+        y = (float *) a.y[place.which] + (size_t) row * width + (col - wgmma_first(a, place));
     }
     /* To the 64 rows below. */
     __device__ __forceinline__ void descend()
     {
-        y += (size_t) 64 * part;
+        y += (size_t) 64 * width;
         down -= 64;
     }
-    template <int N, class ADDED>
+    template <int N, class ADDED, class ROWS>
     __device__ __forceinline__ void finish(const int32_t (&sums)[1][N], int block,
-                                           const ADDED &added)
+                                           const ADDED &added, const ROWS &rows)
     {
 #pragma unroll
         for (int quad = 0; quad < 2; quad++) {
@@ -125,7 +126,7 @@ template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, fl
                 alignas(16) float value[4];
                 int row = threadIdx.x % 32 / 4 + 8 * h, chunk = threadIdx.x % 4 * 2 + quad;
                 wgmma_values<EPILOGUE>(value, sums[0], block, h, quad, columns.scale[quad],
-                                       columns.bias[quad]);
+                                       columns.bias[quad], rows.of[h]);
                 added.add(value, block, h, quad);
                 lines[row][chunk ^ row % 8] = *(const uint4 *) value;
             }
@@ -134,7 +135,7 @@ template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, fl
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             int row = threadIdx.x % 32 / 8 + 4 * i;
-            wgmma_store(y + (size_t) (4 * i) * part + block * 32,
+            wgmma_store(y + (size_t) (4 * i) * width + block * 32,
                         lines[row][threadIdx.x % 8 ^ row % 8], block * 32 < left && 4 * i < down);
         }
         __syncwarp();

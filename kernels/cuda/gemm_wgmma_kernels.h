@@ -16,13 +16,17 @@ extern "C" {
 /* How two warpgroups share the work (gemm_wgmma.cuh), or kernels for few tokens. */
 typedef enum ft_cuda_wgmma_tile {
     FT_CUDA_WGMMA_TURNS_64,  /* tiles of 64 tokens by 192 weights */
-    FT_CUDA_WGMMA_TURNS_128, /* ... of 128 tokens; no residual */
+    FT_CUDA_WGMMA_TURNS_128, /* ... of 128 tokens; no residual, no scales of rows to float32 */
     FT_CUDA_WGMMA_TOGETHER,  /* 128 tokens, 64 a warpgroup */
     FT_CUDA_WGMMA_FEW,       /* 64 tokens by 64 weights */
     FT_CUDA_WGMMA_FEW_2,     /* ... a tile by 2 blocks, each half of k */
     FT_CUDA_WGMMA_FEW_4,
-    FT_CUDA_WGMMA_FEW_96,  /* 64 tokens by 96 weights */
-    FT_CUDA_WGMMA_GENERAL, /* any epilogue; in turns, 64 tokens by 128 weights */
+    FT_CUDA_WGMMA_FEW_96,     /* 64 tokens by 96 weights */
+    FT_CUDA_WGMMA_DEEP_64_2,  /* to floats only, with a larger ring: 64 by 64 by 2 blocks */
+    FT_CUDA_WGMMA_DEEP_96,    /* ... 64 by 96 */
+    FT_CUDA_WGMMA_DEEP_128_2, /* ... 64 by 128 by 2 blocks */
+    FT_CUDA_WGMMA_PAIR_128_2, /* ... 128 tokens by 128 weights by 2 blocks */
+    FT_CUDA_WGMMA_GENERAL,    /* any epilogue; in turns, 64 tokens by 128 weights */
     FT_CUDA_WGMMA_TILES
 } ft_cuda_wgmma_tile;
 

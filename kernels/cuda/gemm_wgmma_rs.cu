@@ -128,18 +128,24 @@ __device__ __forceinline__ void finish(const wgmma_args &a, const wgmma_place &p
                                        const int32_t (&sums)[2][TOKENS / 2], const rs_channels &c,
                                        int col, bool odd)
 {
-    int which = col < a.n ? (col >= a.part) + (col >= 2 * a.part) : 0;
-    Y *y = (Y *) a.y[which] + (col - which * a.part);
+    int which = col < a.n ? wgmma_part_of(a, col) : 0, first = which == 0 ? 0 : a.part[which - 1];
+    size_t width = (size_t) (a.part[which] - first);
+    Y *y = (Y *) a.y[which] + (col - first);
     const Y *residual = a.residual == NULL ? NULL : (const Y *) a.residual + col;
 #pragma unroll
     for (int j = 0; j < TOKENS / 8; j++) {
         float own[2][4], other[4], value[2][4];
 #pragma unroll
-        for (int token = 0; token < 2; token++)
+        for (int token = 0; token < 2; token++) {
+            float x_scale = a.x_scale;
+            int of = place.row + 8 * j + threadIdx.x % 4 * 2 + token;
+            if (EPILOGUE == FT_EPILOGUE_ROWS)
+                x_scale = wgmma_fetch_scale(a.x_scales + of, of < a.m);
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 own[token][i] = ft_finish<EPILOGUE>(sums[i / 2][4 * j + i % 2 * 2 + token],
-                                                    a.x_scale * c.scale[i], c.bias[i], FT_ACT_NONE);
+                                                    x_scale * c.scale[i], c.bias[i], FT_ACT_NONE);
+        }
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             other[i] = __shfl_xor_sync(0xffffffff, odd ? own[0][i] : own[1][i], 8);
@@ -154,7 +160,7 @@ __device__ __forceinline__ void finish(const wgmma_args &a, const wgmma_place &p
             wgmma_add(value[0], terms);
             wgmma_add(value[1], terms + 4);
         }
-        wgmma_store_eight(y + (size_t) row * a.part, value, a.y_inverse[which]);
+        wgmma_store_eight(y + row * width, value, a.y_inverse[which]);
     }
 }
 
@@ -242,11 +248,12 @@ extern "C" bool ft_cuda_gemm_wgmma_rs_takes(const ft_cuda_chip *chip, const ft_c
 {
     bool fits = chip->has_wgmma && p->w != NULL && p->m > 0 && p->n > 0 && p->k > 0 &&
                 p->k % 16 == 0 && p->m < 1u << 31 && p->n < 1u << 31 && is_aligned(p->x) &&
-                is_aligned(p->w) && is_aligned(p->residual) && p->x_scales == NULL;
-    if (!fits || p->parts < 1 || p->parts > FT_CUDA_PARTS || p->n % (8 * (size_t) p->parts) != 0)
+                is_aligned(p->w) && is_aligned(p->residual) &&
+                (p->x_scales == NULL || p->y_dtype != FT_I8);
+    if (!fits || !ft_cuda_product_adds_up(p))
         return false;
     for (int i = 0; i < p->parts; i++)
-        fits = fits && is_aligned(p->y[i]);
+        fits = fits && is_aligned(p->y[i]) && p->width[i] % 8 == 0;
     if (p->y_dtype == FT_I8)
         return fits && p->residual == NULL &&
                (p->activation == FT_ACT_NONE || p->activation == FT_ACT_GELU_CODES);

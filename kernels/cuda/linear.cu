@@ -25,11 +25,13 @@ static ft_cuda_product product_of(const ft_cuda_args *args)
     p.w = (const int8_t *) weight->data;
     p.tiles = (const int8_t *) weight->tiles;
     p.x_scale = args->in[0].scale;
+    p.x_scales = args->in[0].scales;
     p.w_scale = weight->scale;
     p.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
     p.activation = args->op->attr.activation;
     p.y_dtype = y->dtype;
     p.parts = 1;
+    p.width[0] = weight->rows;
     p.y[0] = y->data;
     p.y_inverse[0] = to_codes ? ft_inverse_scale(args->codes.scale) : 0.0f;
     p.blas = args->blas;
@@ -54,40 +56,45 @@ static int run_int8(const ft_cuda_args *args)
 
 /* ---- Groups of int8 products ---------------------------------------------------------------- */
 
-/* Whether part `i` of `p` follows the ones before it: same shape, all parameters adjacent. */
-static bool is_adjacent(const ft_cuda_product *p, const ft_cuda_product *part, size_t i)
+/* Whether `part` follows `p`, the ones before it: all parameters adjacent. */
+static bool is_adjacent(const ft_cuda_product *p, const ft_cuda_product *part)
 {
-    bool bias = p->bias == NULL ? part->bias == NULL : part->bias == p->bias + i * p->n;
-    return part->x == p->x && part->m == p->m && part->n == p->n && part->k == p->k && bias &&
-           part->x_scale == p->x_scale && part->activation == p->activation &&
-           part->y_dtype == p->y_dtype && part->w_scale == p->w_scale + i * p->n &&
-           part->tiles == p->tiles + i * ft_cuda_tiles_bytes(p->n, p->k);
+    bool bias = p->bias == NULL ? part->bias == NULL : part->bias == p->bias + p->n;
+    return part->x == p->x && part->m == p->m && part->k == p->k && bias &&
+           part->x_scale == p->x_scale && part->x_scales == p->x_scales &&
+           part->activation == p->activation && part->y_dtype == p->y_dtype &&
+           part->w_scale == p->w_scale + p->n && part->n % 32 == 0 &&
+           part->tiles == p->tiles + ft_cuda_tiles_bytes(p->n, p->k);
 }
 
-/*
- * One product with a part for each linear; false where it takes several.  COL4_4R2_8C cannot be put
- * together so, tiles can.
- */
+/* COL4_4R2_8C of several matrices cannot be put together, tiles can. */
+static bool reads_tiles(ft_cuda_gemm how)
+{
+    return how == FT_CUDA_GEMM_WGMMA || how == FT_CUDA_GEMM_STREAM;
+}
+
+/* One product with a part for each linear; false where it takes several. */
 static bool join(const ft_cuda_args *const *args, int count, ft_cuda_product *out)
 {
     ft_cuda_product first = product_of(args[0]), p = first;
     ft_cuda_gemm asked;
     if (first.tiles == NULL || first.n % 32 != 0)
         return false;
-    if (ft_cuda_gemm_asked(args[0]->chip, &first, &asked) && asked != FT_CUDA_GEMM_WGMMA)
+    if (ft_cuda_gemm_asked(args[0]->chip, &first, &asked) && !reads_tiles(asked))
         return false;
-    for (int i = 0; i < count; i++) {
+    for (int i = 1; i < count; i++) {
         ft_cuda_product part = product_of(args[i]);
-        if (!is_adjacent(&first, &part, (size_t) i))
+        if (!is_adjacent(&p, &part))
             return false;
+        p.width[i] = part.n;
         p.y[i] = part.y[0];
         p.y_inverse[i] = part.y_inverse[0];
+        p.n += part.n;
     }
-    p.n = first.n * (size_t) count;
     p.parts = count;
     p.w = NULL;
     *out = p;
-    return ft_cuda_gemm_choose(args[0]->chip, &p) == FT_CUDA_GEMM_WGMMA;
+    return reads_tiles(ft_cuda_gemm_choose(args[0]->chip, &p));
 }
 
 static int run_int8_group(const ft_cuda_args *const *args, int count)
@@ -95,7 +102,8 @@ static int run_int8_group(const ft_cuda_args *const *args, int count)
     ft_cuda_product p;
     if (!join(args, count, &p))
         return (int) cudaErrorNotSupported;
-    return ft_cuda_gemm_run(FT_CUDA_GEMM_WGMMA, args[0]->chip, args[0]->stream, &p);
+    return ft_cuda_gemm_run(ft_cuda_gemm_choose(args[0]->chip, &p), args[0]->chip, args[0]->stream,
+                            &p);
 }
 
 /* ------------------------------------------------------------------------------------------ */

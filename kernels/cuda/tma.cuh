@@ -171,6 +171,33 @@ __device__ __forceinline__ void ft_load_box(void *shared, const CUtensorMap *map
                  : "memory");
 }
 
+/* What is read once and should leave the second-level cache first. */
+__device__ __forceinline__ uint64_t ft_policy_passing()
+{
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+/* `bytes` that lie together, both sides and the number multiples of 16. */
+__device__ __forceinline__ void ft_load_bulk(void *shared, const void *data, unsigned bytes,
+                                             uint64_t *barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(ft_shared_address(shared)),
+                 "l"(data), "r"(bytes), "r"(ft_shared_address(barrier))
+                 : "memory");
+}
+
+__device__ __forceinline__ void ft_load_bulk(void *shared, const void *data, unsigned bytes,
+                                             uint64_t *barrier, uint64_t policy)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(ft_shared_address(shared)),
+                 "l"(data), "r"(bytes), "r"(ft_shared_address(barrier)), "l"(policy)
+                 : "memory");
+}
+
 /* The same in three dimensions, from the innermost on. */
 __device__ __forceinline__ void ft_load_cube(void *shared, const CUtensorMap *map,
                                              uint64_t *barrier, int x, int y, int z)

@@ -37,7 +37,7 @@ enum {
     MAX_SETS = 24,
     SET_BYTES = 200 << 20, /* of all sets together, at least */
     NODES = 24,
-    MAX_CONTENDERS = 80,
+    MAX_CONTENDERS = 128,
     MAX_ROUNDS = 100,
     PROPOSALS = 8,
     WORKSPACE = 64 << 20,
@@ -171,6 +171,7 @@ static ft_cuda_product product_of(const setting *s, const contender *c, const op
         .activation = c->gelu ? FT_ACT_GELU_CODES : FT_ACT_NONE,
         .y_dtype = c->y,
         .parts = 1,
+        .width = { s->shape->n },
         .y = { set->y },
         .y_inverse = { 20.0f },
         .residual = c->residual ? set->residual : NULL,

@@ -117,6 +117,9 @@ cuda_sources = \
 	kernels/cuda/ferry.h \
 	kernels/cuda/gemm.cu \
 	kernels/cuda/gemm_few.cu \
+	kernels/cuda/gemm_halves.cu \
+	kernels/cuda/gemm_halves.cuh \
+	kernels/cuda/gemm_halves_few.cu \
 	kernels/cuda/gemm_lt.cu \
 	kernels/cuda/gemm_mma.cu \
 	kernels/cuda/gemm_mma.cuh \

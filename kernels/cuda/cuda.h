@@ -139,6 +139,26 @@ int ft_cuda_gemm_run(ft_cuda_gemm how, const ft_cuda_chip *chip, void *stream,
                      const ft_cuda_product *p);
 const char *ft_cuda_gemm_name(ft_cuda_gemm how);
 
+/* ---- Float products ----------------------------------------------------------------------- */
+
+/* y = act(x . w^T + bias): x [m, k], w [n, k], y [m, n], all row-major. */
+typedef struct ft_cuda_float_product {
+    size_t m, n, k;
+    const void *x, *w;
+    ft_dtype x_dtype, w_dtype, y_dtype; /* each FT_F32, FT_F16 or FT_BF16 */
+    const float *bias;                  /* [n], or NULL */
+    ft_activation activation;
+    void *y;
+} ft_cuda_float_product;
+
+/*
+ * A row of y depends on its row of x alone: it has the same bits whatever m is and wherever the row
+ * stands.  (The library behind ft_cuda_linear does not promise that.)  Sums are in float, in one
+ * order, that of the tensor cores' instruction where x and w are of one type of 16 bits, and that
+ * of linear_few.cu elsewhere.
+ */
+int ft_cuda_float_steady(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p);
+
 /* ---- Attention ---------------------------------------------------------------------------- */
 
 enum {

@@ -18,14 +18,6 @@
 enum { LANES = 32, WARPS = 8, ROWS = 8, COLS = 4 };
 static_assert(ROWS * COLS == LANES, "each lane finishes one element");
 
-typedef struct few_args {
-    ft_cuda_view x, y;
-    const void *w; /* [y.cols, x.cols] */
-    ft_dtype w_dtype;
-    const float *bias; /* NULL: none */
-    ft_activation activation;
-} few_args;
-
 /*
  * N neighbours of each of lines first .. first + COUNT - 1 of a matrix; behind its end, of the last
  * line.  Behind the end of a line, of its start: the caller leaves them out.
@@ -80,25 +72,25 @@ __device__ __forceinline__ void multiply(float (&sum)[LANES], const float (&x)[R
 
 /* This warp's share of k. */
 template <ft_dtype X, ft_dtype W, int N>
-__device__ __forceinline__ float add_share(const few_args &f, size_t row, size_t col, unsigned warp,
-                                           unsigned lane)
+__device__ __forceinline__ float add_share(const ft_cuda_float_product &f, size_t row, size_t col,
+                                           unsigned warp, unsigned lane)
 {
-    const size_t k = f.x.cols, slab = LANES * N;
+    const size_t k = f.k, slab = LANES * N;
     ft_bits<N> w_bits[COLS], x_bits[ROWS];
     float sum[LANES] = {};
-    fetch<W>(w_bits, (void *) f.w, col, f.y.cols, k, warp * slab + lane * N);
+    fetch<W>(w_bits, (void *) f.w, col, f.n, k, warp * slab + lane * N);
     ft_wait_for_predecessor();
     ft_let_successor_begin();
 #pragma unroll 1
     for (size_t from = warp * slab; from < k; from += WARPS * slab) {
         size_t at = from + lane * N, next = at + WARPS * slab;
         float x[ROWS][N], w[COLS][N];
-        fetch<X>(x_bits, f.x.data, row, f.y.rows, k, at);
+        fetch<X>(x_bits, (void *) f.x, row, f.m, k, at);
         unpack<W>(w, w_bits);
         unpack<X>(x, x_bits);
         if (at < k)
             multiply<N>(sum, x, w);
-        fetch<W>(w_bits, (void *) f.w, col, f.y.cols, k, next);
+        fetch<W>(w_bits, (void *) f.w, col, f.n, k, next);
     }
     add_lanes<LANES / 2>(sum);
     return sum[0];
@@ -107,13 +99,13 @@ __device__ __forceinline__ float add_share(const few_args &f, size_t row, size_t
 /* grid = (columns of y / 4, rows / 8) */
 template <ft_dtype X, ft_dtype W, int N>
 static __global__ void __launch_bounds__(LANES *WARPS, 2)
-    few_kernel(const __grid_constant__ few_args f)
+    few_kernel(const __grid_constant__ ft_cuda_float_product f)
 {
     __shared__ float share[WARPS][LANES];
     unsigned warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     size_t row = (size_t) blockIdx.y * ROWS, col = (size_t) blockIdx.x * COLS;
     size_t own_row = row + lane / COLS, own_col = col + lane % COLS;
-    bool inside = own_row < f.y.rows && own_col < f.y.cols;
+    bool inside = own_row < f.m && own_col < f.n;
     float bias = f.bias != NULL && inside ? f.bias[own_col] : 0.0f;
     share[warp][lane] = add_share<X, W, N>(f, row, col, warp, lane);
     __syncthreads();
@@ -126,34 +118,70 @@ static __global__ void __launch_bounds__(LANES *WARPS, 2)
     if (f.bias != NULL)
         value += bias;
     value = ft_activate(f.activation, value);
-    ft_store<1>(f.y.data, f.y.dtype, own_row * f.y.cols + own_col, &value);
+    ft_store<1>(f.y, f.y_dtype, own_row * f.n + own_col, &value);
 }
 
 /* ------------------------------------------------------------------------------------------ */
 
-template <ft_dtype X, ft_dtype W> static int launch(const ft_cuda_args *args, const few_args &f)
+template <ft_dtype X, ft_dtype W>
+static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
 {
-    dim3 grid(ft_blocks(f.y.cols, COLS), ft_blocks(f.y.rows, ROWS));
-    return ft_launch(f.x.cols % 4 == 0 ? few_kernel<X, W, 4> : few_kernel<X, W, 1>, grid,
-                     LANES * WARPS, 0, args->stream, args->chip->overlaps, 1, f);
+    dim3 grid(ft_blocks(p->n, COLS), ft_blocks(p->m, ROWS));
+    return ft_launch(p->k % 4 == 0 ? few_kernel<X, W, 4> : few_kernel<X, W, 1>, grid, LANES * WARPS,
+                     0, stream, chip->overlaps, 1, *p);
 }
 
-template <ft_dtype X> static int launch_for(const ft_cuda_args *args, const few_args &f)
+template <ft_dtype X>
+static int launch_for(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
 {
-    return f.w_dtype == FT_F16    ? launch<X, FT_F16>(args, f)
-           : f.w_dtype == FT_BF16 ? launch<X, FT_BF16>(args, f)
-                                  : launch<X, FT_F32>(args, f);
+    return p->w_dtype == FT_F16    ? launch<X, FT_F16>(chip, stream, p)
+           : p->w_dtype == FT_BF16 ? launch<X, FT_BF16>(chip, stream, p)
+                                   : launch<X, FT_F32>(chip, stream, p);
+}
+
+/* Grids have up to 65535 tiles of rows. */
+int ft_cuda_float_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
+{
+    ft_cuda_float_product part = *p;
+    const size_t most = (size_t) 65535 * ROWS;
+    int status = 0;
+    for (size_t row = 0; row < p->m && status == 0; row += most) {
+        part.m = p->m - row < most ? p->m - row : most;
+        part.x = (const char *) p->x + row * p->k * ft_dtype_size(p->x_dtype);
+        part.y = (char *) p->y + row * p->n * ft_dtype_size(p->y_dtype);
+        status = p->x_dtype == FT_F16    ? launch_for<FT_F16>(chip, stream, &part)
+                 : p->x_dtype == FT_BF16 ? launch_for<FT_BF16>(chip, stream, &part)
+                                         : launch_for<FT_F32>(chip, stream, &part);
+    }
+    return status;
+}
+
+static ft_cuda_float_product product_of(const ft_cuda_args *args)
+{
+    const ft_weight *weight = args->weight[0];
+    ft_cuda_float_product p = {};
+    p.m = args->out.rows;
+    p.n = args->out.cols;
+    p.k = args->in[0].cols;
+    p.x = args->in[0].data;
+    p.w = weight->data;
+    p.x_dtype = args->in[0].dtype;
+    p.w_dtype = weight->dtype;
+    p.y_dtype = args->out.dtype;
+    p.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
+    p.activation = args->op->attr.activation;
+    p.y = args->out.data;
+    return p;
 }
 
 int ft_cuda_linear_few(const ft_cuda_args *args)
 {
-    few_args f = {};
-    f.x = args->in[0], f.y = args->out;
-    f.w = args->weight[0]->data;
-    f.w_dtype = args->weight[0]->dtype;
-    f.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
-    f.activation = args->op->attr.activation;
-    return f.x.dtype == FT_F16    ? launch_for<FT_F16>(args, f)
-           : f.x.dtype == FT_BF16 ? launch_for<FT_BF16>(args, f)
-                                  : launch_for<FT_F32>(args, f);
+    ft_cuda_float_product p = product_of(args);
+    return ft_cuda_float_few(args->chip, args->stream, &p);
+}
+
+int ft_cuda_linear_steady(const ft_cuda_args *args)
+{
+    ft_cuda_float_product p = product_of(args);
+    return ft_cuda_float_steady(args->chip, args->stream, &p);
 }

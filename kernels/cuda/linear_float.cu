@@ -1,6 +1,6 @@
 /*
  * linear_float.cu - y = act(x . w^T + b) in floats: cuBLAS, then bias and activation in place; of
- * few rows linear_few.cu.
+ * few rows linear_few.cu; gemm_halves.cu where a row must not depend on how many there are.
  *
  * Sums are in float for all dtypes, and F32 is not cut to TF32.  Half-precision weights of an F32
  * plan are converted block by block, so scratch does not grow with the model.
@@ -221,9 +221,16 @@ static bool is_few(const ft_cuda_args *args)
     return args->per == FT_SEQUENCES;
 }
 
+static bool is_steady(const ft_cuda_args *args)
+{
+    return args->batch != NULL && args->batch->steady;
+}
+
 int ft_cuda_linear_float(const ft_cuda_args *const *args, int count)
 {
     const ft_weight *weight = args[0]->weight[0];
+    if (is_steady(args[0]))
+        return count == 1 ? ft_cuda_linear_steady(args[0]) : (int) cudaErrorNotSupported;
     if (is_few(args[0]))
         return count == 1 ? ft_cuda_linear_few(args[0]) : (int) cudaErrorNotSupported;
     int status =

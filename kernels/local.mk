@@ -150,6 +150,7 @@ cuda_sources = \
 	kernels/cuda/norm_any.cu \
 	kernels/cuda/observe.cu \
 	kernels/cuda/pool.cu \
+	kernels/cuda/read.cu \
 	kernels/cuda/relayout.cu \
 	kernels/cuda/rows.cuh \
 	kernels/cuda/run.c \

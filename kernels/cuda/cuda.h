@@ -299,6 +299,10 @@ int ft_cuda_dequantize_array(void *stream, float *out, const int8_t *codes, floa
 int ft_cuda_relayout(void *stream, int8_t *out, ft_layout to, const int8_t *in, ft_layout from,
                      size_t rows, size_t cols);
 
+/* Read `bytes` of memory, a multiple of 16: how fast this is bounds whatever streams weights. */
+int ft_cuda_read_array(const ft_cuda_chip *chip, void *stream, const void *data, size_t bytes,
+                       uint32_t *sink);
+
 #ifdef __cplusplus
 }
 #endif

@@ -87,10 +87,21 @@ EXTRA_DIST += $(cuda_sources)
 endif
 cuda_sources = \
 	kernels/cuda/amax.cuh \
+	kernels/cuda/attend.cu \
+	kernels/cuda/attend.cuh \
+	kernels/cuda/attend_mma.cu \
+	kernels/cuda/attend_plain.cu \
+	kernels/cuda/attend_step.cu \
+	kernels/cuda/attend_step_parts.cuh \
+	kernels/cuda/attend_step_read.cuh \
+	kernels/cuda/attend_step_sums.cuh \
+	kernels/cuda/attend_wgmma.cu \
+	kernels/cuda/attend_wgmma.cuh \
 	kernels/cuda/attention.cu \
 	kernels/cuda/attention.cuh \
 	kernels/cuda/attention_f16.cu \
 	kernels/cuda/attention_f32.cu \
+	kernels/cuda/attention_halves.cuh \
 	kernels/cuda/attention_i8.cu \
 	kernels/cuda/attention_i8.cuh \
 	kernels/cuda/attention_i8_ring.cuh \
@@ -155,9 +166,11 @@ cuda_sources = \
 	kernels/cuda/rows.cuh \
 	kernels/cuda/run.c \
 	kernels/cuda/select.cu \
+	kernels/cuda/store.cu \
 	kernels/cuda/tma.cuh \
 	kernels/cuda/upload.c \
-	kernels/cuda/wgmma.cuh
+	kernels/cuda/wgmma.cuh \
+	kernels/cuda/wgmma_halves.cuh
 
 # libtool drives nvcc through a wrapper that hands host flags to the host compiler.
 SUFFIXES += .cu

@@ -61,6 +61,7 @@ c_tests = \
 	tests/count.t \
 	tests/counters.t \
 	tests/crash.t \
+	tests/cuda-attend.t \
 	tests/cuda-attention.t \
 	tests/cuda-choice.t \
 	tests/cuda-failure.t \
@@ -152,6 +153,9 @@ tests_counters_t_SOURCES = tests/counters-t.c
 tests_counters_t_LDADD = tests/lib/libsample.a $(calibrate_test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = $(sample_test_libs)
+tests_cuda_attend_t_SOURCES = tests/cuda-attend-t.c tests/cuda-attend.c tests/cuda-attend.h \
+	tests/cuda-attend-check.c
+tests_cuda_attend_t_LDADD = $(lib_libs)
 tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c \
 	tests/cuda-attention.h tests/cuda-attention-floats.c
 tests_cuda_attention_t_LDADD = $(test_libs)
@@ -358,6 +362,9 @@ tests_bench_open_LDADD = runtime/libcore.la
 tests_bench_tokenizer_SOURCES = tests/bench/tokenizer.c
 tests_bench_tokenizer_LDADD = runtime/libcore.la
 if WITH_CUDA
+benchmarks += tests/bench/attend_cuda
+tests_bench_attend_cuda_SOURCES = tests/bench/attend_cuda.c tests/bench/replay.c tests/bench/replay.h
+tests_bench_attend_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/attention_cuda
 tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c tests/bench/replay.c tests/bench/replay.h
 tests_bench_attention_cuda_LDADD = runtime/libcore.la

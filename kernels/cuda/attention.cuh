@@ -49,6 +49,14 @@ __device__ __forceinline__ bool ft_take_task(ft_attention_task *task, const ft_c
     return task->queries > 0 && b.query % queries == 0;
 }
 
+/* 2^x, within two units in the last place; 0 for -inf. */
+__device__ __forceinline__ float ft_power_of_two(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 static inline dim3 ft_attention_grid(const ft_cuda_heads *a)
 {
     const size_t most = 32768; /* a grid may be 65535 high */

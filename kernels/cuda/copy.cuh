@@ -38,6 +38,19 @@ __device__ __forceinline__ void ft_copy_8(void *shared, const void *global, bool
 #endif
 }
 
+/* 4 bytes, both sides aligned. */
+__device__ __forceinline__ void ft_copy_4(void *shared, const void *global, bool inside)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
+    *(uint32_t *) shared = inside ? *(const uint32_t *) global : 0;
+#else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
+                     (uint32_t) __cvta_generic_to_shared(shared)),
+                 "l"(global), "r"(inside ? 4 : 0)
+                 : "memory");
+#endif
+}
+
 __device__ __forceinline__ void ft_copy_commit()
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800

@@ -243,6 +243,7 @@ typedef struct ft_cuda_args {
     const ft_cuda_counts *counts; /* of the observed point (OBSERVE, or inner), or NULL */
     void *scratch;
     size_t scratch_bytes;
+    uint32_t *counters; /* zeros between any two kernels: who counts in them leaves zeros */
 } ft_cuda_args;
 
 /*
@@ -282,6 +283,11 @@ int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *tex
 size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan *plan, const ft_op *op,
                               size_t rows);
 size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens);
+size_t ft_cuda_attend_scratch(const ft_plan *plan, const ft_op *op, size_t sequences,
+                              size_t context);
+
+/* How many counters an operation needs. */
+size_t ft_cuda_attend_counters(const ft_op *op, size_t sequences);
 
 /* ---- Arrays ------------------------------------------------------------------------------- */
 

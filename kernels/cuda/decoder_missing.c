@@ -15,7 +15,5 @@
         return (int) cudaErrorNotSupported;                                                        \
     }
 
-MISSING(store)
-MISSING(attend)
 MISSING(note)
 MISSING(choose)

@@ -113,8 +113,24 @@ static size_t scratch_of(const ft_exec *exec, const ft_op *op)
     if (op->kind == FT_OP_LINEAR)
         return ft_cuda_linear_scratch(&exec->device->chip, plan, op,
                                       rows_within(&exec->limits, plan->value[op->in[0]].rows));
+    if (op->kind == FT_OP_ATTEND)
+        return ft_cuda_attend_scratch(plan, op, exec->limits.sequences, exec->limits.context);
     return op->kind == FT_OP_ATTENTION ? ft_cuda_attention_scratch(plan, op, exec->limits.tokens)
                                        : 0;
+}
+
+/* What the operations of a plan share, as large as the largest needs it. */
+static void find_scratch(ft_exec *exec, size_t *counters)
+{
+    *counters = 0;
+    for (int i = 0; i < exec->plan->nop; i++) {
+        const ft_op *op = &exec->plan->op[i];
+        size_t bytes = scratch_of(exec, op);
+        size_t count =
+            op->kind == FT_OP_ATTEND ? ft_cuda_attend_counters(op, exec->limits.sequences) : 0;
+        exec->scratch_bytes = bytes > exec->scratch_bytes ? bytes : exec->scratch_bytes;
+        *counters = count > *counters ? count : *counters;
+    }
 }
 
 /* Floats of tokens are multiplied by the library, and codes where that needs scratch. */
@@ -154,10 +170,8 @@ static ft_status open_blas(ft_exec *exec, ft_error *err)
 static ft_status allocate(ft_exec *exec, ft_error *err)
 {
     const ft_cuda_chip *chip = &exec->device->chip;
-    for (int i = 0; i < exec->plan->nop; i++) {
-        size_t bytes = scratch_of(exec, &exec->plan->op[i]);
-        exec->scratch_bytes = bytes > exec->scratch_bytes ? bytes : exec->scratch_bytes;
-    }
+    size_t counters;
+    find_scratch(exec, &counters);
     ft_cuda_bucket most = {
         .tokens = exec->limits.tokens,
         .sequences = exec->limits.sequences,
@@ -166,11 +180,13 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
     };
     size_t inputs = ft_cuda_lay_inputs(exec, &most).bytes;
     size_t arena = ft_round_up(exec->plan->arena, ALIGN);
-    size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs + COUNT_BYTES;
+    size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs + COUNT_BYTES +
+                   counters * sizeof *exec->counters;
     FT_TRY(ft_cuda_alloc((void **) &exec->arena, chip, bytes, "memory of a session", err));
     exec->scratch = exec->arena + arena;
     exec->inputs = exec->scratch + ft_round_up(exec->scratch_bytes, ALIGN);
     exec->count = (uint32_t *) (void *) (exec->inputs + inputs);
+    exec->counters = (uint32_t *) (void *) (exec->inputs + inputs + COUNT_BYTES);
     int code =
         (int) cudaHostAlloc((void **) &exec->staging, inputs + COUNT_BYTES, cudaHostAllocDefault);
     if (code == 0) {

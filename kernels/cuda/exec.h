@@ -53,6 +53,7 @@ struct ft_exec {
     char *arena;   /* the plan's values */
     char *scratch; /* shared by all operations: they run one after the other */
     size_t scratch_bytes;
+    uint32_t *counters; /* of operations: zeros between any two */
 
     /* Values without a producer live here, then starts and blocks; one kernel brings them all. */
     int input[FT_CUDA_INPUTS], ninputs;

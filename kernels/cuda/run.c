@@ -239,6 +239,7 @@ static ft_cuda_args args_of(const launch *l, const ft_op *op)
         .batch = &l->batch,
         .scratch = exec->scratch,
         .scratch_bytes = exec->scratch_bytes,
+        .counters = exec->counters,
     };
     for (int i = 0; i < FT_MAX_IN; i++)
         args.in[i] = view_of(l, op->in[i]);

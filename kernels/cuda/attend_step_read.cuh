@@ -1,0 +1,199 @@
+/*
+ * attend_step_read.cuh - inside attend_step.cu: which keys a block has, and how a warp brings them
+ * to shared memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_ATTEND_STEP_READ_CUH
+#define FT_KERNELS_CUDA_ATTEND_STEP_READ_CUH
+
+#include "kernels/cuda/attend.cuh"
+#include "kernels/cuda/copy.cuh"
+
+enum {
+    WARPS = 4,
+    THREADS = 32 * WARPS,
+    HEADS = 8,       /* of queries, that a block computes */
+    MOST_PARTS = 64, /* of the keys of a sequence; longer texts have larger ones */
+    SMALLEST_PART = 64,
+    PARTS_OF_BLOCK = 4, /* at most, where there are blocks enough: ... */
+    BLOCKS_WANTED = 12, /* ... that many for each multiprocessor */
+    TAIL = 4            /* floats behind those of a head in a part: its largest score and its sum */
+};
+
+/* How a warp reads rows of `width` elements. */
+template <ft_dtype stored, int width> struct form {
+    static constexpr int element = stored == FT_I8 ? 1 : 2;
+    static constexpr int row = width * element;      /* bytes */
+    static constexpr int keys = row > 256 ? 16 : 32; /* of a step: as registers allow */
+    static constexpr int blocks = width > 128 ? 2 : row > 128 ? 3 : 4; /* that registers allow */
+    static constexpr int part = WARPS * keys;                          /* of a block, at least */
+    static constexpr int key_pieces = row / 64; /* 16 bytes of a lane, 4 lanes a row */
+    static constexpr int value_bytes = row < 128 ? 8 : 16;
+    static constexpr int value_pieces = row / (8 * value_bytes); /* 8 lanes a row */
+    static constexpr int run = value_bytes / element;            /* elements of such a piece */
+};
+
+/* ---- The keys of a row ---------------------------------------------------------------------- */
+
+/* Parts begin at multiples of `size`; this block has the parts begin .. end - 1 of `count`. */
+typedef struct share {
+    int size, count, begin, end;
+    int first, last; /* keys of the row */
+} share;
+
+static __device__ __forceinline__ share share_of(const ft_attend_job &a, int position, int smallest)
+{
+    share s = { smallest };
+    s.first = ft_attend_first_key(a, position);
+    s.last = position;
+    while (position / s.size - s.first / s.size >= MOST_PARTS)
+        s.size *= 2;
+    s.count = position / s.size - s.first / s.size + 1;
+    s.begin = (int) blockIdx.x * a.parts_of_block;
+    s.end = min(s.begin + a.parts_of_block, s.count);
+    return s;
+}
+
+/* The first key of a part, or of the one after the last; it may be one that nobody sees. */
+static __device__ __forceinline__ int part_begin(const share &s, int index)
+{
+    return (s.first / s.size + index) * s.size;
+}
+
+/* ---- Copies --------------------------------------------------------------------------------- */
+
+/*
+ * What a warp reads of the cache for one step.  A lane copies to shared memory what it will need
+ * itself, and nobody else: more is on its way than registers hold, and nobody waits for others.
+ */
+template <ft_dtype stored, int width> struct reading {
+    typedef form<stored, width> f;
+    uint4 key[f::keys / 8][f::key_pieces][32]; /* lane: key 8i + g, pieces t, t + 4, ... */
+    uint32_t value[f::keys / 4][f::value_pieces][32][f::value_bytes / 4]; /* pieces g, g + 8, ... */
+    float key_scale[f::keys], value_scale[f::keys];                       /* which all lanes read */
+};
+
+/* Of key 8i + g. */
+template <int keys> struct scales {
+    float key[keys / 8], value[keys / 8];
+};
+
+/* Lane t has values 2t, 2t + 1, 2t + 8, 2t + 9 of each 16: value i of them. */
+static __device__ __forceinline__ int value_of(int i)
+{
+    return i / 4 * 16 + 2 * ((int) threadIdx.x % 4) + i % 2 + i % 4 / 2 * 8;
+}
+
+static __device__ __forceinline__ bool sees(const share &s, int key)
+{
+    return key >= s.first && key <= s.last;
+}
+
+/* A step: its first key, and the row of the cache where that is. */
+typedef struct place {
+    int base;
+    uint32_t row;
+} place;
+
+/* Whether all rows and all their pieces are there, as they are but at the ends of a text. */
+template <ft_dtype stored, int width>
+static __device__ __forceinline__ bool is_full(const ft_attend_job &a, const share &s, int base)
+{
+    return a.head_size == width && sees(s, base) && sees(s, base + form<stored, width>::keys - 1);
+}
+
+/* Begin to copy the keys of a step.  A full one takes no instruction but the copies. */
+template <bool full, ft_dtype stored, int width>
+static __device__ __forceinline__ void copy_keys(reading<stored, width> *to, const ft_attend_job &a,
+                                                 const share &s, const place &at)
+{
+    typedef form<stored, width> f;
+    int lane = (int) threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    int bytes = full ? f::row : a.head_size * f::element;
+    const uint8_t *keys =
+        (const uint8_t *) a.keys + (size_t) at.row * (size_t) bytes + g * bytes + 16 * t;
+#pragma unroll(full ? f::keys : 1)
+    for (int i = 0; i < f::keys / 8; i++) {
+        bool wanted = full || sees(s, at.base + 8 * i + g);
+#pragma unroll
+        for (int j = 0; j < f::key_pieces; j++)
+            ft_copy_16(&to->key[i][j][lane], keys + 8 * i * bytes + 64 * j,
+                       full || (wanted && 16 * (t + 4 * j) < bytes));
+    }
+}
+
+template <bool full, ft_dtype stored, int width>
+static __device__ __forceinline__ void
+copy_values(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
+{
+    typedef form<stored, width> f;
+    int lane = (int) threadIdx.x % 32, first = f::value_bytes * (lane / 4);
+    int bytes = full ? f::row : a.head_size * f::element;
+    const uint8_t *values =
+        (const uint8_t *) a.values + (size_t) at.row * (size_t) bytes + value_of(0) * bytes + first;
+#pragma unroll(full ? f::keys : 1)
+    for (int i = 0; i < f::keys / 4; i++) {
+        int key = value_of(i) - value_of(0); /* a constant */
+        bool wanted = full || sees(s, at.base + value_of(i));
+#pragma unroll
+        for (int j = 0; j < f::value_pieces; j++) {
+            const uint8_t *from = values + key * bytes + 8 * f::value_bytes * j;
+            bool inside = full || (wanted && first + 8 * f::value_bytes * j < bytes);
+            if (f::value_bytes == 16)
+                ft_copy_16(to->value[i][j][lane], from, inside);
+            else
+                ft_copy_8(to->value[i][j][lane], from, inside);
+        }
+    }
+}
+
+/* A lane copies those of one key. */
+template <ft_dtype stored, int width>
+static __device__ __forceinline__ void
+copy_scales(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
+{
+    int lane = (int) threadIdx.x % 32;
+    bool wanted = sees(s, at.base + lane);
+    if (lane < form<stored, width>::keys) {
+        ft_copy_4(&to->key_scale[lane], a.key_scales + at.row + lane, wanted);
+        ft_copy_4(&to->value_scale[lane], a.value_scales + at.row + lane, wanted);
+    }
+}
+
+template <ft_dtype stored, int width>
+static __device__ __forceinline__ void load_scales(scales<form<stored, width>::keys> *to,
+                                                   const reading<stored, width> &from)
+{
+#pragma unroll
+    for (int i = 0; i < form<stored, width>::keys / 8; i++) {
+        int key = 8 * i + (int) threadIdx.x % 32 / 4;
+        to->key[i] = from.key_scale[key];
+        to->value[i] = from.value_scale[key];
+    }
+}
+
+/* The keys, and the scales of both. */
+template <ft_dtype stored, int width>
+static __device__ __forceinline__ void read_keys(reading<stored, width> *to, const ft_attend_job &a,
+                                                 const share &s, const place &at)
+{
+    if (is_full<stored, width>(a, s, at.base))
+        copy_keys<true>(to, a, s, at);
+    else
+        copy_keys<false>(to, a, s, at);
+    if (stored == FT_I8)
+        copy_scales(to, a, s, at);
+}
+
+template <ft_dtype stored, int width>
+static __device__ __forceinline__ void
+read_values(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
+{
+    if (is_full<stored, width>(a, s, at.base))
+        copy_values<true>(to, a, s, at);
+    else
+        copy_values<false>(to, a, s, at);
+}
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * wgmma_halves.cuh - the matrix instructions of a warpgroup on f16 and bf16, sm_90a only.
+ *
+ * As in wgmma.cuh c[4j + i] is row 16w + g + 8 (i / 2), column 8j + 2t + i % 2; a step is 16 k.
+ * Operands in shared memory are panels of rows of 128 bytes, 64 halves, with 16-byte chunk c of row
+ * r at c ^ (r % 8).  Rows are rows of a or of b, ft_wgmma_operand(), or they are the k of b,
+ * ft_wgmma_turned().
+ * Source: PTX ISA, "Asynchronous warpgroup level matrix multiply-accumulate operation".
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_WGMMA_HALVES_CUH
+#define FT_KERNELS_CUDA_WGMMA_HALVES_CUH
+
+#include "kernels/cuda/wgmma.cuh"
+
+#ifdef FT_HAS_WGMMA
+
+/* b whose rows are k; its columns beyond 64 are in a panel `panel` bytes on.  128 for 16 k more. */
+__device__ __forceinline__ uint64_t ft_wgmma_turned(const void *shared, int panel)
+{
+    return ft_wgmma_operand(shared) | (uint64_t) (panel >> 4) << 16;
+}
+
+/* No use of sums may move before this: a wait writes them, which the compiler does not know. */
+template <int n> __device__ __forceinline__ void ft_wgmma_settle(float (&c)[n])
+{
+#pragma unroll
+    for (int i = 0; i < n; i++)
+        asm volatile("" : "+f"(c[i])::"memory");
+}
+
+/* c [64, N] = (add ? c : 0) + a . b^T for 16 k, both operands in shared memory. */
+template <int N, bool bf16>
+__device__ __forceinline__ void ft_wgmma_halves(float (&c)[N / 2], uint64_t a, uint64_t b, int add);
+
+/*
+ * c [64, N] += a . b with the k of b as rows; a [64, 16] in registers, as ft_mma_halves() has them,
+ * which must stay as they are until the product is finished.
+ */
+template <int N, bool bf16>
+__device__ __forceinline__ void ft_wgmma_halves_rows(float (&c)[N / 2], const uint32_t (&a)[4],
+                                                     uint64_t b);
+
+#define FT_WGMMA_HALVES(N, BF16, TYPE, NAMES, LIST, A, B, ADD)                                     \
+    template <>                                                                                    \
+    __device__ __forceinline__ void ft_wgmma_halves<N, BF16>(float(&c)[N / 2], uint64_t a,         \
+                                                             uint64_t b, int add)                  \
+    {                                                                                              \
+        asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, " ADD ", 0;\n\t"                    \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES    \
+                     "}, " A ", " B ", add, 1, 1, 0, 0;\n\t}"                                      \
+                     : LIST("+f", c)                                                               \
+                     : "l"(a), "l"(b), "r"(add));                                                  \
+    }
+#define FT_WGMMA_HALVES_ROWS(N, BF16, TYPE, NAMES, LIST, A, B)                                     \
+    template <>                                                                                    \
+    __device__ __forceinline__ void ft_wgmma_halves_rows<N, BF16>(                                 \
+        float(&c)[N / 2], const uint32_t(&a)[4], uint64_t b)                                       \
+    {                                                                                              \
+        asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, 1, 0;\n\t"                          \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES    \
+                     "}, {" A "}, " B ", add, 1, 1, 1;\n\t}"                                       \
+                     : LIST("+f", c)                                                               \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                        \
+    }
+#define FT_WGMMA_HALVES_ALL(BF16, TYPE)                                                            \
+    FT_WGMMA_HALVES(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64, "%64", "%65", "%66")      \
+    FT_WGMMA_HALVES_ROWS(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32, %33, %34, %35", "%36")          \
+    FT_WGMMA_HALVES_ROWS(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64,                      \
+                         "%64, %65, %66, %67", "%68")
+FT_WGMMA_HALVES_ALL(false, "f16")
+FT_WGMMA_HALVES_ALL(true, "bf16")
+#undef FT_WGMMA_HALVES_ALL
+#undef FT_WGMMA_HALVES_ROWS
+#undef FT_WGMMA_HALVES
+
+#endif
+#endif

@@ -1,0 +1,91 @@
+/*
+ * cuda-attend.h - inside cuda-attend.t: texts that are stored and attended to in runs of any kind.
+ *
+ * A world has a few texts with queries, keys and values for each token, and a cache on the device
+ * whose pages they share in random order.  What no token has been written to is NaN.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_CUDA_ATTEND_H
+#define FT_TESTS_CUDA_ATTEND_H
+
+#include "kernels/cache.h"
+#include "kernels/cuda/cuda.h"
+#include "tests/lib/random.h"
+
+enum { MOST_TEXTS = 72 };
+
+/* What an operation is told. */
+typedef struct shape {
+    int heads, kv_heads, head_size, window;
+    ft_dtype dtype, cache; /* of queries, keys and values; of the cache */
+} shape;
+
+typedef struct world {
+    shape s;
+    ft_attr attr;
+    int texts, length[MOST_TEXTS];
+    size_t first[MOST_TEXTS + 1]; /* row of each text's first token in the arrays below */
+    int32_t *page[MOST_TEXTS];    /* [most_pages] of each */
+    size_t pages, most_pages;     /* of the cache, of a text */
+    void *q, *k, *v;              /* host, all rows */
+    float *frequency;             /* host, [head_size / 2] */
+    void *cache[4];               /* device: keys, values, their scales */
+    size_t bytes[4];              /* of each */
+    void *turned, *result;        /* host: what STORE and ATTEND wrote, all rows */
+} world;
+
+/* Some tokens of a text. */
+typedef struct piece {
+    int text, from, count;
+} piece;
+
+extern rng numbers;
+extern ft_cuda_chip chip;
+
+void must(int status, const char *what);
+void *must_have(size_t bytes);
+
+/* The device; false where there is none, with the reason. */
+bool open_device(const char **why);
+
+/* Texts of these lengths, up to 0 or `count`. */
+void world_init(world *w, const shape *s, const int *length, int count);
+void world_fini(world *w);
+
+/* Forget everything in the cache and all results. */
+void world_forget(world *w);
+
+/*
+ * Store and attend to these pieces in one run.  `padding` rows, sequences and blocks more are there
+ * as in a bucket.  Returns the status of the launches.
+ */
+int world_run(world *w, const piece *pieces, int count, bool step, int padding);
+
+/* Attend to them once more, to what the cache holds now: for prompts. */
+int world_attend(world *w, const piece *pieces, int count);
+
+/* Elements of a row of queries, or of keys and values. */
+size_t world_cols(const world *w);
+size_t world_kv_cols(const world *w);
+
+double real_of(const void *data, ft_dtype dtype, size_t at);
+
+/* What the cache holds, on the host. */
+typedef struct copy {
+    void *part[4];
+} copy;
+
+copy download_cache(const world *w);
+void free_copy(copy *c);
+
+/* Elements of one token's heads that are not what they should be: queries, keys and values. */
+size_t wrong_in_token(const world *w, const copy *c, int text, int position);
+
+/* All texts have been stored, and nothing else has. */
+void check_store(const world *w, const char *name);
+
+/* The results of some of the last `back` tokens of each text, 0: of all, are near enough. */
+void check_values(const world *w, const char *what, int back);
+
+#endif

@@ -8,12 +8,14 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cache.h \
 	kernels/check.c \
 	kernels/choice.h \
+	kernels/choose.h \
 	kernels/count.c kernels/count.h \
 	kernels/cpu/attend.c \
 	kernels/cpu/attention.c \
 	kernels/cpu/attention_f32.c \
 	kernels/cpu/attention_i8.c kernels/cpu/attention_i8.h \
 	kernels/cpu/backend.c \
+	kernels/cpu/choose.c kernels/cpu/choose.h \
 	kernels/cpu/count.c kernels/cpu/count.h \
 	kernels/cpu/cpu.h \
 	kernels/cpu/embed.c \
@@ -48,6 +50,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/layout.h \
 	kernels/norm.h \
 	kernels/op.c kernels/op.h \
+	kernels/philox.h \
 	kernels/quant.h \
 	kernels/softmax.h \
 	kernels/ops.def
@@ -107,6 +110,12 @@ cuda_sources = \
 	kernels/cuda/attention_i8_ring.cuh \
 	kernels/cuda/attention_i8_wgmma.cu \
 	kernels/cuda/backend.c \
+	kernels/cuda/choose.cu \
+	kernels/cuda/choose.h \
+	kernels/cuda/choose_note.cu \
+	kernels/cuda/choose_order.cuh \
+	kernels/cuda/choose_row.cuh \
+	kernels/cuda/cluster.cuh \
 	kernels/cuda/common.cuh \
 	kernels/cuda/compare.c \
 	kernels/cuda/compare.h \

@@ -55,6 +55,7 @@ c_tests = \
 	tests/chat.t \
 	tests/check.t \
 	tests/checkpoint.t \
+	tests/choose.t \
 	tests/config.t \
 	tests/config_llama.t \
 	tests/convert.t \
@@ -64,6 +65,7 @@ c_tests = \
 	tests/cuda-attend.t \
 	tests/cuda-attention.t \
 	tests/cuda-choice.t \
+	tests/cuda-choose.t \
 	tests/cuda-failure.t \
 	tests/cuda-ferry.t \
 	tests/cuda-gemm.t \
@@ -141,6 +143,8 @@ tests_check_t_SOURCES = tests/check-t.c
 tests_check_t_LDADD = $(test_libs)
 tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
 tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
+tests_choose_t_SOURCES = tests/choose-t.c tests/choose.c tests/choose.h
+tests_choose_t_LDADD = $(lib_libs)
 tests_config_t_SOURCES = tests/config-t.c
 tests_config_t_LDADD = tests/lib/libsample.a convert/libconvert.la $(test_libs)
 tests_config_llama_t_SOURCES = tests/config_llama-t.c
@@ -161,6 +165,8 @@ tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c
 tests_cuda_attention_t_LDADD = $(test_libs)
 tests_cuda_choice_t_SOURCES = tests/cuda-choice-t.c
 tests_cuda_choice_t_LDADD = $(test_libs)
+tests_cuda_choose_t_SOURCES = tests/cuda-choose-t.c tests/choose.c tests/choose.h
+tests_cuda_choose_t_LDADD = $(lib_libs)
 tests_cuda_failure_t_SOURCES = tests/cuda-failure-t.c
 tests_cuda_failure_t_LDADD = $(calibrated_test_libs)
 tests_cuda_ferry_t_SOURCES = tests/cuda-ferry-t.c
@@ -368,6 +374,9 @@ tests_bench_attend_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/attention_cuda
 tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c tests/bench/replay.c tests/bench/replay.h
 tests_bench_attention_cuda_LDADD = runtime/libcore.la
+benchmarks += tests/bench/choose_cuda
+tests_bench_choose_cuda_SOURCES = tests/bench/choose_cuda.c tests/bench/replay.c tests/bench/replay.h
+tests_bench_choose_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/gemm_cuda
 tests_bench_gemm_cuda_SOURCES = tests/bench/gemm_cuda.c
 tests_bench_gemm_cuda_LDADD = runtime/libcore.la -lcublasLt

@@ -124,7 +124,6 @@ cuda_sources = \
 	kernels/cuda/count.cuh \
 	kernels/cuda/counts.c \
 	kernels/cuda/cuda.h \
-	kernels/cuda/decoder_missing.c \
 	kernels/cuda/device.h \
 	kernels/cuda/dynamic.cu \
 	kernels/cuda/dynamic.cuh \
@@ -158,6 +157,7 @@ cuda_sources = \
 	kernels/cuda/gemm_wgmma_kernels.h \
 	kernels/cuda/gemm_wgmma_ring.cuh \
 	kernels/cuda/gemm_wgmma_rs.cu \
+	kernels/cuda/history.c \
 	kernels/cuda/inputs.cu \
 	kernels/cuda/linear.cu \
 	kernels/cuda/linear.h \

@@ -337,6 +337,19 @@ static bool has_cache(const ft_plan *plan)
     return false;
 }
 
+/* A head in halves multiplies halves: what it reads is stored as such. */
+static void narrow_head(ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        const ft_op *select = producer_of_kind(plan, op->in[0], FT_OP_SELECT);
+        if (op->kind != FT_OP_LINEAR || select == NULL || is_of_codes(&plan->value[op->in[0]]))
+            continue;
+        ft_dtype dtype = plan->weight[op->weight[0]].dtype;
+        plan->value[op->in[0]].dtype = plan->value[select->in[0]].dtype = dtype;
+    }
+}
+
 /* A decoder's values beside its codes. */
 static void narrow_decoder(ft_plan *plan, const ft_plan *fused, ft_dtype real)
 {
@@ -347,6 +360,7 @@ static void narrow_decoder(ft_plan *plan, const ft_plan *fused, ft_dtype real)
             (cache || (is_bounded(fused, i) && ft_plan_stores(fused, i))))
             value->dtype = real;
     }
+    narrow_head(plan);
 }
 
 /* `fused` is the plan itself, or the fused one of the same graph: their values correspond. */

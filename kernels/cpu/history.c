@@ -5,37 +5,57 @@
  */
 #include <config.h>
 
+#include "kernels/cpu/choose.h"
 #include "kernels/cpu/cpu.h"
+#include "runtime/mem.h"
 
-#include <math.h>
+#include <omp.h>
 
-size_t ft_cpu_choose_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+size_t ft_cpu_choose_op_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
-    (void) plan, (void) op, (void) limits;
-    return 0;
+    size_t row = ft_cpu_choose_scratch((size_t) plan->value[op->in[0]].cols);
+    return (size_t) limits->threads * ft_round_up(row, 64);
 }
 
+static ft_cpu_memory memory_of(const ft_args *args)
+{
+    return (ft_cpu_memory){
+        .history = args->state[FT_STATE_HISTORY].data,
+        .seen = args->state[FT_STATE_SEEN].data,
+        .last = args->state[FT_STATE_LAST].data,
+        .context = args->limits->context,
+        .vocabulary = args->state[FT_STATE_SEEN].cols,
+    };
+}
+
+/* What a step reads was noted when it was chosen; and who chooses nothing remembers nothing. */
 void ft_cpu_note(const ft_args *args)
 {
-    (void) args;
+    const ft_batch *batch = args->batch;
+    const ft_cpu_memory memory = memory_of(args);
+    const int32_t *ids = args->in[0].data;
+    for (size_t row = 0; batch->choice != NULL && !batch->step && row < batch->tokens; row++) {
+        int32_t position = (int32_t) ft_row_position(batch, row);
+        ft_cpu_choose_note(&memory, &ids[row], &batch->seat[batch->owner[row]], &position, 1);
+    }
 }
 
 void ft_cpu_choose(const ft_args *args)
 {
     const ft_batch *batch = args->batch;
-    for (size_t row = 0; batch->choice != NULL && row < args->in[0].rows; row++) {
-        const float *x = ft_row_f32(&args->in[0], row);
-        int32_t best = 0;
-        float largest = x[0], sum = 0.0f;
-        for (size_t i = 1; i < args->in[0].cols; i++)
-            if (x[i] > largest) {
-                largest = x[i];
-                best = (int32_t) i;
-            }
-        for (size_t i = 0; i < args->in[0].cols; i++)
-            sum += expf(x[i] - largest);
-        ((int32_t *) args->out.data)[row] = best;
-        ((float *) args->second.data)[row] = -logf(sum);
-        ((int32_t *) args->state[FT_STATE_LAST].data)[batch->choice[row].seat] = best;
+    const ft_cpu_memory memory = memory_of(args);
+    int32_t *token = args->out.data;
+    float *logprob = args->second.data;
+    if (batch->choice == NULL)
+        return;
+#pragma omp parallel for num_threads(args->threads) schedule(dynamic)
+    for (size_t row = 0; row < args->in[0].rows; row++) {
+        const ft_choice *choice = &batch->choice[row];
+        size_t seat = (size_t) choice->seat;
+        ft_cpu_choose_row(
+            ft_row_f32(&args->in[0], row), args->in[0].cols, choice,
+            memory.history + seat * memory.context, memory.seen + seat * memory.vocabulary,
+            ft_thread_scratch(args, omp_get_thread_num()), &token[row], &logprob[row]);
+        ft_cpu_choose_keep(&memory, choice, token[row]);
     }
 }

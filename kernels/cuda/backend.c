@@ -121,9 +121,6 @@ static ft_status accept_op(const ft_plan *plan, const ft_op *op, const char *wha
 {
     if (op->kind == FT_OP_ATTENTION || op->kind == FT_OP_STORE || op->kind == FT_OP_ATTEND)
         return accept_heads(plan, op, what, err);
-    if (op->kind == FT_OP_NOTE || op->kind == FT_OP_CHOOSE)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: %s: not computed on GPUs yet", what,
-                       ft_op_name(op->kind));
     return FT_OK;
 }
 

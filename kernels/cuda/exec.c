@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "kernels/cuda/choose.h"
 #include "kernels/cuda/exec.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -22,8 +23,8 @@ enum { ALIGN = 256, BLAS_BYTES = 32 << 20, COUNT_BYTES = 16 };
 static bool belong_together(const ft_plan *plan, const ft_op *a, const ft_op *b)
 {
     const ft_weight *w = &plan->weight[a->weight[0]], *v = &plan->weight[b->weight[0]];
-    return b->kind == FT_OP_LINEAR && b->in[0] == a->in[0] && w->rows == v->rows &&
-           w->cols == v->cols && w->dtype == v->dtype && a->attr.activation == b->attr.activation &&
+    return b->kind == FT_OP_LINEAR && b->in[0] == a->in[0] && w->cols == v->cols &&
+           w->dtype == v->dtype && a->attr.activation == b->attr.activation &&
            (a->codes < 0) == (b->codes < 0) && (a->weight[1] < 0) == (b->weight[1] < 0);
 }
 
@@ -70,6 +71,8 @@ ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *
         in.pages = append(&at, bucket->sequences * exec->limits.context / FT_PAGE * each);
         in.select = append(&at, bucket->selected * each);
         in.choice = append(&at, bucket->selected * sizeof(ft_choice));
+        in.row_seat = append(&at, bucket->step ? 0 : bucket->tokens * each);
+        in.row_position = append(&at, bucket->step ? 0 : bucket->tokens * each);
     }
     in.bytes = at;
     return in;
@@ -115,6 +118,9 @@ static size_t scratch_of(const ft_exec *exec, const ft_op *op)
                                       rows_within(&exec->limits, plan->value[op->in[0]].rows));
     if (op->kind == FT_OP_ATTEND)
         return ft_cuda_attend_scratch(plan, op, exec->limits.sequences, exec->limits.context);
+    if (op->kind == FT_OP_CHOOSE)
+        return ft_cuda_choose_scratch(&exec->device->chip, exec->limits.selected,
+                                      (size_t) plan->value[op->in[0]].cols);
     return op->kind == FT_OP_ATTENTION ? ft_cuda_attention_scratch(plan, op, exec->limits.tokens)
                                        : 0;
 }
@@ -141,7 +147,7 @@ static bool needs_blas(const ft_exec *exec)
         const ft_op *op = &plan->op[i];
         if (op->kind != FT_OP_LINEAR)
             continue;
-        bool floats = plan->weight[op->weight[0]].scale == NULL;
+        bool floats = plan->weight[op->weight[0]].scale == NULL && !plan->steady;
         if ((floats && plan->value[op->in[0]].rows == FT_TOKENS) || scratch_of(exec, op) > 0)
             return true;
     }

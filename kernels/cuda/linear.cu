@@ -48,6 +48,25 @@ static int run_faked(const ft_cuda_args *args)
                               (const float *) args->weight[0]->data);
 }
 
+/* Floats, of which no row may depend on another. */
+static int run_steady(const ft_cuda_args *args)
+{
+    const ft_weight *weight = args->weight[0];
+    ft_cuda_float_product p = {};
+    p.m = args->in[0].rows;
+    p.n = weight->rows;
+    p.k = weight->cols;
+    p.x = args->in[0].data;
+    p.w = weight->data;
+    p.x_dtype = args->in[0].dtype;
+    p.w_dtype = weight->dtype;
+    p.y_dtype = args->out.dtype;
+    p.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
+    p.activation = args->op->attr.activation;
+    p.y = args->out.data;
+    return ft_cuda_float_steady(args->chip, args->stream, &p);
+}
+
 static int run_int8(const ft_cuda_args *args)
 {
     ft_cuda_product p = product_of(args);
@@ -115,7 +134,9 @@ extern "C" int ft_cuda_linear(const ft_cuda_args *args)
         return (int) cudaSuccess;
     if (weight->dtype == FT_I8)
         return run_int8(args);
-    return weight->scale != NULL ? run_faked(args) : ft_cuda_linear_float(&args, 1);
+    if (weight->scale != NULL)
+        return run_faked(args);
+    return args->batch->steady ? run_steady(args) : ft_cuda_linear_float(&args, 1);
 }
 
 extern "C" int ft_cuda_linear_group(const ft_cuda_args *const *args, int count)
@@ -125,12 +146,14 @@ extern "C" int ft_cuda_linear_group(const ft_cuda_args *const *args, int count)
         return ft_cuda_linear(args[0]);
     for (int i = 0; i < count; i++) {
         const ft_weight *other = args[i]->weight[0];
-        if (other->dtype != weight->dtype || (other->scale == NULL) != (weight->scale == NULL))
+        if (other->dtype != weight->dtype || (weight->dtype != FT_I8 && other->rows != weight->rows) || (other->scale == NULL) != (weight->scale == NULL))
             return (int) cudaErrorNotSupported;
     }
     if (count > FT_CUDA_PARTS || (weight->scale != NULL && weight->dtype != FT_I8))
         return (int) cudaErrorNotSupported;
-    return weight->dtype == FT_I8 ? run_int8_group(args, count) : ft_cuda_linear_float(args, count);
+    if (weight->dtype == FT_I8)
+        return run_int8_group(args, count);
+    return args[0]->batch->steady ? (int) cudaErrorNotSupported : ft_cuda_linear_float(args, count);
 }
 
 extern "C" int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *text,

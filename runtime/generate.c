@@ -9,17 +9,18 @@
  */
 #include <config.h>
 
-#include "runtime/session.h"
+#include "runtime/ft.h"
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/plan.h"
+#include "runtime/requests.h"
 #include "runtime/stop_ids.h"
+#include "runtime/stop_text.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 const char *ft_reason_name(ft_reason reason)
 {
@@ -50,77 +51,13 @@ typedef struct loop {
     int32_t *token; /* [selected] */
     float *logprob;
     int token_value, logprob_value, ids_value;
-    ft_stop_ids stops; /* the model's */
+    ft_stop_ids stops;     /* the model's */
+    ft_stop_text *written; /* [seats]; NULL: nobody asks for text */
+    ft_generate_stats stats;
     ft_on_token on_token;
     void *user;
     ft_error failure; /* the first text that failed; code FT_OK: none */
 } loop;
-
-/* ---- Checks ------------------------------------------------------------------------------- */
-
-static size_t room_for_new(const loop *l, const ft_request *r)
-{
-    size_t left = l->session->context - r->prompt_tokens;
-    return r->max_new_tokens > 0 ? ft_min_size((size_t) r->max_new_tokens, left) : left;
-}
-
-/* Tokens that the cache must hold: the last new one is never read again. */
-static size_t most_cached(const loop *l, const ft_request *r)
-{
-    return r->prompt_tokens + room_for_new(l, r) - 1;
-}
-
-static ft_status check_prompt(const loop *l, size_t index, ft_error *err)
-{
-    const ft_request *r = &l->request[index];
-    int32_t vocabulary = l->session->model->config.vocabulary;
-    if (r->prompt_tokens == 0)
-        return ft_fail(err, FT_EARG, "prompt %zu: has no token", index);
-    for (size_t i = 0; i < r->prompt_tokens; i++)
-        if (r->prompt[i] < 0 || r->prompt[i] >= vocabulary)
-            return ft_fail(err, FT_EARG, "prompt %zu: token %zu is %d, expected 0 to %d", index, i,
-                           r->prompt[i], vocabulary - 1);
-    if (r->prompt_tokens >= l->session->context)
-        return ft_fail(err, FT_ELIMIT, "prompt %zu: %zu tokens leave no room in a context of %zu",
-                       index, r->prompt_tokens, l->session->context);
-    size_t pages = ft_pages_for(most_cached(l, r));
-    if (pages > l->session->limits.pages)
-        return ft_fail(err, FT_ELIMIT,
-                       "prompt %zu: %zu tokens and %zu new ones need %zu of the cache, which has "
-                       "%zu",
-                       index, r->prompt_tokens, room_for_new(l, r), pages * FT_PAGE,
-                       l->session->limits.pages * FT_PAGE);
-    return FT_OK;
-}
-
-static ft_status check_number(size_t index, const char *name, float value, float low, float high,
-                              ft_error *err)
-{
-    if (value >= low && value <= high)
-        return FT_OK;
-    return ft_fail(err, FT_EARG, "prompt %zu: %s is %g, expected %g to %g", index, name,
-                   (double) value, (double) low, (double) high);
-}
-
-static ft_status check_choice(const loop *l, size_t index, ft_error *err)
-{
-    const ft_request *r = &l->request[index];
-    const float any = 1e6f;
-    FT_TRY(check_number(index, "temperature", r->temperature, 0.0f, any, err));
-    FT_TRY(check_number(index, "top_p", r->top_p, 0.0f, 1.0f, err));
-    FT_TRY(check_number(index, "min_p", r->min_p, 0.0f, 1.0f, err));
-    FT_TRY(check_number(index, "repetition_penalty", r->repetition_penalty, 0.0f, any, err));
-    FT_TRY(check_number(index, "presence_penalty", r->presence_penalty, -any, any, err));
-    FT_TRY(check_number(index, "frequency_penalty", r->frequency_penalty, -any, any, err));
-    if (r->top_k < 0 || r->no_repeat_ngram < 0 || r->max_new_tokens < 0 || r->min_new_tokens < 0)
-        return ft_fail(
-            err, FT_EARG,
-            "prompt %zu: top_k, no_repeat_ngram and numbers of tokens cannot be negative", index);
-    if (r->stops > FT_MAX_BANS)
-        return ft_fail(err, FT_ELIMIT, "prompt %zu: %zu stop ids, but there can be %d", index,
-                       r->stops, FT_MAX_BANS);
-    return FT_OK;
-}
 
 /* ---- Choices ------------------------------------------------------------------------------ */
 
@@ -212,25 +149,45 @@ static ft_reason reason_of(const loop *l, const text *t, int32_t id)
     return t->made + 1 == t->most ? FT_REASON_LENGTH : FT_REASON_NONE;
 }
 
-static void take_token(loop *l, size_t seat, int32_t id, float logprob)
+/* What the token adds to the text, which a stop string may end. */
+static ft_status write_text(loop *l, size_t seat, ft_token *token, ft_error *err)
+{
+    bool stopped, last = token->reason != FT_REASON_NONE;
+    int32_t id = token->reason == FT_REASON_END ? -1 : token->id;
+    if (l->written == NULL)
+        return FT_OK;
+    FT_TRY(ft_stop_text_push(&l->written[seat], id, last, &token->text, &token->text_bytes,
+                             &stopped, err));
+    if (stopped)
+        token->reason = FT_REASON_STRING;
+    return FT_OK;
+}
+
+static ft_status take_token(loop *l, size_t seat, int32_t id, float logprob, ft_error *err)
 {
     text *t = &l->text[seat];
-    ft_token token = { .request = t->index,
-                       .index = t->made,
-                       .id = id,
-                       .logprob = logprob,
-                       .reason = reason_of(l, t, id) };
+    ft_token token = { .request = t->index, .index = t->made, .id = id, .logprob = logprob };
+    token.reason = reason_of(l, t, id);
     if (token.reason == FT_REASON_FAILED)
         fail_text(l, t);
+    FT_TRY(write_text(l, seat, &token, err));
     bool goes_on = l->on_token(l->user, &token);
     t->last = id;
     t->made++;
     if (token.reason != FT_REASON_NONE || !goes_on)
         leave(l, seat);
+    return FT_OK;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
 /* Run what has been added, and hand out the tokens that were chosen. */
-static ft_status run(loop *l, ft_error *err)
+static ft_status run_batch(loop *l, ft_error *err)
 {
     ft_session *s = l->session;
     const ft_backend *backend = s->model->backend;
@@ -242,8 +199,21 @@ static ft_status run(loop *l, ft_error *err)
     FT_TRY(backend->read(s->exec, l->token_value, l->token, NULL, batch->selected, err));
     FT_TRY(backend->read(s->exec, l->logprob_value, l->logprob, NULL, batch->selected, err));
     for (size_t i = 0; i < batch->selected; i++)
-        take_token(l, l->row[i], l->token[i], l->logprob[i]);
+        FT_TRY(take_token(l, l->row[i], l->token[i], l->logprob[i], err));
     return FT_OK;
+}
+
+/* A device may still be busy with a part of a prompt: the run that ends the prompt waits for it. */
+static ft_status run(loop *l, ft_error *err)
+{
+    ft_generate_stats *stats = &l->stats;
+    bool step = l->session->passages->batch.step;
+    size_t tokens = l->session->passages->batch.tokens;
+    double before = now();
+    ft_status status = run_batch(l, err);
+    *(step ? &stats->step_seconds : &stats->prompt_seconds) += now() - before;
+    *(step ? &stats->step_tokens : &stats->prompt_tokens) += tokens;
+    return status;
 }
 
 /* ---- Prompts ------------------------------------------------------------------------------ */
@@ -261,9 +231,13 @@ static void admit(loop *l)
         const ft_request *r = &l->request[l->next];
         if (l->text[seat].request != NULL)
             continue;
-        if (!ft_pages_reserve(&passages->pages, seat, most_cached(l, r)))
+        if (!ft_pages_reserve(&passages->pages, seat, ft_request_cached(r, l->session->context)))
             return;
-        l->text[seat] = (text){ .request = r, .index = l->next++, .most = room_for_new(l, r) };
+        l->text[seat] = (text){ .request = r,
+                                .index = l->next++,
+                                .most = ft_request_room(r, l->session->context) };
+        if (l->written != NULL)
+            ft_stop_text_begin(&l->written[seat], r->stop_strings);
     }
 }
 
@@ -324,6 +298,31 @@ static ft_status work(loop *l, ft_error *err)
 
 /* ------------------------------------------------------------------------------------------- */
 
+/* A decoder for each seat, where somebody wants text. */
+static ft_status open_written(loop *l, const ft_tokenizer *tokenizer, ft_error *err)
+{
+    size_t seats = l->session->limits.sequences;
+    if (tokenizer == NULL)
+        return FT_OK;
+    l->written = ft_array(seats, sizeof *l->written);
+    if (l->written == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to generate");
+    for (size_t i = 0; i < seats; i++)
+        FT_TRY(ft_stop_text_init(&l->written[i], tokenizer, err));
+    return FT_OK;
+}
+
+static void fini(loop *l)
+{
+    for (size_t i = 0; l->written != NULL && i < l->session->limits.sequences; i++)
+        ft_stop_text_fini(&l->written[i]);
+    free(l->written);
+    free(l->text);
+    free(l->row);
+    free(l->token);
+    free(l->logprob);
+}
+
 static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *err)
 {
     ft_session *s = l->session;
@@ -341,10 +340,8 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
     if (model->artifact != NULL)
         FT_TRY(ft_stop_ids_read(&l->stops, model->artifact, model->path, model->config.vocabulary,
                                 err));
-    for (size_t i = 0; i < l->count; i++) {
-        FT_TRY(check_prompt(l, i, err));
-        FT_TRY(check_choice(l, i, err));
-    }
+    FT_TRY(open_written(l, options->tokenizer, err));
+    FT_TRY(ft_requests_check(s, l->request, l->count, l->written != NULL, err));
     l->text = ft_array(s->limits.sequences, sizeof *l->text);
     l->row = ft_array(s->limits.selected, sizeof *l->row);
     l->token = ft_array(s->limits.selected, sizeof *l->token);
@@ -365,7 +362,9 @@ ft_status ft_generate(ft_session *session, const ft_request *requests, size_t co
     loop l = {
         .session = session, .request = requests, .count = count, .on_token = on_token, .user = user
     };
-    ft_status status = prepare(&l, options != NULL ? options : &defaults, err);
+    if (options == NULL)
+        options = &defaults;
+    ft_status status = prepare(&l, options, err);
     if (status == FT_OK)
         status = work(&l, err);
     if (status == FT_OK && l.failure.code != FT_OK) {
@@ -373,9 +372,8 @@ ft_status ft_generate(ft_session *session, const ft_request *requests, size_t co
         if (err != NULL)
             *err = l.failure;
     }
-    free(l.text);
-    free(l.row);
-    free(l.token);
-    free(l.logprob);
+    if (options->stats != NULL)
+        *options->stats = l.stats;
+    fini(&l);
     return status;
 }

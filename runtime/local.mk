@@ -53,6 +53,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/products.c runtime/products.h \
 	runtime/regex.c runtime/regex.h \
 	runtime/regex_pattern.c \
+	runtime/requests.c runtime/requests.h \
 	runtime/rope.c runtime/rope.h \
 	runtime/safetensors.c runtime/safetensors.h \
 	runtime/safetensors_header.c runtime/safetensors_header.h \
@@ -61,6 +62,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/session.c runtime/session.h \
 	runtime/sha256.c runtime/sha256.h \
 	runtime/stop_ids.c runtime/stop_ids.h \
+	runtime/stop_text.c runtime/stop_text.h \
 	runtime/tensor.c runtime/tensor.h \
 	runtime/text.c runtime/text.h \
 	runtime/token_ids.h \

@@ -110,6 +110,7 @@ c_tests = \
 	tests/safetensors_write.t \
 	tests/session.t \
 	tests/stop_ids.t \
+	tests/stop_text.t \
 	tests/synthetic.t \
 	tests/threads.t \
 	tests/tokenizer.t \
@@ -256,6 +257,8 @@ tests_session_t_SOURCES = tests/session-t.c
 tests_session_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
 tests_stop_ids_t_SOURCES = tests/stop_ids-t.c
 tests_stop_ids_t_LDADD = $(sample_test_libs)
+tests_stop_text_t_SOURCES = tests/stop_text-t.c tests/lib/tiny_tokenizer.h
+tests_stop_text_t_LDADD = $(lib_libs)
 tests_synthetic_t_SOURCES = tests/synthetic-t.c
 tests_synthetic_t_LDADD = tests/tap/libtap.a runtime/libtools.la
 tests_threads_t_SOURCES = tests/threads-t.c

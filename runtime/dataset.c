@@ -22,6 +22,7 @@
 typedef struct source {
     const char *path;
     const ft_safetensors *file;
+    bool cut; /* rows may be longer than the model's positions */
 } source;
 
 /* Element i of an I32 or I64 tensor, which may be unaligned. */
@@ -98,7 +99,7 @@ static ft_status read_ids(ft_dataset *out, const source *from, const ft_model *m
         return ft_fail(err, FT_ESHAPE, "%s: input_ids: shape %s: there are no samples", from->path,
                        ft_shape_text(shape, ids->ndim, ids->dim));
     int32_t positions = ft_model_get_info(model).max_positions;
-    if (ids->dim[1] > positions)
+    if (ids->dim[1] > positions && !from->cut)
         return ft_fail(err, FT_ELIMIT, "%s: input_ids: %" PRId64 " positions, but the model has %d",
                        from->path, ids->dim[1], positions);
     out->rows = (size_t) ids->dim[0];
@@ -106,27 +107,45 @@ static ft_status read_ids(ft_dataset *out, const source *from, const ft_model *m
     return copy_numbers(&out->ids, from, "input_ids", 0, model->config.vocabulary, err);
 }
 
-static ft_status all_tokens(ft_dataset *out, ft_error *err)
+/* The first lengths[i] places of row i are tokens; NULL: all are. */
+static ft_status make_mask(ft_dataset *out, const int32_t *lengths, ft_error *err)
 {
     size_t count = out->rows * out->cols;
     out->mask = ft_array(count, sizeof *out->mask);
     if (out->mask == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a mask of %zu elements", count);
     for (size_t i = 0; i < count; i++)
-        out->mask[i] = 1;
+        out->mask[i] = lengths == NULL || i % out->cols < (size_t) lengths[i / out->cols];
     return FT_OK;
+}
+
+/* From attention_mask, or else from lengths; without both there is no padding. */
+static ft_status read_mask(ft_dataset *out, const source *from, ft_error *err)
+{
+    int64_t dim[2] = { (int64_t) out->rows, (int64_t) out->cols };
+    int32_t *lengths = NULL;
+    out->masked = true;
+    if (ft_safetensors_find(from->file, "attention_mask") != NULL) {
+        FT_TRY(check_shape(from, "attention_mask", 2, dim, err));
+        return copy_numbers(&out->mask, from, "attention_mask", 0, 2, err);
+    }
+    if (ft_safetensors_find(from->file, "lengths") == NULL) {
+        out->masked = false;
+        return make_mask(out, NULL, err);
+    }
+    FT_TRY(check_shape(from, "lengths", 1, dim, err));
+    ft_status status = copy_numbers(&lengths, from, "lengths", 1, dim[1] + 1, err);
+    if (status == FT_OK)
+        status = make_mask(out, lengths, err);
+    free(lengths);
+    return status;
 }
 
 static ft_status read_rest(ft_dataset *out, const source *from, const ft_model *model,
                            ft_error *err)
 {
     int64_t dim[2] = { (int64_t) out->rows, (int64_t) out->cols };
-    if (ft_safetensors_find(from->file, "attention_mask") == NULL) {
-        FT_TRY(all_tokens(out, err));
-    } else {
-        FT_TRY(check_shape(from, "attention_mask", 2, dim, err));
-        FT_TRY(copy_numbers(&out->mask, from, "attention_mask", 0, 2, err));
-    }
+    FT_TRY(read_mask(out, from, err));
     if (ft_safetensors_find(from->file, "token_type_ids") != NULL && model->config.types > 0) {
         FT_TRY(check_shape(from, "token_type_ids", 2, dim, err));
         FT_TRY(copy_numbers(&out->types, from, "token_type_ids", 0, model->config.types, err));
@@ -142,16 +161,67 @@ static ft_status read_rest(ft_dataset *out, const source *from, const ft_model *
     return FT_OK;
 }
 
-ft_status ft_dataset_read(ft_dataset *out, const char *path, const ft_model *model, ft_error *err)
+static ft_status read_file(ft_dataset *out, const char *path, const ft_model *model, bool cut,
+                           ft_error *err)
 {
     ft_safetensors *file;
     memset(out, 0, sizeof *out);
     FT_TRY(ft_safetensors_open(&file, path, err));
-    source from = { path, file };
+    source from = { path, file, cut };
     ft_status status = read_ids(out, &from, model, err);
     if (status == FT_OK)
         status = read_rest(out, &from, model, err);
     ft_safetensors_close(file);
+    if (status != FT_OK)
+        ft_dataset_fini(out);
+    return status;
+}
+
+ft_status ft_dataset_read(ft_dataset *out, const char *path, const ft_model *model, ft_error *err)
+{
+    return read_file(out, path, model, false, err);
+}
+
+/* ---- Cutting ------------------------------------------------------------------------------ */
+
+/* Put the tokens of each row of `from` into rows of `out`, which is as wide as it shall be. */
+static size_t deal_out(ft_dataset *out, const ft_dataset *from)
+{
+    size_t row = 0;
+    for (size_t r = 0; r < from->rows; r++) {
+        size_t col = 0;
+        for (size_t i = r * from->cols; i < (r + 1) * from->cols; i++) {
+            if (from->mask[i] == 0)
+                continue;
+            if (col == out->cols) {
+                col = 0;
+                row++;
+            }
+            out->ids[row * out->cols + col] = from->ids[i];
+            out->mask[row * out->cols + col++] = 1;
+        }
+        row++;
+    }
+    return row;
+}
+
+ft_status ft_dataset_read_cut(ft_dataset *out, const char *path, const ft_model *model, size_t cols,
+                              ft_error *err)
+{
+    ft_dataset whole;
+    memset(out, 0, sizeof *out);
+    FT_TRY(read_file(&whole, path, model, true, err));
+    out->cols = ft_min_size(cols, whole.cols);
+    size_t most = whole.rows * ((whole.cols - 1) / out->cols + 1);
+    out->ids = ft_array(most * out->cols, sizeof *out->ids);
+    out->mask = ft_array(most * out->cols, sizeof *out->mask);
+    out->masked = true;
+    ft_status status = FT_OK;
+    if (out->ids != NULL && out->mask != NULL)
+        out->rows = deal_out(out, &whole);
+    else
+        status = ft_fail(err, FT_ENOMEM, "%s: no memory for rows of %zu tokens", path, out->cols);
+    ft_dataset_fini(&whole);
     if (status != FT_OK)
         ft_dataset_fini(out);
     return status;

@@ -15,16 +15,22 @@ typedef struct ft_dataset {
     int32_t *mask;
     int32_t *types;  /* NULL: all 0 */
     int32_t *labels; /* [rows]; NULL: none */
+    bool masked;     /* the file said where tokens are; else all are */
 } ft_dataset;
 
 /*
  * Read `input_ids` [N, S] and, where present, `attention_mask`, `token_type_ids` (same shape) and
  * `labels` [N], I32 or I64, from a safetensors file, and check them against the model: at least one
  * row, no row without a token, ids inside the vocabulary, no longer than the position table.
+ * Without a mask, `lengths` [N] may say how many tokens stand at the front of each row.
  * Errors name file, tensor, place, found and expected.
  */
 FT_MUST_USE ft_status ft_dataset_read(ft_dataset *out, const char *path, const ft_model *model,
                                       ft_error *err);
+
+/* The same for rows of any length, which are cut into rows of at most `cols` tokens. */
+FT_MUST_USE ft_status ft_dataset_read_cut(ft_dataset *out, const char *path, const ft_model *model,
+                                          size_t cols, ft_error *err);
 
 /*
  * Encode texts, one row each, padded behind to the longest.  One that is longer than the model's

@@ -100,6 +100,55 @@ static void test_refused_rest(void)
     refused(t, 2, FT_EFORMAT, "labels[1] is 3, expected 0 to 2");
 }
 
+static void test_lengths(void)
+{
+    const int32_t good[2] = { 1, 3 }, none[2] = { 0, 3 }, long_one[2] = { 2, 4 };
+    ft_named_tensor t[3] = { named("input_ids", FT_I32, 2, 3, ids),
+                             named("lengths", FT_I32, 2, -1, good),
+                             named("attention_mask", FT_I32, 2, 3, mask) };
+    ft_dataset data;
+    ok(reads(&data, t, 1) == FT_OK && !data.masked && ft_dataset_tokens(&data) == 6,
+       "a file that says nothing of padding has none");
+    ft_dataset_fini(&data);
+    ok(reads(&data, t, 2) == FT_OK && data.masked && data.mask[0] == 1 && data.mask[1] == 0 &&
+           data.mask[2] == 0 && ft_dataset_row_tokens(&data, 1) == 3,
+       "lengths count the tokens at the front of each row");
+    ft_dataset_fini(&data);
+    ok(reads(&data, t, 3) == FT_OK && memcmp(data.mask, mask, sizeof mask) == 0,
+       "a mask says more than lengths");
+    ft_dataset_fini(&data);
+    t[1] = named("lengths", FT_I32, 2, -1, none);
+    refused(t, 2, FT_EFORMAT, "lengths[0] is 0, expected 1 to 3");
+    t[1] = named("lengths", FT_I32, 2, -1, long_one);
+    refused(t, 2, FT_EFORMAT, "lengths[1] is 4, expected 1 to 3");
+    t[1] = named("lengths", FT_I32, 1, -1, good);
+    refused(t, 2, FT_ESHAPE, "lengths: shape [1], expected [2]");
+}
+
+static void test_cut(void)
+{
+    const int32_t row[22] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+    const int32_t lengths[2] = { 7, 2 };
+    ft_named_tensor t[2] = { named("input_ids", FT_I32, 2, 11, row),
+                             named("lengths", FT_I32, 2, -1, lengths) };
+    ft_dataset data;
+    if (ft_safetensors_write(path, t, 2, true, &err) != FT_OK)
+        bail_out("%s", err.text);
+    ok(ft_dataset_read_cut(&data, path, model, 3, &err) == FT_OK && data.rows == 4 &&
+           data.cols == 3,
+       "rows that are longer than the model's positions can be cut");
+    const int32_t expected[12] = { 1, 2, 3, 4, 5, 6, 7, 0, 0, 12, 13, 0 };
+    const int32_t tokens[12] = { 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0 };
+    ok(memcmp(data.ids, expected, sizeof expected) == 0 &&
+           memcmp(data.mask, tokens, sizeof tokens) == 0,
+       "each into pieces of its own, padded behind");
+    ft_dataset_fini(&data);
+    ok(ft_dataset_read_cut(&data, path, model, 100, &err) == FT_OK && data.rows == 2 &&
+           data.cols == 11,
+       "and none is made longer");
+    ft_dataset_fini(&data);
+}
+
 static void test_read(void)
 {
     const int64_t wide_ids[6] = { 2, 3, 4, 5, 6, 19 };
@@ -132,7 +181,7 @@ static void test_batches(void)
 {
     int32_t some_ids[12] = { 0 }, some_mask[12] = { 1, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 0 };
     int32_t some_labels[4] = { 0, 1, 2, 0 };
-    const ft_dataset data = { 4, 3, some_ids, some_mask, NULL, some_labels };
+    const ft_dataset data = { 4, 3, some_ids, some_mask, NULL, some_labels, true };
     is_int((long long) ft_dataset_batch(&data, 0, 3, 10), 2, "a batch ends before too many tokens");
     is_int((long long) ft_dataset_batch(&data, 0, 6, 10), 3, "a full one is allowed");
     is_int((long long) ft_dataset_batch(&data, 0, 100, 10), 4, "or at the end of the data");
@@ -150,7 +199,9 @@ static void test_batches(void)
 static void test_bind(void)
 {
     int32_t some_mask[6] = { 1, 1, 1, 1, 1, 0 }, some_types[6] = { 0, 1, 1, 0, 0, 0 };
-    const ft_dataset data = { 2, 3, (int32_t *) (uintptr_t) ids, some_mask, some_types, NULL };
+    const ft_dataset data = {
+        2, 3, (int32_t *) (uintptr_t) ids, some_mask, some_types, NULL, true
+    };
     const model_input second = { 1, 3, ids + 3, some_mask + 3, some_types + 3 };
     size_t n, m;
     ft_session *session = calibrated_session(model, &(ft_session_options){ .threads = 1 });
@@ -218,6 +269,8 @@ int main(void)
     snprintf(path, sizeof path, "%s/data.safetensors", t.folder);
     test_refused_ids();
     test_refused_rest();
+    test_lengths();
+    test_cut();
     test_read();
     test_batches();
     test_bind();

@@ -7,8 +7,10 @@
 
 #include "runtime/mem.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void *ft_alloc(size_t bytes)
 {
@@ -20,6 +22,19 @@ void *ft_alloc(size_t bytes)
     if (memory != NULL)
         memset(memory, 0, rounded);
     return memory;
+}
+
+size_t ft_memory_free(void)
+{
+    static const char key[] = "\nMemAvailable:";
+    char text[4096];
+    int file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    text[bytes > 0 ? bytes : 0] = '\0';
+    const char *found = strstr(text, key);
+    return found != NULL ? (size_t) strtoull(found + sizeof key - 1, NULL, 10) * 1024 : SIZE_MAX;
 }
 
 void *ft_array(size_t count, size_t size)

@@ -73,6 +73,12 @@ static inline void ft_put_le64(void *bytes, uint64_t value)
  */
 void *ft_alloc(size_t bytes);
 
+/*
+ * Bytes that this machine can give without taking them from others; SIZE_MAX where it does not say.
+ * Linux promises more memory than there is, and ends programs that believe it.
+ */
+size_t ft_memory_free(void);
+
 /* calloc(count, size) that never returns NULL for zero elements. */
 void *ft_array(size_t count, size_t size);
 

@@ -110,6 +110,17 @@ static void release(ft_exec *exec)
     free(exec);
 }
 
+static ft_status refuse_memory(const ft_limits *limits, size_t arena, size_t scratch, ft_error *err)
+{
+    char cache[64] = "";
+    if (limits->pages > 0)
+        snprintf(cache, sizeof cache, " and a cache of %zu", limits->pages * FT_PAGE);
+    return ft_fail(
+        err, FT_ENOMEM,
+        "no memory for runs of %zu tokens%s: %zu bytes asked, and %zu of scratch, %zu free",
+        limits->tokens, cache, arena, scratch, ft_memory_free());
+}
+
 static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
                          const ft_limits *limits, ft_error *err)
 {
@@ -124,13 +135,15 @@ static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
     exec->plan = plan;
     exec->isa = device->isa;
     exec->limits = *limits;
-    exec->arena = ft_alloc(plan->arena);
-    exec->scratch = ft_alloc(most);
     exec->scratch_bytes = most;
+    size_t bytes, free = ft_memory_free();
+    if (ft_add(plan->arena, most, &bytes) && bytes < free) {
+        exec->arena = ft_alloc(plan->arena);
+        exec->scratch = ft_alloc(most);
+    }
     if (exec->arena == NULL || exec->scratch == NULL) {
         release(exec);
-        return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens: %zu bytes and %zu of scratch",
-                       limits->tokens, plan->arena, most);
+        return refuse_memory(limits, plan->arena, most, err);
     }
     *out = exec;
     return FT_OK;

@@ -100,7 +100,16 @@ runtime_libtools_la_LIBADD = runtime/libcore.la
 bin_PROGRAMS += ft-run
 ft_run_SOURCES = \
 	runtime/tools/ft-run.c \
+	runtime/tools/generation.h \
 	runtime/tools/results.c runtime/tools/results.h \
+	runtime/tools/run.h \
+	runtime/tools/run_chat.c \
+	runtime/tools/run_forward.c \
+	runtime/tools/run_generate.c \
+	runtime/tools/run_options.c \
+	runtime/tools/run_prompts.c runtime/tools/run_prompts.h \
+	runtime/tools/run_report.c \
+	runtime/tools/talk.c runtime/tools/talk.h \
 	runtime/tools/texts.c runtime/tools/texts.h
 ft_run_LDADD = runtime/libtools.la
 

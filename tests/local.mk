@@ -284,10 +284,13 @@ sh_tests = \
 	tests/install.sh \
 	tests/layering.sh \
 	tests/manpages.sh \
-	tests/pipeline.sh
+	tests/pipeline.sh \
+	tests/run_generate.sh
 
 # What the scripts make their inputs with.
-check_PROGRAMS += tests/make-sample tests/make-tensors tests/pick-rows
+check_PROGRAMS += tests/make-decoder tests/make-sample tests/make-tensors tests/pick-rows
+tests_make_decoder_SOURCES = tests/make-decoder.c
+tests_make_decoder_LDADD = $(lib_libs)
 tests_make_sample_SOURCES = tests/make-sample.c
 tests_make_sample_LDADD = $(sample_test_libs)
 tests_make_tensors_SOURCES = tests/make-tensors.c

@@ -59,6 +59,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/safetensors_header.c runtime/safetensors_header.h \
 	runtime/safetensors_scan.c runtime/safetensors_scan.h \
 	runtime/safetensors_write.c \
+	runtime/score.c runtime/score.h \
 	runtime/session.c runtime/session.h \
 	runtime/sha256.c runtime/sha256.h \
 	runtime/stop_ids.c runtime/stop_ids.h \
@@ -122,6 +123,15 @@ ft_inspect_SOURCES = \
 	runtime/tools/inspect_plan.c
 ft_inspect_LDADD = runtime/libtools.la
 
+bin_PROGRAMS += ft-eval
+ft_eval_SOURCES = \
+	runtime/tools/eval.h \
+	runtime/tools/eval_classes.c \
+	runtime/tools/eval_judge.c \
+	runtime/tools/eval_tokens.c \
+	runtime/tools/ft-eval.c
+ft_eval_LDADD = runtime/libtools.la
+
 bin_PROGRAMS += ft-bench
 ft_bench_SOURCES = \
 	runtime/tools/bench.h \
@@ -136,4 +146,5 @@ ft_bench_SOURCES = \
 ft_bench_LDADD = runtime/libtools.la
 
 dist_man_MANS += runtime/ft-artifact.5 \
-	runtime/tools/ft-bench.1 runtime/tools/ft-inspect.1 runtime/tools/ft-run.1
+	runtime/tools/ft-bench.1 runtime/tools/ft-eval.1 \
+	runtime/tools/ft-inspect.1 runtime/tools/ft-run.1

@@ -463,9 +463,9 @@ static float stored_number(ft_dtype dtype, const void *data, size_t i)
     return real;
 }
 
-/* Read a value as real numbers; its stored elements may be narrower, so expand from the back. */
-static ft_status read_real(const ft_session *session, int value, float *out, size_t rows,
-                           ft_error *err)
+/* Stored elements may be narrower than real numbers, so expand from the back. */
+ft_status ft_session_read_real(const ft_session *session, int value, float *out, size_t rows,
+                               ft_error *err)
 {
     const ft_value *v = &session->plan.value[value];
     size_t cols = (size_t) v->cols;
@@ -514,7 +514,7 @@ ft_status ft_session_get(const ft_session *session, const char *name, ft_tensor 
     }
     if (data == NULL)
         return FT_OK;
-    FT_TRY(read_real(session, value, data, rows, err));
+    FT_TRY(ft_session_read_real(session, value, data, rows, err));
     if (padded)
         unpack(session, data, (size_t) v->cols);
     return FT_OK;

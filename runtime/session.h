@@ -44,4 +44,8 @@ FT_MUST_USE ft_status ft_session_run_counting(ft_session *session, ft_counts *co
 FT_MUST_USE ft_status ft_session_collect(ft_session *session, ft_counts *const *counts,
                                          ft_error *err);
 
+/* Read the first `rows` rows of a value as real numbers: codes are multiplied by their scale. */
+FT_MUST_USE ft_status ft_session_read_real(const ft_session *session, int value, float *out,
+                                           size_t rows, ft_error *err);
+
 #endif

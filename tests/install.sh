@@ -42,14 +42,14 @@ there () {
     done >out
     test ! -s out
 }
-there ft-convert ft-calibrate ft-run ft-inspect ft-bench
+there ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-bench
 check $? 'the tools are there'
 there libftruntime.so ft.h ft-runtime.pc
 check $? 'the library is there, with header and pkg-config file'
-there ft-convert.1 ft-calibrate.1 ft-run.1 ft-inspect.1 ft-bench.1 ft-artifact.5
+there ft-convert.1 ft-calibrate.1 ft-run.1 ft-inspect.1 ft-bench.1 ft-eval.1 ft-artifact.5
 check $? 'the manual pages are there'
 find root -type f \( -name '*.h' -o -name '*.la' -o -path '*/bin/*' \) | sed 's|.*/||' |
-    grep -vxE 'ft\.h|libftruntime\.la|ft-(convert|calibrate|run|inspect|bench)' >out
+    grep -vxE 'ft\.h|libftruntime\.la|ft-(convert|calibrate|run|inspect|eval|bench)' >out
 test ! -s out
 check $? 'and nothing else is'
 

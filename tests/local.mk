@@ -281,6 +281,7 @@ sh_tests = \
 	tests/bench.sh \
 	tests/convert.sh \
 	tests/cuda.sh \
+	tests/eval.sh \
 	tests/install.sh \
 	tests/layering.sh \
 	tests/manpages.sh \

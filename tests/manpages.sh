@@ -5,7 +5,8 @@ dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 cd "$FT_SRCDIR" || exit 99
 pages='convert/ft-convert.1 calibrate/ft-calibrate.1 runtime/tools/ft-run.1
-       runtime/tools/ft-inspect.1 runtime/tools/ft-bench.1 runtime/ft-artifact.5'
+       runtime/tools/ft-inspect.1 runtime/tools/ft-bench.1 runtime/tools/ft-eval.1
+       runtime/ft-artifact.5'
 count=0
 
 # check STATUS SENTENCE: one line of TAP; the file `found` says why it is not ok.

@@ -1,0 +1,154 @@
+/*
+ * eval_judge.c - one prediction, and the sum of many.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tools/eval.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- One ---------------------------------------------------------------------------------- */
+
+static size_t largest(const float *x, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        best = x[i] > x[best] ? i : best;
+    return best;
+}
+
+/* The logarithm of the sum of exp(x), where `most` is the largest one. */
+static double log_sum(const float *x, size_t n, double most)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++)
+        sum += exp((double) x[i] - most);
+    return most + log(sum);
+}
+
+/* The mean of y - x where y gives the probabilities; what has none (-inf) adds nothing. */
+static double mean_difference(const float *x, const float *y, size_t n, double log_sum_y)
+{
+    double mean = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        double p = exp((double) y[i] - log_sum_y);
+        mean += p > 0.0 ? p * ((double) y[i] - (double) x[i]) : 0.0;
+    }
+    return mean;
+}
+
+ft_verdict ft_judge(const float *logits, const float *other, size_t n, int32_t right)
+{
+    size_t best = largest(logits, n);
+    double all = log_sum(logits, n, (double) logits[best]);
+    ft_verdict verdict = {
+        .nll = right >= 0 ? all - (double) logits[right] : (double) NAN,
+        .right = right >= 0 && best == (size_t) right,
+    };
+    if (other == NULL)
+        return verdict;
+    size_t other_best = largest(other, n);
+    double other_all = log_sum(other, n, (double) other[other_best]);
+    double kl = mean_difference(logits, other, n, other_all) - other_all + all;
+    verdict.kl = kl > 0.0 || isnan(kl) ? kl : 0.0; /* rounding may leave less than nothing */
+    verdict.agrees = best == other_best;
+    return verdict;
+}
+
+/* ---- Many --------------------------------------------------------------------------------- */
+
+ft_status ft_judgement_init(ft_judgement *out, size_t rows, bool compares, ft_error *err)
+{
+    *out = (ft_judgement){ .rows = rows, .compares = compares };
+    out->nll = ft_array(rows, sizeof *out->nll);
+    out->predictions = ft_array(rows, sizeof *out->predictions);
+    if (out->nll != NULL && out->predictions != NULL)
+        return FT_OK;
+    ft_judgement_fini(out);
+    return ft_fail(err, FT_ENOMEM, "no memory for %zu rows", rows);
+}
+
+void ft_judgement_fini(ft_judgement *judgement)
+{
+    free(judgement->nll);
+    free(judgement->predictions);
+    free(judgement->kl);
+    *judgement = (ft_judgement){ 0 };
+}
+
+static ft_status add_kl(ft_judgement *j, double kl, ft_error *err)
+{
+    if (j->count == j->room) {
+        size_t room = j->room == 0 ? 4096 : 2 * j->room;
+        double *grown = realloc(j->kl, room * sizeof *grown);
+        if (grown == NULL)
+            return ft_fail(err, FT_ENOMEM, "no memory for %zu predictions", room);
+        j->kl = grown;
+        j->room = room;
+    }
+    j->kl[j->count] = kl;
+    return FT_OK;
+}
+
+ft_status ft_judgement_add(ft_judgement *judgement, size_t row, int32_t right,
+                           const ft_verdict *verdict, ft_error *err)
+{
+    if ((right >= 0 && isnan(verdict->nll)) || (judgement->compares && isnan(verdict->kl)))
+        return ft_fail(err, FT_EDEVICE, "row %zu: the logits of prediction %zu hold no number", row,
+                       judgement->predictions[row]);
+    if (judgement->compares)
+        FT_TRY(add_kl(judgement, verdict->kl, err));
+    judgement->count++;
+    judgement->predictions[row]++;
+    judgement->agreed += verdict->agrees;
+    judgement->known += right >= 0;
+    judgement->right += verdict->right;
+    judgement->nll[row] += right >= 0 ? verdict->nll : 0.0;
+    return FT_OK;
+}
+
+/* ---- What they say ------------------------------------------------------------------------ */
+
+double ft_judgement_perplexity(const ft_judgement *judgement)
+{
+    double sum = 0.0;
+    for (size_t row = 0; row < judgement->rows; row++)
+        sum += judgement->nll[row];
+    return exp(sum / (double) judgement->known);
+}
+
+double ft_judgement_mean_kl(const ft_judgement *judgement)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < judgement->count; i++)
+        sum += judgement->kl[i];
+    return sum / (double) judgement->count;
+}
+
+static int smaller_first(const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+    return x > y ? 1 : x < y ? -1 : 0;
+}
+
+double ft_judgement_most_kl(const ft_judgement *judgement, double part)
+{
+    size_t count = judgement->count;
+    double *sorted = ft_array(count, sizeof *sorted);
+    if (sorted == NULL || count == 0) {
+        free(sorted);
+        return (double) NAN;
+    }
+    memcpy(sorted, judgement->kl, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, smaller_first);
+    double place = ceil(part * (double) count);
+    double most = sorted[place < 1.0 ? 0 : (size_t) place - 1];
+    free(sorted);
+    return most;
+}

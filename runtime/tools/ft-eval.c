@@ -1,0 +1,227 @@
+/*
+ * ft-eval.c - how good a model is: perplexity or accuracy, and the distance from another one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tools/eval.h"
+#include "runtime/tools/options.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { AGAINST = FT_LONG_ONLY, JSON, DEVICE, VERIFY, CTX, CHUNK, KV };
+
+static const ft_option options[] = {
+    { 'i', "input", "FILE", "the artifact" },
+    { 'd', "data", "FILE",
+      "safetensors with input_ids [N, S], and optionally\n"
+      "attention_mask or lengths [N]; for classifiers\n"
+      "labels [N]" },
+    { AGAINST, "against", "FILE", "compare with this artifact, often the float one" },
+    { JSON, "json", NULL, "print one JSON object" },
+    { 't', "threads", "N", "threads; default all processors" },
+    { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
+    { VERIFY, "verify", "LEVEL", "structure (default), crc or sha256" },
+    { CTX, "ctx", "N", "cut rows into texts of N tokens" },
+    { CHUNK, "chunk", "N", "tokens of one run; default 512" },
+    { KV, "kv", "auto|f16|int8", "what keys and values are cached in" },
+    { 0, NULL, NULL, NULL },
+};
+
+static const ft_tool tool = {
+    .name = "ft-eval",
+    .usage = "-i FILE -d FILE [--against FILE] [OPTION]...",
+    .about =
+        "Measure the perplexity of a decoder or the accuracy of a classifier on data, and how far\n"
+        "it is from another artifact.",
+    .option = options,
+};
+
+/* ---- Command line ------------------------------------------------------------------------- */
+
+static int positive(const char *option, const char *text)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || number < 1 || number > 1 << 24)
+        ft_tool_usage(&tool, "--%s: \"%s\" is not a positive number", option, text);
+    return (int) number;
+}
+
+static int one_of(const char *option, const char *text, const char *const words[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    ft_tool_usage(&tool, "--%s: \"%s\" is none of %s, %s and %s", option, text, words[0], words[1],
+                  words[2]);
+}
+
+static void take_option(ft_eval *e, int option, const char *value)
+{
+    static const char *const levels[] = { "structure", "crc", "sha256" };
+    static const char *const kinds[] = { "auto", "f16", "int8" };
+    switch (option) {
+    case 'i':
+        e->input = value;
+        break;
+    case 'd':
+        e->data = value;
+        break;
+    case AGAINST:
+        e->against = value;
+        break;
+    case JSON:
+        e->json = true;
+        break;
+    case 't':
+        e->threads = positive("threads", value);
+        break;
+    case DEVICE:
+        e->model.device = value;
+        break;
+    case VERIFY:
+        e->model.verify = (ft_verify) one_of("verify", value, levels);
+        break;
+    case CTX:
+        e->context = positive("ctx", value);
+        break;
+    case CHUNK:
+        e->chunk = positive("chunk", value);
+        break;
+    case KV:
+        e->model.kv = (ft_kv) one_of("kv", value, kinds);
+        break;
+    }
+}
+
+static void parse(ft_eval *e, int argc, char **argv)
+{
+    const char *value;
+    for (int option; (option = ft_options_next(&tool, argc, argv, &value)) != -1;)
+        take_option(e, option, value);
+    if (optind < argc)
+        ft_tool_usage(&tool, "\"%s\" is no option", argv[optind]);
+    if (e->input == NULL)
+        ft_tool_usage(&tool, "no artifact given: use -i FILE");
+    if (e->data == NULL)
+        ft_tool_usage(&tool, "no data given: use -d FILE");
+}
+
+/* ---- Printing ----------------------------------------------------------------------------- */
+
+static void print_text(const ft_judgement *j)
+{
+    double part = 1.0 / (double) j->count;
+    printf("%zu rows, %zu tokens, %zu predictions, %.3f s\n", j->rows, j->tokens, j->count,
+           j->seconds);
+    if (!j->classifies)
+        printf("perplexity %.5f\n", ft_judgement_perplexity(j));
+    if (j->known > 0)
+        printf("accuracy %.4f\n", (double) j->right / (double) j->known);
+    if (!j->compares)
+        return;
+    printf("kl_mean %.6g\n", ft_judgement_mean_kl(j));
+    printf("kl_999 %.6g\n", ft_judgement_most_kl(j, 0.999));
+    printf("top1_agreement %.4f\n", (double) j->agreed * part);
+}
+
+/* Sums or means of rows; the mean of a row of one token, which predicts nothing, is null. */
+static json_t *json_of_rows(const ft_judgement *j, bool means)
+{
+    json_t *rows = json_array();
+    for (size_t row = 0; row < j->rows; row++) {
+        size_t count = means ? j->predictions[row] : 1;
+        json_array_append_new(rows,
+                              count > 0 ? json_real(j->nll[row] / (double) count) : json_null());
+    }
+    return rows;
+}
+
+static void set(json_t *object, const char *key, double value)
+{
+    if (isfinite(value))
+        json_object_set_new(object, key, json_real(value));
+}
+
+static void print_json(const ft_judgement *j)
+{
+    json_t *root = json_object();
+    json_object_set_new(root, "rows", json_integer((json_int_t) j->rows));
+    json_object_set_new(root, "tokens", json_integer((json_int_t) j->tokens));
+    json_object_set_new(root, "predictions", json_integer((json_int_t) j->count));
+    set(root, "seconds", j->seconds);
+    if (!j->classifies) {
+        set(root, "perplexity", ft_judgement_perplexity(j));
+        json_object_set_new(root, "nll", json_of_rows(j, false));
+        json_object_set_new(root, "nll_mean", json_of_rows(j, true));
+    }
+    if (j->known > 0)
+        set(root, "accuracy", (double) j->right / (double) j->known);
+    if (j->compares) {
+        set(root, "kl_mean", ft_judgement_mean_kl(j));
+        set(root, "kl_999", ft_judgement_most_kl(j, 0.999));
+        set(root, "top1_agreement", (double) j->agreed / (double) j->count);
+    }
+    json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+    putchar('\n');
+    json_decref(root);
+}
+
+/* ---- Work --------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+static ft_status judge(ft_judgement *out, const ft_eval *e, const ft_model *model,
+                       const ft_model *other, ft_error *err)
+{
+    if (other != NULL && other->has_cache != model->has_cache)
+        return ft_fail(err, FT_EARG, "%s: is of family %s, but %s of %s", other->path,
+                       other->family->name, model->path, model->family->name);
+    if (model->has_cache)
+        return ft_eval_tokens(out, e, model, other, err);
+    if (model->config.labels > 0)
+        return ft_eval_classes(out, e, model, other, err);
+    return ft_fail(err, FT_EUNSUPPORTED, "%s: the model predicts neither tokens nor classes",
+                   model->path);
+}
+
+static ft_status run(const ft_eval *e, ft_error *err)
+{
+    ft_model *model = NULL, *other = NULL;
+    ft_judgement judgement = { 0 };
+    ft_status status = ft_model_open(&model, e->input, &e->model, err);
+    if (status == FT_OK && e->against != NULL)
+        status = ft_model_open(&other, e->against, &e->model, err);
+    double before = now();
+    if (status == FT_OK)
+        status = judge(&judgement, e, model, other, err);
+    judgement.seconds = now() - before;
+    if (status == FT_OK)
+        (e->json ? print_json : print_text)(&judgement);
+    ft_judgement_fini(&judgement);
+    ft_model_close(other);
+    ft_model_close(model);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    ft_eval e = { 0 };
+    ft_error err;
+    parse(&e, argc, argv);
+    return ft_tool_end(&tool, run(&e, &err) == FT_OK ? 0 : ft_tool_fail(&tool, err.text));
+}

@@ -1,0 +1,183 @@
+# eval.sh - ft-eval: perplexity, distance from another model, accuracy, and what goes wrong.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+eval=$FT_BUILDDIR/ft-eval
+run=$FT_BUILDDIR/ft-run
+convert=$FT_BUILDDIR/ft-convert
+make_decoder=$FT_BUILDDIR/tests/make-decoder
+make_tensors=$FT_BUILDDIR/tests/make-tensors
+pick_rows=$FT_BUILDDIR/tests/pick-rows
+. "$FT_SRCDIR/tests/lib/tap.sh"
+
+# says FILE TEXT SENTENCE: the file has that text in it.
+says () {
+    grep -qF -e "$2" "$dir/$1"
+    check $? "$3"
+    grep -qF -e "$2" "$dir/$1" || sed 's/^/# /' "$dir/$1"
+}
+
+# quietly COMMAND...: what must work before anything can be tested.
+quietly () {
+    "$@" >log 2>&1 && return
+    sed 's/^/# /' log
+    echo "Bail out! $1"
+    exit 99
+}
+
+# value FILE KEY: of a number in an object.
+value () {
+    sed -n "s/^ *\"$2\": \([^,]*\),\{0,1\}$/\1/p" "$1"
+}
+
+# numbers FILE: an object without its time.
+numbers () {
+    grep -v '"seconds"' "$1"
+}
+
+# within A B SHARE: |A - B| <= SHARE x |B|.
+within () {
+    awk -v a="$1" -v b="$2" -v s="$3" \
+        'BEGIN { d = a - b; if (d < 0) d = -d; if (b < 0) b = -b; exit !(a != "" && d <= s * b) }'
+}
+
+cd "$dir" || exit 99
+for seed in 7 8; do
+    quietly "$make_decoder" checkpoint$seed $seed 98
+    quietly "$convert" -i checkpoint$seed -o m$seed.ft
+done
+
+# ---- Perplexity ---------------------------------------------------------------------------------
+
+# Rows of 70, 2, 1 and 33 tokens: some go on from run to run, one predicts nothing.
+ids=$(awk 'BEGIN { for (i = 0; i < 280; i++) printf "%s%d", i ? "," : "", (i * i * 7 + i * 13 + 5) % 97 }')
+quietly "$make_tensors" rows.st "input_ids:I32:4,70=$ids" lengths:I32:4=70,2,1,33
+is 0 'rows are judged' "$eval" -i m7.ft -d rows.st --json
+numbers out >whole
+test "$(value whole rows) $(value whole tokens) $(value whole predictions)" = '4 106 102'
+check $? 'all predictions are counted: every token but the first of a row'
+for chunk in 1 7 64; do
+    quietly "$eval" -i m7.ft -d rows.st --json --chunk $chunk
+    numbers log >again
+    same whole again "runs of $chunk tokens change no digit"
+done
+quietly "$pick_rows" rows.st one.st 3:4
+quietly "$eval" -i m7.ft -d one.st --json
+numbers log >alone
+sed -n '/"nll"/,/]/p' whole | sed -n 5p | tr -d ' ,' >expected
+sed -n '/"nll"/,/]/p' alone | sed -n 2p | tr -d ' ,' >found
+test -s expected
+same expected found 'nor does being judged alone'
+sed -n '/"nll_mean"/,/]/p' whole | sed -n 4p | grep -q null
+check $? 'a row of one token has no mean'
+is 0 'and for people' "$eval" -i m7.ft -d rows.st
+says out "perplexity $(printf %.5f "$(value whole perplexity)")" 'the same'
+
+# By another way: the log-probability that generating tells of the only token it may choose.
+quietly "$make_tensors" five.st input_ids:I32:1,1=5
+quietly "$run" -i m7.ft -d five.st --max-new-tokens 1 --ignore-end --json
+next=$(sed -n '/"ids"/,/]/p' log | sed -n '2s/[ ,]//gp')
+logprob=$(sed -n '/"logprobs"/,/]/p' log | sed -n '2s/[ ,]//gp')
+quietly "$make_tensors" two.st input_ids:I32:1,2=5,"$next"
+quietly "$eval" -i m7.ft -d two.st --json
+# The log-probability was computed in float.
+within "-$(sed -n '/"nll"/,/]/p' log | sed -n '2s/[ ,]//gp')" "$logprob" 1e-5
+check $? 'the log-probability of a chosen token is minus its nll'
+
+# ---- Against another model ----------------------------------------------------------------------
+
+is 0 'a model is compared with itself' "$eval" -i m7.ft --against m7.ft -d rows.st --json
+test "$(value out kl_mean) $(value out kl_999) $(value out top1_agreement)" = '0.0 0.0 1.0'
+check $? 'and is at no distance'
+is 0 'and with another one' "$eval" -i m7.ft --against m8.ft -d rows.st --json --chunk 16
+numbers out >apart
+awk -v mean="$(value apart kl_mean)" -v most="$(value apart kl_999)" \
+    -v same="$(value apart top1_agreement)" \
+    'BEGIN { exit !(mean > 0.1 && most > mean && same < 0.5) }'
+check $? 'which is far'
+test "$(value apart perplexity)" = "$(value whole perplexity)"
+check $? 'its own perplexity stays'
+quietly "$eval" -i m7.ft --against m8.ft -d rows.st --json
+numbers log >again
+same apart again 'runs of another size change no digit'
+
+# ---- Long rows ----------------------------------------------------------------------------------
+
+is 0 'rows are cut into texts' "$eval" -i m7.ft -d rows.st --ctx 35 --json
+test "$(value out rows) $(value out predictions)" = '5 101'
+check $? 'which begin anew'
+
+# ---- What is wrong ------------------------------------------------------------------------------
+
+# refused STATUS TEXT SENTENCE OPTION...: ft-eval says so on standard error.
+refused () {
+    status=$1 text=$2 sentence=$3
+    shift 3
+    is "$status" "refused: $sentence" "$eval" "$@"
+    says err "$text" "which says why"
+}
+
+refused 2 'no artifact given' 'nothing to judge' -d rows.st
+refused 2 'no data given' 'nothing to judge by' -i m7.ft
+refused 2 '"more" is no option' 'a stray argument' -i m7.ft -d rows.st more
+refused 2 '--chunk: "0" is not a positive number' 'runs of nothing' -i m7.ft -d rows.st --chunk 0
+refused 1 'no.ft: No such file' 'an artifact that is not there' -i no.ft -d rows.st
+refused 1 'no.st: No such file' 'data that are not there' -i m7.ft -d no.st
+refused 1 'no.ft: No such file' 'another one that is not there' -i m7.ft --against no.ft -d rows.st
+refused 1 'a context of 4194305 tokens, but the model has 4194304' 'more than all positions' \
+    -i m7.ft -d rows.st --ctx 4194305
+quietly "$make_tensors" high.st input_ids:I32:2,3=1,2,3,4,300,6
+refused 1 'high.st: input_ids[1][1] is 300, expected 0 to 299' 'an id outside the vocabulary' \
+    -i m7.ft -d high.st
+quietly "$make_tensors" ones.st input_ids:I32:2,1=1,2
+refused 1 'ones.st: no row has two tokens' 'data that predict nothing' -i m7.ft -d ones.st
+cp m7.ft bad.ft
+quietly "$make_decoder" - poison bad.ft
+quietly "$make_tensors" bad.st input_ids:I32:2,4=5,6,7,8,9,98,10,11
+refused 1 'row 1: the logits of prediction 1 hold no number' 'a model without numbers' \
+    -i bad.ft -d bad.st
+
+# ---- A classifier -------------------------------------------------------------------------------
+
+sample=$FT_SRCDIR/samples/source-language-bert
+test -f "$sample/model.safetensors" || sample=$FT_MODELS/source-language-bert
+if test -f "$sample/model.safetensors"; then
+    quietly "$convert" -i "$sample" -o c.ft
+    is 0 'a classifier is judged by labels' "$eval" -i c.ft --against c.ft \
+        -d "$sample/reference.safetensors" --json
+    cp out classes
+    quietly "$run" -i c.ft -d "$sample/reference.safetensors" --json --outputs logits
+    test -n "$(value classes accuracy)" &&
+        within "$(value classes accuracy)" "$(value log accuracy)" 1e-8
+    check $? 'with the accuracy that ft-run tells'
+    test "$(value classes top1_agreement) $(value classes kl_mean)" = '1.0 0.0'
+    check $? 'and agrees with itself'
+    refused 1 'is of family bert' 'two kinds of models' -i m7.ft --against c.ft -d rows.st
+    quietly "$make_tensors" plain.st input_ids:I32:1,3=1,2,3
+    refused 1 'plain.st: no labels to judge by' 'a classifier without labels' -i c.ft -d plain.st
+else
+    for i in 1 2 3 4 5 6 7; do
+        skip "no source-language-bert in $FT_SRCDIR/samples or $FT_MODELS"
+    done
+fi
+
+# ---- A trained decoder --------------------------------------------------------------------------
+
+# The sums over rows 0 to 3 that transformers computes in float32, from nll_per_row.  Sums in another
+# order differ by 1e-5 of them; what is asked for is 0.02 %.
+sample=$FT_MODELS/python-llama
+if test -f "$sample/reference.safetensors"; then
+    quietly "$convert" -i "$sample" -o python.ft --dtype f32
+    quietly "$pick_rows" "$sample/reference.safetensors" some.st 0:4
+    is 0 'python-llama is judged' "$eval" -i python.ft -d some.st --json
+    sed -n '/"nll"/,/]/p' out | tr -d ' ,' | grep '^[0-9]' >sums
+    printf '%s\n' 14.20184576 2149.85583456 85.47336142 1884.49057205 | paste sums - |
+        awk '{ d = $1 - $2; far += (d < 0 ? -d : d) > 2e-4 * $2 } END { exit NR != 4 || far }'
+    check $? 'and every row has the sum that transformers computes'
+else
+    skip "no python-llama in $FT_MODELS"
+    skip "no python-llama in $FT_MODELS"
+fi
+
+echo "1..$count"

@@ -3,6 +3,7 @@
 
 EXTRA_DIST += \
 	samples/README.md \
+	samples/generate.c \
 	samples/minilm.py \
 	samples/packages.sh \
 	samples/quickstart.sh \

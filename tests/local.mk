@@ -90,6 +90,7 @@ c_tests = \
 	tests/graph.t \
 	tests/half.t \
 	tests/llama_convert.t \
+	tests/llama_variants.t \
 	tests/loader.t \
 	tests/lower.t \
 	tests/lower_model.t \
@@ -215,6 +216,8 @@ tests_half_t_SOURCES = tests/half-t.c
 tests_half_t_LDADD = $(lib_libs)
 tests_llama_convert_t_SOURCES = tests/llama_convert-t.c
 tests_llama_convert_t_LDADD = $(convert_test_libs)
+tests_llama_variants_t_SOURCES = tests/llama_variants-t.c
+tests_llama_variants_t_LDADD = $(convert_test_libs)
 tests_loader_t_SOURCES = tests/loader-t.c
 tests_loader_t_LDADD = $(calibrated_test_libs)
 tests_lower_t_SOURCES = tests/lower-t.c

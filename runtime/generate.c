@@ -46,6 +46,7 @@ typedef struct loop {
     const ft_request *request;
     size_t count, next; /* requests before `next` have had a seat */
     size_t chunk;
+    size_t seats;   /* texts at a time: a step is one run, with a row for each */
     text *text;     /* [seats] */
     size_t *row;    /* [selected]: the seat of each row that a token is chosen for */
     int32_t *token; /* [selected] */
@@ -223,11 +224,11 @@ static bool reads_prompt(const text *t)
     return t->request != NULL && t->made == 0;
 }
 
-/* Let texts that wait take free seats, in their order. */
+/* Let texts that wait take free seats, in their order; a step has a row for each of them. */
 static void admit(loop *l)
 {
     ft_passages *passages = l->session->passages;
-    for (size_t seat = 0; seat < l->session->limits.sequences && l->next < l->count; seat++) {
+    for (size_t seat = 0; seat < l->seats && l->next < l->count; seat++) {
         const ft_request *r = &l->request[l->next];
         if (l->text[seat].request != NULL)
             continue;
@@ -246,7 +247,7 @@ static bool add_prompts(loop *l)
 {
     ft_passages_clear(l->session->passages);
     size_t room = l->chunk;
-    for (size_t seat = 0; seat < l->session->limits.sequences && room > 0; seat++) {
+    for (size_t seat = 0; seat < l->seats && room > 0; seat++) {
         const text *t = &l->text[seat];
         if (!reads_prompt(t))
             continue;
@@ -265,7 +266,7 @@ static bool add_steps(loop *l)
     ft_passages *passages = l->session->passages;
     ft_passages_clear(passages);
     passages->batch.step = true;
-    for (size_t seat = 0; seat < l->session->limits.sequences; seat++)
+    for (size_t seat = 0; seat < l->seats; seat++)
         if (l->text[seat].request != NULL)
             add(l, seat, &l->text[seat].last, 1, true);
     return passages->batch.tokens > 0;
@@ -273,7 +274,7 @@ static bool add_steps(loop *l)
 
 static bool has_free_seat(const loop *l)
 {
-    for (size_t seat = 0; seat < l->session->limits.sequences; seat++)
+    for (size_t seat = 0; seat < l->seats; seat++)
         if (l->text[seat].request == NULL)
             return true;
     return false;
@@ -332,6 +333,7 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
                        model->path, model->family->name);
     if (options->chunk < 0)
         return ft_fail(err, FT_EARG, "a chunk cannot be negative");
+    l->seats = ft_min_size(s->limits.sequences, s->limits.tokens);
     l->chunk = options->chunk > 0 ? ft_min_size((size_t) options->chunk, s->limits.tokens)
                                   : s->limits.tokens;
     l->token_value = ft_plan_find(&s->plan, "token");

@@ -102,6 +102,11 @@ quietly "$eval" -i m7.ft --against m8.ft -d rows.st --json
 numbers log >again
 same apart again 'runs of another size change no digit'
 
+is 0 'what a narrower cache costs can be seen' "$eval" -i m7.ft --against m7.ft -d rows.st --json \
+    --kv int8
+awk -v mean="$(value out kl_mean)" 'BEGIN { exit !(mean > 0 && mean < 0.05) }'
+check $? 'which is something, but not much'
+
 # ---- Long rows ----------------------------------------------------------------------------------
 
 is 0 'rows are cut into texts' "$eval" -i m7.ft -d rows.st --ctx 35 --json

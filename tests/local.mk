@@ -106,6 +106,7 @@ c_tests = \
 	tests/refuse.t \
 	tests/regex.t \
 	tests/rope.t \
+	tests/requests.t \
 	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
@@ -250,6 +251,8 @@ tests_refuse_t_SOURCES = tests/refuse-t.c
 tests_refuse_t_LDADD = $(convert_test_libs)
 tests_rope_t_SOURCES = tests/rope-t.c
 tests_rope_t_LDADD = $(sample_test_libs)
+tests_requests_t_SOURCES = tests/requests-t.c
+tests_requests_t_LDADD = $(convert_test_libs)
 tests_rows_t_SOURCES = tests/rows-t.c
 tests_rows_t_LDADD = $(lib_libs)
 tests_safetensors_t_SOURCES = tests/safetensors-t.c

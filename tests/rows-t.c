@@ -167,6 +167,21 @@ static size_t call_norm(const ft_rows_isa *rows, const row_data *d, size_t at, v
     return n * sizeof(float);
 }
 
+static size_t call_rms_norm(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                            size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->rms_norm(out, out, d->weight + at, 1e-5f, n);
+    return n * sizeof(float);
+}
+
+static size_t call_amax(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    float amax = rows->amax(d->x + at, n);
+    memcpy(out, &amax, sizeof amax);
+    return sizeof amax;
+}
+
 static size_t call_softmax(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
                            size_t n)
 {
@@ -248,6 +263,8 @@ static const struct {
     { "add codes in int8", call_add_codes_i8 },
     { "add codes in float", call_add_codes_f32 },
     { "norm", call_norm },
+    { "rms norm", call_rms_norm },
+    { "largest magnitude", call_amax },
     { "softmax", call_softmax },
     { "codes of a softmax", call_softmax_codes },
     { "the total of these codes", call_softmax_total },
@@ -485,6 +502,26 @@ static void test_quantize(const ft_rows_isa *rows, const char *name)
            name);
 }
 
+/* A number in each place in turn that is larger than all others: first by value, then as NaN. */
+static void test_amax(const ft_rows_isa *rows, const char *name)
+{
+    enum { N = 37 };
+    float x[N];
+    int wrong = 0, hidden = 0;
+    for (int i = 0; i < N; i++)
+        x[i] = (i % 2 == 0 ? 1.0f : -1.0f) * (float) i;
+    for (int i = 0; i < N; i++) {
+        float before = x[i];
+        x[i] = -40.5f;
+        wrong += rows->amax(x, N) != 40.5f;
+        x[i] = NAN;
+        hidden += !isnan(rows->amax(x, N));
+        x[i] = before;
+    }
+    is_int(wrong, 0, "%s: the largest magnitude is found wherever it is", name);
+    is_int(hidden, 0, "%s: a NaN is above all numbers", name);
+}
+
 static void test_sums(const ft_rows_isa *rows, const char *name)
 {
     const int32_t sums[] = { INT32_MAX, INT32_MIN, 16777217, -16777219, 0, 1 };
@@ -510,6 +547,7 @@ int main(void)
         if (ft_isa_usable((ft_isa) isa)) {
             test_order(ft_rows_of((ft_isa) isa), &d, ft_isa_name((ft_isa) isa));
             test_quantize(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_amax(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
             test_sums(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
         }
     test_sets(&d);

@@ -28,16 +28,21 @@ static ft_cpu_memory memory_of(const ft_args *args)
     };
 }
 
-/* What a step reads was noted when it was chosen; and who chooses nothing remembers nothing. */
+/*
+ * Also in runs that choose nothing: a prompt comes in pieces.  What a step reads was noted when it
+ * was chosen.
+ */
 void ft_cpu_note(const ft_args *args)
 {
     const ft_batch *batch = args->batch;
     const ft_cpu_memory memory = memory_of(args);
-    const int32_t *ids = args->in[0].data;
-    for (size_t row = 0; batch->choice != NULL && !batch->step && row < batch->tokens; row++) {
-        int32_t position = (int32_t) ft_row_position(batch, row);
-        ft_cpu_choose_note(&memory, &ids[row], &batch->seat[batch->owner[row]], &position, 1);
-    }
+    if (!batch->step)
+        ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ .ids = args->in[0].data,
+                                                       .owner = batch->owner,
+                                                       .tokens = batch->tokens,
+                                                       .start = batch->start,
+                                                       .past = batch->past,
+                                                       .seat = batch->seat });
 }
 
 void ft_cpu_choose(const ft_args *args)

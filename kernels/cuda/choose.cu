@@ -267,9 +267,10 @@ static bool fits(const ft_cuda_chip *chip, size_t slice)
 }
 
 /*
- * A cluster takes as many blocks as hold a row.  More would not be faster: by then it is barriers
- * that take the time.  Nor are clusters where they would have to take turns: 64 rows of 128,256 on
- * an H200 took 87 us by 4 blocks, and 73 in scratch.
+ * As few blocks as hold a row, on an H200 by top-p 0.9: a row of 32,000 took 14.9 us by 8 blocks
+ * and 14.2 by one.  One of 128,256 took 24 by 8 and 28 by 4, but 16 of them 45 by 8: so large
+ * clusters have to take turns.  Where even the fewest blocks would, scratch is better: 64 such rows
+ * took 87 by 4 blocks and 76 in scratch.
  */
 unsigned ft_cuda_choose_blocks(const ft_cuda_chip *chip, size_t rows, size_t vocabulary)
 {

@@ -220,7 +220,6 @@ typedef struct ft_cuda_batch {
 
     /* Plans with a cache: arrays of ft_batch, on the device; zeros elsewhere. */
     const int32_t *owner, *past, *reach, *seat, *pages;
-    const int32_t *row_seat, *row_position; /* [tokens]; not in steps */
     size_t most_pages;
     size_t context;  /* upper bound of the run's bucket: sequences tell their own length by past */
     size_t capacity; /* tokens that a seat has room for: ft_limits.context */

@@ -71,8 +71,6 @@ ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *
         in.pages = append(&at, bucket->sequences * exec->limits.context / FT_PAGE * each);
         in.select = append(&at, bucket->selected * each);
         in.choice = append(&at, bucket->selected * sizeof(ft_choice));
-        in.row_seat = append(&at, bucket->step ? 0 : bucket->tokens * each);
-        in.row_position = append(&at, bucket->step ? 0 : bucket->tokens * each);
     }
     in.bytes = at;
     return in;

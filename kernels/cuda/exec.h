@@ -30,7 +30,6 @@ typedef struct ft_cuda_inputs_at {
     size_t value[FT_CUDA_INPUTS];
     size_t start, blocks;
     size_t owner, past, reach, seat, pages, select, choice; /* plans with a cache */
-    size_t row_seat, row_position;                          /* their runs that are no step */
     size_t bytes;
 } ft_cuda_inputs_at;
 

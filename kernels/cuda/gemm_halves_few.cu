@@ -23,10 +23,7 @@ typedef uint4 line_bits[2][2];
 __device__ __forceinline__ uint4 load_passing(const uint16_t *from, bool inside)
 {
     uint4 v = make_uint4(0, 0, 0, 0);
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
-    if (inside)
-        v = *(const uint4 *) from;
-#else
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
     if (inside)
         asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
                      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
@@ -82,9 +79,10 @@ __device__ __forceinline__ void put_four(const ft_cuda_float_product &p, const f
 
 /* blockDim.x = 32; grid = cover of n / 16.  AHEAD lines are under way. */
 template <bool bf16, int EIGHTS, int AHEAD>
-static __global__ void __launch_bounds__(32, 64 / AHEAD)
+static __global__ void __launch_bounds__(32)
     few_kernel(const __grid_constant__ ft_cuda_float_product p)
 {
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800 /* not for Turing: ft_cuda_halves_takes() */
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
     int rows = (int) p.m - g, left = (int) p.k - 8 * t; /* from the lane's first element on */
     size_t first = (size_t) blockIdx.x * ROWS + g, last = p.n - 1;
@@ -117,6 +115,7 @@ static __global__ void __launch_bounds__(32, 64 / AHEAD)
 #pragma unroll
     for (int j = 0; j < EIGHTS; j++)
         put_four(p, sum[j], first, (size_t) (8 * j + 2 * t));
+#endif
 }
 
 /* ------------------------------------------------------------------------------------------ */

@@ -21,12 +21,15 @@ static ft_cuda_memory memory_of(const ft_cuda_args *args)
 
 int ft_cuda_note(const ft_cuda_args *args)
 {
+    const ft_cuda_batch *batch = args->batch;
     return ft_cuda_choose_note(args->chip, args->stream,
-                               &(ft_cuda_note_rows){ .memory = memory_of(args),
-                                                     .ids = args->in[0].data,
-                                                     .seat = args->batch->row_seat,
-                                                     .position = args->batch->row_position,
-                                                     .tokens = args->batch->tokens });
+                               &(ft_cuda_prompts){ .memory = memory_of(args),
+                                                   .ids = args->in[0].data,
+                                                   .owner = batch->owner,
+                                                   .tokens = batch->tokens,
+                                                   .start = batch->start,
+                                                   .past = batch->past,
+                                                   .seat = batch->seat });
 }
 
 int ft_cuda_choose(const ft_cuda_args *args)

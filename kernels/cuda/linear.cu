@@ -48,25 +48,6 @@ static int run_faked(const ft_cuda_args *args)
                               (const float *) args->weight[0]->data);
 }
 
-/* Floats, of which no row may depend on another. */
-static int run_steady(const ft_cuda_args *args)
-{
-    const ft_weight *weight = args->weight[0];
-    ft_cuda_float_product p = {};
-    p.m = args->in[0].rows;
-    p.n = weight->rows;
-    p.k = weight->cols;
-    p.x = args->in[0].data;
-    p.w = weight->data;
-    p.x_dtype = args->in[0].dtype;
-    p.w_dtype = weight->dtype;
-    p.y_dtype = args->out.dtype;
-    p.bias = args->weight[1] == NULL ? NULL : (const float *) args->weight[1]->data;
-    p.activation = args->op->attr.activation;
-    p.y = args->out.data;
-    return ft_cuda_float_steady(args->chip, args->stream, &p);
-}
-
 static int run_int8(const ft_cuda_args *args)
 {
     ft_cuda_product p = product_of(args);
@@ -134,9 +115,7 @@ extern "C" int ft_cuda_linear(const ft_cuda_args *args)
         return (int) cudaSuccess;
     if (weight->dtype == FT_I8)
         return run_int8(args);
-    if (weight->scale != NULL)
-        return run_faked(args);
-    return args->batch->steady ? run_steady(args) : ft_cuda_linear_float(&args, 1);
+    return weight->scale != NULL ? run_faked(args) : ft_cuda_linear_float(&args, 1);
 }
 
 extern "C" int ft_cuda_linear_group(const ft_cuda_args *const *args, int count)
@@ -151,9 +130,7 @@ extern "C" int ft_cuda_linear_group(const ft_cuda_args *const *args, int count)
     }
     if (count > FT_CUDA_PARTS || (weight->scale != NULL && weight->dtype != FT_I8))
         return (int) cudaErrorNotSupported;
-    if (weight->dtype == FT_I8)
-        return run_int8_group(args, count);
-    return args[0]->batch->steady ? (int) cudaErrorNotSupported : ft_cuda_linear_float(args, count);
+    return weight->dtype == FT_I8 ? run_int8_group(args, count) : ft_cuda_linear_float(args, count);
 }
 
 extern "C" int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *text,

@@ -326,9 +326,8 @@ template <int x, int residual>
 static int launch_plain(const ft_cuda_args *args, const ft_cuda_norm_args &n)
 {
     bool few = n.x.rows <= 2 * (size_t) args->chip->multiprocessors;
-    return few || n.x.cols <= (x == FT_F32 ? WIDEST / 2 : WIDEST / 4)
-               ? launch<form<FT_NORM_RMS, x, residual, 4, 2>>(args, n)
-               : launch<form<FT_NORM_RMS, x, residual, 4, 4>>(args, n);
+    return few || n.x.cols <= WIDEST / 4 ? launch<form<FT_NORM_RMS, x, residual, 4, 2>>(args, n)
+                                         : launch<form<FT_NORM_RMS, x, residual, 4, 4>>(args, n);
 }
 
 template <int x> static int launch_same(const ft_cuda_args *args, const ft_cuda_norm_args &n)

@@ -116,19 +116,6 @@ static void stage_numbers(const ft_exec *exec, size_t at, const int32_t *numbers
         to[i] = rest;
 }
 
-/* Where each row's token belongs in the history of its sequence. */
-static void stage_rows(const ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
-                       const ft_cuda_inputs_at *at)
-{
-    int32_t *seat = (int32_t *) (void *) (exec->staging + at->row_seat);
-    int32_t *position = (int32_t *) (void *) (exec->staging + at->row_position);
-    for (size_t row = 0; row < bucket->tokens; row++) {
-        int32_t owner = row < batch->tokens ? batch->owner[row] : -1;
-        seat[row] = owner < 0 ? -1 : batch->seat[owner];
-        position[row] = owner < 0 ? 0 : batch->past[owner] + (int32_t) row - batch->start[owner];
-    }
-}
-
 /* Rows beyond the run have no owner; choices beyond it have no seat. */
 static void stage_cache(const ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
                         const ft_cuda_inputs_at *at)
@@ -141,8 +128,6 @@ static void stage_cache(const ft_exec *exec, const ft_batch *batch, const ft_cud
     stage_numbers(exec, at->seat, batch->seat, n, room, -1);
     stage_numbers(exec, at->pages, batch->pages, n * stride, room * stride, 0);
     stage_numbers(exec, at->select, batch->select, batch->selected, bucket->selected, 0);
-    if (!bucket->step)
-        stage_rows(exec, batch, bucket, at);
     ft_choice *choice = (ft_choice *) (void *) (exec->staging + at->choice);
     for (size_t i = 0; batch->choice != NULL && i < bucket->selected; i++)
         choice[i] = i < batch->selected ? batch->choice[i] : (ft_choice){ .seat = -1 };
@@ -185,8 +170,6 @@ static void add_cache(ft_cuda_batch *batch, const launch *l)
     batch->reach = numbers_at(exec, l->at.reach);
     batch->seat = numbers_at(exec, l->at.seat);
     batch->pages = numbers_at(exec, l->at.pages);
-    batch->row_seat = numbers_at(exec, l->at.row_seat);
-    batch->row_position = numbers_at(exec, l->at.row_position);
     batch->most_pages = exec->limits.context / FT_PAGE;
     batch->context = l->bucket->context;
     batch->capacity = exec->limits.context;
@@ -275,7 +258,7 @@ static ft_cuda_args args_of(const launch *l, const ft_op *op)
  */
 static bool is_idle(const launch *l, const ft_op *op)
 {
-    return (op->kind == FT_OP_NOTE && (l->bucket->step || !l->bucket->chooses)) ||
+    return (op->kind == FT_OP_NOTE && l->bucket->step) ||
            (op->kind == FT_OP_CHOOSE && !l->bucket->chooses);
 }
 

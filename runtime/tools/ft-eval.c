@@ -203,9 +203,11 @@ static ft_status run(const ft_eval *e, ft_error *err)
 {
     ft_model *model = NULL, *other = NULL;
     ft_judgement judgement = { 0 };
+    ft_model_options plain = e->model; /* what is measured by is not narrowed */
+    plain.kv = FT_KV_AUTO;
     ft_status status = ft_model_open(&model, e->input, &e->model, err);
     if (status == FT_OK && e->against != NULL)
-        status = ft_model_open(&other, e->against, &e->model, err);
+        status = ft_model_open(&other, e->against, &plain, err);
     double before = now();
     if (status == FT_OK)
         status = judge(&judgement, e, model, other, err);

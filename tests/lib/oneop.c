@@ -315,6 +315,11 @@ static void run_with(const oneop *t, int threads, void *out, void *codes)
     backend->release(exec);
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 void oneop_run(oneop *t, void *out, void *codes)
 {
     ft_error err;
@@ -325,8 +330,8 @@ void oneop_run(oneop *t, void *out, void *codes)
     if (t->plan.nop == 0 && ft_plan_add_op(&t->plan, &t->op) < 0)
         bail_out("no memory for an operation");
     must(ft_op_check(&t->plan, &t->op, "one operation", &err), &err);
-    t->limits.tokens = t->batch.tokens;
-    t->limits.sequences = t->batch.sequences;
+    t->limits.tokens = larger(t->limits.tokens, t->batch.tokens);
+    t->limits.sequences = larger(t->limits.sequences, t->batch.sequences);
     t->limits.selected = t->batch.selected;
     must(ft_plan_layout(&t->plan, &t->limits, &err), &err);
     run_with(t, 1, out, codes);

@@ -24,7 +24,7 @@ typedef struct bench {
 typedef struct oneop {
     bench *on;
     ft_batch batch;
-    ft_limits limits; /* of a cache; the rest is that of the batch */
+    ft_limits limits; /* of a cache, and seats beyond those of the batch, which decides the rest */
     ft_plan plan;
     ft_op op;
     ft_weight weight[FT_MAX_WEIGHTS];    /* as given */

@@ -102,6 +102,7 @@ c_tests = \
 	tests/ops.t \
 	tests/output.t \
 	tests/packing.t \
+	tests/passages.t \
 	tests/plan.t \
 	tests/refuse.t \
 	tests/regex.t \
@@ -245,6 +246,8 @@ tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = $(sample_test_libs)
 tests_packing_t_SOURCES = tests/packing-t.c
 tests_packing_t_LDADD = $(calibrated_test_libs)
+tests_passages_t_SOURCES = tests/passages-t.c
+tests_passages_t_LDADD = $(lib_libs)
 tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
 tests_refuse_t_SOURCES = tests/refuse-t.c

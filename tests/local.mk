@@ -143,7 +143,8 @@ tests_decode_t_SOURCES = tests/decode-t.c tests/lib/tiny_tokenizer.h
 tests_decode_t_LDADD = $(test_libs)
 tests_regex_t_SOURCES = tests/regex-t.c
 tests_regex_t_LDADD = $(test_libs)
-tests_check_t_SOURCES = tests/check-t.c
+tests_check_t_SOURCES = tests/check-t.c tests/check.h tests/check-cases.c tests/check-decoder.c \
+	tests/check-stock.c
 tests_check_t_LDADD = $(test_libs)
 tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
 tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)

@@ -1,0 +1,108 @@
+/*
+ * check.h - inside check.t: a stock of values and weights, and the cases that are made of them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_CHECK_H
+#define FT_TESTS_CHECK_H
+
+#include "kernels/op.h"
+
+/* Values, by what they are; NO_VALUE is none. */
+enum {
+    NO_VALUE,
+    IDS,
+    IDS_2,
+    IDS_S,
+    X,
+    Y,
+    X4,
+    X_S,
+    CODES,
+    CODES_4,
+    CODES_S,
+    FAKE,
+    FAKE_4,
+    UNSCALED,
+    NAN_SCALE,
+    PROBS,
+    WIDE_Q,
+    DEEP_Q,
+    H,
+    H4,
+    B4,
+    DYNAMIC,
+    DYNAMIC_4,
+    TWO_SCALES,
+    WIDE,
+    LOGITS,
+    LOGITS_H,
+    LOGITS_4,
+    TOKEN,
+    TOKEN_2,
+    LOGPROB,
+    LOGPROB_H,
+    KEYS,
+    KEYS_H,
+    KEYS_I8,
+    KEYS_8,
+    KEYS_I32,
+    KEYS_SEATS,
+    KEYS_RUN,
+    SCALES,
+    SCALES_H,
+    SCALES_4,
+    LAST,
+    LAST_2,
+    LAST_F,
+    LAST_RUN,
+    HISTORY,
+    HISTORY_2,
+    HISTORY_RUN,
+    SEEN,
+    SEEN_9,
+    SEEN_F,
+    SEEN_CONTEXTS,
+    VALUES
+};
+
+enum {
+    NO_WEIGHT,
+    TABLE,
+    TABLE_F16,
+    TABLE_6,
+    TABLE_I8,
+    V8,
+    V4,
+    V8_F16,
+    V8_COLUMN,
+    V2,
+    V2_F16,
+    W,
+    W_BF16,
+    W_6,
+    W_FAKE,
+    W_FAKE_COL4,
+    W_INT8,
+    W_INT8_ROW,
+    W_UNSCALED,
+    W_DEEP,
+    WEIGHTS
+};
+
+extern ft_value check_values[VALUES];
+extern const ft_weight check_weights[WEIGHTS];
+
+/* Indices into the stock. */
+typedef struct a_case {
+    ft_op_kind kind;
+    int in[FT_MAX_IN], out, codes, inner, weight[FT_MAX_WEIGHTS], heads;
+    const char *sentence, *why;                 /* why it is refused, or NULL */
+    int second, state[FT_MAX_STATES], kv_heads; /* as most operations have none, they come last */
+    ft_norm_kind norm;
+} a_case;
+
+/* Encoders and what decoders add to them; each list ends with a case that has no sentence. */
+extern const a_case check_cases[], check_decoder_cases[];
+
+#endif

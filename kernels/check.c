@@ -162,7 +162,8 @@ static ft_status check_embed(const checker *c)
 /* The second operand of a sum: of the shape of the first, floats or codes. */
 static ft_status check_residual(const checker *c, const ft_value *x, const ft_value *residual)
 {
-    if (residual == NULL || !same_shape(x, residual) || !(is_real(residual) || is_codes(residual)))
+    bool codes = is_codes(residual) && !residual->dynamic;
+    if (residual == NULL || !same_shape(x, residual) || !(is_real(residual) || codes))
         return refuse(c, "the residual has another shape or dtype");
     return FT_OK;
 }

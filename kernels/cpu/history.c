@@ -56,7 +56,7 @@ void ft_cpu_choose(const ft_args *args)
 #pragma omp parallel for num_threads(args->threads) schedule(dynamic)
     for (size_t row = 0; row < args->in[0].rows; row++) {
         const ft_choice *choice = &batch->choice[row];
-        size_t seat = (size_t) choice->seat;
+        size_t seat = choice->seat < 0 ? 0 : (size_t) choice->seat;
         ft_cpu_choose_row(
             ft_row_f32(&args->in[0], row), args->in[0].cols, choice,
             memory.history + seat * memory.context, memory.seen + seat * memory.vocabulary,

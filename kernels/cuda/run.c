@@ -52,7 +52,8 @@ static size_t rounded_steps(size_t sequences, size_t limit)
 static void round_up_bucket(ft_cuda_bucket *b, const ft_limits *limits)
 {
     if (b->step) {
-        b->tokens = b->sequences = rounded_steps(b->sequences, limits->sequences);
+        b->tokens = b->sequences =
+            rounded_steps(b->sequences, ft_min_size(limits->sequences, limits->tokens));
     } else {
         b->tokens = rounded_tokens(b->tokens, limits->tokens);
         b->sequences = rounded_sequences(b->sequences, limits->sequences);

@@ -58,7 +58,8 @@ static void test_masses(void)
     double worst = 0.0, worst_log = 0.0;
     for (int i = 0; i < 1000000; i++) {
         float y = (float) rng_uniform(&chance, FT_CHOICE_FLOOR, 0.0);
-        double expected = exp2((double) y + FT_CHOICE_BITS), mass = ft_choice_mass(y);
+        double expected = exp2((double) y + (double) FT_CHOICE_BITS),
+               mass = (double) ft_choice_mass(y);
         double error = fmax(fabs(mass - expected) - 0.5, 0.0) / expected;
         worst = error > worst ? error : worst;
     }
@@ -313,7 +314,7 @@ static void test_special_logits(void)
     x[2] = INFINITY;
     choice = (ft_choice){ .temperature = 1.0f };
     is_int(choose(x, 4, &choice, &logprob), 2, "+inf wins");
-    near(logprob, 0.0, 0.0, "its probability is 1");
+    near((double) logprob, 0.0, 0.0, "its probability is 1");
     choice.bans = 1;
     choice.ban[0] = 2;
     ok(choose(x, 4, &choice, &logprob) % 3 == 0, "unless it is banned");

@@ -95,11 +95,17 @@ static int run_codes(const batch *b, void *const x[3], void *y, const scales *s,
     const float scale[3] = { s->q, s->k, s->v };
     ft_cuda_args args = { .chip = &chip, .op = &op, .batch = &on_device };
     for (int i = 0; i < 3; i++)
-        args.in[i] = (ft_cuda_view){ x[i], b->tokens, b->cols, dtype, scale[i] };
+        args.in[i] = (ft_cuda_view){
+            .data = x[i], .rows = b->tokens, .cols = b->cols, .dtype = dtype, .scale = scale[i]
+        };
     if (to_codes)
-        args.codes = (ft_cuda_view){ y, b->tokens, b->cols, dtype, s->y };
+        args.codes = (ft_cuda_view){
+            .data = y, .rows = b->tokens, .cols = b->cols, .dtype = dtype, .scale = s->y
+        };
     else
-        args.out = (ft_cuda_view){ y, b->tokens, b->cols, FT_F32, 0.0f };
+        args.out = (ft_cuda_view){
+            .data = y, .rows = b->tokens, .cols = b->cols, .dtype = FT_F32, .scale = 0.0f
+        };
     ft_value value = { .dtype = dtype, .cols = (int32_t) b->cols, .scale = s->q };
     ft_plan plan = { .value = &value, .nvalue = 1 };
     args.scratch_bytes = ft_cuda_attention_scratch(&plan, &op, b->tokens);
@@ -250,7 +256,7 @@ int main(void)
     }
     test_floats_and_counts();
     is_int(ft_cuda_attend_heads(&chip, NULL,
-                          &(ft_cuda_heads){ .heads = 1, .head_size = 264, .dtype = FT_I8 }),
+                                &(ft_cuda_heads){ .heads = 1, .head_size = 264, .dtype = FT_I8 }),
            cudaErrorNotSupported, "a head of 264 is refused");
     return done_testing();
 }

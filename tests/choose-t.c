@@ -57,7 +57,7 @@ static void test_masses(void)
 {
     double worst = 0.0, worst_log = 0.0;
     for (int i = 0; i < 1000000; i++) {
-        float y = (float) rng_uniform(&chance, FT_CHOICE_FLOOR, 0.0);
+        float y = (float) rng_uniform(&chance, (double) FT_CHOICE_FLOOR, 0.0);
         double expected = exp2((double) y + (double) FT_CHOICE_BITS),
                mass = (double) ft_choice_mass(y);
         double error = fmax(fabs(mass - expected) - 0.5, 0.0) / expected;

@@ -80,7 +80,8 @@ void ft_generation_tell(ft_generation *g)
         return;
     }
     ft_growth *grown = &g->grown[0];
-    ft_print_piece(grown->text + g->told, grown->bytes - g->told);
+    if (grown->bytes > g->told) /* before that there may be no text at all */
+        ft_print_piece(grown->text + g->told, grown->bytes - g->told);
     g->told = grown->bytes;
     if (grown->reason != FT_REASON_NONE)
         end_text(grown);

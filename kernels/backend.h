@@ -42,11 +42,18 @@ static inline bool ft_limits_rows(const ft_limits *limits, ft_rows rows, size_t 
     return rows != FT_CACHE || ft_mul(limits->pages, FT_PAGE, out);
 }
 
+/* The same once a plan has been laid out for these limits: then there are so many. */
+static inline size_t ft_rows_within(const ft_limits *limits, ft_rows rows)
+{
+    size_t count;
+    (void) ft_limits_rows(limits, rows, &count);
+    return count;
+}
+
 /* Where the scales of a value's rows lie, if it is dynamic: bytes from its first element. */
 static inline size_t ft_row_scales_offset(const ft_value *value, const ft_limits *limits)
 {
-    size_t rows;
-    (void) ft_limits_rows(limits, value->rows, &rows); /* the plan was laid out for them */
+    size_t rows = ft_rows_within(limits, value->rows);
     return ft_round_up(rows * (size_t) value->cols * ft_dtype_size(value->dtype), 64);
 }
 

@@ -30,10 +30,9 @@ static const ft_weight *weight_at(const checker *c, int slot)
     return index < 0 ? NULL : &c->plan->weight[index];
 }
 
-/* The value that names the operation in messages. */
 static const char *name_of(const checker *c)
 {
-    int index = c->op->out >= 0 ? c->op->out : c->op->codes >= 0 ? c->op->codes : c->op->in[0];
+    int index = ft_op_named(c->op);
     return index >= 0 ? c->plan->value[index].name : "?";
 }
 

@@ -168,6 +168,13 @@ static inline size_t ft_batch_rows(const ft_batch *batch, ft_rows rows)
                                  : batch->sequences;
 }
 
+/* The value that names an operation to people: its result, or what it reads where it has none; -1.
+ */
+static inline int ft_op_named(const ft_op *op)
+{
+    return op->out >= 0 ? op->out : op->codes >= 0 ? op->codes : op->in[0];
+}
+
 /*
  * Check shapes, dtypes and scales of one operation against its rule, before any backend sees it.
  * `what` (a file name) opens the error text, which names the operation and its values.

@@ -184,17 +184,14 @@ static ft_view view_of(const ft_exec *exec, int value, const ft_batch *batch)
     if (value < 0)
         return (ft_view){ 0 };
     const ft_value *v = &exec->plan->value[value];
-    ft_view view = {
+    return (ft_view){
         .data = exec->arena + v->offset,
-        .rows = ft_batch_rows(batch, v->rows),
+        .rows = v->state ? ft_rows_within(&exec->limits, v->rows) : ft_batch_rows(batch, v->rows),
         .cols = (size_t) v->cols,
         .dtype = v->dtype,
         .scale = v->scale,
         .scales = v->dynamic ? row_scales(exec, v) : NULL,
     };
-    if (v->state) /* the plan was laid out for these rows */
-        (void) ft_limits_rows(&exec->limits, v->rows, &view.rows);
-    return view;
 }
 
 static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,

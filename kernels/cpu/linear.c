@@ -13,13 +13,6 @@
 #include "kernels/cpu/gemm_i8.h"
 #include "kernels/quant.h"
 
-static size_t rows_within(const ft_limits *limits, ft_rows kind)
-{
-    size_t rows;
-    (void) ft_limits_rows(limits, kind, &rows); /* the plan was laid out for them */
-    return rows;
-}
-
 static bool is_own_product(const ft_weight *weight, ft_dtype x, bool steady)
 {
     return weight->scale == NULL && (steady || x != FT_F32);
@@ -29,7 +22,7 @@ size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limi
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
     const ft_value *x = &plan->value[op->in[0]];
-    size_t rows = rows_within(limits, x->rows);
+    size_t rows = ft_rows_within(limits, x->rows);
     if (is_own_product(weight, x->dtype, plan->steady))
         return ft_gemm_float_scratch(x->dtype, rows, weight->cols, limits->threads);
     if (weight->dtype == FT_I8)

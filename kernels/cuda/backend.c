@@ -97,23 +97,19 @@ static ft_status open_cuda(ft_device **out, int index, ft_error *err)
     return FT_OK;
 }
 
-static const char *result_of(const ft_plan *plan, const ft_op *op)
-{
-    return plan->value[op->out >= 0 ? op->out : op->codes].name;
-}
-
 /* Heads that kernels have room for, and that lie as their loads need them. */
 static ft_status accept_heads(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
     int width = plan->value[op->in[0]].cols / op->attr.heads;
+    const char *name = plan->value[ft_op_named(op)].name;
     if (width > FT_CUDA_WIDEST_HEAD)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: %s %s: heads of %d elements, but on a GPU they have at most %d", what,
-                       ft_op_name(op->kind), result_of(plan, op), width, FT_CUDA_WIDEST_HEAD);
+                       ft_op_name(op->kind), name, width, FT_CUDA_WIDEST_HEAD);
     if (op->kind != FT_OP_ATTENTION && width % 8 != 0)
         return ft_fail(err, FT_EUNSUPPORTED,
                        "%s: %s %s: heads of %d elements, but on a GPU a multiple of 8 is needed",
-                       what, ft_op_name(op->kind), result_of(plan, op), width);
+                       what, ft_op_name(op->kind), name, width);
     return FT_OK;
 }
 

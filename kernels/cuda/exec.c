@@ -101,19 +101,12 @@ static ft_status find_inputs(ft_exec *exec, ft_error *err)
     return FT_OK;
 }
 
-static size_t rows_within(const ft_limits *limits, ft_rows kind)
-{
-    size_t rows;
-    (void) ft_limits_rows(limits, kind, &rows); /* the plan was laid out for them */
-    return rows;
-}
-
 static size_t scratch_of(const ft_exec *exec, const ft_op *op)
 {
     const ft_plan *plan = exec->plan;
     if (op->kind == FT_OP_LINEAR)
         return ft_cuda_linear_scratch(&exec->device->chip, plan, op,
-                                      rows_within(&exec->limits, plan->value[op->in[0]].rows));
+                                      ft_rows_within(&exec->limits, plan->value[op->in[0]].rows));
     if (op->kind == FT_OP_ATTEND)
         return ft_cuda_attend_scratch(plan, op, exec->limits.sequences, exec->limits.context);
     if (op->kind == FT_OP_CHOOSE)

@@ -199,12 +199,10 @@ static launch launch_of(const ft_exec *exec, const ft_cuda_bucket *bucket)
 
 static size_t rows_of(const launch *l, const ft_value *v)
 {
-    size_t rows = v->rows == FT_TOKENS     ? l->bucket->tokens
-                  : v->rows == FT_SELECTED ? l->bucket->selected
-                                           : l->bucket->sequences;
-    if (v->state) /* the plan was laid out for these rows */
-        (void) ft_limits_rows(&l->exec->limits, v->rows, &rows);
-    return rows;
+    const ft_cuda_bucket *b = l->bucket;
+    if (v->state)
+        return ft_rows_within(&l->exec->limits, v->rows);
+    return v->rows == FT_TOKENS ? b->tokens : v->rows == FT_SELECTED ? b->selected : b->sequences;
 }
 
 static ft_cuda_view view_of(const launch *l, int value)
@@ -271,8 +269,7 @@ static ft_status run_op(const launch *l, const ft_op *op, ft_error *err)
     int code = kernels[op->kind](&args);
     if (code == 0)
         return FT_OK;
-    int named = op->out >= 0 ? op->out : op->codes >= 0 ? op->codes : op->in[0];
-    return ft_cuda_fail(err, args.chip, code, l->exec->plan->value[named].name);
+    return ft_cuda_fail(err, args.chip, code, l->exec->plan->value[ft_op_named(op)].name);
 }
 
 /* A step of several linears is one product where their weights lie side by side. */

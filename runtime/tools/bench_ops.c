@@ -34,11 +34,6 @@ static ft_status time_ops(double *out, const ft_bench *bench, const ft_session *
     return FT_OK;
 }
 
-static const char *name_of(const ft_plan *plan, const ft_op *op)
-{
-    return plan->value[op->out >= 0 ? op->out : op->codes >= 0 ? op->codes : op->in[0]].name;
-}
-
 static void add_op(ft_bench *bench, const ft_session *session, int index, double seconds,
                    double total)
 {
@@ -60,7 +55,7 @@ static void add_op(ft_bench *bench, const ft_session *session, int index, double
           .number = ft_work_roof(&work, &bench->ceilings) / seconds,
           .digits = 3 },
         { .name = "kind", .text = ft_op_name(op->kind) },
-        { .name = "name", .text = name_of(plan, op) },
+        { .name = "name", .text = plan->value[ft_op_named(op)].name },
     };
     ft_table_row(&bench->ops, cells, FT_COUNT(cells));
 }

@@ -11,6 +11,7 @@
 
 #include "runtime/ft.h"
 
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/plan.h"
@@ -20,7 +21,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 const char *ft_reason_name(ft_reason reason)
 {
@@ -180,13 +180,6 @@ static ft_status take_token(loop *l, size_t seat, int32_t id, float logprob, ft_
     return FT_OK;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
-
 /* Run what has been added, and hand out the tokens that were chosen. */
 static ft_status run_batch(loop *l, ft_error *err)
 {
@@ -210,9 +203,9 @@ static ft_status run(loop *l, ft_error *err)
     ft_generate_stats *stats = &l->stats;
     bool step = l->session->passages->batch.step;
     size_t tokens = l->session->passages->batch.tokens;
-    double before = now();
+    double before = ft_seconds();
     ft_status status = run_batch(l, err);
-    *(step ? &stats->step_seconds : &stats->prompt_seconds) += now() - before;
+    *(step ? &stats->step_seconds : &stats->prompt_seconds) += ft_seconds() - before;
     *(step ? &stats->step_tokens : &stats->prompt_tokens) += tokens;
     return status;
 }

@@ -18,6 +18,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/bpe.c runtime/bpe.h \
 	runtime/byte_chars.h \
 	runtime/chat.c \
+	runtime/clock.h \
 	runtime/dataset.c runtime/dataset.h \
 	runtime/decode.c runtime/decode.h \
 	runtime/decoder_json.c \

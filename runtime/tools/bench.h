@@ -14,9 +14,6 @@
 
 /* ---- Time --------------------------------------------------------------------------------- */
 
-/* Seconds since some time. */
-double ft_bench_now(void);
-
 /* What is run again and again: a plan, or one operation of it. */
 typedef struct ft_target {
     const ft_backend *backend;

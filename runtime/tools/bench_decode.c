@@ -9,6 +9,7 @@
  */
 #include <config.h>
 
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/plan.h"
@@ -110,13 +111,13 @@ static void add_steps(const step *s, const ft_bench *bench, size_t context)
 static ft_status time_steps(const step *s, int count, double *seconds, ft_error *err)
 {
     const ft_backend *backend = s->session->model->backend;
-    double before = ft_bench_now();
+    double before = ft_seconds();
     for (int i = 0; i < count; i++) {
         FT_TRY(run(s->session, s->ids, err));
         FT_TRY(backend->read(s->session->exec, s->token, s->chosen, NULL,
                              s->session->limits.sequences, err));
     }
-    *seconds = (ft_bench_now() - before) / count;
+    *seconds = (ft_seconds() - before) / count;
     return FT_OK;
 }
 

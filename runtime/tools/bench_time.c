@@ -8,21 +8,14 @@
 #include "runtime/tools/bench.h"
 
 #include "kernels/layout.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- Time --------------------------------------------------------------------------------- */
-
-double ft_bench_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
 
 bool ft_target_queues(const ft_target *target)
 {
@@ -38,11 +31,11 @@ static ft_status run_once(const ft_target *target, ft_error *err)
 
 ft_status ft_target_time(const ft_target *target, int count, double *seconds, ft_error *err)
 {
-    double before = ft_bench_now();
+    double before = ft_seconds();
     for (int i = 0; i < count; i++)
         FT_TRY(run_once(target, err));
     FT_TRY(target->backend->wait(target->exec, err));
-    *seconds = (ft_bench_now() - before) / count;
+    *seconds = (ft_seconds() - before) / count;
     return FT_OK;
 }
 

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/tools/eval.h"
@@ -14,7 +15,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { AGAINST = FT_LONG_ONLY, JSON, DEVICE, VERIFY, CTX, CHUNK, KV };
@@ -178,13 +178,6 @@ static void print_json(const ft_judgement *j)
 
 /* ---- Work --------------------------------------------------------------------------------- */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
-
 static ft_status judge(ft_judgement *out, const ft_eval *e, const ft_model *model,
                        const ft_model *other, ft_error *err)
 {
@@ -208,10 +201,10 @@ static ft_status run(const ft_eval *e, ft_error *err)
     ft_status status = ft_model_open(&model, e->input, &e->model, err);
     if (status == FT_OK && e->against != NULL)
         status = ft_model_open(&other, e->against, &plain, err);
-    double before = now();
+    double before = ft_seconds();
     if (status == FT_OK)
         status = judge(&judgement, e, model, other, err);
-    judgement.seconds = now() - before;
+    judgement.seconds = ft_seconds() - before;
     if (status == FT_OK)
         (e->json ? print_json : print_text)(&judgement);
     ft_judgement_fini(&judgement);

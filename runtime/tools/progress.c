@@ -7,16 +7,10 @@
 
 #include "runtime/tools/progress.h"
 
-#include <stdio.h>
-#include <time.h>
-#include <unistd.h>
+#include "runtime/clock.h"
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
+#include <stdio.h>
+#include <unistd.h>
 
 void ft_progress_begin(ft_progress_line *line, const char *what, const char *unit, bool quiet)
 {
@@ -24,14 +18,14 @@ void ft_progress_begin(ft_progress_line *line, const char *what, const char *uni
         .what = what,
         .unit = unit,
         .shown = !quiet && isatty(STDERR_FILENO),
-        .begun = now(),
+        .begun = ft_seconds(),
     };
 }
 
 void ft_progress_step(void *user, uint64_t done, uint64_t total)
 {
     ft_progress_line *line = user;
-    double time = now(), rate = (double) done / (time - line->begun + 1e-9);
+    double time = ft_seconds(), rate = (double) done / (time - line->begun + 1e-9);
     if (!line->shown || time - line->last < 0.1 || done == 0)
         return;
     line->last = time;

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "runtime/dataset.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/safetensors.h"
@@ -17,7 +18,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- Running ------------------------------------------------------------------------------ */
@@ -35,13 +35,6 @@ typedef struct job {
     ft_results results;
     double seconds;
 } job;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
 
 static ft_status read_texts(job *j, ft_error *err)
 {
@@ -112,7 +105,7 @@ static ft_status choose_outputs(job *j, ft_error *err)
 static ft_status run_batches(job *j, ft_error *err)
 {
     size_t tokens = (size_t) j->options.max_tokens;
-    double before = now();
+    double before = ft_seconds();
     for (size_t first = 0, count; first < j->dataset.rows; first += count) {
         count = ft_dataset_batch(&j->dataset, first, tokens, (size_t) j->options.max_sequences);
         FT_TRY(ft_dataset_bind(&j->dataset, first, count, j->session, err));
@@ -122,7 +115,7 @@ static ft_status run_batches(job *j, ft_error *err)
                 ft_results_init(&j->results, j->session, &j->dataset, j->wanted, j->nwanted, err));
         FT_TRY(ft_results_append(&j->results, j->session, err));
     }
-    j->seconds = now() - before;
+    j->seconds = ft_seconds() - before;
     return FT_OK;
 }
 

@@ -424,7 +424,8 @@ EXTRA_DIST += $(sh_tests) tests/lib/tap.sh tests/run.sh tests/lsan.supp tests/ts
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \
-	tests/bench/check-reference.py \
+	tests/bench/check-bert.py \
+	tests/bench/check-llama.py \
 	tests/bench/make-bert.py \
 	tests/bench/make-big.py \
 	tests/bench/minilm-check.py \
@@ -434,6 +435,7 @@ EXTRA_DIST += \
 	tests/lib/lean_bert.py \
 	tests/lib/ort_variants.py \
 	tests/lib/sentences.py \
+	tests/lib/reference.py \
 	tests/lib/st.py \
 	tests/lib/tools.py
 TEST_EXTENSIONS = .t .sh

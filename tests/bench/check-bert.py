@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check-reference.py --bin BUILD - source-language-bert against what transformers computed.
+"""check-bert.py --bin BUILD - source-language-bert against what transformers computed.
 
 Float: logits of all held-out snippets and the hidden states after the embeddings and after every
 layer are compared with the checkpoint's reference.safetensors and trace.safetensors.  Int8: every
@@ -11,7 +11,6 @@ The model is looked for in --model, by default $FT_MODELS/source-language-bert. 
 
 SPDX-License-Identifier: Apache-2.0
 """
-import argparse
 import os
 import sys
 import tempfile
@@ -20,8 +19,7 @@ import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
-import st  # noqa: E402
-from tools import Tools  # noqa: E402
+from reference import Check, arguments, largest_difference  # noqa: E402
 
 LOGITS_TOLERANCE = 5e-4     # both sides sum in float32, in other orders; logits are below 10
 HIDDEN_TOLERANCE = 1e-3     # values up to 10, after up to 4 layers
@@ -39,36 +37,8 @@ METHODS = {                 # name in the table: arguments of ft-calibrate
 REQUIRED = ("max", "percentile 99.99", "mse", "auto")   # with float residual sums
 
 
-class Check:
-    """The model's files, the programs, and whether every bound was kept."""
-
-    def __init__(self, tools, model, work):
-        self.tools, self.model, self.work = tools, model, work
-        self.reference = self.read("reference")
-        self.passed = True
-
-    def file(self, name):
-        return os.path.join(self.model, name + ".safetensors")
-
-    def read(self, name):
-        return st.read(self.file(name))
-
-    def artifact(self, name):
-        return os.path.join(self.work, name + ".ft")
-
-    def run(self, artifact, inputs, *args):
-        """Outputs of ft-run by name."""
-        path = os.path.join(self.work, "out.safetensors")
-        self.tools.run("ft-run", "-i", artifact, "-d", inputs, "-o", path, "-f", *args)
-        return {name: np.array(value) for name, value in st.read(path).items()}
-
-    def bound(self, kept):
-        """'yes' or 'NO' for a table; a bound that is not kept fails the script."""
-        self.passed = self.passed and bool(kept)
-        return "yes" if kept else "**NO**"
-
-    def accuracy(self, logits):
-        return float(np.mean(logits.argmax(1) == self.reference["labels"]))
+def accuracy_of(check, logits):
+    return float(np.mean(logits.argmax(1) == check.reference["labels"]))
 
 
 def unpadded(values, mask):
@@ -84,25 +54,14 @@ def check_float(check):
 
     print("| float artifact | largest difference | bound | kept |\n|---|---|---|---|")
 
-    def row(name, difference, bound):
-        print(f"| {name} | {difference:.2e} | {bound:g} | {check.bound(difference <= bound)} |")
-
-    row(f"logits, {len(logits)} snippets", largest_difference(logits, check.reference["logits"]),
-        LOGITS_TOLERANCE)
+    check.row(f"logits, {len(logits)} snippets",
+              largest_difference(logits, check.reference["logits"]), LOGITS_TOLERANCE)
     for name, difference in hidden_differences(check, artifact):
-        row(name, difference, HIDDEN_TOLERANCE)
-    accuracy = check.accuracy(logits)
+        check.row(name, difference, HIDDEN_TOLERANCE)
+    accuracy = accuracy_of(check, logits)
     print(f"| accuracy {accuracy:.4f} | {abs(accuracy - ACCURACY):.4f} | {ACCURACY} exactly | "
           f"{check.bound(accuracy == ACCURACY)} |\n", flush=True)
     return logits
-
-
-def largest_difference(found, expected):
-    """NaN where the shapes differ or a value is NaN, and no bound holds for that."""
-    if found.shape != expected.shape:
-        print(f"shape {found.shape}, expected {expected.shape}", file=sys.stderr)
-        return float("nan")
-    return float(np.abs(found.astype(np.float64) - expected).max())
 
 
 def hidden_differences(check, artifact):
@@ -112,10 +71,8 @@ def hidden_differences(check, artifact):
     names = ["embed.norm"] + [f"layer.{i}.ffn.norm" for i in range(layers)]
     rows = len(trace["hidden_0"])
     inputs = {name: check.reference[name][:rows] for name in ("input_ids", "attention_mask")}
-    path = os.path.join(check.work, "trace-inputs.safetensors")
-    st.write(path, inputs)
     keep = [argument for name in names for argument in ("--keep", name)]
-    found = check.run(artifact, path, *keep)
+    found = check.run(artifact, check.inputs(**inputs), *keep)
     for i, name in enumerate(names):
         expected = unpadded(trace[f"hidden_{i}"], inputs["attention_mask"])
         yield name, largest_difference(found[name], expected)
@@ -132,7 +89,7 @@ def check_int8(check, float_logits):
             check.tools.run("ft-calibrate", "-i", check.artifact("float"), "-o", artifact, "-f",
                             "--merge", counters, "--residual", residual, *arguments)
             logits = check.run(artifact, check.file("reference"))["logits"]
-            accuracy = check.accuracy(logits)
+            accuracy = accuracy_of(check, logits)
             agreement = float(np.mean(logits.argmax(1) == float_logits.argmax(1)))
             kept = "none set"
             if residual == "float" and name in REQUIRED:
@@ -144,15 +101,10 @@ def check_int8(check, float_logits):
 
 
 def main():
-    models = os.environ.get("FT_MODELS", os.path.join(HERE, "../../../shared/models"))
-    parser = argparse.ArgumentParser(description="compare source-language-bert with its reference")
-    parser.add_argument("--bin", default=".", help="build or installation folder")
-    parser.add_argument("--model", default=os.path.join(models, "source-language-bert"))
-    args = parser.parse_args()
-    if not os.path.exists(os.path.join(args.model, "reference.safetensors")):
-        sys.exit(f"{args.model}: no reference.safetensors (set FT_MODELS or --model)")
+    args = arguments("source-language-bert",
+                     "compare source-language-bert with its reference").parse_args()
     with tempfile.TemporaryDirectory() as work:
-        check = Check(Tools(args.bin), args.model, work)
+        check = Check(args, work)
         check_int8(check, check_float(check))
         sys.exit(0 if check.passed else 1)
 

@@ -25,6 +25,10 @@ typedef struct ft_limits {
     size_t selected; /* rows of one run that results are wanted of */
     size_t context;  /* tokens of one sequence, a multiple of FT_PAGE */
     size_t pages;    /* of the cache */
+
+    /* Encoder-decoders; zeros elsewhere. */
+    size_t memory;       /* tokens of one source, a multiple of FT_PAGE */
+    size_t memory_pages; /* of all */
 } ft_limits;
 
 /* Rows that a value has room for; false when they are more than size_t holds. */
@@ -39,6 +43,8 @@ static inline bool ft_limits_rows(const ft_limits *limits, ft_rows rows, size_t 
     *out = of_kind[rows];
     if (rows == FT_CONTEXTS)
         return ft_mul(limits->sequences, limits->context, out);
+    if (rows == FT_MEMORY)
+        return ft_mul(limits->memory_pages, FT_PAGE, out);
     return rows != FT_CACHE || ft_mul(limits->pages, FT_PAGE, out);
 }
 

@@ -146,8 +146,10 @@ static ft_status check_embed(const checker *c)
     if (!is_index(value_at(c, c->op->in[0])) || (positions != NULL && !is_index(positions)) ||
         (types != NULL && !is_index(types)))
         return refuse(c, "ids, positions and types must be int32, one a token");
-    if ((types == NULL) != (type == NULL) || (positions == NULL) != (position == NULL))
+    if ((types == NULL) != (type == NULL) || (positions != NULL && position == NULL))
         return refuse(c, "indices and their table must both be there or both be absent");
+    if (!(c->op->attr.embed_scale > 0.0f) || c->op->attr.position_offset < 0)
+        return refuse(c, "words need a scale above 0, and positions no offset below it");
     if (!is_float_matrix(word) ||
         (position != NULL && (!is_float_matrix(position) || word->cols != position->cols)) ||
         (type != NULL && (!is_float_matrix(type) || word->cols != type->cols)))
@@ -273,13 +275,14 @@ static ft_status check_gate(const checker *c)
     return check_results(c, x->rows, (size_t) x->cols, FLOATS | CODES | DYNAMIC);
 }
 
-/* Keys or values in the cache: floats, or codes beside which scales lie. */
-static bool is_cache(const ft_value *cache, const ft_value *scales, size_t width, int32_t heads)
+/* Keys or values that are kept: floats, or codes beside which scales lie. */
+static bool is_cache(const ft_value *cache, const ft_value *scales, ft_rows rows, size_t width,
+                     int32_t heads)
 {
-    if (cache == NULL || !has_shape(cache, FT_CACHE, width))
+    if (cache == NULL || !has_shape(cache, rows, width))
         return false;
     if (cache->dtype == FT_I8)
-        return is_state(scales, FT_CACHE, (size_t) heads, FT_F32);
+        return is_state(scales, rows, (size_t) heads, FT_F32);
     return is_float(cache->dtype) && scales == NULL;
 }
 
@@ -287,8 +290,11 @@ static ft_status check_cache(const checker *c, size_t head_size)
 {
     int32_t heads = c->op->attr.kv_heads;
     size_t width = (size_t) heads * head_size;
-    if (!is_cache(state_at(c, FT_STATE_KEYS), state_at(c, FT_STATE_KEY_SCALES), width, heads) ||
-        !is_cache(state_at(c, FT_STATE_VALUES), state_at(c, FT_STATE_VALUE_SCALES), width, heads))
+    ft_rows rows = c->op->attr.memory ? FT_MEMORY : FT_CACHE;
+    if (!is_cache(state_at(c, FT_STATE_KEYS), state_at(c, FT_STATE_KEY_SCALES), rows, width,
+                  heads) ||
+        !is_cache(state_at(c, FT_STATE_VALUES), state_at(c, FT_STATE_VALUE_SCALES), rows, width,
+                  heads))
         return refuse(c, "the cache has another shape or dtype, or codes without scales");
     return FT_OK;
 }
@@ -303,21 +309,44 @@ static size_t head_size_of(const checker *c, const ft_value *q)
     return (size_t) (q->cols / attr->heads);
 }
 
+/* Keys and values of one precision, as wide as their heads; `like` sets it, unless it is NULL. */
+static ft_status check_stored(const checker *c, const ft_value *like, size_t head_size)
+{
+    for (int i = 1; i < 3; i++) {
+        const ft_value *x = value_at(c, c->op->in[i]);
+        if (!is_real(x) || (like != NULL && x->dtype != like->dtype) ||
+            !has_shape(x, FT_TOKENS, (size_t) c->op->attr.kv_heads * head_size))
+            return refuse(c, "keys and values are not as wide as their heads");
+        like = x;
+    }
+    return check_cache(c, head_size);
+}
+
+/* Nothing is turned: there are no queries and no frequencies. */
+static ft_status check_plain_store(const checker *c)
+{
+    const ft_value *k = value_at(c, c->op->in[1]);
+    int32_t heads = c->op->attr.kv_heads;
+    if (k == NULL || heads < 1 || k->cols % heads != 0)
+        return refuse(c, "the heads do not divide the keys");
+    if (weight_at(c, 0) != NULL || c->op->out >= 0 || c->op->codes >= 0)
+        return refuse(c, "turns queries, but has none");
+    return check_stored(c, NULL, (size_t) (k->cols / heads));
+}
+
 static ft_status check_store(const checker *c)
 {
     const ft_value *q = value_at(c, c->op->in[0]);
+    if (q == NULL)
+        return check_plain_store(c);
     size_t head_size = head_size_of(c, q);
     if (head_size == 0 || head_size % 2 != 0)
         return refuse(c, "the heads do not divide the queries, or have an odd size");
-    for (int i = 1; i < 3; i++) {
-        const ft_value *x = value_at(c, c->op->in[i]);
-        if (!is_real(x) || x->dtype != q->dtype ||
-            !has_shape(x, FT_TOKENS, (size_t) c->op->attr.kv_heads * head_size))
-            return refuse(c, "keys and values are not as wide as their heads");
-    }
+    if (c->op->attr.memory)
+        return refuse(c, "a memory has no positions to turn to");
+    FT_TRY(check_stored(c, q, head_size));
     if (!is_vector(weight_at(c, 0), head_size / 2))
         return refuse(c, "the frequencies are not one float for each pair of a head");
-    FT_TRY(check_cache(c, head_size));
     return check_results(c, FT_TOKENS, (size_t) q->cols, FLOATS);
 }
 
@@ -327,6 +356,11 @@ static ft_status check_attend(const checker *c)
     size_t head_size = head_size_of(c, q);
     if (head_size == 0)
         return refuse(c, "the heads do not divide the queries");
+    if (c->op->attr.memory && c->op->attr.window != 0)
+        return refuse(c, "a memory has no window");
+    if (c->op->state[FT_STATE_ORIGIN] >= 0 &&
+        !is_state(state_at(c, FT_STATE_ORIGIN), FT_CONTEXTS, 1, FT_I32))
+        return refuse(c, "the origins of tokens must be int32, one for each");
     FT_TRY(check_cache(c, head_size));
     return check_results(c, FT_TOKENS, (size_t) q->cols, FLOATS);
 }

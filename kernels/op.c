@@ -24,8 +24,9 @@ const char *ft_op_name(ft_op_kind kind)
 const char *ft_rows_name(ft_rows rows)
 {
     static const char *const names[] = {
-        [FT_TOKENS] = "T",    [FT_SEQUENCES] = "S",       [FT_SELECTED] = "R",
-        [FT_SEATS] = "seats", [FT_CONTEXTS] = "contexts", [FT_CACHE] = "cache",
+        [FT_TOKENS] = "T",      [FT_SEQUENCES] = "S",       [FT_SELECTED] = "R",
+        [FT_SEATS] = "seats",   [FT_CONTEXTS] = "contexts", [FT_CACHE] = "cache",
+        [FT_MEMORY] = "memory",
     };
     return (unsigned) rows < FT_ROW_KINDS ? names[rows] : "?";
 }

@@ -29,7 +29,7 @@ const char *ft_op_name(ft_op_kind kind);
 const char *ft_activation_name(ft_activation activation);
 bool ft_activation_parse(const char *name, ft_activation *out);
 
-/* What the rows of a value are.  The last four exist in decoders only. */
+/* What the rows of a value are.  The last five exist in decoders only. */
 typedef enum ft_rows {
     FT_TOKENS,    /* tokens of this run */
     FT_SEQUENCES, /* sequences of this run */
@@ -37,6 +37,7 @@ typedef enum ft_rows {
     FT_SEATS,     /* sequences that the session remembers: what it knows of them */
     FT_CONTEXTS,  /* tokens of all seats: row seat * context + position */
     FT_CACHE,     /* tokens that the cache has room for: kernels/cache.h */
+    FT_MEMORY,    /* tokens of sources that the memory has room for, in pages like the cache's */
     FT_ROW_KINDS
 } ft_rows;
 
@@ -48,7 +49,7 @@ typedef enum ft_pooling { FT_POOL_FIRST, FT_POOL_MEAN } ft_pooling;
 /* (x - mean) / deviation * weight + bias, or x / root of the mean square * weight. */
 typedef enum ft_norm_kind { FT_NORM_LAYER, FT_NORM_RMS } ft_norm_kind;
 
-enum { FT_NAME = 64, FT_MAX_IN = 3, FT_MAX_WEIGHTS = 3, FT_MAX_STATES = 4 };
+enum { FT_NAME = 64, FT_MAX_IN = 3, FT_MAX_WEIGHTS = 3, FT_MAX_STATES = 5 };
 
 /* One matrix of a plan. */
 typedef struct ft_value {
@@ -84,7 +85,10 @@ typedef struct ft_attr {
     int32_t kv_heads;         /* STORE, ATTEND: of keys and values; divides heads */
     int32_t window;      /* ATTEND: keys that a query sees, itself included; 0: all before it */
     float softmax_scale; /* ATTENTION, ATTEND: scores are multiplied by it */
+    bool memory;         /* STORE, ATTEND: of the memory instead of the cache; nothing is causal */
     ft_pooling pooling;  /* POOL */
+    float embed_scale;   /* EMBED: rows of words are multiplied by it */
+    int32_t position_offset; /* EMBED: of positions that nobody gives: offset + place in the text */
     /* STORE: rotary frequencies stretch for sequences longer than this many tokens; 0: never */
     int32_t rope_positions;
     float rope_theta, rope_factor;
@@ -96,6 +100,7 @@ enum {
     FT_STATE_VALUES,     /* ... the same for values ... */
     FT_STATE_KEY_SCALES, /* ... and where they are int8: F32 [cache, kv_heads]; else -1 */
     FT_STATE_VALUE_SCALES,
+    FT_STATE_ORIGIN,   /* ATTEND, or -1: I32 [contexts, 1], ft_batch.lanes */
     FT_STATE_LAST = 0, /* EMBED reads, CHOOSE writes: I32 [seats, 1], the token chosen last */
     FT_STATE_HISTORY,  /* NOTE, CHOOSE: I32 [contexts, 1], all tokens of a seat in order */
     FT_STATE_SEEN,     /* NOTE, CHOOSE: I32 [seats, vocabulary], kernels/choice.h */
@@ -131,6 +136,12 @@ typedef struct ft_plan {
     size_t arena; /* bytes for the limits that ft_plan_layout() was given */
 
     /*
+     * The first operations of an encoder-decoder read a source text and leave the memory behind,
+     * once; the others are run for the tokens of the target.  0: all operations are one run.
+     */
+    int source_ops;
+
+    /*
      * A row of a product of floats must not depend on how many rows there are: what is generated
      * for one sequence would depend on the others.
      */
@@ -158,6 +169,19 @@ typedef struct ft_batch {
     size_t selected;         /* rows that results are wanted of ... */
     const int32_t *select;   /* ... [selected], ascending */
     const ft_choice *choice; /* [selected]: a token is chosen for each; NULL: none is */
+
+    /* Encoder-decoders. */
+    bool source;                 /* a run of the first operations: rows are tokens of sources */
+    const int32_t *memory;       /* [sequences]: tokens of each one's source */
+    const int32_t *memory_pages; /* [sequences, most_memory_pages] */
+    size_t most_memory_pages;
+
+    /*
+     * Beams: so many neighbouring sequences, of neighbouring seats, are `lanes` of one text.  The
+     * token at a position of a lane lies in the pages of the lane that FT_STATE_ORIGIN names.  0 or
+     * 1: every sequence has its own.
+     */
+    size_t lanes;
 } ft_batch;
 
 /* Rows of this run, of the kinds that differ from run to run. */
@@ -166,6 +190,17 @@ static inline size_t ft_batch_rows(const ft_batch *batch, ft_rows rows)
     return rows == FT_TOKENS     ? batch->tokens
            : rows == FT_SELECTED ? batch->selected
                                  : batch->sequences;
+}
+
+/* The operations of a run: first .. end - 1. */
+static inline int ft_batch_first_op(const ft_plan *plan, const ft_batch *batch)
+{
+    return batch->source ? 0 : plan->source_ops;
+}
+
+static inline int ft_batch_end_op(const ft_plan *plan, const ft_batch *batch)
+{
+    return batch->source ? plan->source_ops : plan->nop;
 }
 
 /* The value that names an operation to people: its result, or what it reads where it has none; -1.

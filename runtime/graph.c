@@ -53,6 +53,11 @@ void ft_scope(ft_graph *graph, const char *format, ...)
         refuse(graph, FT_ELIMIT, "", "the scope is too long");
 }
 
+void ft_end_source(ft_graph *graph)
+{
+    graph->plan.source_ops = graph->plan.nop;
+}
+
 static bool scoped(const ft_graph *graph, const char *name, const char *suffix, char out[FT_NAME])
 {
     int used = snprintf(out, FT_NAME, "%s%s%s", graph->scope, name, suffix);
@@ -72,7 +77,7 @@ static int result(ft_graph *graph, const char *name, const char *suffix, ft_rows
 
 static int append(ft_graph *graph, const char *name, const ft_op *op)
 {
-    if (ft_plan_add_op(&graph->plan, op) < 0)
+    if (graph->status == FT_OK && ft_plan_add_op(&graph->plan, op) < 0)
         return refuse(graph, FT_ENOMEM, name, "no memory for another operation");
     return op->out;
 }
@@ -81,6 +86,15 @@ static int16_t weight(ft_graph *graph, const char *name, const char *suffix)
 {
     char full[FT_NAME];
     int index = scoped(graph, name, suffix, full) ? ft_plan_find_weight(&graph->plan, full) : -1;
+    if (index < 0)
+        refuse(graph, FT_EFORMAT, name, "the model has no such weight");
+    return (int16_t) index;
+}
+
+/* A weight whose name no scope changes. */
+static int16_t weight_named(ft_graph *graph, const char *name)
+{
+    int index = ft_plan_find_weight(&graph->plan, name);
     if (index < 0)
         refuse(graph, FT_EFORMAT, name, "the model has no such weight");
     return (int16_t) index;
@@ -162,6 +176,27 @@ int ft_embed_tokens(ft_graph *graph, const char *name, int ids)
     return append(graph, name, &op);
 }
 
+int ft_embed_by(ft_graph *graph, const char *name, int ids, int positions,
+                const ft_embedding_of *how)
+{
+    ft_op op = ft_op_make(FT_OP_EMBED);
+    if (graph->status == FT_OK) {
+        op.weight[0] = weight_named(graph, how->word);
+        op.weight[1] = weight_named(graph, how->position);
+        if (positions < 0)
+            op.state[FT_STATE_LAST] = state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
+    }
+    if (graph->status != FT_OK)
+        return -1;
+    op.in[0] = (int16_t) ids;
+    op.in[1] = (int16_t) positions;
+    op.attr.embed_scale = how->scale;
+    op.attr.position_offset = how->offset;
+    int32_t cols = (int32_t) weight_at(graph, op.weight[0])->cols;
+    op.out = (int16_t) result(graph, name, "", FT_TOKENS, cols);
+    return append(graph, name, &op);
+}
+
 static int norm(ft_graph *graph, const char *name, int x, float eps, ft_norm_kind kind)
 {
     ft_op op = ft_op_make(FT_OP_NORM);
@@ -217,10 +252,12 @@ int ft_linear(ft_graph *graph, const char *name, int x)
 
 int ft_linear_by(ft_graph *graph, const char *name, int x, const char *weight_name)
 {
-    int index = ft_plan_find_weight(&graph->plan, weight_name);
-    if (index < 0)
-        return refuse(graph, FT_EFORMAT, weight_name, "the model has no such weight");
-    return linear(graph, name, x, (int16_t) index, -1);
+    char full[FT_NAME];
+    if (graph->status != FT_OK)
+        return -1;
+    int16_t w = weight_named(graph, weight_name);
+    int bias = scoped(graph, name, ".bias", full) ? ft_plan_find_weight(&graph->plan, full) : -1;
+    return linear(graph, name, x, w, (int16_t) bias);
 }
 
 /* An operation from `x` (and `other`, or -1) to a value of the same shape. */
@@ -282,24 +319,53 @@ int ft_gate(ft_graph *graph, const char *name, int x, int y, ft_activation activ
     return same_shape(graph, &op, name, x, y);
 }
 
+/* ---- Attention over what was there before --------------------------------------------------- */
+
+/* The keys and values NAME.keys, NAME.values: rows of the cache or of the memory. */
+static void set_stores(ft_graph *graph, ft_op *op, const char *name, int32_t width)
+{
+    ft_rows rows = op->attr.memory ? FT_MEMORY : FT_CACHE;
+    op->state[FT_STATE_KEYS] = state(graph, name, ".keys", rows, width, FT_F32);
+    op->state[FT_STATE_VALUES] = state(graph, name, ".values", rows, width, FT_F32);
+}
+
+/* Put k and v where `op` says. */
+static void store(ft_graph *graph, const char *name, ft_op *op, int k, int v)
+{
+    op->in[1] = (int16_t) k;
+    op->in[2] = (int16_t) v;
+    set_stores(graph, op, name, value_at(graph, k)->cols);
+    append(graph, name, op);
+}
+
 /* Rotate q and k, put k and v into the cache; returns the rotated q. */
-static int store(ft_graph *graph, const char *name, int q, int k, int v, const ft_heads *heads)
+static int store_turned(ft_graph *graph, const char *name, int q, int k, int v,
+                        const ft_heads *heads)
 {
     ft_op op = ft_op_make(FT_OP_STORE);
-    int in[FT_MAX_IN] = { q, k, v };
-    for (int i = 0; i < FT_MAX_IN; i++)
-        op.in[i] = (int16_t) in[i];
+    op.in[0] = (int16_t) q;
     op.attr.heads = heads->heads;
     op.attr.kv_heads = heads->kv_heads;
     op.attr.rope_positions = heads->rope_positions;
     op.attr.rope_theta = heads->rope_theta;
     op.attr.rope_factor = heads->rope_factor;
     op.weight[0] = (int16_t) ft_plan_find_weight(&graph->plan, heads->frequencies);
-    int32_t width = value_at(graph, k)->cols;
-    op.state[FT_STATE_KEYS] = state(graph, name, ".keys", FT_CACHE, width, FT_F32);
-    op.state[FT_STATE_VALUES] = state(graph, name, ".values", FT_CACHE, width, FT_F32);
     op.out = (int16_t) result(graph, name, ".rotated", FT_TOKENS, value_at(graph, q)->cols);
-    return append(graph, name, &op);
+    store(graph, name, &op, k, v);
+    return op.out;
+}
+
+/* What `op` says attends to NAME.keys and NAME.values, which are `width` wide. */
+static int attend(ft_graph *graph, const char *name, ft_op *op, int q, int32_t width)
+{
+    if (graph->status != FT_OK)
+        return -1;
+    int32_t cols = value_at(graph, q)->cols;
+    op->in[0] = (int16_t) q;
+    op->attr.softmax_scale = 1.0f / sqrtf((float) (cols / op->attr.heads));
+    set_stores(graph, op, name, width);
+    op->out = (int16_t) result(graph, name, ".context", FT_TOKENS, cols);
+    return append(graph, name, op);
 }
 
 int ft_cached_attention(ft_graph *graph, const char *name, int q, int k, int v,
@@ -307,21 +373,35 @@ int ft_cached_attention(ft_graph *graph, const char *name, int q, int k, int v,
 {
     if (graph->status != FT_OK)
         return -1;
-    int rotated = store(graph, name, q, k, v, heads);
+    ft_op plain = ft_op_make(FT_OP_STORE), op = ft_op_make(FT_OP_ATTEND);
+    plain.attr.heads = op.attr.heads = heads->heads;
+    plain.attr.kv_heads = op.attr.kv_heads = heads->kv_heads;
+    op.attr.window = heads->window;
+    if (heads->frequencies != NULL)
+        q = store_turned(graph, name, q, k, v, heads);
+    else
+        store(graph, name, &plain, k, v);
+    return attend(graph, name, &op, q, value_at(graph, k)->cols);
+}
+
+void ft_remember(ft_graph *graph, const char *name, int k, int v, int heads)
+{
+    if (graph->status != FT_OK)
+        return;
+    ft_op op = ft_op_make(FT_OP_STORE);
+    op.attr.memory = true;
+    op.attr.heads = op.attr.kv_heads = heads;
+    store(graph, name, &op, k, v);
+}
+
+int ft_recall(ft_graph *graph, const char *name, int q, int heads)
+{
     if (graph->status != FT_OK)
         return -1;
     ft_op op = ft_op_make(FT_OP_ATTEND);
-    int32_t cols = value_at(graph, q)->cols;
-    op.in[0] = (int16_t) rotated;
-    op.attr.heads = heads->heads;
-    op.attr.kv_heads = heads->kv_heads;
-    op.attr.window = heads->window;
-    op.attr.softmax_scale = 1.0f / sqrtf((float) (cols / heads->heads));
-    int32_t width = value_at(graph, k)->cols;
-    op.state[FT_STATE_KEYS] = state(graph, name, ".keys", FT_CACHE, width, FT_F32);
-    op.state[FT_STATE_VALUES] = state(graph, name, ".values", FT_CACHE, width, FT_F32);
-    op.out = (int16_t) result(graph, name, ".context", FT_TOKENS, cols);
-    return append(graph, name, &op);
+    op.attr.memory = true;
+    op.attr.heads = op.attr.kv_heads = heads;
+    return attend(graph, name, &op, q, value_at(graph, q)->cols);
 }
 
 int ft_select(ft_graph *graph, const char *name, int x)

@@ -33,6 +33,12 @@ FT_MUST_USE ft_status ft_graph_finish(const ft_graph *graph, ft_error *err);
 /* Prefix of the names that follow: "layer.%d", or "" for none. */
 void ft_scope(ft_graph *graph, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * What has been written down so far reads the source text of an encoder-decoder, in runs of its
+ * own; what it leaves behind is the memory.
+ */
+void ft_end_source(ft_graph *graph);
+
 /* An int32 per token, set by the session: "input_ids", "positions", "token_type_ids". */
 int ft_input(ft_graph *graph, const char *name);
 
@@ -45,6 +51,18 @@ int ft_embed(ft_graph *graph, const char *name, int ids, int positions, int type
  */
 int ft_embed_tokens(ft_graph *graph, const char *name, int ids);
 
+/*
+ * WORD[ids] * scale + POSITION[place], two weights with names of their own.  Places are `positions`
+ * or, where these are -1, `offset` + the place of the token in its text; then ids may name seats.
+ */
+typedef struct ft_embedding_of {
+    const char *word, *position;
+    float scale;
+    int32_t offset;
+} ft_embedding_of;
+int ft_embed_by(ft_graph *graph, const char *name, int ids, int positions,
+                const ft_embedding_of *how);
+
 /* Layer norm with NAME.weight and NAME.bias; rms norm with NAME.weight. */
 int ft_norm(ft_graph *graph, const char *name, int x, float eps);
 int ft_rms_norm(ft_graph *graph, const char *name, int x, float eps);
@@ -52,7 +70,7 @@ int ft_rms_norm(ft_graph *graph, const char *name, int x, float eps);
 /* x . NAME.weight^T + NAME.bias; where the model has no such bias, without. */
 int ft_linear(ft_graph *graph, const char *name, int x);
 
-/* x . WEIGHT^T, a matrix that has a name and other uses of its own. */
+/* x . WEIGHT^T, a matrix that has a name and other uses of its own, + NAME.bias if there is one. */
 int ft_linear_by(ft_graph *graph, const char *name, int x, const char *weight);
 
 int ft_apply(ft_graph *graph, const char *name, int x, ft_activation activation);
@@ -70,7 +88,7 @@ int ft_attention(ft_graph *graph, const char *name, int q, int k, int v, int hea
 typedef struct ft_heads {
     int heads, kv_heads;
     int window;              /* 0: a token sees all before it */
-    const char *frequencies; /* weight [1, head_size / 2] of the rotation */
+    const char *frequencies; /* weight [1, head_size / 2] of the rotation; NULL: none */
     int rope_positions;      /* ft_attr */
     float rope_theta, rope_factor;
 } ft_heads;
@@ -81,6 +99,13 @@ typedef struct ft_heads {
  */
 int ft_cached_attention(ft_graph *graph, const char *name, int q, int k, int v,
                         const ft_heads *heads);
+
+/*
+ * Attention to a source: keys and values of its tokens go into the memory NAME.keys, NAME.values,
+ * in the source part; tokens of the target attend to all of them.
+ */
+void ft_remember(ft_graph *graph, const char *name, int k, int v, int heads);
+int ft_recall(ft_graph *graph, const char *name, int q, int heads);
 
 /* The rows that the caller wants results of. */
 int ft_select(ft_graph *graph, const char *name, int x);

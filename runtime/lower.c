@@ -35,6 +35,12 @@ static bool is_output(const ft_plan *plan, int value)
     return false;
 }
 
+/* Keys or values of the cache or of the memory. */
+static bool is_store(const ft_value *value)
+{
+    return value->state && (value->rows == FT_CACHE || value->rows == FT_MEMORY);
+}
+
 /* The result of an operation that only the next one sees may be fused away. */
 static bool is_private(const ft_plan *plan, int value)
 {
@@ -51,15 +57,18 @@ static ft_op *producer_of_kind(ft_plan *plan, int value, ft_op_kind kind)
 
 static void remove_op(ft_plan *plan, int index)
 {
+    plan->source_ops -= index < plan->source_ops;
     plan->nop--;
     memmove(&plan->op[index], &plan->op[index + 1],
             (size_t) (plan->nop - index) * sizeof plan->op[0]);
 }
 
+/* What is inserted follows the operation whose result it reads, and belongs to the same run. */
 static bool insert_op(ft_plan *plan, int index, const ft_op *op)
 {
     if (ft_plan_add_op(plan, op) < 0)
         return false;
+    plan->source_ops += plan->source_ops > 0 && index <= plan->source_ops;
     memmove(&plan->op[index + 1], &plan->op[index],
             (size_t) (plan->nop - 1 - index) * sizeof plan->op[0]);
     plan->op[index] = *op;
@@ -132,36 +141,36 @@ static void coarsen(ft_plan *plan)
 /* ---- Quantize ----------------------------------------------------------------------------- */
 
 /* Whether operand `slot` of `op` is read as codes once its value has them. */
-static bool reads_codes(const ft_plan *plan, const ft_op *op, int slot, bool int8_residual)
+static bool reads_codes(const ft_plan *plan, const ft_op *op, int slot, const ft_lowering *how)
 {
     switch (op->kind) {
     case FT_OP_LINEAR:
         return plan->weight[op->weight[0]].scale != NULL;
     case FT_OP_ATTENTION:
-        return true;
+        return !how->dynamic; /* its sums run over rows, whose scales would differ */
     case FT_OP_ADD:
     case FT_OP_NORM:
-        return slot == 1 && int8_residual;
+        return slot == 1 && how->int8_residual;
     default:
         return false;
     }
 }
 
-static bool has_code_readers(const ft_plan *plan, int value, bool int8_residual)
+static bool has_code_readers(const ft_plan *plan, int value, const ft_lowering *how)
 {
     for (int i = 0; i < plan->nop; i++)
         for (int j = 0; j < FT_MAX_IN; j++)
-            if (plan->op[i].in[j] == value && reads_codes(plan, &plan->op[i], j, int8_residual))
+            if (plan->op[i].in[j] == value && reads_codes(plan, &plan->op[i], j, how))
                 return true;
     return false;
 }
 
 /* Let every consumer that can read `codes` do so. */
-static void redirect_code_readers(ft_plan *plan, int value, int codes, bool int8_residual)
+static void redirect_code_readers(ft_plan *plan, int value, int codes, const ft_lowering *how)
 {
     for (int i = 0; i < plan->nop; i++)
         for (int j = 0; j < FT_MAX_IN; j++)
-            if (plan->op[i].in[j] == value && reads_codes(plan, &plan->op[i], j, int8_residual))
+            if (plan->op[i].in[j] == value && reads_codes(plan, &plan->op[i], j, how))
                 plan->op[i].in[j] = (int16_t) codes;
 }
 
@@ -214,12 +223,12 @@ static bool dequantize_for_the_rest(ft_plan *plan, int value, int codes, int qua
 
 static bool quantize_point(ft_plan *plan, int value, const ft_lowering *how)
 {
-    if (!how->int8_residual && !has_code_readers(plan, value, false))
+    if (!how->int8_residual && !has_code_readers(plan, value, how))
         return true;
     int codes = split_point(plan, value, how);
     if (codes < 0)
         return false;
-    redirect_code_readers(plan, value, codes, how->int8_residual);
+    redirect_code_readers(plan, value, codes, how);
     int at = ft_plan_producer(plan, value) + 1;
     ft_op op = ft_op_make(FT_OP_QUANTIZE);
     op.in[0] = (int16_t) value;
@@ -355,7 +364,7 @@ static void narrow_decoder(ft_plan *plan, const ft_plan *fused, ft_dtype real)
 {
     for (int i = 0; i < plan->nvalue; i++) {
         ft_value *value = &plan->value[i];
-        bool cache = value->state && value->rows == FT_CACHE;
+        bool cache = is_store(value);
         if (value->dtype == FT_F32 && !is_of_codes(value) &&
             (cache || (is_bounded(fused, i) && ft_plan_stores(fused, i))))
             value->dtype = real;
@@ -473,7 +482,7 @@ static void halve_cache(ft_plan *plan)
 {
     for (int i = 0; i < plan->nvalue; i++) {
         ft_value *value = &plan->value[i];
-        if (value->state && value->rows == FT_CACHE && value->dtype == FT_F32)
+        if (is_store(value) && value->dtype == FT_F32)
             value->dtype = FT_F16;
     }
 }

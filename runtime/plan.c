@@ -19,6 +19,7 @@
 ft_op ft_op_make(ft_op_kind kind)
 {
     ft_op op = { .kind = kind, .out = -1, .codes = -1, .inner = -1, .second = -1 };
+    op.attr.embed_scale = 1.0f;
     for (int i = 0; i < FT_MAX_IN; i++)
         op.in[i] = -1;
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)

@@ -7,6 +7,8 @@
 
 #include "tests/check.h"
 
+#include <math.h>
+
 /* clang-format off */
 const a_case check_cases[] = {
 #define OP .kind = FT_OP_EMBED
@@ -14,8 +16,14 @@ const a_case check_cases[] = {
     { OP, { IDS, IDS, IDS }, Y, 0, 0, { TABLE, TABLE_F16, TABLE }, 0, "types may be there", NULL },
     { OP, { X, IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "float ids",
       "ids, positions and types must be int32, one a token" },
-    { OP, { IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "no positions",
-      "indices and their table must both be there or both be absent" },
+    { OP, { IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "positions that nobody gives", NULL,
+      .embed_scale = 8.0f, .position_offset = 2 },
+    { OP, { IDS, IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "a scale below 0",
+      "words need a scale above 0, and positions no offset below it", .embed_scale = -1.0f },
+    { OP, { IDS, IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "a scale that is no number",
+      "words need a scale above 0, and positions no offset below it", .embed_scale = NAN },
+    { OP, { IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "an offset below 0",
+      "words need a scale above 0, and positions no offset below it", .position_offset = -1 },
     { OP, { IDS, IDS_2 }, Y, 0, 0, { TABLE, TABLE }, 0, "two positions a token",
       "ids, positions and types must be int32, one a token" },
     { OP, { IDS_S, IDS }, Y, 0, 0, { TABLE, TABLE }, 0, "one id a sequence",

@@ -24,7 +24,13 @@ static ft_op op_of(const a_case *c)
                  .codes = index_of(c->codes),
                  .inner = index_of(c->inner),
                  .second = index_of(c->second),
-                 .attr = { .heads = c->heads, .kv_heads = c->kv_heads, .norm = c->norm } };
+                 .attr = { .heads = c->heads,
+                           .kv_heads = c->kv_heads,
+                           .norm = c->norm,
+                           .memory = c->memory,
+                           .window = c->window,
+                           .embed_scale = c->embed_scale != 0.0f ? c->embed_scale : 1.0f,
+                           .position_offset = c->position_offset } };
     for (int i = 0; i < FT_MAX_IN; i++)
         op.in[i] = index_of(c->in[i]);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)

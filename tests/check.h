@@ -59,6 +59,10 @@ enum {
     HISTORY,
     HISTORY_2,
     HISTORY_RUN,
+    MEMORY,
+    MEMORY_8,
+    MEMORY_I8,
+    MEMORY_SCALES,
     SEEN,
     SEEN_9,
     SEEN_F,
@@ -100,6 +104,10 @@ typedef struct a_case {
     const char *sentence, *why;                 /* why it is refused, or NULL */
     int second, state[FT_MAX_STATES], kv_heads; /* as most operations have none, they come last */
     ft_norm_kind norm;
+    bool memory;
+    int window;
+    float embed_scale; /* 0: 1 */
+    int32_t position_offset;
 } a_case;
 
 /* Encoders and what decoders add to them; each list ends with a case that has no sentence. */

@@ -17,6 +17,30 @@
 const int32_t world_start[SEQUENCES + 1] = { 0, 3, 4, 57, 74 };
 const int32_t world_past[SEQUENCES] = { 0, 70, 5, 247 };
 
+/* What is asked of the cache would be found in page -1. */
+static void use_memory(world *w)
+{
+    static const int32_t nowhere[SEQUENCES * LIST] = { [0 ... SEQUENCES * LIST - 1] = -1 };
+    w->batch.memory = w->reach;
+    w->batch.memory_pages = w->pages;
+    w->batch.most_memory_pages = LIST;
+    w->batch.pages = nowhere;
+}
+
+/* Two lanes a text; a token is one's own or, where the other lane reaches as far, anybody's. */
+static void mix_lanes(world *w)
+{
+    rng r = { 54 };
+    w->batch.lanes = 2;
+    w->batch.seat = w->seat;
+    for (int32_t i = 0; i < SEQUENCES; i++) {
+        int32_t other = i ^ 1;
+        w->seat[i] = i;
+        for (int32_t at = 0; at < w->reach[i]; at++)
+            w->origin[i * CONTEXT + at] = at < w->reach[other] ? (int32_t) rng_below(&r, 2) : i % 2;
+    }
+}
+
 void world_init(world *w, const variant *v)
 {
     rng r = { 50 };
@@ -46,6 +70,17 @@ void world_init(world *w, const variant *v)
                            .pages = w->pages,
                            .most_pages = LIST,
                            .context = 264 };
+    if (v->memory)
+        use_memory(w);
+    if (v->lanes)
+        mix_lanes(w);
+}
+
+ft_limits world_limits(const world *w)
+{
+    return w->v->memory
+               ? (ft_limits){ .context = CONTEXT, .memory = CONTEXT, .memory_pages = PAGES }
+               : (ft_limits){ .sequences = SEQUENCES, .context = CONTEXT, .pages = PAGES };
 }
 
 size_t world_position(const world *w, size_t row)
@@ -56,6 +91,8 @@ size_t world_position(const world *w, size_t row)
 
 size_t world_place(const world *w, size_t sequence, size_t position, size_t head)
 {
+    if (w->v->lanes)
+        sequence = sequence / 2 * 2 + (size_t) w->origin[sequence * CONTEXT + position];
     size_t page = (size_t) w->pages[sequence * LIST + position / 64];
     return (page * w->v->kv_heads + head) * 64 + position % 64;
 }
@@ -63,9 +100,9 @@ size_t world_place(const world *w, size_t sequence, size_t position, size_t head
 const char *variant_name(const variant *v)
 {
     static char name[96];
-    snprintf(name, sizeof name, "%zu heads of %zu over %zu, %s, cache in %s%s", v->heads, v->size,
-             v->kv_heads, ft_dtype_name(v->real), ft_dtype_name(v->cache),
-             v->window > 0 ? ", window" : "");
+    snprintf(name, sizeof name, "%zu heads of %zu over %zu, %s, %s in %s%s%s", v->heads, v->size,
+             v->kv_heads, ft_dtype_name(v->real), v->memory ? "memory" : "cache",
+             ft_dtype_name(v->cache), v->window > 0 ? ", window" : "", v->lanes ? ", lanes" : "");
     return name;
 }
 

@@ -16,16 +16,22 @@ typedef struct variant {
     size_t heads, kv_heads, size;
     int32_t window;
     ft_dtype real, cache; /* of queries and results; of keys and values */
+    bool memory;          /* of a source: nothing is turned, every query sees all of it */
+    bool lanes;           /* neighbouring sequences share their tokens */
 } variant;
 
 typedef struct world {
     const variant *v;
     ft_batch batch;
     int32_t owner[ROWS], reach[SEQUENCES], pages[SEQUENCES * LIST];
+    int32_t seat[SEQUENCES], origin[SEQUENCES * CONTEXT];
 } world;
 
 /* Pages in an order of their own, none twice. */
 void world_init(world *w, const variant *v);
+
+/* Room for the cache and the memory of such a world. */
+ft_limits world_limits(const world *w);
 
 /* Where a row of the run stands in its sequence. */
 size_t world_position(const world *w, size_t row);

@@ -384,6 +384,53 @@ static void embed_chosen(bench *on)
     free(found);
 }
 
+/* Words times a scale, and the rows of positions that stand in nobody's input. */
+static void embed_places(bench *on)
+{
+    enum { WORDS = 50, COLS = 300, PLACES = 310, OFFSET = 2 };
+    static const int32_t past[SEQUENCES] = { 0, 31, 7, 2 };
+    const float scale = 11.3137f;
+    double *word, *place, worst = 0.0;
+    ft_weight words = random_weight(84, WORDS, COLS, FT_F16, &word);
+    ft_weight places = random_weight(85, PLACES, COLS, FT_F32, &place);
+    int32_t ids[TOKENS], owner[TOKENS];
+    float *found = must_have(TOKENS * COLS, sizeof *found);
+    ft_batch batch = mixed_batch;
+    for (int32_t i = 0; i < SEQUENCES; i++)
+        for (int32_t row = batch.start[i]; row < batch.start[i + 1]; row++)
+            owner[row] = i;
+    batch.owner = owner;
+    batch.past = past;
+    for (int i = 0; i < TOKENS; i++)
+        ids[i] = i * 7 % WORDS;
+    oneop t;
+    oneop_begin(&t, on, FT_OP_EMBED, &batch);
+    t.op.attr.embed_scale = scale;
+    t.op.attr.position_offset = OFFSET;
+    oneop_in(&t, 0, FT_TOKENS, 1, FT_I32, 0.0f, ids);
+    oneop_weight(&t, 0, words);
+    oneop_weight(&t, 1, places);
+    oneop_out(&t, FT_TOKENS, COLS);
+    oneop_run(&t, found, NULL);
+    oneop_end(&t);
+    for (int32_t i = 0; i < TOKENS; i++) {
+        size_t at = (size_t) (OFFSET + past[owner[i]] + i - batch.start[owner[i]]);
+        for (size_t k = 0; k < COLS; k++) {
+            double a = (double) scale * word[(size_t) ids[i] * COLS + k], b = place[at * COLS + k];
+            /* A product and a sum round. */
+            double bound = (2 * fabs(a) + fabs(b)) * ROUNDING;
+            double error = fabs((double) found[(size_t) i * COLS + k] - (a + b)) / bound;
+            worst = error <= worst ? worst : error >= 0.0 ? error : (double) INFINITY;
+        }
+    }
+    near(worst, 0.0, 1.0, "%s: embed: scaled words at the places of their texts", on->name);
+    free_weight(&words);
+    free_weight(&places);
+    free(word);
+    free(place);
+    free(found);
+}
+
 void test_decoder_rows(bench *on)
 {
     static const rms_case cases[] = {
@@ -398,4 +445,5 @@ void test_decoder_rows(bench *on)
     dynamic_linear(on, 37, 70, 96);
     dynamic_linear(on, 9, 33, 1100);
     embed_chosen(on);
+    embed_places(on);
 }

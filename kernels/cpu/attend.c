@@ -1,5 +1,5 @@
 /*
- * attend.c - causal attention over what the cache holds.
+ * attend.c - attention over what the cache holds, which is causal, or the memory, which is not.
  *
  * A work item is a head of keys and values and a block of queries: those of some neighbouring
  * tokens of a sequence, each with all the heads that share these keys.  So a page of the cache is
@@ -54,7 +54,8 @@ typedef struct desk {
 
 static size_t score_stride(const ft_limits *limits)
 {
-    return ft_round_up(limits->context, FT_PAGE) + FT_FLOAT_LANES; /* no power of two */
+    size_t most = limits->context > limits->memory ? limits->context : limits->memory;
+    return ft_round_up(most, FT_PAGE) + FT_FLOAT_LANES; /* no power of two */
 }
 
 static size_t desk_floats(const shape *s, const ft_limits *limits)
@@ -79,22 +80,28 @@ static desk desk_of(const ft_args *args, const shape *s)
     return d;
 }
 
-/* A block of queries of one sequence against one head of keys. */
+/*
+ * A block of queries of one sequence against one head of keys.  A key lies at its position in
+ * `pages`; where beams share a text, in the pages of the lane that it came from, which are
+ * `most_pages` numbers after those of the lane before.
+ */
 typedef struct item {
     const ft_args *args;
     const shape *s;
     const desk *d;
     const ft_float_kernels *kernels;
     const int32_t *pages;
+    const int32_t *origin; /* [context]: lanes; NULL: there are none */
     size_t kv_head;
     size_t row, rows;       /* its first token's row in the run; queries */
     size_t position, first; /* of that token; of the page that scores begin with */
+    bool memory;            /* every query sees all keys up to `position` */
 } item;
 
 /* Where the query of a row of the block stands, and the first key that it sees. */
 static size_t last_key(const item *it, size_t row)
 {
-    return it->position + row / it->s->group;
+    return it->memory ? it->position : it->position + row / it->s->group;
 }
 
 static size_t first_key(const item *it, size_t row)
@@ -120,21 +127,31 @@ typedef struct page {
     ft_dtype dtype;
 } page;
 
+/* Row of the cache where the key at `position` lies. */
+static size_t place_of(const item *it, size_t position)
+{
+    const int32_t *pages = it->pages;
+    if (it->origin != NULL)
+        pages += (size_t) it->origin[position] * it->args->batch->most_pages;
+    return ft_cache_find(pages, position, it->kv_head, it->s->kv_heads);
+}
+
 /* The first `tokens` of the page at `position`: as they lie, or made floats in scratch. */
 static page page_at(const item *it, int slot, int scale_slot, size_t position, size_t tokens)
 {
     const ft_view *cache = &it->args->state[slot];
     const ft_rows_isa *rows = it->args->rows;
-    size_t size = it->s->size, width = it->s->width;
-    size_t place = ft_cache_find(it->pages, position, it->kv_head, it->s->kv_heads);
-    const char *from = (const char *) cache->data + place * size * ft_dtype_size(cache->dtype);
-    if (cache->dtype != FT_I8 && size == width)
-        return (page){ from, size, cache->dtype };
+    size_t size = it->s->size, width = it->s->width, bytes = size * ft_dtype_size(cache->dtype);
+    const char *data = cache->data;
+    if (cache->dtype != FT_I8 && size == width && it->origin == NULL)
+        return (page){ data + place_of(it, position) * bytes, size, cache->dtype };
     float *to = it->d->page;
-    for (size_t i = 0; i < tokens; i++, to += width, from += size * ft_dtype_size(cache->dtype)) {
+    for (size_t i = 0; i < tokens; i++, to += width) {
+        size_t place = place_of(it, position + i);
+        const char *from = data + place * bytes;
         if (cache->dtype == FT_I8)
             rows->dequantize_i8(to, (const int8_t *) from,
-                                ft_row_f32(&it->args->state[scale_slot], 0)[place + i], size);
+                                ft_row_f32(&it->args->state[scale_slot], 0)[place], size);
         else
             rows->to_float(to, from, cache->dtype, size);
         memset(to + size, 0, (width - size) * sizeof *to);
@@ -249,6 +266,29 @@ static void attend(item *it)
                                args->out.dtype, it->s->size);
 }
 
+static void see_memory(item *it, size_t sequence)
+{
+    const ft_batch *batch = it->args->batch;
+    it->memory = true;
+    it->pages = batch->memory_pages + sequence * batch->most_memory_pages;
+    it->position = (size_t) batch->memory[sequence] - 1;
+}
+
+/* Of a beam, the pages are those of its first lane. */
+static void see_cache(item *it, size_t sequence, size_t token)
+{
+    const ft_batch *batch = it->args->batch;
+    size_t first = sequence;
+    if (batch->lanes > 1) {
+        size_t seat = (size_t) batch->seat[sequence];
+        const int32_t *origins = it->args->state[FT_STATE_ORIGIN].data;
+        it->origin = origins + seat * it->args->limits->context;
+        first = sequence - sequence % batch->lanes;
+    }
+    it->pages = batch->pages + first * batch->most_pages;
+    it->position = (size_t) batch->past[sequence] + token;
+}
+
 /* Item `index`; those of late tokens, which have most to do, come first. */
 static void attend_item(const ft_args *args, const shape *s, const desk *d, size_t index,
                         size_t blocks)
@@ -264,11 +304,13 @@ static void attend_item(const ft_args *args, const shape *s, const desk *d, size
                 .s = s,
                 .d = d,
                 .kernels = ft_float_kernels_of(args->isa),
-                .pages = batch->pages + sequence * batch->most_pages,
                 .kv_head = index % s->kv_heads,
                 .row = start + token,
-                .rows = ft_min_size(s->tokens, length - token) * s->group,
-                .position = (size_t) batch->past[sequence] + token };
+                .rows = ft_min_size(s->tokens, length - token) * s->group };
+    if (args->op->attr.memory)
+        see_memory(&it, sequence);
+    else
+        see_cache(&it, sequence, token);
     attend(&it);
 }
 

@@ -238,7 +238,8 @@ static ft_status run(ft_exec *exec, const ft_batch *batch, ft_counts *const *cou
 {
     (void) err;
     assert(counts == NULL || exec->limits.threads == 1);
-    run_range(exec, 0, exec->plan->nop, batch, counts);
+    int first = ft_batch_first_op(exec->plan, batch);
+    run_range(exec, first, ft_batch_end_op(exec->plan, batch) - first, batch, counts);
     return FT_OK;
 }
 

@@ -106,6 +106,12 @@ static inline const int32_t *ft_row_pages(const ft_batch *batch, size_t row)
     return batch->pages + (size_t) batch->owner[row] * batch->most_pages;
 }
 
+/* The same of what its sequence's source left in the memory. */
+static inline const int32_t *ft_row_memory_pages(const ft_batch *batch, size_t row)
+{
+    return batch->memory_pages + (size_t) batch->owner[row] * batch->most_memory_pages;
+}
+
 /* What the codes of a row are multiplied by; 0 where there are none. */
 static inline float ft_row_scale(const ft_view *view, size_t row)
 {

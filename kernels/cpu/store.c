@@ -1,5 +1,6 @@
 /*
- * store.c - rotates queries and keys to their positions, and puts keys and values into the cache.
+ * store.c - rotates queries and keys to their positions, and puts keys and values into the cache
+ * or, as they are, into the memory.
  *
  * Rotary embedding in the order of Hugging Face checkpoints: element i of a head is turned together
  * with element i + head_size / 2, by position * frequency[i].
@@ -27,14 +28,16 @@ typedef struct turn {
 
 size_t ft_cpu_store_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
-    size_t cols = (size_t) plan->value[op->in[0]].cols;
+    size_t cols = (size_t) plan->value[op->in[op->in[0] < 0 ? 1 : 0]].cols;
     return (size_t) limits->threads * (2 * ft_round_up(cols * sizeof(float), 64) + 64);
 }
 
 static turn turn_of(const ft_args *args)
 {
     char *own = ft_thread_scratch(args, omp_get_thread_num());
-    size_t cols = args->in[0].cols, head_size = cols / (size_t) args->op->attr.heads;
+    bool plain = args->in[0].data == NULL;
+    size_t cols = plain ? args->in[1].cols : args->in[0].cols;
+    size_t head_size = cols / (size_t) (plain ? args->op->attr.kv_heads : args->op->attr.heads);
     float *row = (float *) (void *) own;
     float *angles = (float *) (void *) (own + ft_round_up(cols * sizeof(float), 64));
     return (turn){ angles, angles + head_size / 2, row, head_size };
@@ -88,7 +91,8 @@ static void keep(const ft_args *args, const turn *t, const ft_view *cache, const
 {
     size_t heads = (size_t) args->op->attr.kv_heads;
     size_t position = ft_row_position(args->batch, row);
-    const int32_t *pages = ft_row_pages(args->batch, row);
+    const int32_t *pages = args->op->attr.memory ? ft_row_memory_pages(args->batch, row)
+                                                 : ft_row_pages(args->batch, row);
     for (size_t head = 0; head < heads; head++) {
         const float *x = t->row + head * t->head_size;
         size_t place = ft_cache_find(pages, position, head, heads);
@@ -103,17 +107,25 @@ static void keep(const ft_args *args, const turn *t, const ft_view *cache, const
     }
 }
 
+/* A row of queries or keys into t->row, each of its heads turned. */
+static void turn_heads(const ft_args *args, turn *t, const ft_view *view, int32_t heads, size_t row)
+{
+    load(args, t, view, row);
+    for (size_t head = 0; head < (size_t) heads; head++)
+        rotate(t, t->row + head * t->head_size);
+}
+
 static void store_row(const ft_args *args, turn *t, size_t row)
 {
     const ft_attr *attr = &args->op->attr;
-    set_angles(args, t, row);
-    load(args, t, &args->in[0], row);
-    for (size_t head = 0; head < (size_t) attr->heads; head++)
-        rotate(t, t->row + head * t->head_size);
-    ft_row_write(args, &args->out, row, t->row);
-    load(args, t, &args->in[1], row);
-    for (size_t head = 0; head < (size_t) attr->kv_heads; head++)
-        rotate(t, t->row + head * t->head_size);
+    if (args->in[0].data == NULL) {
+        load(args, t, &args->in[1], row);
+    } else {
+        set_angles(args, t, row);
+        turn_heads(args, t, &args->in[0], attr->heads, row);
+        ft_row_write(args, &args->out, row, t->row);
+        turn_heads(args, t, &args->in[1], attr->kv_heads, row);
+    }
     keep(args, t, &args->state[FT_STATE_KEYS], &args->state[FT_STATE_KEY_SCALES], row);
     load(args, t, &args->in[2], row);
     keep(args, t, &args->state[FT_STATE_VALUES], &args->state[FT_STATE_VALUE_SCALES], row);
@@ -121,11 +133,11 @@ static void store_row(const ft_args *args, turn *t, size_t row)
 
 void ft_cpu_store(const ft_args *args)
 {
-#pragma omp parallel num_threads(ft_team(args, args->in[0].rows))
+#pragma omp parallel num_threads(ft_team(args, args->in[1].rows))
     {
         turn t = turn_of(args);
 #pragma omp for schedule(static)
-        for (size_t row = 0; row < args->in[0].rows; row++)
+        for (size_t row = 0; row < args->in[1].rows; row++)
             store_row(args, &t, row);
     }
 }

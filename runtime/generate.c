@@ -343,8 +343,7 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
     l->logprob = ft_array(s->limits.selected, sizeof *l->logprob);
     if (l->text == NULL || l->row == NULL || l->token == NULL || l->logprob == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to generate");
-    for (size_t i = 0; i < s->limits.sequences; i++)
-        ft_pages_release(&s->passages->pages, i);
+    ft_pages_clear(&s->passages->pages);
     s->ran = false;
     return FT_OK;
 }

@@ -23,7 +23,7 @@ ft_status ft_pages_init(ft_pages *pages, size_t count, size_t seats, size_t most
                        seats);
     pages->seats = seats;
     pages->most = most;
-    pages->count = pages->nfree = count;
+    pages->count = count;
     pages->free = ft_array(count, sizeof *pages->free);
     pages->list = ft_array(listed, sizeof *pages->list);
     pages->taken = ft_array(seats, sizeof *pages->taken);
@@ -31,9 +31,17 @@ ft_status ft_pages_init(ft_pages *pages, size_t count, size_t seats, size_t most
         ft_pages_fini(pages);
         return ft_fail(err, FT_ENOMEM, "no memory for lists of %zu pages", count);
     }
-    for (size_t i = 0; i < count; i++) /* the lowest is taken first */
-        pages->free[i] = (int32_t) (count - 1 - i);
+    ft_pages_clear(pages);
     return FT_OK;
+}
+
+void ft_pages_clear(ft_pages *pages)
+{
+    memset(pages->list, 0, pages->seats * pages->most * sizeof *pages->list);
+    memset(pages->taken, 0, pages->seats * sizeof *pages->taken);
+    pages->nfree = pages->count;
+    for (size_t i = 0; i < pages->count; i++) /* the lowest is taken first */
+        pages->free[i] = (int32_t) (pages->count - 1 - i);
 }
 
 void ft_pages_fini(ft_pages *pages)

@@ -24,6 +24,9 @@ FT_MUST_USE ft_status ft_pages_init(ft_pages *pages, size_t count, size_t seats,
                                     ft_error *err);
 void ft_pages_fini(ft_pages *pages);
 
+/* Take all pages back, as if nobody had ever had one. */
+void ft_pages_clear(ft_pages *pages);
+
 /* Let the seat have room for so many tokens; false, and nothing changes, where pages are lacking.
  */
 bool ft_pages_reserve(ft_pages *pages, size_t seat, size_t tokens);

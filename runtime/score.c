@@ -99,8 +99,7 @@ ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const ft_dataset 
         ft_scorer_close(s);
         return status;
     }
-    for (size_t i = 0; i < session->limits.sequences; i++)
-        ft_pages_release(&session->passages->pages, i);
+    ft_pages_clear(&session->passages->pages);
     session->ran = false;
     *out = s;
     return FT_OK;

@@ -375,8 +375,7 @@ static ft_status pack_passages(ft_session *session, ft_error *err)
 {
     ft_passages *passages = session->passages;
     const ft_batch *batch = &session->batch;
-    for (size_t i = 0; i < session->limits.sequences; i++)
-        ft_pages_release(&passages->pages, i);
+    ft_pages_clear(&passages->pages);
     ft_passages_clear(passages);
     for (size_t i = 0; i < batch->sequences; i++) {
         size_t first = (size_t) batch->start[i], count = (size_t) batch->start[i + 1] - first;

@@ -70,6 +70,12 @@ static void test_exhaustion(void)
     ok(ft_pages_reserve(&pages, 2, 4 * FT_PAGE) &&
            same(ft_pages_of(&pages, 2), (int32_t[]){ 0, 1, 2, 3 }, 4),
        "another seat gets them, in the order that the first one had");
+    ft_pages_clear(&pages);
+    ok(pages.nfree == 6 && same(ft_pages_of(&pages, 0), (int32_t[3 * 4]){ 0 }, (size_t) 3 * 4),
+       "cleared, all pages are free and all lists are empty");
+    ok(ft_pages_reserve(&pages, 2, 2 * FT_PAGE) &&
+           same(ft_pages_of(&pages, 2), (int32_t[]){ 0, 1, 0, 0 }, 4),
+       "and the lowest is taken first again");
     ft_pages_fini(&pages);
 }
 

@@ -51,7 +51,7 @@ typedef struct loop {
     size_t *row;    /* [selected]: the seat of each row that a token is chosen for */
     int32_t *token; /* [selected] */
     float *logprob;
-    int token_value, logprob_value, ids_value;
+    int token_value, logprob_value;
     ft_stop_ids stops;     /* the model's */
     ft_stop_text *written; /* [seats]; NULL: nobody asks for text */
     ft_generate_stats stats;
@@ -185,14 +185,13 @@ static ft_status run_batch(loop *l, ft_error *err)
 {
     ft_session *s = l->session;
     const ft_backend *backend = s->model->backend;
-    ft_batch *batch = &s->passages->batch;
-    FT_TRY(backend->write(s->exec, l->ids_value, s->passages->ids, batch->tokens, err));
-    FT_TRY(backend->run(s->exec, batch, NULL, err));
-    if (batch->selected == 0)
+    size_t selected = s->passages->batch.selected;
+    FT_TRY(ft_session_run_passages(s, err));
+    if (selected == 0)
         return FT_OK;
-    FT_TRY(backend->read(s->exec, l->token_value, l->token, NULL, batch->selected, err));
-    FT_TRY(backend->read(s->exec, l->logprob_value, l->logprob, NULL, batch->selected, err));
-    for (size_t i = 0; i < batch->selected; i++)
+    FT_TRY(backend->read(s->exec, l->token_value, l->token, NULL, selected, err));
+    FT_TRY(backend->read(s->exec, l->logprob_value, l->logprob, NULL, selected, err));
+    for (size_t i = 0; i < selected; i++)
         FT_TRY(take_token(l, l->row[i], l->token[i], l->logprob[i], err));
     return FT_OK;
 }
@@ -331,7 +330,6 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
                                   : s->limits.tokens;
     l->token_value = ft_plan_find(&s->plan, "token");
     l->logprob_value = ft_plan_find(&s->plan, "token.logprob");
-    l->ids_value = ft_plan_find(&s->plan, "input_ids");
     if (model->artifact != NULL)
         FT_TRY(ft_stop_ids_read(&l->stops, model->artifact, model->path, model->config.vocabulary,
                                 err));
@@ -344,7 +342,6 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
     if (l->text == NULL || l->row == NULL || l->token == NULL || l->logprob == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to generate");
     ft_pages_clear(&s->passages->pages);
-    s->ran = false;
     return FT_OK;
 }
 

@@ -24,7 +24,7 @@ struct ft_scorer {
     int32_t *ids;           /* tokens of all rows, without padding */
     size_t *start;          /* [rows + 1] */
     size_t current, cached; /* the row that is being read, and how much of it has been */
-    int ids_value, logits_value;
+    int logits_value;
     size_t count, *row; /* of a run */
     int32_t *next;
     float *logits;
@@ -86,7 +86,6 @@ ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const ft_dataset 
     s->session = session;
     s->data = data;
     s->vocabulary = (size_t) session->model->config.vocabulary;
-    s->ids_value = ft_plan_find(&session->plan, "input_ids");
     for (int i = 0; i < session->plan.noutput; i++)
         if (strcmp(session->plan.output[i].name, "logits") == 0)
             s->logits_value = session->plan.output[i].value;
@@ -100,7 +99,6 @@ ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const ft_dataset 
         return status;
     }
     ft_pages_clear(&session->passages->pages);
-    session->ran = false;
     *out = s;
     return FT_OK;
 }
@@ -173,16 +171,12 @@ static void release_ended(ft_scorer *s)
 ft_status ft_scorer_run(ft_scorer *scorer, ft_scored *out, ft_error *err)
 {
     ft_session *session = scorer->session;
-    const ft_backend *backend = session->model->backend;
-    const ft_batch *batch = &session->passages->batch;
     add_rows(scorer);
     *out =
         (ft_scored){ scorer->count, scorer->row, scorer->next, scorer->logits, scorer->vocabulary };
     if (scorer->count == 0)
         return FT_OK;
-    FT_TRY(backend->write(session->exec, scorer->ids_value, session->passages->ids, batch->tokens,
-                          err));
-    FT_TRY(backend->run(session->exec, batch, NULL, err));
+    FT_TRY(ft_session_run_passages(session, err));
     release_ended(scorer);
     return ft_session_read_real(session, scorer->logits_value, scorer->logits, scorer->count, err);
 }

@@ -96,6 +96,7 @@ static ft_status allocate(ft_session *session, ft_error *err)
         return ft_fail(err, FT_ENOMEM, "no memory for a session of %zu tokens", tokens);
     if (session->model->has_cache)
         FT_TRY(ft_passages_open(&session->passages, &session->limits, err));
+    session->ids_value = ft_plan_find(&session->plan, "input_ids");
     FT_TRY(ft_plan_layout(&session->plan, &session->limits, err));
     return session->model->backend->prepare(&session->exec, session->model->device, &session->plan,
                                             &session->limits, err);
@@ -422,6 +423,16 @@ ft_status ft_session_collect(ft_session *session, ft_counts *const *counts, ft_e
 ft_status ft_session_run(ft_session *session, ft_error *err)
 {
     return ft_session_run_counting(session, NULL, err);
+}
+
+ft_status ft_session_run_passages(ft_session *session, ft_error *err)
+{
+    const ft_backend *backend = session->model->backend;
+    session->ran = false;
+    session->batch = session->passages->batch;
+    FT_TRY(backend->write(session->exec, session->ids_value, session->passages->ids,
+                          session->batch.tokens, err));
+    return backend->run(session->exec, &session->batch, NULL, err);
 }
 
 /* ---- Outputs ------------------------------------------------------------------------------ */

@@ -24,6 +24,7 @@ struct ft_session {
     size_t rows, cols;
 
     ft_passages *passages; /* of a decoder's run; NULL: the model has no cache */
+    int ids_value;         /* where their tokens go */
     size_t context;        /* tokens of one sequence */
     bool every_logits;
 
@@ -43,6 +44,12 @@ FT_MUST_USE ft_status ft_session_run_counting(ft_session *session, ft_counts *co
                                               ft_error *err);
 FT_MUST_USE ft_status ft_session_collect(ft_session *session, ft_counts *const *counts,
                                          ft_error *err);
+
+/*
+ * Run what has been added to the session's passages, as the session's batch.  Results are read by
+ * value: ft_session_get() has none, because the session's inputs were not what was run.
+ */
+FT_MUST_USE ft_status ft_session_run_passages(ft_session *session, ft_error *err);
 
 /* Read the first `rows` rows of a value as real numbers: codes are multiplied by their scale. */
 FT_MUST_USE ft_status ft_session_read_real(const ft_session *session, int value, float *out,

@@ -24,7 +24,7 @@ enum { IDS_KEY = 13, CHUNK = 2048 };
 /* What is repeated. */
 typedef struct step {
     ft_session *session;
-    int ids, token;
+    int token;
     int32_t *chosen; /* [sequences] */
 } step;
 
@@ -41,14 +41,6 @@ static ft_status open_session(ft_session **out, const ft_bench *bench, size_t se
                                .cache_tokens = (int64_t) (sequences * pages * FT_PAGE),
                            },
                            err);
-}
-
-static ft_status run(const ft_session *s, int ids, ft_error *err)
-{
-    const ft_backend *backend = s->model->backend;
-    const ft_batch *batch = &s->passages->batch;
-    FT_TRY(backend->write(s->exec, ids, s->passages->ids, batch->tokens, err));
-    return backend->run(s->exec, batch, NULL, err);
 }
 
 /* Random tokens, which are different ones in each sequence. */
@@ -76,7 +68,7 @@ static ft_status read_context(const step *s, int32_t *ids, size_t context, ft_er
                                                      .ids = ids + past,
                                                      .count = count,
                                                      .wanted = FT_WANT_LAST });
-            FT_TRY(run(session, s->ids, err));
+            FT_TRY(ft_session_run_passages(session, err));
         }
     }
     return FT_OK;
@@ -104,7 +96,6 @@ static void add_steps(const step *s, const ft_bench *bench, size_t context)
                                                  .wanted = FT_WANT_LAST,
                                                  .choice = &choice });
     }
-    s->session->batch = passages->batch; /* what operations are timed with */
 }
 
 /* Seconds of `count` steps, divided by it. */
@@ -113,7 +104,7 @@ static ft_status time_steps(const step *s, int count, double *seconds, ft_error 
     const ft_backend *backend = s->session->model->backend;
     double before = ft_seconds();
     for (int i = 0; i < count; i++) {
-        FT_TRY(run(s->session, s->ids, err));
+        FT_TRY(ft_session_run_passages(s->session, err));
         FT_TRY(backend->read(s->session->exec, s->token, s->chosen, NULL,
                              s->session->limits.sequences, err));
     }
@@ -187,7 +178,6 @@ ft_status ft_bench_decode(ft_bench *bench, size_t sequences, size_t context, ft_
                            ? open_session(&s.session, bench, sequences, context, err)
                            : ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", sequences);
     if (status == FT_OK) {
-        s.ids = ft_plan_find(&s.session->plan, "input_ids");
         s.token = ft_plan_find(&s.session->plan, "token");
         status = run_case(bench, &s, context, err);
     }

@@ -6,13 +6,6 @@ trap 'rm -rf "$dir"' EXIT
 inspect=$FT_BUILDDIR/ft-inspect
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
-# says FILE TEXT SENTENCE: the file has that text in it.
-says () {
-    grep -qF -e "$2" "$dir/$1"
-    check $? "$3"
-    grep -qF -e "$2" "$dir/$1" || sed 's/^/# /' "$dir/$1"
-}
-
 cd "$dir" || exit 99
 for sample in 'a.ft int8 1' 'same.ft int8 1' 'b.ft int8 2' 'float.ft float 1'; do
     "$FT_BUILDDIR/tests/make-sample" $sample || exit 99

@@ -8,13 +8,6 @@ inspect=$FT_BUILDDIR/ft-inspect
 page=$FT_SRCDIR/convert/ft-convert.1
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
-# says FILE TEXT SENTENCE: the file has that text in it.
-says () {
-    grep -qF -e "$2" "$dir/$1"
-    check $? "$3"
-    grep -qF -e "$2" "$dir/$1" || sed 's/^/# /' "$dir/$1"
-}
-
 # empty FILE SENTENCE
 empty () {
     test ! -s "$dir/$1"

@@ -9,21 +9,6 @@ make_tensors=$FT_BUILDDIR/tests/make-tensors
 pick_rows=$FT_BUILDDIR/tests/pick-rows
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
-# says FILE TEXT SENTENCE: the file has that text in it.
-says () {
-    grep -qF -e "$2" "$dir/$1"
-    check $? "$3"
-    grep -qF -e "$2" "$dir/$1" || sed 's/^/# /' "$dir/$1"
-}
-
-# quietly COMMAND...: what must work before anything can be tested.
-quietly () {
-    "$@" >log 2>&1 && return
-    sed 's/^/# /' log
-    echo "Bail out! $1"
-    exit 99
-}
-
 cd "$dir" || exit 99
 quietly "$make_decoder" checkpoint 7 98
 quietly "$FT_BUILDDIR/ft-convert" -i checkpoint -o m.ft

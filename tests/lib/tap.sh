@@ -20,6 +20,14 @@ is () {
     test $found -eq "$expected" || sed 's/^/# /' "$dir/out" "$dir/err"
 }
 
+# says FILE TEXT SENTENCE: $dir/FILE has that text in it.
+says () {
+    grep -qF -e "$2" "$dir/$1"
+    found=$?
+    check $found "$3"
+    test $found -eq 0 || sed 's/^/# /' "$dir/$1"
+}
+
 # same A B SENTENCE: two files have the same bytes.
 same () {
     cmp "$1" "$2" >"$dir/difference" 2>&1
@@ -32,6 +40,14 @@ same () {
 skip () {
     count=$((count + 1))
     echo "ok $count # SKIP $1"
+}
+
+# quietly COMMAND...: what must work before anything can be tested; its words go to $dir/log.
+quietly () {
+    "$@" >"$dir/log" 2>&1 && return
+    sed 's/^/# /' "$dir/log"
+    echo "Bail out! $1"
+    exit 99
 }
 
 # accurate LEAST ARTIFACT SENTENCE [OPTION...]: at least that accurate on the samples of $sample.

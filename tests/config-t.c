@@ -5,12 +5,11 @@
  */
 #include <config.h>
 
-#include "convert/config.h"
 #include "convert/json.h"
 #include "convert/sentence.h"
 #include "kernels/op.h"
 #include "runtime/mem.h"
-#include "tests/lib/patched.h"
+#include "tests/lib/origin.h"
 #include "tests/tap/tap.h"
 
 #include <stdlib.h>
@@ -68,16 +67,8 @@ static const struct {
 
 static void test_good(void)
 {
-    for (size_t i = 0; i < FT_COUNT(good); i++) {
-        size_t bytes;
-        unsigned char *text = config_text(good[i].file, &bytes);
-        ft_messages *problems = fresh();
-        ft_origin origin;
-        ft_status status = ft_origin_read(&origin, text, bytes, "config.json", NULL, problems);
-        is_str(status == FT_OK ? describe(&origin) : problems->message[0].text, good[i].expected,
-               "%s is understood", good[i].file);
-        free(text);
-    }
+    for (size_t i = 0; i < FT_COUNT(good); i++)
+        is_origin(good[i].file, NULL, describe, good[i].expected);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------ */
@@ -85,11 +76,7 @@ static void test_good(void)
 static const char bert[] = "transformers-5", roberta[] = "roberta-sentiment",
                   distilbert[] = "distilbert-sst2";
 
-static const struct {
-    const char *base, *patch;
-    ft_status status;
-    const char *part;
-} bad[] = {
+static const bad_origin bad[] = {
     /* Which model */
     { bert, "{\"model_type\": \"REMOVE\"}", FT_EUNSUPPORTED, "no model_type" },
     { bert, "{\"model_type\": 7}", FT_EUNSUPPORTED, "model_type 7 is not supported" },
@@ -160,20 +147,7 @@ static const struct {
 
 static void test_bad(void)
 {
-    for (size_t i = 0; i < FT_COUNT(bad); i++) {
-        char *text = config_patched(bad[i].base, bad[i].patch);
-        ft_messages *problems = fresh();
-        ft_origin origin;
-        ft_status status =
-            ft_origin_read(&origin, text, strlen(text), "config.json", NULL, problems);
-        bool named = strstr(problems->message[0].text, bad[i].part) != NULL &&
-                     strncmp(problems->message[0].text, "config.json: ", 13) == 0;
-        ok(status == bad[i].status && named && problems->count == 1,
-           "%s with %s is refused by name", bad[i].base, bad[i].patch);
-        if (status != bad[i].status || !named || problems->count != 1)
-            diag("%s, %zu: %s", ft_status_name(status), problems->count, problems->message[0].text);
-        free(text);
-    }
+    are_refused(bad, FT_COUNT(bad));
 }
 
 static const struct {
@@ -213,35 +187,27 @@ static void test_broken(void)
 
 static void test_all_at_once(void)
 {
-    ft_messages *problems = fresh();
+    static const char *const ignored[] = { "z", "a", NULL }, *const wanted[] = { "is_decoder",
+                                                                                 NULL };
+    ft_messages problems;
     ft_origin origin;
-    char *text =
-        config_patched(bert, "{\"hidden_act\": \"mish\", \"hidden_size\": 0, \"a\": 1, \"b\": 2}");
-    is_int(ft_origin_read(&origin, text, strlen(text), "config.json", NULL, problems), FT_EFORMAT,
-           "the first problem is the one that is returned");
-    is_int((long long) problems->count, 4, "all four problems are told at once");
-    has(problems->message[3].text, "b is 2", "to the last one");
-    free(text);
-
-    text = config_patched(
-        bert, "{\"a\": 1, \"b\": 0, \"c\": {}, \"d\": null, \"e\": \"\", \"f\": false}");
-    problems = fresh();
-    const char *const ignored[] = { "z", "a", NULL };
-    is_int(ft_origin_read(&origin, text, strlen(text), "config.json", ignored, problems), FT_OK,
-           "a key may be ignored by name, and empty values are no problem");
-    free(text);
-
-    text = config_patched(bert, "{\"is_decoder\": true}");
-    problems = fresh();
-    const char *const wanted[] = { "is_decoder", NULL };
-    is_int(ft_origin_read(&origin, text, strlen(text), "config.json", wanted, problems),
-           FT_EUNSUPPORTED, "a key that is known to change the result cannot be ignored");
-    free(text);
+    is_int(origin_read(&origin, bert,
+                       "{\"hidden_act\": \"mish\", \"hidden_size\": 0, \"a\": 1, \"b\": 2}", NULL,
+                       &problems),
+           FT_EFORMAT, "the first problem is the one that is returned");
+    is_int((long long) problems.count, 4, "all four problems are told at once");
+    has(problems.message[3].text, "b is 2", "to the last one");
+    is_int(origin_read(&origin, bert,
+                       "{\"a\": 1, \"b\": 0, \"c\": {}, \"d\": null, \"e\": \"\", \"f\": false}",
+                       ignored, &problems),
+           FT_OK, "a key may be ignored by name, and empty values are no problem");
+    is_int(origin_read(&origin, bert, "{\"is_decoder\": true}", wanted, &problems), FT_EUNSUPPORTED,
+           "a key that is known to change the result cannot be ignored");
 }
 
 static void test_many(void)
 {
-    ft_messages *problems = fresh();
+    ft_messages problems;
     ft_origin origin;
     json_t *many = json_object();
     for (int i = 0; i < 30; i++) {
@@ -249,13 +215,12 @@ static void test_many(void)
         snprintf(key, sizeof key, "key_%d", i);
         json_object_set_new(many, key, json_string("\033[2J"));
     }
-    char *patch = json_dumps(many, 0), *text = config_patched(bert, patch);
-    is_int(ft_origin_read(&origin, text, strlen(text), "config.json", NULL, problems),
-           FT_EUNSUPPORTED, "thirty unknown keys are refused");
-    is_int((long long) problems->count, 30, "and counted");
-    has(problems->message[FT_MESSAGES_KEPT - 1].text, "key_19 is \"\\u001B[2J\"",
+    char *patch = json_dumps(many, 0);
+    is_int(origin_read(&origin, bert, patch, NULL, &problems), FT_EUNSUPPORTED,
+           "thirty unknown keys are refused");
+    is_int((long long) problems.count, 30, "and counted");
+    has(problems.message[FT_MESSAGES_KEPT - 1].text, "key_19 is \"\\u001B[2J\"",
         "the first twenty are kept, and quoted without control characters");
-    free(text);
     free(patch);
     json_decref(many);
 }

@@ -5,21 +5,10 @@
  */
 #include <config.h>
 
-#include "convert/config.h"
 #include "kernels/op.h"
 #include "runtime/mem.h"
-#include "tests/lib/patched.h"
+#include "tests/lib/origin.h"
 #include "tests/tap/tap.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-static ft_messages *fresh(void)
-{
-    static ft_messages problems;
-    memset(&problems, 0, sizeof problems);
-    return &problems;
-}
 
 /* The parts of a decoder on one line. */
 static const char *describe(const ft_origin *origin)
@@ -131,27 +120,15 @@ static const struct {
 
 static void test_good(void)
 {
-    for (size_t i = 0; i < FT_COUNT(good); i++) {
-        char *text = config_patched(good[i].file, good[i].patch);
-        ft_messages *problems = fresh();
-        ft_origin origin;
-        ft_status status =
-            ft_origin_read(&origin, text, strlen(text), "config.json", NULL, problems);
-        is_str(status == FT_OK ? describe(&origin) : problems->message[0].text, good[i].expected,
-               "%s with %s is understood", good[i].file, good[i].patch);
-        free(text);
-    }
+    for (size_t i = 0; i < FT_COUNT(good); i++)
+        is_origin(good[i].file, good[i].patch, describe, good[i].expected);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------ */
 
 #define SCALING(members) "{\"rope_scaling\": {" members "}}"
 
-static const struct {
-    const char *base, *patch;
-    ft_status status;
-    const char *part;
-} bad[] = {
+static const bad_origin bad[] = {
     /* Which model */
     { llama, "{\"architectures\": [\"LlamaModel\"]}", FT_EUNSUPPORTED,
       "architectures is LlamaModel, which has no head to predict tokens; save it as "
@@ -289,33 +266,19 @@ static const struct {
 
 static void test_bad(void)
 {
-    for (size_t i = 0; i < FT_COUNT(bad); i++) {
-        char *text = config_patched(bad[i].base, bad[i].patch);
-        ft_messages *problems = fresh();
-        ft_origin origin;
-        ft_status status =
-            ft_origin_read(&origin, text, strlen(text), "config.json", NULL, problems);
-        bool named = strstr(problems->message[0].text, bad[i].part) != NULL &&
-                     strncmp(problems->message[0].text, "config.json: ", 13) == 0;
-        ok(status == bad[i].status && named && problems->count == 1,
-           "%s with %s is refused by name", bad[i].base, bad[i].patch);
-        if (status != bad[i].status || !named || problems->count != 1)
-            diag("%s, %zu: %s", ft_status_name(status), problems->count, problems->message[0].text);
-        free(text);
-    }
+    are_refused(bad, FT_COUNT(bad));
 }
 
 static void test_ignored(void)
 {
     static const char *const ignored[] = { "rope_scaling.attention_factor", "logit_scale", NULL };
-    ft_messages *problems = fresh();
+    ft_messages problems;
     ft_origin origin;
-    char *text = config_patched("llama-2-7b",
-                                "{\"logit_scale\": 0.5, \"rope_scaling\": {\"type\": \"linear\","
-                                " \"factor\": 2, \"attention_factor\": 0.7}}");
-    is_int(ft_origin_read(&origin, text, strlen(text), "config.json", ignored, problems), FT_OK,
-           "a member of the scaling may be ignored by its path");
-    free(text);
+    is_int(origin_read(&origin, "llama-2-7b",
+                       "{\"logit_scale\": 0.5, \"rope_scaling\": {\"type\": \"linear\","
+                       " \"factor\": 2, \"attention_factor\": 0.7}}",
+                       ignored, &problems),
+           FT_OK, "a member of the scaling may be ignored by its path");
 }
 
 int main(void)

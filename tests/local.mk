@@ -20,6 +20,7 @@ check_LIBRARIES += tests/lib/libtiny.a
 tests_lib_libtiny_a_SOURCES = \
 	tests/lib/converted.c tests/lib/converted.h \
 	tests/lib/llama_file.c tests/lib/llama_file.h \
+	tests/lib/origin.c tests/lib/origin.h \
 	tests/lib/tiny.c tests/lib/tiny.h
 convert_test_libs = tests/lib/libtiny.a tests/lib/libsample.a convert/libconvert.la $(test_libs)
 
@@ -151,9 +152,9 @@ tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
 tests_choose_t_SOURCES = tests/choose-t.c tests/choose.c tests/choose.h
 tests_choose_t_LDADD = $(lib_libs)
 tests_config_t_SOURCES = tests/config-t.c
-tests_config_t_LDADD = tests/lib/libsample.a convert/libconvert.la $(test_libs)
+tests_config_t_LDADD = $(convert_test_libs)
 tests_config_llama_t_SOURCES = tests/config_llama-t.c
-tests_config_llama_t_LDADD = tests/lib/libsample.a convert/libconvert.la $(test_libs)
+tests_config_llama_t_LDADD = $(convert_test_libs)
 tests_convert_t_SOURCES = tests/convert-t.c
 tests_convert_t_LDADD = $(convert_test_libs)
 tests_count_t_SOURCES = tests/count-t.c

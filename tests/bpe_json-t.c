@@ -29,9 +29,7 @@
 static void ids_after_edit(const char *old, const char *new, const char *text, const char *expected,
                            const char *sentence)
 {
-    ft_tokenizer *tokenizer = tiny_bpe_open(old, new);
-    is_str(tiny_ids(tokenizer, text), expected, "%s", sentence);
-    ft_tokenizer_close(tokenizer);
+    is_ids(tiny_bpe_open(old, new), text, expected, sentence);
 }
 
 static void test_merges(void)
@@ -70,29 +68,11 @@ static void test_settings(void)
 
 /* ------------------------------------------------------------------------------------------ */
 
-typedef struct {
-    const char *old, *new, *says;
-} edit;
-
-static void refuse(const edit *edits, size_t count, ft_status status)
-{
-    for (size_t i = 0; i < count; i++) {
-        ft_error err = { 0 };
-        ft_tokenizer *t;
-        char *json = edited(tiny_bpe_json, edits[i].old, edits[i].new);
-        ft_status rc = ft_tokenizer_parse(&t, "t.json", json, strlen(json), &err);
-        if (!ok(rc == status && t == NULL && strstr(err.text, edits[i].says) != NULL, "refused: %s",
-                edits[i].says))
-            diag("found %s \"%s\"", ft_status_name(rc), err.text);
-        free(json);
-    }
-}
-
 /* clang-format off */
 
 static void test_malformed(void)
 {
-    static const edit edits[] = {
+    static const bad_edit edits[] = {
         { "'a b'", "'a z'", "model.merges: file byte 844: merge 0: \"z\" is not in the vocabulary" },
         { "'a b'", "'z b'", "merge 0: \"z\" is not in the vocabulary" },
         { "['b', 'c']", "['b', 'a']", "merge 3: \"ba\" is not in the vocabulary" },
@@ -124,12 +104,12 @@ static void test_malformed(void)
         { WORDS, METASPACE(", 'add_prefix_space': false"), "found false, expected true, or the" },
         { "{'type': 'NFC'}", "7", "normalizer: found 7, expected an object" },
     };
-    refuse(edits, FT_COUNT(edits), FT_EFORMAT);
+    are_refused(tiny_bpe_json, edits, FT_COUNT(edits), FT_EFORMAT);
 }
 
 static void test_unsupported(void)
 {
-    static const edit edits[] = {
+    static const bad_edit edits[] = {
         { "'dropout': null", "'dropout': 0.1", "model.dropout: found 0.1, expected null" },
         { "_prefix': null", "_prefix': '##'", "continuing_subword_prefix: found \"##\", expected" },
         { "_suffix': null", "_suffix': '</w>'", "end_of_word_suffix: found \"</w>\", expected nu" },
@@ -164,7 +144,7 @@ static void test_unsupported(void)
         { "'?': 12, '\\u00c3': 13", "'?': 12, '\\u00c3': 15",
           "added_tokens: id 15 is that of a word of the vocabulary" },
     };
-    refuse(edits, FT_COUNT(edits), FT_EUNSUPPORTED);
+    are_refused(tiny_bpe_json, edits, FT_COUNT(edits), FT_EUNSUPPORTED);
 }
 
 /* clang-format on */
@@ -213,12 +193,12 @@ static void test_deep_nesting(void)
 /* Keys are compared as they are written. */
 static void test_escaped_name(void)
 {
-    static const edit edits[] = {
+    static const bad_edit edits[] = {
         { "'vocab'", "'voc\\u0061b'", "model.vocab: found an object whose name has escapes" },
         { "'merges'", "'m\\u0065rges'", "model.merges: found an array whose name has escapes" },
         { "'model'", "'mod\\u0065l'", "model.vocab: found an object whose name has escapes" },
     };
-    refuse(edits, FT_COUNT(edits), FT_EUNSUPPORTED);
+    are_refused(tiny_bpe_json, edits, FT_COUNT(edits), FT_EUNSUPPORTED);
 }
 
 int main(void)

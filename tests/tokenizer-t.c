@@ -43,9 +43,7 @@ static void test_encoding(void)
 static void ids_with_added(const char *content, const char *flags, const char *text,
                            const char *expected, const char *sentence)
 {
-    ft_tokenizer *tokenizer = tiny_open_added(15, content, flags);
-    is_str(tiny_ids(tokenizer, text), expected, "%s", sentence);
-    ft_tokenizer_close(tokenizer);
+    is_ids(tiny_open_added(15, content, flags), text, expected, sentence);
 }
 
 static void test_added_tokens(void)
@@ -115,6 +113,13 @@ static void encode_long(const ft_tokenizer *tokenizer, const long_text *text, si
     free(data);
 }
 
+static void encode_all(ft_tokenizer *tokenizer, const long_text *texts, size_t count, size_t bytes)
+{
+    for (size_t i = 0; i < count; i++)
+        encode_long(tokenizer, &texts[i], bytes);
+    ft_tokenizer_close(tokenizer);
+}
+
 static void test_long_texts(void)
 {
     static const long_text texts[] = {
@@ -127,10 +132,7 @@ static void test_long_texts(void)
         { "\t ", "space that an added token takes", 0, 1, 3 },
         { "\u5b57", "ideographs", 1, 1, 2 },
     };
-    ft_tokenizer *t = tiny_open_added(15, " ", "lstrip rstrip");
-    for (size_t i = 0; i < FT_COUNT(texts); i++)
-        encode_long(t, &texts[i], 4000000);
-    ft_tokenizer_close(t);
+    encode_all(tiny_open_added(15, " ", "lstrip rstrip"), texts, FT_COUNT(texts), 4000000);
 }
 
 static void test_long_texts_of_bytes(void)
@@ -146,10 +148,7 @@ static void test_long_texts_of_bytes(void)
         { "a?", "words that end", 2, 1, 0 },
         { "\u20ac", "characters of three bytes", 3, 1, 0 },
     };
-    ft_tokenizer *t = tiny_bpe_open("", "");
-    for (size_t i = 0; i < FT_COUNT(texts); i++)
-        encode_long(t, &texts[i], 1000000);
-    ft_tokenizer_close(t);
+    encode_all(tiny_bpe_open("", ""), texts, FT_COUNT(texts), 1000000);
 }
 
 static void test_too_long(void)

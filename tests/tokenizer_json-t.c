@@ -27,9 +27,7 @@
 static void ids_after_edit(const char *old, const char *new, const char *text, const char *expected,
                            const char *sentence)
 {
-    ft_tokenizer *tokenizer = tiny_open(old, new);
-    is_str(tiny_ids(tokenizer, text), expected, "%s", sentence);
-    ft_tokenizer_close(tokenizer);
+    is_ids(tiny_open(old, new), text, expected, sentence);
 }
 
 static void test_settings(void)
@@ -74,30 +72,12 @@ static void test_special_ids(void)
 
 /* ------------------------------------------------------------------------------------------ */
 
-typedef struct {
-    const char *old, *new, *says;
-} edit;
-
-static void refuse(const edit *edits, size_t count, ft_status status)
-{
-    for (size_t i = 0; i < count; i++) {
-        ft_error err = { 0 };
-        ft_tokenizer *t;
-        char *json = edited(tiny_json, edits[i].old, edits[i].new);
-        ft_status rc = ft_tokenizer_parse(&t, "t.json", json, strlen(json), &err);
-        if (!ok(rc == status && t == NULL && strstr(err.text, edits[i].says) != NULL, "refused: %s",
-                edits[i].says))
-            diag("found %s \"%s\"", ft_status_name(rc), err.text);
-        free(json);
-    }
-}
-
 /* clang-format off */
 
 /* Files that the `tokenizers` library refuses as well. */
 static void test_malformed(void)
 {
-    static const edit edits[] = {
+    static const bad_edit edits[] = {
         { "}}}", "}}", "t.json: line 1, column" },
         { tiny_json, "", "t.json: line 1, column 1" },
         { tiny_json, "[]", "t.json: found an array, expected an object" },
@@ -131,13 +111,13 @@ static void test_malformed(void)
         { ", 'special': true", "", "added_tokens[0].special: found nothing, expected true" },
         { BERT_PROCESSING, TEMPLATE(SPECIAL("[NO]")), "special_tokens.[NO]: found nothing" },
     };
-    refuse(edits, FT_COUNT(edits), FT_EFORMAT);
+    are_refused(tiny_json, edits, FT_COUNT(edits), FT_EFORMAT);
 }
 
 /* Files that mean something which encoding does not do. */
 static void test_unsupported(void)
 {
-    static const edit edits[] = {
+    static const bad_edit edits[] = {
         { "'1.0'", "'2.0'", "t.json: version: found \"2.0\", expected \"1.0\"" },
         { "'version'", "'versions'", "t.json: versions: found \"1.0\", expected no such field" },
         { "'WordPiece'", "'Unigram'", "model.type: found \"Unigram\", expected WordPiece or BPE" },
@@ -169,7 +149,7 @@ static void test_unsupported(void)
           "added_tokens[1].content: \"x\" normalizes to the same text as another" },
         { "'rstrip'", "'x': 1, 'rstrip'", "added_tokens[0].x: found 1, expected no such field" },
     };
-    refuse(edits, FT_COUNT(edits), FT_EUNSUPPORTED);
+    are_refused(tiny_json, edits, FT_COUNT(edits), FT_EUNSUPPORTED);
 }
 
 /* clang-format on */

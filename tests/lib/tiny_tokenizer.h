@@ -115,4 +115,33 @@ static inline const char *tiny_ids(const ft_tokenizer *tokenizer, const char *te
     return out;
 }
 
+/* One check: what the tokenizer makes of the text.  The tokenizer is closed. */
+static inline void is_ids(ft_tokenizer *tokenizer, const char *text, const char *expected,
+                          const char *sentence)
+{
+    is_str(tiny_ids(tokenizer, text), expected, "%s", sentence);
+    ft_tokenizer_close(tokenizer);
+}
+
+/* An edit that makes a file worth refusing, and a part of the reason. */
+typedef struct bad_edit {
+    const char *old, *new, *says;
+} bad_edit;
+
+/* One check for each edit of `whole`. */
+static inline void are_refused(const char *whole, const bad_edit *edits, size_t count,
+                               ft_status status)
+{
+    for (size_t i = 0; i < count; i++) {
+        ft_error err = { 0 };
+        ft_tokenizer *t;
+        char *json = edited(whole, edits[i].old, edits[i].new);
+        ft_status rc = ft_tokenizer_parse(&t, "t.json", json, strlen(json), &err);
+        if (!ok(rc == status && t == NULL && strstr(err.text, edits[i].says) != NULL, "refused: %s",
+                edits[i].says))
+            diag("found %s \"%s\"", ft_status_name(rc), err.text);
+        free(json);
+    }
+}
+
 #endif

@@ -5,9 +5,9 @@
  */
 #include <config.h>
 
-#include "runtime/family.h"
-#include "runtime/tensor.h"
+#include "runtime/families/families.h"
 #include "tests/lib/bert.h"
+#include "tests/lib/family.h"
 #include "tests/tap/tap.h"
 
 #include <stdlib.h>
@@ -23,30 +23,10 @@ static ft_config one_layer(void)
     return config;
 }
 
-/* "NAME ROLE [shape] SOURCE" of every weight, one a line; free with free(). */
-static char *weights_text(int dialect, const ft_config *config)
-{
-    ft_weight_spec *spec;
-    size_t count, bytes;
-    ft_error err;
-    char *text = NULL, shape[FT_SHAPE_TEXT];
-    if (ft_family_weights(ft_family_find("bert"), dialect, config, &spec, &count, &err) != FT_OK)
-        bail_out("%s", err.text);
-    FILE *file = open_memstream(&text, &bytes);
-    for (size_t i = 0; file != NULL && i < count; i++)
-        fprintf(file, "%s %s %s%s%s\n", spec[i].name, ft_role_name(spec[i].role),
-                ft_shape_text(shape, spec[i].ndim, spec[i].dim), spec[i].source[0] ? " " : "",
-                spec[i].source);
-    if (file == NULL || fclose(file) != 0)
-        bail_out("no memory for a text");
-    free(spec);
-    return text;
-}
-
 static void test_weights(int dialect, const ft_config *config, const char *expected,
                          const char *sentence)
 {
-    char *text = weights_text(dialect, config);
+    char *text = weights_text(&ft_family_bert, dialect, config);
     is_str(text, expected, "%s", sentence);
     free(text);
 }
@@ -94,7 +74,7 @@ static void test_roberta_names(void)
     ft_config config = one_layer();
     config.head = FT_HEAD_DENSE;
     config.pooler = false;
-    char *text = weights_text(1, &config);
+    char *text = weights_text(&ft_family_bert, 1, &config);
     has(text, "\nlayer.0.attn.q.weight linear [8, 8] ~encoder.layer.0.attention.self.query.weight",
         "RoBERTa's layers are named like BERT's");
     const char *top = strstr(text, "head.dense");
@@ -149,17 +129,17 @@ static void test_optional(void)
     config.types = config.labels = 0;
     config.pooler = false;
     config.head = FT_HEAD_NONE;
-    char *text = weights_text(0, &config);
+    char *text = weights_text(&ft_family_bert, 0, &config);
     ok(strstr(text, "type") == NULL && strstr(text, "pooler") == NULL &&
            strstr(text, "classifier") == NULL,
        "what the configuration does not have, has no weights");
     free(text);
-    text = weights_text(-1, &config);
+    text = weights_text(&ft_family_bert, -1, &config);
     ok(strchr(text, '~') == NULL, "without a dialect there are no names of checkpoints");
     free(text);
 
     config.layers = 12;
-    text = weights_text(0, &config);
+    text = weights_text(&ft_family_bert, 0, &config);
     const char *tenth = strstr(text, "layer.10.attn.q.weight"),
                *last = strstr(text, "layer.11.ffn.norm.bias");
     ok(tenth != NULL && last != NULL && tenth < last && last[23] == 'v' &&
@@ -247,23 +227,13 @@ static void test_all_rules(void)
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */
 
-static bool same_config(const ft_config *a, const ft_config *b)
-{
-    return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&
-           a->ffn == b->ffn && a->vocabulary == b->vocabulary && a->positions == b->positions &&
-           a->types == b->types && a->labels == b->labels &&
-           a->position_offset == b->position_offset && a->padding_id == b->padding_id &&
-           a->eps == b->eps && a->activation == b->activation && a->pooler == b->pooler &&
-           a->head == b->head && a->embedding == b->embedding && a->normalize == b->normalize;
-}
-
 static void test_round_trip(void)
 {
     int lost = 0;
     for (int head = FT_HEAD_NONE; head <= FT_HEAD_RELU; head++)
         for (int embedding = FT_EMBEDDING_NONE; embedding <= FT_EMBEDDING_MEAN; embedding++)
             for (int activation = FT_ACT_NONE; activation <= FT_ACT_SILU; activation++) {
-                ft_config config = test_bert_config(312, 12, 1248), read;
+                ft_config config = test_bert_config(312, 12, 1248);
                 config.head = (ft_head) head;
                 config.labels = head == FT_HEAD_NONE ? 0 : 7;
                 config.embedding = (ft_embedding) embedding;
@@ -271,14 +241,7 @@ static void test_round_trip(void)
                 config.normalize = embedding % 2;
                 config.position_offset = activation;
                 config.padding_id = activation - 1;
-                json_t *json = ft_config_to_json(&config);
-                char *text = json_dumps(json, JSON_SORT_KEYS);
-                json_t *again = json_loads(text, 0, NULL);
-                lost += ft_config_from_json(&read, again, "manifest", NULL) != FT_OK ||
-                        !same_config(&read, &config);
-                json_decref(json);
-                json_decref(again);
-                free(text);
+                lost += !config_survives(&config);
             }
     is_int(lost, 0, "a configuration survives the way through JSON text, every field of it");
 }
@@ -287,19 +250,10 @@ static void test_round_trip(void)
 static void refused(const char *key, const char *value, const char *why)
 {
     ft_config config = test_bert_config(8, 2, 12);
-    ft_error err = { 0 };
+    char patch[64];
     config.position_offset = 2;
-    json_t *json = ft_config_to_json(&config);
-    if (value == NULL)
-        json_object_del(json, key);
-    else
-        json_object_set_new(json, key, json_loads(value, JSON_DECODE_ANY, NULL));
-    ft_status status = ft_config_from_json(&config, json, "m.ft", &err);
-    char expected[256];
-    snprintf(expected, sizeof expected, "m.ft: config: %s", why);
-    is_str(status == FT_EFORMAT ? err.text : "no FT_EFORMAT", expected, "%s: %s is refused", key,
-           value == NULL ? "its absence" : value);
-    json_decref(json);
+    snprintf(patch, sizeof patch, "{\"%s\": %s}", key, value == NULL ? "null" : value);
+    config_refused(&config, patch, why);
 }
 
 static void test_bounds(void)

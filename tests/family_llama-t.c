@@ -6,8 +6,8 @@
 #include <config.h>
 
 #include "runtime/families/families.h"
-#include "runtime/tensor.h"
 #include "tests/lib/bert.h"
+#include "tests/lib/family.h"
 #include "tests/tap/tap.h"
 
 #include <stdlib.h>
@@ -35,25 +35,6 @@ static ft_config decoder(void)
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
-/* "NAME ROLE [shape] SOURCE" of every weight, one a line; free with free(). */
-static char *weights_text(int dialect, const ft_config *config)
-{
-    ft_weight_spec *spec;
-    size_t count, bytes;
-    ft_error err;
-    char *text = NULL, shape[FT_SHAPE_TEXT];
-    if (ft_family_weights(&ft_family_llama, dialect, config, &spec, &count, &err) != FT_OK)
-        bail_out("%s", err.text);
-    FILE *file = open_memstream(&text, &bytes);
-    for (size_t i = 0; file != NULL && i < count; i++)
-        fprintf(file, "%s %s %s %s\n", spec[i].name, ft_role_name(spec[i].role),
-                ft_shape_text(shape, spec[i].ndim, spec[i].dim), spec[i].source);
-    if (file == NULL || fclose(file) != 0)
-        bail_out("no memory for a text");
-    free(spec);
-    return text;
-}
-
 static const char plain[] =
     "embed.word table [50, 20] model.embed_tokens.weight\n"
     "layer.0.attn.norm.weight vector [20] model.layers.0.input_layernorm.weight\n"
@@ -72,18 +53,18 @@ static void test_names(void)
 {
     ft_config config = decoder();
     for (int dialect = 0; dialect < 3; dialect++) {
-        char *text = weights_text(dialect, &config);
+        char *text = weights_text(&ft_family_llama, dialect, &config);
         is_str(text, plain, "weights of %s: heads of keys have their own number",
                ft_family_llama.dialect[dialect].model_type);
         free(text);
     }
     config.tied = true;
-    char *text = weights_text(0, &config);
+    char *text = weights_text(&ft_family_llama, 0, &config);
     ok(strstr(text, "head.weight") == NULL && strstr(text, "norm.weight vector [20] model.norm"),
        "a tied head has no weight");
     free(text);
     config.layers = 3;
-    text = weights_text(0, &config);
+    text = weights_text(&ft_family_llama, 0, &config);
     const char *last = strstr(text, "layer.2.ffn.down.weight");
     ok(last != NULL && strstr(last, "layer.") == last && strstr(last + 1, "layer.") == NULL &&
            strstr(last, "norm.weight") != NULL,
@@ -118,7 +99,7 @@ static void test_biases(void)
         ft_config config = decoder();
         int found = 0, expected = 0, all = 0;
         *(bool *) (void *) ((char *) &config + switches[i].field) = true;
-        char *text = weights_text(0, &config);
+        char *text = weights_text(&ft_family_llama, 0, &config);
         for (const char *const *part = switches[i].parts; *part != NULL; part++, expected++)
             found += biases(text, *part);
         for (const char *at = text; (at = strstr(at, ".bias vector")) != NULL; at++)
@@ -129,7 +110,7 @@ static void test_biases(void)
     }
     ft_config config = decoder();
     config.qkv_bias = true;
-    char *text = weights_text(2, &config);
+    char *text = weights_text(&ft_family_llama, 2, &config);
     has(text, "layer.0.attn.k.bias vector [8] model.layers.0.self_attn.k_proj.bias\n",
         "as long as the rows of its matrix");
     free(text);
@@ -161,18 +142,6 @@ static void test_wrong_family(void)
 
 /* ---- Configurations as JSON --------------------------------------------------------------- */
 
-static bool same_config(const ft_config *a, const ft_config *b)
-{
-    return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&
-           a->positions == b->positions && a->eps == b->eps && a->kv_heads == b->kv_heads &&
-           a->head_size == b->head_size && a->window == b->window &&
-           a->window_from == b->window_from && a->rope_positions == b->rope_positions &&
-           a->rope == b->rope && a->rope_theta == b->rope_theta &&
-           a->rope_factor == b->rope_factor && a->rope_low == b->rope_low &&
-           a->rope_high == b->rope_high && a->qkv_bias == b->qkv_bias &&
-           a->out_bias == b->out_bias && a->ffn_bias == b->ffn_bias && a->tied == b->tied;
-}
-
 /* Every kind of scaling, and each of 4 flags and a window on and off. */
 static ft_config variant(ft_rope rope, unsigned bits)
 {
@@ -199,15 +168,8 @@ static void test_round_trip(void)
     int lost = 0;
     for (int rope = FT_ROPE_DEFAULT; rope <= FT_ROPE_DYNAMIC; rope++)
         for (unsigned bits = 0; bits < 32; bits++) {
-            ft_config config = variant((ft_rope) rope, bits), read;
-            json_t *json = ft_config_to_json(&config);
-            char *text = json_dumps(json, JSON_SORT_KEYS);
-            json_t *again = json_loads(text, 0, NULL);
-            lost += ft_config_from_json(&read, again, "manifest", NULL) != FT_OK ||
-                    !same_config(&read, &config);
-            json_decref(json);
-            json_decref(again);
-            free(text);
+            ft_config config = variant((ft_rope) rope, bits);
+            lost += !config_survives(&config);
         }
     is_int(lost, 0, "a decoder's configuration survives the way through JSON text, every field");
 
@@ -217,28 +179,10 @@ static void test_round_trip(void)
     json_decref(json);
 }
 
-/* One check: a good configuration with the members of `patch` (null: removed) is refused. */
 static void refused(const char *patch, const char *why)
 {
     ft_config config = variant(FT_ROPE_LLAMA3, 16);
-    ft_error err = { 0 };
-    json_t *json = ft_config_to_json(&config), *changes = json_loads(patch, 0, NULL), *value;
-    const char *key;
-    if (changes == NULL)
-        bail_out("%s is not JSON", patch);
-    json_object_foreach(changes, key, value)
-    {
-        if (json_is_null(value))
-            json_object_del(json, key);
-        else
-            json_object_set(json, key, value);
-    }
-    ft_status status = ft_config_from_json(&config, json, "m.ft", &err);
-    char expected[256];
-    snprintf(expected, sizeof expected, "m.ft: config: %s", why);
-    is_str(status == FT_EFORMAT ? err.text : "no FT_EFORMAT", expected, "%s is refused", patch);
-    json_decref(json);
-    json_decref(changes);
+    config_refused(&config, patch, why);
 }
 
 static void test_refused(void)

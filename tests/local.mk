@@ -28,6 +28,7 @@ check_LIBRARIES += tests/lib/liblib.a
 tests_lib_liblib_a_SOURCES = \
 	tests/lib/bert.c tests/lib/bert.h \
 	tests/lib/bert_file.c tests/lib/bert_file.h \
+	tests/lib/family.c tests/lib/family.h \
 	tests/lib/observed.c tests/lib/observed.h \
 	tests/lib/oneop.c tests/lib/oneop.h \
 	tests/lib/planrun.c tests/lib/planrun.h \

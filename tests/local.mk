@@ -366,25 +366,27 @@ tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 row_bench = \
 	tests/bench/operands.c tests/bench/operands.h \
 	tests/bench/replay.c tests/bench/replay.h
+measure = tests/bench/measure.c tests/bench/measure.h
+contest = tests/bench/contest.c tests/bench/contest.h $(measure)
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
 benchmarks = tests/bench/counters tests/bench/decode tests/bench/encoder \
 	tests/bench/gemm tests/bench/gemm_float tests/bench/open \
 	tests/bench/tokenizer
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
-tests_bench_counters_SOURCES = tests/bench/counters.c
+tests_bench_counters_SOURCES = tests/bench/counters.c $(measure)
 tests_bench_counters_LDADD = calibrate/libcalibrate.la
-tests_bench_decode_SOURCES = tests/bench/decode.c
+tests_bench_decode_SOURCES = tests/bench/decode.c $(measure)
 tests_bench_decode_LDADD = runtime/libcore.la
-tests_bench_encoder_SOURCES = tests/bench/encoder.c
+tests_bench_encoder_SOURCES = tests/bench/encoder.c $(measure)
 tests_bench_encoder_LDADD = runtime/libcore.la
-tests_bench_gemm_SOURCES = tests/bench/gemm.c
+tests_bench_gemm_SOURCES = tests/bench/gemm.c $(contest)
 tests_bench_gemm_LDADD = runtime/libcore.la
-tests_bench_gemm_float_SOURCES = tests/bench/gemm_float.c
+tests_bench_gemm_float_SOURCES = tests/bench/gemm_float.c $(contest)
 tests_bench_gemm_float_LDADD = runtime/libcore.la
-tests_bench_open_SOURCES = tests/bench/open.c $(random_artifact)
+tests_bench_open_SOURCES = tests/bench/open.c $(measure) $(random_artifact)
 tests_bench_open_LDADD = runtime/libcore.la
-tests_bench_tokenizer_SOURCES = tests/bench/tokenizer.c
+tests_bench_tokenizer_SOURCES = tests/bench/tokenizer.c $(measure)
 tests_bench_tokenizer_LDADD = runtime/libcore.la
 if WITH_CUDA
 benchmarks += tests/bench/attend_cuda
@@ -409,7 +411,7 @@ benchmarks += tests/bench/rows_cuda
 tests_bench_rows_cuda_SOURCES = tests/bench/rows_cuda.c $(row_bench)
 tests_bench_rows_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/upload
-tests_bench_upload_SOURCES = tests/bench/upload.c $(random_artifact)
+tests_bench_upload_SOURCES = tests/bench/upload.c $(measure) $(random_artifact)
 tests_bench_upload_LDADD = runtime/libcore.la
 endif
 if WITH_DNNL

@@ -13,12 +13,12 @@
 #include "calibrate/method.h"
 #include "kernels/cpu/count.h"
 #include "runtime/mem.h"
+#include "tests/bench/measure.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef enum shape { NORMAL, LAPLACE, OUTLIERS_8, OUTLIERS_100, GELU, SHAPES } shape;
 
@@ -34,9 +34,7 @@ typedef struct differences {
 /* Of this processor, so that a busy machine does not matter. */
 static double seconds(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+    return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* Uniform on (0, 1). */

@@ -15,18 +15,19 @@
 
 #include "kernels/backend.h"
 #include "kernels/layout.h"
+#include "runtime/clock.h"
 #include "runtime/devices.h"
 #include "runtime/graph.h"
 #include "runtime/lower.h"
 #include "runtime/mem.h"
 #include "runtime/plan.h"
 #include "runtime/tensor.h"
+#include "tests/bench/measure.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { HIDDEN = 2048, HEADS = 32, KV_HEADS = 8, SIZE = 64, FFN = 8192, VOCABULARY = 128256 };
@@ -47,26 +48,6 @@ typedef struct model {
     ft_plan plan;
     int ids;
 } model;
-
-/* One thread is timed by its own clock, which stands still while others have the processor. */
-static double now(int threads)
-{
-    struct timespec t;
-    clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
-
-static _Noreturn void fail(const char *text)
-{
-    fprintf(stderr, "decode: %s\n", text);
-    exit(1);
-}
-
-static void must(ft_status status, const ft_error *err)
-{
-    if (status != FT_OK)
-        fail(err->text);
-}
 
 static void *memory_of(size_t bytes)
 {
@@ -254,43 +235,6 @@ static void start(running *r, model *m, const options *o, const ft_backend *back
                               ft_dtype_size(m->plan.value[i].dtype);
 }
 
-typedef uint64_t line __attribute__((vector_size(64)));
-
-/* Seconds to read all of some memory, each thread its own part, in two streams. */
-static double read_time(const void *memory, size_t bytes, int threads)
-{
-    double begin = now(threads);
-    uint64_t sum = 0;
-#pragma omp parallel for num_threads(threads) reduction(+ : sum)
-    for (int thread = 0; thread < threads; thread++) {
-        size_t lines = bytes / (size_t) threads / 2 / sizeof(line);
-        const line *near = (const line *) memory + 2 * lines * (size_t) thread, *far = near + lines;
-        line total = { 0 };
-        for (size_t i = 0; i < lines; i++) {
-            __builtin_prefetch((const void *) ((uintptr_t) (near + i) + 4096));
-            __builtin_prefetch((const void *) ((uintptr_t) (far + i) + 4096));
-            total += near[i] + far[i];
-        }
-        sum += total[0] + total[7];
-    }
-    static volatile uint64_t sink;
-    sink = sum;
-    (void) sink;
-    return now(threads) - begin;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, ascending);
-    return values[count / 2];
-}
-
 static void print_kinds(running *r, const model *m, const ft_backend *backend, int threads,
                         int rounds)
 {
@@ -299,11 +243,11 @@ static void print_kinds(running *r, const model *m, const ft_backend *backend, i
     for (int i = 0; i < m->plan.nop; i++) {
         double times[32];
         for (int round = 0; round < rounds; round++) {
-            double begin = now(threads);
+            double begin = seconds_by(threads);
             must(backend->run_op(r->exec, &r->batch, i, &err), &err);
-            times[round] = now(threads) - begin;
+            times[round] = seconds_by(threads) - begin;
         }
-        kind[m->plan.op[i].kind] += median(times, (size_t) rounds);
+        kind[m->plan.op[i].kind] += quantile(times, (size_t) rounds, 50);
     }
     for (int i = 0; i < FT_OP_KINDS; i++)
         all += kind[i];
@@ -366,14 +310,14 @@ int main(int argc, char **argv)
     void *other = memory_of(sweep);
     memset(other, 1, sweep);
     must(backend->run(r.exec, &r.batch, NULL, &err), &err);
-    for (double end = now(0) + o.seconds; round < MOST_ROUNDS && (round < 3 || now(0) < end);
-         round++) {
-        double begin = now(o.threads);
+    for (double end = ft_seconds() + o.seconds;
+         round < MOST_ROUNDS && (round < 3 || ft_seconds() < end); round++) {
+        double begin = seconds_by(o.threads);
         must(backend->run(r.exec, &r.batch, NULL, &err), &err);
-        ours[round] = now(o.threads) - begin;
+        ours[round] = seconds_by(o.threads) - begin;
         reading[round] = read_time(other, sweep, o.threads) * ((double) bytes / (double) sweep);
     }
-    double time = median(ours, round), limit = median(reading, round);
+    double time = quantile(ours, round, 50), limit = quantile(reading, round, 50);
     printf("%d sequences of %d tokens behind %d, %d layers, %d threads, %zu rounds\n", o.sequences,
            o.tokens, o.context, o.layers, o.threads, round);
     printf("run %.2f ms = %.1f tokens/s, %.3f GB of weights and cache: %.1f GB/s; "

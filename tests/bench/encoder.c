@@ -7,30 +7,12 @@
  */
 #include <config.h>
 
+#include "runtime/clock.h"
 #include "runtime/ft.h"
+#include "tests/bench/measure.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double) t.tv_sec + 1e-6 * (double) t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
-static _Noreturn void fail(const char *text)
-{
-    fprintf(stderr, "encoder: %s\n", text);
-    exit(1);
-}
 
 int main(int argc, char **argv)
 {
@@ -70,14 +52,14 @@ int main(int argc, char **argv)
     if (ft_session_set(session, "input_ids", &input, &err) != FT_OK)
         fail(err.text);
     for (int i = -2; i < runs; i++) {
-        double before = now_ms();
+        double before = ft_seconds();
         if (ft_session_run(session, &err) != FT_OK)
             fail(err.text);
         if (i >= 0)
-            ms[i] = now_ms() - before;
+            ms[i] = 1e3 * (ft_seconds() - before);
     }
-    qsort(ms, (size_t) runs, sizeof *ms, ascending);
-    printf("ms %.3f %.3f\n", ms[runs / 2], ms[0]);
+    double median = quantile(ms, (size_t) runs, 50);
+    printf("ms %.3f %.3f\n", median, ms[0]);
     free(ids);
     free(ms);
     ft_session_close(session);

@@ -3,10 +3,8 @@
  *
  *     tests/bench/gemm [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * All contenders run in one process, in turns, each after an untimed call of its own; weights come
- * from sets in rotation, so that they are as cold as in a run of many layers.  Every time is a
- * quantile over the rounds: the median, or with -q a lower one, for a machine that others use too.
- * PATTERN picks rows by part of their name.
+ * They take turns, see contest.h.  Every time is the median over the rounds, or with -q a lower
+ * quantile, for a machine that others use too.  PATTERN picks rows by part of their name.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,6 +14,8 @@
 #include "kernels/half.h"
 #include "kernels/layout.h"
 #include "runtime/mem.h"
+#include "tests/bench/contest.h"
+#include "tests/bench/measure.h"
 #if defined HAVE_DNNL
 #include "tests/bench/onednn.h"
 #endif
@@ -24,8 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 typedef struct shape {
     const char *name;
@@ -57,15 +55,7 @@ static const shape shapes[] = {
     { "130 1000 200 int8", 130, 1000, 200, FT_ACT_NONE, false, FT_I8 },
 };
 
-enum { MAX_SETS = 32, SET_BYTES = 512 << 20, MAX_ROUNDS = 1000 };
-
-/* One thread is timed by its own clock, which stands still while others have the processor. */
-static double now(int threads)
-{
-    struct timespec t;
-    clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
+enum { MAX_SETS = 32, SET_BYTES = 512 << 20 };
 
 /* ---- The machine's limits ---------------------------------------------------------------------
  */
@@ -101,7 +91,7 @@ __attribute__((target("avx2"))) static double ymm_operations(long loops)
 /* Operations per second of vpdpbusd alone, a multiply-add counting two; 0 without one. */
 static double peak(ft_isa isa, int threads)
 {
-    double operations = 0.0, start = now(threads);
+    double operations = 0.0, start = seconds_by(threads);
 #if defined __x86_64__
 #pragma omp parallel for num_threads(threads) reduction(+ : operations)
     for (int thread = 0; thread < threads; thread++) {
@@ -111,32 +101,7 @@ static double peak(ft_isa isa, int threads)
             operations += ymm_operations(20000);
     }
 #endif
-    return operations / (now(threads) - start);
-}
-
-typedef uint64_t line __attribute__((vector_size(64)));
-
-/* Seconds to read `bytes`, each thread its own part, in two streams as the kernels do. */
-static double read_time(const int8_t *memory, size_t bytes, int threads)
-{
-    double start = now(threads);
-    uint64_t sum = 0;
-#pragma omp parallel for num_threads(threads) reduction(+ : sum)
-    for (int thread = 0; thread < threads; thread++) {
-        size_t lines = bytes / (size_t) threads / 2 / sizeof(line);
-        const line *near = (const line *) memory + 2 * lines * (size_t) thread, *far = near + lines;
-        line total = { 0 };
-        for (size_t i = 0; i < lines; i++) {
-            __builtin_prefetch((const void *) ((uintptr_t) (near + i) + 2048));
-            __builtin_prefetch((const void *) ((uintptr_t) (far + i) + 2048));
-            total += near[i] + far[i];
-        }
-        sum += total[0] + total[7];
-    }
-    static volatile uint64_t sink;
-    sink = sum;
-    (void) sink;
-    return now(threads) - start;
+    return operations / (seconds_by(threads) - start);
 }
 
 /* ---- One row ----------------------------------------------------------------------------------
@@ -146,7 +111,7 @@ typedef struct setting {
     const shape *row;
     ft_gemm_i8 gemm;
     size_t sets, bytes;
-    int8_t *weights[MAX_SETS], *other[MAX_SETS];
+    int8_t *weights[MAX_SETS];
 #if defined HAVE_DNNL
     onednn *peer;
 #endif
@@ -178,8 +143,6 @@ static void set_weights(setting *s)
     for (size_t i = 0; i < s->sets; i++) {
         same[i] = row_major;
         s->weights[i] = ft_alloc(s->bytes);
-        s->other[i] = ft_alloc(s->bytes);
-        memset(s->other[i], 1, s->bytes);
     }
     for (size_t r = 0; r < n; r++)
         for (size_t c = 0; c < k; c++)
@@ -224,10 +187,8 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
 
 static void setting_fini(setting *s)
 {
-    for (size_t i = 0; i < s->sets; i++) {
+    for (size_t i = 0; i < s->sets; i++)
         free(s->weights[i]);
-        free(s->other[i]);
-    }
     free((void *) (uintptr_t) s->gemm.x);
     free((void *) (uintptr_t) s->gemm.w_scale);
     free((void *) (uintptr_t) s->gemm.bias);
@@ -238,20 +199,22 @@ static void setting_fini(setting *s)
 #endif
 }
 
-static double our_time(setting *s, size_t set)
+static double our_time(void *data, size_t set)
 {
-    double start = now(s->gemm.threads);
+    setting *s = data;
+    double start = seconds_by(s->gemm.threads);
     s->gemm.w = s->weights[set % s->sets];
     ft_gemm_i8_run(&s->gemm);
-    return now(s->gemm.threads) - start;
+    return seconds_by(s->gemm.threads) - start;
 }
 
 #if defined HAVE_DNNL
-static double peer_time(setting *s, size_t set)
+static double peer_time(void *data, size_t set)
 {
-    double start = now(s->gemm.threads);
+    setting *s = data;
+    double start = seconds_by(s->gemm.threads);
     onednn_run(s->peer, &s->gemm, set % s->sets);
-    return now(s->gemm.threads) - start;
+    return seconds_by(s->gemm.threads) - start;
 }
 
 static double number(const void *y, ft_dtype dtype, size_t i)
@@ -282,106 +245,43 @@ static double difference(setting *s)
 }
 #endif
 
-static int compare(const void *a, const void *b)
+static void measure(const shape *row, int threads, const contest_options *o)
 {
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
-static double quantile(double *values, size_t count, int percent)
-{
-    qsort(values, count, sizeof *values, compare);
-    return values[(count - 1) * (size_t) percent / 100];
-}
-
-/* A dash where there is nothing to compare with. */
-static void print_ratio(double value)
-{
-    if (value > 0.0)
-        printf(" %7.3f", value);
-    else
-        printf("       -");
-}
-
-typedef struct options {
-    ft_isa isa;
-    int threads, percent;
-    double seconds;
-    const char *pattern;
-} options;
-
-static void measure(const shape *row, int threads, const options *o)
-{
-    static double ours[MAX_ROUNDS], alone[MAX_ROUNDS], peer[MAX_ROUNDS], reading[MAX_ROUNDS];
     setting s;
     omp_set_num_threads(threads);
     setting_init(&s, row, o->isa, threads);
-    double operations = 2.0 * (double) row->m * (double) row->n * (double) row->k;
-    size_t round = 0;
-    for (double end = now(0) + o->seconds; round < MAX_ROUNDS && (round < 5 || now(0) < end);
-         round++) {
-        our_time(&s, round + s.sets / 2);
-        ours[round] = our_time(&s, round);
-        alone[round] = operations / peak(o->isa, threads);
-        reading[round] = read_time(s.other[round % s.sets], s.bytes, threads);
+    contest_times t = contest_run(
+        &(contest) {
+            .setting = &s, .ours = our_time,
 #if defined HAVE_DNNL
-        peer_time(&s, round + s.sets / 2);
-        peer[round] = peer_time(&s, round);
+            .theirs = peer_time,
 #endif
-    }
-    double time = quantile(ours, round, o->percent);
-    printf("%-28s %d %9.1f %7.0f", row->name, threads, 1e6 * time, 1e-9 * operations / time);
-    print_ratio(o->isa >= FT_ISA_AVXVNNI ? quantile(alone, round, o->percent) / time : 0.0);
-    print_ratio(row->m <= 16 ? quantile(reading, round, o->percent) / time : 0.0);
-    print_ratio(quantile(peer, round, o->percent) / time);
+            .peak = peak, .sets = s.sets, .bytes = s.bytes,
+            .operations = 2.0 * (double) row->m * (double) row->n * (double) row->k,
+        },
+        o, threads);
+    printf("%-28s %d %9.1f %7.0f", row->name, threads, 1e6 * t.ours,
+           2e-9 * (double) row->m * (double) row->n * (double) row->k / t.ours);
+    print_ratio(o->isa >= FT_ISA_AVXVNNI ? t.operations / t.ours : 0.0);
+    print_ratio(row->m <= 16 ? t.bytes / t.ours : 0.0);
+    print_ratio(t.theirs / t.ours);
 #if defined HAVE_DNNL
     printf("  %8.2g", difference(&s));
 #endif
-    printf(" %5zu\n", round);
+    printf(" %5zu\n", t.rounds);
     fflush(stdout);
     setting_fini(&s);
 }
 
-static bool parse(options *o, int argc, char **argv)
-{
-    int option;
-    *o = (options){ .percent = 50, .seconds = 2.0, .pattern = "" };
-    while ((option = getopt(argc, argv, "t:s:q:")) != -1) {
-        switch (option) {
-        case 't':
-            o->threads = atoi(optarg);
-            break;
-        case 's':
-            o->seconds = atof(optarg);
-            break;
-        case 'q':
-            o->percent = atoi(optarg);
-            break;
-        default:
-            return false;
-        }
-    }
-    if (optind < argc)
-        o->pattern = argv[optind];
-    return o->percent >= 0 && o->percent <= 100;
-}
-
 int main(int argc, char **argv)
 {
-    options o;
-    ft_error err;
-    if (!parse(&o, argc, argv))
-        return 2;
-    if (ft_cpu_isa(&o.isa, &err) != FT_OK) {
-        fprintf(stderr, "gemm: %s\n", err.text);
-        return 1;
-    }
+    contest_options o = contest_options_of(argc, argv);
     printf("%s\n", ft_isa_name(o.isa));
     printf("m n k, epilogue         threads        us    GOPS  / peak  / read / oneDNN max diff "
            "rounds\n");
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (int threads = 1; threads <= 2; threads++)
-            if (strstr(shapes[i].name, o.pattern) && (o.threads == 0 || o.threads == threads))
+            if (contest_wants(&o, shapes[i].name, threads))
                 measure(&shapes[i], threads, &o);
     return 0;
 }

@@ -3,10 +3,9 @@
  *
  *     tests/bench/gemm_float [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * As in gemm.c all contenders take turns in one process, weights come from sets in rotation, and
- * every time is a quantile over the rounds.  OpenBLAS multiplies as the float plans of encoders let
- * it: each thread has an equal part of the columns.  It knows no halves; beside those it multiplies
- * floats.  PATTERN picks rows by part of their name.
+ * They take turns, see contest.h; options are those of gemm.c.  OpenBLAS multiplies as the float
+ * plans of encoders let it: each thread has an equal part of the columns.  It knows no halves;
+ * beside those it multiplies floats.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,14 +14,14 @@
 #include "kernels/cpu/gemm_float.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
+#include "tests/bench/contest.h"
+#include "tests/bench/measure.h"
 
 #include <cblas.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 typedef struct shape {
     const char *name;
@@ -52,15 +51,7 @@ static const shape shapes[] = {
     { "130 1000 200 f32", 130, 1000, 200, FT_F32 },
 };
 
-enum { MAX_SETS = 16, SET_BYTES = 256 << 20, MAX_ROUNDS = 1000 };
-
-/* One thread is timed by its own clock, which stands still while others have the processor. */
-static double now(int threads)
-{
-    struct timespec t;
-    clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
+enum { MAX_SETS = 16, SET_BYTES = 256 << 20 };
 
 #if defined __x86_64__
 #define ZMM(i) "vfmadd231ps %%zmm31, %%zmm30, %%zmm" #i "\n\t"
@@ -95,7 +86,7 @@ __attribute__((target("avx2"))) static double ymm_operations(long loops)
 /* Operations per second of multiply-adds alone; 0 where they are no single instruction. */
 static double peak(ft_isa isa, int threads)
 {
-    double operations = 0.0, start = now(threads);
+    double operations = 0.0, start = seconds_by(threads);
 #if defined __x86_64__
 #pragma omp parallel for num_threads(threads) reduction(+ : operations)
     for (int thread = 0; thread < threads; thread++)
@@ -103,32 +94,7 @@ static double peak(ft_isa isa, int threads)
                       : isa >= FT_ISA_AVX2     ? ymm_operations(40000)
                                                : 0.0;
 #endif
-    return operations / (now(threads) - start);
-}
-
-typedef uint64_t line __attribute__((vector_size(64)));
-
-/* Seconds to read `bytes`, each thread its own part, in two streams. */
-static double read_time(const void *memory, size_t bytes, int threads)
-{
-    double start = now(threads);
-    uint64_t sum = 0;
-#pragma omp parallel for num_threads(threads) reduction(+ : sum)
-    for (int thread = 0; thread < threads; thread++) {
-        size_t lines = bytes / (size_t) threads / 2 / sizeof(line);
-        const line *near = (const line *) memory + 2 * lines * (size_t) thread, *far = near + lines;
-        line total = { 0 };
-        for (size_t i = 0; i < lines; i++) {
-            __builtin_prefetch((const void *) ((uintptr_t) (near + i) + 2048));
-            __builtin_prefetch((const void *) ((uintptr_t) (far + i) + 2048));
-            total += near[i] + far[i];
-        }
-        sum += total[0] + total[7];
-    }
-    static volatile uint64_t sink;
-    sink = sum;
-    (void) sink;
-    return now(threads) - start;
+    return operations / (seconds_by(threads) - start);
 }
 
 /* ---- One row ------------------------------------------------------------------------------ */
@@ -137,7 +103,7 @@ typedef struct setting {
     const shape *row;
     ft_gemm_float gemm;
     size_t sets, bytes;
-    void *weights[MAX_SETS], *other[MAX_SETS];
+    void *weights[MAX_SETS];
     float *floats[MAX_SETS]; /* what OpenBLAS multiplies by */
 } setting;
 
@@ -166,12 +132,10 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
     s->sets = ft_min_size(MAX_SETS, SET_BYTES / (count * sizeof(float)) + 1);
     for (size_t i = 0; i < s->sets; i++) {
         s->weights[i] = ft_alloc(s->bytes);
-        s->other[i] = ft_alloc(s->bytes);
         if (i == 0)
             fill_weights(s->weights[i], count, row->w);
         else
             memcpy(s->weights[i], s->weights[0], s->bytes);
-        memset(s->other[i], 1, s->bytes);
         s->floats[i] = row->w == FT_F32 ? s->weights[i] : random_floats(count);
     }
     s->gemm = (ft_gemm_float){
@@ -198,25 +162,26 @@ static void setting_fini(setting *s)
         if (s->row->w != FT_F32)
             free(s->floats[i]);
         free(s->weights[i]);
-        free(s->other[i]);
     }
     free((void *) (uintptr_t) s->gemm.x);
     free(s->gemm.y);
     free(s->gemm.scratch);
 }
 
-static double our_time(setting *s, size_t set)
+static double our_time(void *data, size_t set)
 {
-    double start = now(s->gemm.threads);
+    setting *s = data;
+    double start = seconds_by(s->gemm.threads);
     s->gemm.w = s->weights[set % s->sets];
     ft_gemm_float_run(&s->gemm);
-    return now(s->gemm.threads) - start;
+    return seconds_by(s->gemm.threads) - start;
 }
 
-static double peer_time(setting *s, size_t set)
+static double peer_time(void *data, size_t set)
 {
+    const setting *s = data;
     const ft_gemm_float *g = &s->gemm;
-    double start = now(g->threads);
+    double start = seconds_by(g->threads);
 #pragma omp parallel for num_threads(g->threads)
     for (int thread = 0; thread < g->threads; thread++) {
         size_t first = g->n * (size_t) thread / (size_t) g->threads;
@@ -225,103 +190,43 @@ static double peer_time(setting *s, size_t set)
                     g->x, (int) g->k, s->floats[set % s->sets] + first * g->k, (int) g->k, 0.0f,
                     (float *) g->y + first, (int) g->n);
     }
-    return now(g->threads) - start;
+    return seconds_by(g->threads) - start;
 }
 
-static int compare(const void *a, const void *b)
+static void measure(const shape *row, int threads, const contest_options *o)
 {
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
-static double quantile(double *values, size_t count, int percent)
-{
-    qsort(values, count, sizeof *values, compare);
-    return values[(count - 1) * (size_t) percent / 100];
-}
-
-/* A dash where there is nothing to compare with. */
-static void print_ratio(double value)
-{
-    if (value > 0.0)
-        printf(" %7.3f", value);
-    else
-        printf("       -");
-}
-
-typedef struct options {
-    ft_isa isa;
-    int threads, percent;
-    double seconds;
-    const char *pattern;
-} options;
-
-static void measure(const shape *row, int threads, const options *o)
-{
-    static double ours[MAX_ROUNDS], alone[MAX_ROUNDS], peer[MAX_ROUNDS], reading[MAX_ROUNDS];
     setting s;
     omp_set_num_threads(threads);
     setting_init(&s, row, o->isa, threads);
-    double operations = 2.0 * (double) row->m * (double) row->n * (double) row->k;
-    size_t round = 0;
-    for (double end = now(0) + o->seconds; round < MAX_ROUNDS && (round < 5 || now(0) < end);
-         round++) {
-        our_time(&s, round + s.sets / 2);
-        ours[round] = our_time(&s, round);
-        alone[round] = operations / peak(o->isa, threads);
-        reading[round] = read_time(s.other[round % s.sets], s.bytes, threads);
-        peer_time(&s, round + s.sets / 2);
-        peer[round] = peer_time(&s, round);
-    }
-    double time = quantile(ours, round, o->percent);
-    printf("%-20s %d %10.1f %7.1f", row->name, threads, 1e6 * time, 1e-9 * operations / time);
-    print_ratio(o->isa >= FT_ISA_AVX2 ? quantile(alone, round, o->percent) / time : 0.0);
-    print_ratio(row->m <= 16 ? quantile(reading, round, o->percent) / time : 0.0);
-    print_ratio(quantile(peer, round, o->percent) / time);
-    printf(" %5zu\n", round);
+    contest_times t = contest_run(
+        &(contest){
+            .setting = &s,
+            .ours = our_time,
+            .theirs = peer_time,
+            .peak = peak,
+            .sets = s.sets,
+            .bytes = s.bytes,
+            .operations = 2.0 * (double) row->m * (double) row->n * (double) row->k,
+        },
+        o, threads);
+    printf("%-20s %d %10.1f %7.1f", row->name, threads, 1e6 * t.ours,
+           2e-9 * (double) row->m * (double) row->n * (double) row->k / t.ours);
+    print_ratio(o->isa >= FT_ISA_AVX2 ? t.operations / t.ours : 0.0);
+    print_ratio(row->m <= 16 ? t.bytes / t.ours : 0.0);
+    print_ratio(t.theirs / t.ours);
+    printf(" %5zu\n", t.rounds);
     fflush(stdout);
     setting_fini(&s);
 }
 
-static bool parse(options *o, int argc, char **argv)
-{
-    int option;
-    *o = (options){ .percent = 50, .seconds = 2.0, .pattern = "" };
-    while ((option = getopt(argc, argv, "t:s:q:")) != -1) {
-        switch (option) {
-        case 't':
-            o->threads = atoi(optarg);
-            break;
-        case 's':
-            o->seconds = atof(optarg);
-            break;
-        case 'q':
-            o->percent = atoi(optarg);
-            break;
-        default:
-            return false;
-        }
-    }
-    if (optind < argc)
-        o->pattern = argv[optind];
-    return o->percent >= 0 && o->percent <= 100;
-}
-
 int main(int argc, char **argv)
 {
-    options o;
-    ft_error err;
-    if (!parse(&o, argc, argv))
-        return 2;
-    if (ft_cpu_isa(&o.isa, &err) != FT_OK) {
-        fprintf(stderr, "gemm_float: %s\n", err.text);
-        return 1;
-    }
+    contest_options o = contest_options_of(argc, argv);
     printf("%s; OpenBLAS for %s\n", ft_isa_name(o.isa), openblas_get_corename());
     printf("m n k, weights  threads         us  GFLOPS  / peak  / read / OpenBLAS rounds\n");
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (int threads = 1; threads <= 2; threads++)
-            if (strstr(shapes[i].name, o.pattern) && (o.threads == 0 || o.threads == threads))
+            if (contest_wants(&o, shapes[i].name, threads))
                 measure(&shapes[i], threads, &o);
     return 0;
 }

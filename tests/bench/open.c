@@ -12,10 +12,10 @@
 
 #include "runtime/ft.h"
 #include "runtime/mem.h"
+#include "tests/bench/measure.h"
 #include "tests/bench/random_artifact.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 static const ft_config base = {
@@ -32,25 +32,11 @@ static const ft_config base = {
     .pooler = true,
 };
 
-static _Noreturn void fail(const char *text)
-{
-    fprintf(stderr, "open: %s\n", text);
-    exit(1);
-}
-
-static void must(ft_status status, const ft_error *err)
-{
-    if (status != FT_OK)
-        fail(err->text);
-}
-
 /* ---- Measuring ---------------------------------------------------------------------------- */
 
 static double now_ms(clockid_t clock)
 {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return 1e3 * (double) t.tv_sec + 1e-6 * (double) t.tv_nsec;
+    return 1e3 * seconds_of(clock);
 }
 
 /* Resident memory of this process in MiB, and how much of it is no page of a file. */
@@ -67,12 +53,6 @@ static memory memory_now(void)
     fclose(file);
     double page = (double) sysconf(_SC_PAGESIZE) / 1048576.0;
     return (memory){ (double) resident * page, (double) (resident - shared) * page };
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
 }
 
 int main(int argc, char **argv)
@@ -106,8 +86,8 @@ int main(int argc, char **argv)
         cpu_ms += (now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu) / runs;
         ft_model_close(model);
     }
-    qsort(ms, (size_t) runs, sizeof *ms, ascending);
-    printf("ms %.3f %.3f %.3f\n", ms[runs / 2], ms[0], cpu_ms);
+    double median = quantile(ms, (size_t) runs, 50);
+    printf("ms %.3f %.3f %.3f\n", median, ms[0], cpu_ms);
     free(ms);
     return 0;
 }

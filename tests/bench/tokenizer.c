@@ -11,25 +11,15 @@
 
 #include "runtime/ft.h"
 #include "runtime/mem.h"
+#include "tests/bench/measure.h"
 
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static void must(ft_status status, const ft_error *err)
-{
-    if (status == FT_OK)
-        return;
-    fprintf(stderr, "tokenizer: %s\n", err->text);
-    exit(1);
-}
 
 static double now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return 1e3 * (double) t.tv_sec + 1e-6 * (double) t.tv_nsec;
+    return 1e3 * seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static void take_least(double *least, double since)

@@ -16,8 +16,10 @@
  */
 #include <config.h>
 
+#include "runtime/clock.h"
 #include "runtime/ft.h"
 #include "runtime/mem.h"
+#include "tests/bench/measure.h"
 #include "tests/bench/random_artifact.h"
 
 #include <cuda_runtime_api.h>
@@ -25,7 +27,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST_RUNS = 99, THREADS = 8, PINNED = 32 << 20 };
@@ -43,18 +44,6 @@ static const ft_config large = {
     .activation = FT_ACT_GELU,
 };
 
-static _Noreturn void fail(const char *text)
-{
-    fprintf(stderr, "upload: %s\n", text);
-    exit(1);
-}
-
-static void must(ft_status status, const ft_error *err)
-{
-    if (status != FT_OK)
-        fail(err->text);
-}
-
 static void must_cuda(cudaError_t status)
 {
     if (status != cudaSuccess)
@@ -63,9 +52,7 @@ static void must_cuda(cudaError_t status)
 
 static double now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double) t.tv_sec + 1e-6 * (double) t.tv_nsec;
+    return 1e3 * ft_seconds();
 }
 
 /* ---- What is timed ------------------------------------------------------------------------ */
@@ -146,12 +133,6 @@ typedef struct stage {
     double ms[MOST_RUNS];
 } stage;
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
 /* ------------------------------------------------------------------------------------------- */
 
 static void prepare(subject *s)
@@ -180,16 +161,17 @@ int main(int argc, char **argv)
     if (runs < 1 || runs > MOST_RUNS || optind + 1 != argc)
         fail("usage: upload FILE.ft [-r RUNS]");
     subject s = { .path = argv[optind] };
+    double of_copy = 0.0;
     prepare(&s);
     for (int run = 0; run < runs; run++)
         for (size_t i = 0; i < FT_COUNT(stages); i++)
             stages[i].ms[run] = stages[i].run(&s);
     printf("%.1f MB of weights\n", (double) s.bytes * 1e-6);
     for (size_t i = 0; i < FT_COUNT(stages); i++) {
-        qsort(stages[i].ms, (size_t) runs, sizeof *stages[i].ms, ascending);
-        printf("%-8s %8.2f ms, at least %8.2f; %6.2f of the copy\n", stages[i].name,
-               stages[i].ms[runs / 2], stages[i].ms[0],
-               stages[i].ms[runs / 2] / stages[0].ms[runs / 2]);
+        double median = quantile(stages[i].ms, (size_t) runs, 50);
+        of_copy = i == 0 ? median : of_copy;
+        printf("%-8s %8.2f ms, at least %8.2f; %6.2f of the copy\n", stages[i].name, median,
+               stages[i].ms[0], median / of_copy);
     }
     return 0;
 }

@@ -31,20 +31,6 @@ static uint32_t *counters;
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-void must(int status, const char *what)
-{
-    if (status != 0)
-        bail_out("%s: %s", what, cudaGetErrorString((cudaError_t) status));
-}
-
-void *must_have(size_t bytes)
-{
-    void *memory = malloc(bytes > 0 ? bytes : 1);
-    if (memory == NULL)
-        bail_out("no memory for %zu bytes", bytes);
-    return memory;
-}
-
 /* Device memory with these bytes; NULL: poison. */
 static void *place(const void *data, size_t bytes)
 {
@@ -59,28 +45,12 @@ static void *place(const void *data, size_t bytes)
     return at;
 }
 
-bool open_device(const char **why)
+void open_device(void)
 {
-    int count, value;
-    cudaError_t status = cudaGetDeviceCount(&count);
-    *why = cudaGetErrorString(status);
-    if (status != cudaSuccess || count == 0)
-        return false;
-    must(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, 0), "attribute");
-    chip.capability = 10 * value;
-    must(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMinor, 0), "attribute");
-    chip.capability += value;
-    must(cudaDeviceGetAttribute(&chip.multiprocessors, cudaDevAttrMultiProcessorCount, 0),
-         "attribute");
-    must(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "attribute");
-    chip.shared = (size_t) value;
-    must(ft_cuda_probe(&value), "ft_cuda_probe");
-    chip.overlaps = value >= 90;
-    chip.has_wgmma = chip.capability == 90 && value == 90;
-    must(cudaMalloc((void **) &arena, ARENA), "cudaMalloc");
-    must(cudaMalloc((void **) &counters, COUNTERS * sizeof *counters), "cudaMalloc");
+    chip = need_chip();
+    arena = device_memory(ARENA);
+    counters = device_memory(COUNTERS * sizeof *counters);
     must(cudaMemset(counters, 0, COUNTERS * sizeof *counters), "cudaMemset");
-    return true;
 }
 
 /* ---- Numbers -------------------------------------------------------------------------------- */

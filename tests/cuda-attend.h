@@ -10,7 +10,7 @@
 #define FT_TESTS_CUDA_ATTEND_H
 
 #include "kernels/cache.h"
-#include "kernels/cuda/cuda.h"
+#include "tests/lib/gpu.h"
 #include "tests/lib/random.h"
 
 enum { MOST_TEXTS = 72 };
@@ -43,11 +43,8 @@ typedef struct piece {
 extern rng numbers;
 extern ft_cuda_chip chip;
 
-void must(int status, const char *what);
-void *must_have(size_t bytes);
-
-/* The device; false where there is none, with the reason. */
-bool open_device(const char **why);
+/* The device, or all tests are skipped. */
+void open_device(void);
 
 /* Texts of these lengths, up to 0 or `count`. */
 void world_init(world *w, const shape *s, const int *length, int count);

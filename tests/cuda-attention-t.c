@@ -225,20 +225,8 @@ static void test_faked(const shape *s, bool to_codes)
 
 int main(void)
 {
-    int count, value;
     ft_error error;
-    cudaError_t status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess || count == 0)
-        skip_all("no CUDA device: %s", cudaGetErrorString(status));
-    must(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, 0), "attribute");
-    chip.capability = value * 10;
-    must(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMinor, 0), "attribute");
-    chip.capability += value;
-    must(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "attribute");
-    chip.shared = (size_t) value;
-    chip.overlaps = chip.capability >= 90;
-    must(ft_cuda_probe(&value), "ft_cuda_probe");
-    chip.has_wgmma = chip.capability == 90 && value == 90;
+    chip = need_chip();
     if (ft_cpu_isa(&cpu, &error) != FT_OK)
         bail_out("%s", error.text);
 

@@ -51,20 +51,6 @@ const size_t width_count = FT_COUNT(widths);
 /* ---- Memory, numbers --------------------------------------------------------------------------
  */
 
-void must(int status, const char *what)
-{
-    if (status != 0)
-        bail_out("%s: %s", what, cudaGetErrorString((cudaError_t) status));
-}
-
-void *must_have(size_t bytes)
-{
-    void *memory = malloc(bytes > 0 ? bytes : 1);
-    if (memory == NULL)
-        bail_out("no memory for %zu bytes", bytes);
-    return memory;
-}
-
 void *upload(const void *data, size_t bytes)
 {
     void *memory;

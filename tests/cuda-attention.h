@@ -6,7 +6,7 @@
 #ifndef FT_TESTS_CUDA_ATTENTION_H
 #define FT_TESTS_CUDA_ATTENTION_H
 
-#include "kernels/cuda/cuda.h"
+#include "tests/lib/gpu.h"
 
 enum { POISON = 0x5a, GUARD = 256, MOST_LENGTHS = 8 };
 
@@ -37,8 +37,6 @@ typedef struct batch {
 extern ft_cuda_chip chip;
 
 /* Stop the program when a call of the CUDA runtime fails. */
-void must(int status, const char *what);
-void *must_have(size_t bytes);
 
 /* Device memory with poison behind it; data NULL: all poison. */
 void *upload(const void *data, size_t bytes);

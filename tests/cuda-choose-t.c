@@ -15,6 +15,7 @@
 #include "kernels/cpu/choose.h"
 #include "kernels/cuda/choose.h"
 #include "tests/choose.h"
+#include "tests/lib/gpu.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -23,37 +24,6 @@ enum { CONTEXT = 50, SEATS = 64, MOST = 152064, GUARD = 64 };
 
 static ft_cuda_chip chip;
 static rng chance = { 11 };
-
-static void check_cuda(int status, const char *what)
-{
-    if (status != 0)
-        bail_out("%s: %s", what, cudaGetErrorString((cudaError_t) status));
-}
-
-static void *device_memory(size_t bytes)
-{
-    void *memory;
-    check_cuda((int) cudaMalloc(&memory, bytes), "cudaMalloc");
-    return memory;
-}
-
-static void *host_memory(size_t bytes)
-{
-    void *memory = malloc(bytes);
-    if (memory == NULL)
-        bail_out("no memory");
-    return memory;
-}
-
-static void upload(void *to, const void *from, size_t bytes)
-{
-    check_cuda((int) cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "upload");
-}
-
-static void download(void *to, const void *from, size_t bytes)
-{
-    check_cuda((int) cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "download");
-}
 
 /* ---- A batch, on both sides ------------------------------------------------------------------ */
 
@@ -70,29 +40,29 @@ static void *scratch, *host_scratch;
 static void make_batches(void)
 {
     size_t words = (size_t) SEATS * MOST * 4;
-    host.logits = host_memory(words);
-    host.seen = host_memory(words);
-    found.seen = host_memory(words);
+    host.logits = must_have(words);
+    host.seen = must_have(words);
+    found.seen = must_have(words);
     device.logits = device_memory(words + 16);
     device.seen = device_memory(words + 16);
-    host.choice = host_memory(SEATS * sizeof(ft_choice));
+    host.choice = must_have(SEATS * sizeof(ft_choice));
     device.choice = device_memory(SEATS * sizeof(ft_choice));
     size_t texts = (size_t) SEATS * CONTEXT * 4;
-    host.history = host_memory(texts);
-    found.history = host_memory(texts);
+    host.history = must_have(texts);
+    found.history = must_have(texts);
     device.history = device_memory(texts);
     size_t results = (SEATS + GUARD) * 4;
-    host.last = host_memory(results);
-    found.last = host_memory(results);
+    host.last = must_have(results);
+    found.last = must_have(results);
     device.last = device_memory(results);
-    host.token = host_memory(results);
-    found.token = host_memory(results);
+    host.token = must_have(results);
+    found.token = must_have(results);
     device.token = device_memory(results);
-    host.logprob = host_memory(results);
-    found.logprob = host_memory(results);
+    host.logprob = must_have(results);
+    found.logprob = must_have(results);
     device.logprob = device_memory(results);
     scratch = device_memory(words);
-    host_scratch = host_memory(ft_cpu_choose_scratch(MOST));
+    host_scratch = must_have(ft_cpu_choose_scratch(MOST));
 }
 
 /* Rows of all shapes and rules; seats are not in the order of rows. */
@@ -142,28 +112,28 @@ static ft_cuda_choices begin_on_gpu(size_t rows, size_t n, size_t offset)
                              .token = device.token,
                              .logprob = device.logprob,
                              .scratch = scratch };
-    upload(device.logits + offset, host.logits, rows * n * 4);
-    upload(device.seen + offset, host.seen, rows * n * 4);
-    upload(device.choice, host.choice, rows * sizeof *host.choice);
-    upload(device.history, host.history, rows * CONTEXT * 4);
-    upload(device.last, host.last, rows * 4);
-    check_cuda((int) cudaMemset(device.token, 0x5a, (SEATS + GUARD) * 4), "poison");
-    check_cuda((int) cudaMemset(device.logprob, 0x5a, (SEATS + GUARD) * 4), "poison");
+    to_device(device.logits + offset, host.logits, rows * n * 4);
+    to_device(device.seen + offset, host.seen, rows * n * 4);
+    to_device(device.choice, host.choice, rows * sizeof *host.choice);
+    to_device(device.history, host.history, rows * CONTEXT * 4);
+    to_device(device.last, host.last, rows * 4);
+    must(cudaMemset(device.token, 0x5a, (SEATS + GUARD) * 4), "poison");
+    must(cudaMemset(device.logprob, 0x5a, (SEATS + GUARD) * 4), "poison");
     return args;
 }
 
 /* By that many blocks for a row; 0: as many as are chosen. */
 static void finish_on_gpu(const ft_cuda_choices *args, unsigned blocks)
 {
-    check_cuda(blocks > 0 ? ft_cuda_choose_rows_by(blocks, &chip, NULL, args)
-                          : ft_cuda_choose_rows(&chip, NULL, args),
-               "launch");
-    check_cuda((int) cudaDeviceSynchronize(), "run");
-    download(found.token, device.token, (SEATS + GUARD) * 4);
-    download(found.logprob, device.logprob, (SEATS + GUARD) * 4);
-    download(found.seen, args->memory.seen, args->rows * args->memory.vocabulary * 4);
-    download(found.history, device.history, args->rows * CONTEXT * 4);
-    download(found.last, device.last, args->rows * 4);
+    must(blocks > 0 ? ft_cuda_choose_rows_by(blocks, &chip, NULL, args)
+                    : ft_cuda_choose_rows(&chip, NULL, args),
+         "launch");
+    must(cudaDeviceSynchronize(), "run");
+    from_device(found.token, device.token, (SEATS + GUARD) * 4);
+    from_device(found.logprob, device.logprob, (SEATS + GUARD) * 4);
+    from_device(found.seen, args->memory.seen, args->rows * args->memory.vocabulary * 4);
+    from_device(found.history, device.history, args->rows * CONTEXT * 4);
+    from_device(found.last, device.last, args->rows * 4);
 }
 
 static bool same_float(float a, float b)
@@ -278,11 +248,11 @@ static void test_alone(size_t n)
         alone.choice = args.choice + i;
         alone.token = args.token + i;
         alone.logprob = args.logprob + i;
-        check_cuda(ft_cuda_choose_rows(&chip, NULL, &alone), "launch");
+        must(ft_cuda_choose_rows(&chip, NULL, &alone), "launch");
     }
-    check_cuda((int) cudaDeviceSynchronize(), "run");
-    download(found.token, device.token, SEATS * 4);
-    download(found.logprob, device.logprob, SEATS * 4);
+    must(cudaDeviceSynchronize(), "run");
+    from_device(found.token, device.token, SEATS * 4);
+    from_device(found.logprob, device.logprob, SEATS * 4);
     for (size_t i = 0; i < SEATS; i++)
         wrong += found.token[i] != host.token[i] || !same_float(found.logprob[i], host.logprob[i]);
     is_int(wrong, 0, "%d rows of %zu tokens get the same alone as together", SEATS, n);
@@ -312,14 +282,14 @@ static void test_note(void)
     for (int i = 0; i < SEATS * N; i++)
         host.seen[i] = (uint32_t) rng_bits(&chance);
     memset(host.history, 0x11, (size_t) SEATS * CONTEXT * 4);
-    upload(device.seen, host.seen, (size_t) SEATS * N * 4);
-    upload(device.history, host.history, (size_t) SEATS * CONTEXT * 4);
+    to_device(device.seen, host.seen, (size_t) SEATS * N * 4);
+    to_device(device.history, host.history, (size_t) SEATS * CONTEXT * 4);
     int32_t *rows = device_memory(sizeof ids * 2 + sizeof start * 3), *of = rows + 2 * TOKENS;
-    upload(rows, ids, sizeof ids);
-    upload(rows + TOKENS, owner, sizeof owner);
-    upload(of, start, sizeof start);
-    upload(of + SEATS, past, sizeof past);
-    upload(of + 2 * SEATS, seat, sizeof seat);
+    to_device(rows, ids, sizeof ids);
+    to_device(rows + TOKENS, owner, sizeof owner);
+    to_device(of, start, sizeof start);
+    to_device(of + SEATS, past, sizeof past);
+    to_device(of + 2 * SEATS, seat, sizeof seat);
     ft_cuda_prompts note = { { device.history, device.seen, device.last, CONTEXT, N },
                              rows,
                              rows + TOKENS,
@@ -329,10 +299,10 @@ static void test_note(void)
                              of + 2 * SEATS };
     ft_cpu_memory memory = { host.history, host.seen, host.last, CONTEXT, N };
     ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ ids, owner, TOKENS, start, past, seat });
-    check_cuda(ft_cuda_choose_note(&chip, NULL, &note), "launch");
-    check_cuda((int) cudaDeviceSynchronize(), "run");
-    download(found.seen, device.seen, (size_t) SEATS * N * 4);
-    download(found.history, device.history, (size_t) SEATS * CONTEXT * 4);
+    must(ft_cuda_choose_note(&chip, NULL, &note), "launch");
+    must(cudaDeviceSynchronize(), "run");
+    from_device(found.seen, device.seen, (size_t) SEATS * N * 4);
+    from_device(found.history, device.history, (size_t) SEATS * CONTEXT * 4);
     ok(memcmp(found.seen, host.seen, (size_t) SEATS * N * 4) == 0,
        "prompts are seen as on the CPU");
     ok(memcmp(found.history, host.history, (size_t) SEATS * CONTEXT * 4) == 0,
@@ -355,15 +325,8 @@ static void test_refusal(void)
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = { 1, 2, 5, 31, 128, 1021, 4096, 8195, 32000, 32003, 50001 };
-    int rounds = argc > 1 ? atoi(argv[1]) : 2, devices = 0;
-    struct cudaDeviceProp properties;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
-        skip_all("no CUDA device");
-    check_cuda((int) cudaGetDeviceProperties(&properties, 0), "properties");
-    chip = (ft_cuda_chip){ .capability = properties.major * 10 + properties.minor,
-                           .multiprocessors = properties.multiProcessorCount,
-                           .shared = properties.sharedMemPerBlockOptin,
-                           .overlaps = properties.major >= 9 };
+    int rounds = argc > 1 ? atoi(argv[1]) : 2;
+    chip = need_chip();
     make_batches();
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         test_against_cpu(sizes[i], sizes[i] > 10000 ? 20 : SEATS, rounds);

@@ -10,6 +10,7 @@
 #ifdef HAVE_CUDA
 
 #include "kernels/cuda/ferry.h"
+#include "tests/lib/gpu.h"
 #include "tests/lib/random.h"
 
 #include <stdlib.h>
@@ -72,10 +73,7 @@ static void test_parts(ft_cuda_ferry *ferry, rng *r, size_t room, size_t largest
 
 int main(void)
 {
-    int devices;
-    cudaError_t status = cudaGetDeviceCount(&devices);
-    if (status != cudaSuccess || devices == 0)
-        skip_all("no CUDA device: %s", cudaGetErrorString(status));
+    (void) need_chip();
     rng r = { 90 };
     ft_cuda_ferry *ferry;
     is_int(ft_cuda_ferry_open(&ferry), 0, "a ferry opens");

@@ -484,16 +484,10 @@ static void test_shapes(const ft_cuda_chip *chip, void *blas)
 
 int main(int argc, char **argv)
 {
-    int count = 0;
     if (argc > 1)
         largest = strtoul(argv[1], NULL, 10);
-    cudaError_t status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess || count == 0)
-        skip_all("no CUDA device: %s", cudaGetErrorString(status));
-    cublasHandle_t blas;
-    if (cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
-        bail_out("cuBLAS does not open");
-    ft_cuda_chip chip = open_chip(blas);
+    void *blas;
+    ft_cuda_chip chip = open_chip(&blas);
     diag("sm_%d, cuBLASLt %s COL32 x COL4_4R2_8C", chip.capability,
          chip.has_imma ? "multiplies" : "refuses");
     test_refusals(&chip, blas);

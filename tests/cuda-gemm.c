@@ -12,7 +12,9 @@
 #include "kernels/half.h"
 #include "kernels/layout.h"
 #include "tests/cuda-gemm.h"
+#include "tests/lib/gpu.h"
 
+#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdlib.h>
@@ -177,21 +179,15 @@ void problem_sum(problem *q)
     }
 }
 
-ft_cuda_chip open_chip(void *blas)
+ft_cuda_chip open_chip(void **blas)
 {
-    int major, minor, multiprocessors, shared;
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
-    cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
-    cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
-    return (ft_cuda_chip){
-        .capability = 10 * major + minor,
-        .multiprocessors = multiprocessors,
-        .shared = (size_t) shared,
-        .has_wgmma = major == 9,
-        .overlaps = major >= 9,
-        .has_imma = ft_cuda_gemm_lt_probe(blas),
-    };
+    ft_cuda_chip chip = need_chip();
+    cublasHandle_t handle;
+    if (cublasCreate(&handle) != CUBLAS_STATUS_SUCCESS)
+        bail_out("cuBLAS does not open");
+    chip.has_imma = ft_cuda_gemm_lt_probe(handle);
+    *blas = handle;
+    return chip;
 }
 
 #endif

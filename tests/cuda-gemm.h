@@ -38,8 +38,8 @@ float *problem_floats(const int8_t *codes, size_t n);
 /* 1 / scale of each part of y. */
 float inverse_of_part(int part);
 
-/* The device of the CUDA runtime, as the backend would describe it. */
-ft_cuda_chip open_chip(void *blas);
+/* The device and a handle of cuBLAS for it, or all tests are skipped. */
+ft_cuda_chip open_chip(void **blas);
 
 void *upload(const void *data, size_t bytes);
 void download(void *data, const void *memory, size_t bytes);

@@ -13,6 +13,7 @@
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
+#include "tests/lib/chip.h"
 #include "tests/tap/tap.h"
 
 #include <cublas_v2.h>
@@ -32,35 +33,17 @@ static size_t host_used, device_used;
 static cublasHandle_t blas;
 static bool has_halves; /* on the host too */
 
-static int attribute(enum cudaDeviceAttr which)
+void open_device(void)
 {
-    int found = 0;
-    cudaDeviceGetAttribute(&found, which, 0);
-    return found;
-}
-
-bool open_device(const char **why)
-{
-    int count = 0;
-    cudaError_t status = cudaGetDeviceCount(&count);
-    if (status == cudaSuccess && count > 0)
-        status = cudaMalloc((void **) &device_block, ROOM);
-    if (status == cudaSuccess && count > 0)
-        status = cudaMalloc((void **) &device_scratch, SCRATCH);
-    *why = status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status);
-    if (status != cudaSuccess || count == 0)
-        return false;
-    chip.capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
-                      attribute(cudaDevAttrComputeCapabilityMinor);
-    chip.multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
-    chip.shared = (size_t) attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    chip.has_wgmma = chip.capability == 90;
-    chip.overlaps = chip.capability >= 90;
+    char text[CHIP_TEXT];
+    if (!find_chip(&chip, text))
+        skip_all("%s", text);
     host_block = malloc(ROOM);
     host_scratch = aligned_alloc(64, SCRATCH);
-    if (host_block == NULL || host_scratch == NULL || cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
+    if (cudaMalloc((void **) &device_block, ROOM) != cudaSuccess ||
+        cudaMalloc((void **) &device_scratch, SCRATCH) != cudaSuccess || host_block == NULL ||
+        host_scratch == NULL || cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
         bail_out("no memory for the tests, or no cuBLAS");
-    return true;
 }
 
 void keep_halves(bool keep)

@@ -13,6 +13,7 @@
 #include "kernels/cuda/cuda.h"
 #include "runtime/tensor.h"
 #include "tests/cuda-gemm.h"
+#include "tests/lib/gpu.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -64,10 +65,7 @@ int main(void)
     } orders[] = { { FT_COL32, CUBLASLT_ORDER_COL32 },
                    { FT_COL4_4R2_8C, CUBLASLT_ORDER_COL4_4R2_8C },
                    { FT_COL32_2R_4R4, CUBLASLT_ORDER_COL32_2R_4R4 } };
-    int count = 0;
-    cudaError_t status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess || count == 0)
-        skip_all("no CUDA device: %s", cudaGetErrorString(status));
+    (void) need_chip();
     cublasLtHandle_t blas;
     if (cublasLtCreate(&blas) != CUBLAS_STATUS_SUCCESS)
         bail_out("cuBLASLt does not open");

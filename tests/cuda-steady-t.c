@@ -15,8 +15,8 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/half.h"
 #include "tests/cuda-gemm.h"
+#include "tests/lib/gpu.h"
 
-#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdlib.h>
@@ -208,18 +208,10 @@ int main(void)
     static const size_t shape[][2] = { { 1, 8 },      { 16, 32 },   { 100, 40 },    { 33, 100 },
                                        { 520, 264 },  { 130, 7 },   { 1000, 1056 }, { 129, 4096 },
                                        { 17000, 64 }, { 384, 1000 } };
-    int count = 0;
-    cublasHandle_t blas;
-    cudaError_t status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess || count == 0)
-        skip_all("no CUDA device: %s", cudaGetErrorString(status));
-    if (cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS)
-        bail_out("cuBLAS does not open");
-    ft_cuda_chip chip = open_chip(blas);
+    ft_cuda_chip chip = need_chip();
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         for (size_t j = 0; j < sizeof forms / sizeof forms[0]; j++)
             test_form(&chip, &forms[j], shape[i][0], shape[i][1]);
-    cublasDestroy(blas);
     return done_testing();
 }
 

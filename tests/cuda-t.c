@@ -12,6 +12,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/quant.h"
 #include "runtime/tensor.h"
+#include "tests/lib/gpu.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -128,10 +129,7 @@ static void test_inputs(size_t bytes)
 
 int main(void)
 {
-    int count;
-    cudaError_t status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess || count == 0)
-        skip_all("no CUDA device: %s", cudaGetErrorString(status));
+    (void) need_chip();
     test_quantize(1);
     test_quantize(100003);
     test_inputs(16);

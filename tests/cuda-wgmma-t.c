@@ -15,6 +15,7 @@
 #include "kernels/layout.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
+#include "tests/lib/gpu.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -35,29 +36,6 @@ static uint32_t draw(void)
 static float draw_float(float low, float high)
 {
     return low + (high - low) * ((float) (draw() >> 7) / 16777216.0f);
-}
-
-static void check_cuda(int status, const char *what)
-{
-    if (status != 0)
-        bail_out("%s: %s", what, cudaGetErrorString((cudaError_t) status));
-}
-
-static void *device_memory(size_t bytes)
-{
-    void *memory;
-    check_cuda((int) cudaMalloc(&memory, bytes), "cudaMalloc");
-    return memory;
-}
-
-static void upload(void *to, const void *from, size_t bytes)
-{
-    check_cuda((int) cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "upload");
-}
-
-static void download(void *to, const void *from, size_t bytes)
-{
-    check_cuda((int) cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "download");
 }
 
 /* ---- Operands, on both sides ---------------------------------------------------------------- */
@@ -117,11 +95,11 @@ static void fill_floats(void)
         host.residual16[i] = ft_f16_from_float(draw_float(-3.0f, 3.0f));
         host.residual[i] = ft_float_from_f16(host.residual16[i]);
     }
-    upload(device.w_scale, host.w_scale, MAX_N * sizeof(float));
-    upload(device.bias, host.bias, MAX_N * sizeof(float));
-    upload(device.x_scales, host.x_scales, MAX_M * sizeof(float));
-    upload(device.residual, host.residual, MAX_M * MAX_N * sizeof(float));
-    upload(device.residual16, host.residual16, MAX_M * MAX_N * sizeof(uint16_t));
+    to_device(device.w_scale, host.w_scale, MAX_N * sizeof(float));
+    to_device(device.bias, host.bias, MAX_N * sizeof(float));
+    to_device(device.x_scales, host.x_scales, MAX_M * sizeof(float));
+    to_device(device.residual, host.residual, MAX_M * MAX_N * sizeof(float));
+    to_device(device.residual16, host.residual16, MAX_M * MAX_N * sizeof(uint16_t));
 }
 
 /* Codes of a shape, and the weights' tiles, which must be where the formula says, pads zero. */
@@ -138,11 +116,11 @@ static bool fill_codes(size_t m, size_t n, size_t k)
             host.w[ft_offset_col4(r, c, rows)] = code;
             expected[ft_cuda_tiles_offset(r, c, n, k)] = code;
         }
-    upload(device.x, host.x, m * k);
-    upload(device.w, host.w, ft_layout_bytes(FT_COL4_4R2_8C, n, k));
-    check_cuda((int) cudaMemset(device.tiles, POISON, bytes), "memset");
-    check_cuda(ft_cuda_tile(NULL, device.tiles, device.w, n, k), "tile");
-    download(host.tiles, device.tiles, bytes);
+    to_device(device.x, host.x, m * k);
+    to_device(device.w, host.w, ft_layout_bytes(FT_COL4_4R2_8C, n, k));
+    must(cudaMemset(device.tiles, POISON, bytes), "memset");
+    must(ft_cuda_tile(NULL, device.tiles, device.w, n, k), "tile");
+    from_device(host.tiles, device.tiles, bytes);
     bool same = memcmp(host.tiles, expected, bytes) == 0;
     free(expected);
     return same;
@@ -249,7 +227,7 @@ static void expect_part(const epilogue *e, size_t m, size_t n, size_t k, int par
 static size_t count_wrong(size_t bytes)
 {
     size_t wrong = 0;
-    download(host.y, device.y, bytes + 2 * GUARD);
+    from_device(host.y, device.y, bytes + 2 * GUARD);
     for (size_t i = 0; i < bytes; i++)
         wrong += host.y[GUARD + i] != ((int8_t *) host.expected)[i];
     for (size_t i = 0; i < GUARD; i++)
@@ -302,10 +280,10 @@ static size_t test_epilogue(const epilogue *e, size_t m, size_t n, size_t k, int
             continue;
         ft_cuda_chip narrow = chip; /* blocks have several tiles, or one, or none */
         narrow.multiprocessors = 1 + (int) (draw() % (uint32_t) chip.multiprocessors);
-        check_cuda((int) cudaMemset(device.y, POISON, bytes + 2 * GUARD), "memset");
-        check_cuda(rs ? ft_cuda_gemm_wgmma_rs(&chip, NULL, &p)
-                      : ft_cuda_wgmma_run((ft_cuda_wgmma_tile) tile, &narrow, NULL, &p),
-                   "launch");
+        must(cudaMemset(device.y, POISON, bytes + 2 * GUARD), "memset");
+        must(rs ? ft_cuda_gemm_wgmma_rs(&chip, NULL, &p)
+                : ft_cuda_wgmma_run((ft_cuda_wgmma_tile) tile, &narrow, NULL, &p),
+             "launch");
         size_t wrong = count_wrong(bytes);
         if (wrong > 0)
             diag("%s, %s: %zu wrong bytes of %zu", e->name,
@@ -347,11 +325,11 @@ static void test_chain(void)
         for (int i = 0; i < LINKS; i++) {
             p.x = i == 0 ? device.x : y[(i + 1) % 2];
             p.y[0] = y[i % 2];
-            check_cuda(ft_cuda_gemm_wgmma(overlapping ? &chip : &apart, NULL, &p), "launch");
+            must(ft_cuda_gemm_wgmma(overlapping ? &chip : &apart, NULL, &p), "launch");
             if (!overlapping)
-                check_cuda((int) cudaDeviceSynchronize(), "product");
+                must(cudaDeviceSynchronize(), "product");
         }
-        download(seen[overlapping], y[(LINKS - 1) % 2], ROWS * SIZE);
+        from_device(seen[overlapping], y[(LINKS - 1) % 2], ROWS * SIZE);
     }
     ok(memcmp(seen[0], seen[1], ROWS * SIZE) == 0,
        "%d overlapping products give what single ones do", LINKS);
@@ -375,32 +353,15 @@ static void test_refusals(void)
     ok(!ft_cuda_gemm_wgmma_takes(&chip, &p), "does not take weights without tiles");
 }
 
-static bool find_chip(void)
-{
-    struct cudaDeviceProp properties;
-    check_cuda((int) cudaGetDeviceProperties(&properties, 0), "properties");
-    chip = (ft_cuda_chip){
-        .capability = 10 * properties.major + properties.minor,
-        .multiprocessors = properties.multiProcessorCount,
-        .shared = properties.sharedMemPerBlockOptin,
-        .has_wgmma = properties.major == 9,
-        .overlaps = properties.major >= 9,
-    };
-    return chip.has_wgmma;
-}
-
 /* An argument bounds m * n * k, for tools that slow a run down. */
 int main(int argc, char **argv)
 {
     static const size_t ms[] = { 1, 7, 64, 130, 1111 }, ns[] = { 32, 96, 200, 768, 1000, 2304 },
                         ks[] = { 16, 64, 208, 256, 768, 3072 };
     size_t largest = argc > 1 ? strtoul(argv[1], NULL, 10) : SIZE_MAX;
-    int count;
     ft_error err;
-    cudaError_t status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess || count == 0)
-        skip_all("no CUDA device: %s", cudaGetErrorString(status));
-    if (!find_chip())
+    chip = need_chip();
+    if (!chip.has_wgmma)
         skip_all("the device has no wgmma");
     if (ft_cpu_isa(&isa, &err) != FT_OK)
         bail_out("%s", err.text);

@@ -16,6 +16,10 @@ tests_lib_libsample_a_SOURCES = \
 	tests/lib/sample.c tests/lib/sample.h
 sample_test_libs = tests/lib/libsample.a $(test_libs)
 
+# Where single kernels run: a device, and memory on both sides.
+chip = tests/lib/chip.c tests/lib/chip.h
+gpu = tests/lib/gpu.c tests/lib/gpu.h $(chip)
+
 check_LIBRARIES += tests/lib/libtiny.a
 tests_lib_libtiny_a_SOURCES = \
 	tests/lib/converted.c tests/lib/converted.h \
@@ -165,37 +169,38 @@ tests_counters_t_LDADD = tests/lib/libsample.a $(calibrate_test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = $(sample_test_libs)
 tests_cuda_attend_t_SOURCES = tests/cuda-attend-t.c tests/cuda-attend.c tests/cuda-attend.h \
-	tests/cuda-attend-check.c
+	tests/cuda-attend-check.c $(gpu)
 tests_cuda_attend_t_LDADD = $(lib_libs)
 tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c \
-	tests/cuda-attention.h tests/cuda-attention-floats.c
+	tests/cuda-attention.h tests/cuda-attention-floats.c $(gpu)
 tests_cuda_attention_t_LDADD = $(test_libs)
 tests_cuda_choice_t_SOURCES = tests/cuda-choice-t.c
 tests_cuda_choice_t_LDADD = $(test_libs)
-tests_cuda_choose_t_SOURCES = tests/cuda-choose-t.c tests/choose.c tests/choose.h
+tests_cuda_choose_t_SOURCES = tests/cuda-choose-t.c tests/choose.c tests/choose.h $(gpu)
 tests_cuda_choose_t_LDADD = $(lib_libs)
 tests_cuda_failure_t_SOURCES = tests/cuda-failure-t.c
 tests_cuda_failure_t_LDADD = $(calibrated_test_libs)
-tests_cuda_ferry_t_SOURCES = tests/cuda-ferry-t.c
+tests_cuda_ferry_t_SOURCES = tests/cuda-ferry-t.c $(gpu)
 tests_cuda_ferry_t_LDADD = $(lib_libs)
-tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda-gemm.c tests/cuda-gemm.h
+tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda-gemm.c tests/cuda-gemm.h $(gpu)
 tests_cuda_gemm_t_LDADD = $(test_libs)
 tests_cuda_messages_t_SOURCES = tests/cuda-messages-t.c
 tests_cuda_messages_t_LDADD = $(test_libs)
 tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
 tests_cuda_modes_t_LDADD = $(lib_libs)
-tests_cuda_relayout_t_SOURCES = tests/cuda-relayout-t.c tests/cuda-gemm.c tests/cuda-gemm.h
+tests_cuda_relayout_t_SOURCES = tests/cuda-relayout-t.c tests/cuda-gemm.c tests/cuda-gemm.h $(gpu)
 tests_cuda_relayout_t_LDADD = $(test_libs)
 tests_cuda_sessions_t_SOURCES = tests/cuda-sessions-t.c
 tests_cuda_sessions_t_LDADD = $(calibrated_test_libs)
-tests_cuda_steady_t_SOURCES = tests/cuda-steady-t.c tests/cuda-gemm.c tests/cuda-gemm.h
+tests_cuda_steady_t_SOURCES = tests/cuda-steady-t.c tests/cuda-gemm.c tests/cuda-gemm.h $(gpu)
 tests_cuda_steady_t_LDADD = $(test_libs)
-tests_cuda_t_SOURCES = tests/cuda-t.c
+tests_cuda_t_SOURCES = tests/cuda-t.c $(gpu)
 tests_cuda_t_LDADD = $(test_libs)
-tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c
+tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c $(gpu)
 tests_cuda_wgmma_t_LDADD = $(test_libs)
 tests_cuda_ops_t_SOURCES = tests/cuda-ops-t.c tests/cuda-ops.c tests/cuda-ops.h \
-	tests/cuda-ops-counts.c tests/cuda-ops-linear.c tests/cuda-ops-maps.c tests/cuda-ops-rows.c
+	tests/cuda-ops-counts.c tests/cuda-ops-linear.c tests/cuda-ops-maps.c tests/cuda-ops-rows.c \
+	$(chip)
 tests_cuda_ops_t_LDADD = $(lib_libs)
 tests_damage_t_SOURCES = tests/damage-t.c
 tests_damage_t_LDADD = $(sample_test_libs)

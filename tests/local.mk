@@ -368,9 +368,8 @@ tests_fuzz_tokenizer_t_LDADD = $(test_libs)
 
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 
-row_bench = \
-	tests/bench/operands.c tests/bench/operands.h \
-	tests/bench/replay.c tests/bench/replay.h
+replay = tests/bench/replay.c tests/bench/replay.h $(chip)
+row_bench = tests/bench/operands.c tests/bench/operands.h $(replay)
 measure = tests/bench/measure.c tests/bench/measure.h
 contest = tests/bench/contest.c tests/bench/contest.h $(measure)
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
@@ -395,19 +394,19 @@ tests_bench_tokenizer_SOURCES = tests/bench/tokenizer.c $(measure)
 tests_bench_tokenizer_LDADD = runtime/libcore.la
 if WITH_CUDA
 benchmarks += tests/bench/attend_cuda
-tests_bench_attend_cuda_SOURCES = tests/bench/attend_cuda.c tests/bench/replay.c tests/bench/replay.h
+tests_bench_attend_cuda_SOURCES = tests/bench/attend_cuda.c $(replay)
 tests_bench_attend_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/attention_cuda
-tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c tests/bench/replay.c tests/bench/replay.h
+tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c $(replay)
 tests_bench_attention_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/choose_cuda
-tests_bench_choose_cuda_SOURCES = tests/bench/choose_cuda.c tests/bench/replay.c tests/bench/replay.h
+tests_bench_choose_cuda_SOURCES = tests/bench/choose_cuda.c $(replay)
 tests_bench_choose_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/gemm_cuda
 tests_bench_gemm_cuda_SOURCES = tests/bench/gemm_cuda.c
 tests_bench_gemm_cuda_LDADD = runtime/libcore.la -lcublasLt
 benchmarks += tests/bench/decoder_cuda
-tests_bench_decoder_cuda_SOURCES = tests/bench/decoder_cuda.c tests/bench/replay.c tests/bench/replay.h
+tests_bench_decoder_cuda_SOURCES = tests/bench/decoder_cuda.c $(replay)
 tests_bench_decoder_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/norm_cuda
 tests_bench_norm_cuda_SOURCES = tests/bench/norm_cuda.c $(row_bench)

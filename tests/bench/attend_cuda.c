@@ -240,11 +240,6 @@ static void report(const problem *p)
     free(f);
 }
 
-static size_t argument(int argc, char **argv, int i, size_t otherwise)
-{
-    return argc > i ? strtoul(argv[i], NULL, 10) : otherwise;
-}
-
 /* ---- What memory gives ---------------------------------------------------------------------- */
 
 typedef struct sums {
@@ -280,17 +275,7 @@ int main(int argc, char **argv)
                 { 1, 4096, 512 }, { 1, 8192, 8192 } };
     int heads = (int) argument(argc, argv, 1, 32), kv_heads = (int) argument(argc, argv, 2, 32);
     int head_size = (int) argument(argc, argv, 3, 128);
-    struct cudaDeviceProp properties;
-    int value;
-    must(cudaGetDeviceProperties(&properties, 0), "no CUDA device");
-    chip.capability = properties.major * 10 + properties.minor;
-    chip.multiprocessors = properties.multiProcessorCount;
-    must(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "attribute");
-    chip.shared = (size_t) value;
-    must(ft_cuda_probe(&value), "ft_cuda_probe");
-    chip.overlaps = value >= 90;
-    chip.has_wgmma = chip.capability == 90 && value == 90;
-    printf("%s, capability %d\n", properties.name, chip.capability);
+    chip = open_chip();
     report_memory();
     if (argc > 5) {
         size_t context = argument(argc, argv, 5, 512);

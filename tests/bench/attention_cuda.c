@@ -12,7 +12,7 @@
  */
 #include <config.h>
 
-#include "kernels/cuda/cuda.h"
+#include "runtime/tensor.h"
 #include "tests/bench/replay.h"
 
 #include <cuda_runtime_api.h>
@@ -28,7 +28,6 @@ static void *random_bytes(size_t bytes, ft_dtype dtype)
 {
     static uint32_t state = 12345;
     uint8_t *host = malloc(bytes);
-    void *memory;
     if (host == NULL)
         exit(1);
     for (size_t i = 0; i < bytes; i++) {
@@ -39,8 +38,7 @@ static void *random_bytes(size_t bytes, ft_dtype dtype)
         if (dtype != FT_I8 && i % 2 == 1)
             host[i] = (uint8_t) ((host[i] & 0x80) | (0x38 + (host[i] & 7)));
     }
-    must(cudaMalloc(&memory, bytes), "cudaMalloc");
-    must(cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    void *memory = device_copy(host, bytes);
     free(host);
     return memory;
 }
@@ -54,20 +52,14 @@ typedef struct problem {
 static ft_cuda_queries *blocks_of(const problem *p, size_t *count)
 {
     size_t each = (p->length + FT_CUDA_QUERIES - 1) / FT_CUDA_QUERIES;
-    ft_cuda_queries *host = malloc(p->sequences * each * sizeof *host), *device;
+    ft_cuda_queries *host = malloc(p->sequences * each * sizeof *host);
     *count = p->sequences * each;
     for (size_t i = 0; i < *count; i++)
         host[i] = (ft_cuda_queries){ (int32_t) (i / each * p->length), (int32_t) p->length,
                                      (int32_t) (i % each * FT_CUDA_QUERIES), 0 };
-    must(cudaMalloc((void **) &device, *count * sizeof *host), "cudaMalloc");
-    must(cudaMemcpy(device, host, *count * sizeof *host, cudaMemcpyHostToDevice), "cudaMemcpy");
+    ft_cuda_queries *device = device_copy(host, *count * sizeof *host);
     free(host);
     return device;
-}
-
-static size_t element_bytes(ft_dtype dtype)
-{
-    return dtype == FT_I8 ? 1 : dtype == FT_F32 ? 4 : 2;
 }
 
 /* Sets of operands that take turns. */
@@ -92,7 +84,7 @@ static double measure(const ft_cuda_chip *chip, const ft_cuda_heads *sets, int c
 static void report(const ft_cuda_chip *chip, const problem *p)
 {
     size_t bytes =
-        p->sequences * p->length * (size_t) (p->heads * p->head_size) * element_bytes(p->dtype);
+        p->sequences * p->length * (size_t) (p->heads * p->head_size) * ft_dtype_size(p->dtype);
     int count = (int) (120e6 / (4.0 * (double) bytes)) + 2;
     count = count > MOST_SETS ? MOST_SETS : count;
     ft_cuda_heads sets[MOST_SETS];
@@ -140,11 +132,6 @@ typedef struct sequences {
     size_t count, length;
 } sequences;
 
-static size_t argument(int argc, char **argv, int i, size_t otherwise)
-{
-    return argc > i ? strtoul(argv[i], NULL, 10) : otherwise;
-}
-
 int main(int argc, char **argv)
 {
     static const sequences all[] = { { 1, 128 },   { 8, 128 },  { 32, 128 },
@@ -154,18 +141,7 @@ int main(int argc, char **argv)
     int heads = (int) argument(argc, argv, 1, 12), head_size = (int) argument(argc, argv, 2, 64);
     const sequences asked = { argument(argc, argv, 3, 0), argument(argc, argv, 4, 0) };
     bool one = argc > 4;
-    ft_cuda_chip chip = { 0 };
-    struct cudaDeviceProp properties;
-    int value;
-    must(cudaGetDeviceProperties(&properties, 0), "no CUDA device");
-    chip.capability = properties.major * 10 + properties.minor;
-    chip.multiprocessors = properties.multiProcessorCount;
-    must(cudaDeviceGetAttribute(&value, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "attribute");
-    chip.shared = (size_t) value;
-    chip.overlaps = chip.capability >= 90;
-    must(ft_cuda_probe(&value), "ft_cuda_probe");
-    chip.has_wgmma = chip.capability == 90 && value == 90;
-    printf("%s, capability %d\n", properties.name, chip.capability);
+    ft_cuda_chip chip = open_chip();
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
         for (size_t i = 0; i < (one ? 1 : sizeof all / sizeof all[0]); i++) {
             sequences s = one ? asked : all[i];

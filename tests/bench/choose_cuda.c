@@ -164,17 +164,10 @@ int main(int argc, char **argv)
 {
     static const size_t all_rows[] = { 1, 16, 64, 128, 256 };
     static const size_t words[] = { 32000, 128256 };
-    size_t vocabulary = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
-    size_t one = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
-    unsigned blocks = argc > 3 ? (unsigned) strtoul(argv[3], NULL, 10) : 0;
-    struct cudaDeviceProp properties;
+    size_t vocabulary = argument(argc, argv, 1, 0), one = argument(argc, argv, 2, 0);
+    unsigned blocks = (unsigned) argument(argc, argv, 3, 0);
     static field f;
-    must(cudaGetDeviceProperties(&properties, 0), "no CUDA device");
-    f.chip = (ft_cuda_chip){ .capability = properties.major * 10 + properties.minor,
-                             .multiprocessors = properties.multiProcessorCount,
-                             .shared = properties.sharedMemPerBlockOptin,
-                             .overlaps = properties.major >= 9 };
-    printf("%s, capability %d\n", properties.name, f.chip.capability);
+    f.chip = open_chip();
     for (size_t v = 0; v < (vocabulary > 0 ? 1 : sizeof words / sizeof words[0]); v++)
         for (size_t r = 0; r < (one > 0 ? 1 : sizeof all_rows / sizeof all_rows[0]); r++)
             report(&f, one > 0 ? one : all_rows[r], vocabulary > 0 ? vocabulary : words[v], blocks,

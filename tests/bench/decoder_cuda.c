@@ -211,21 +211,13 @@ static double measure_bandwidth(setting *s)
 
 static void setting_open(setting *s)
 {
-    struct cudaDeviceProp properties;
     float *floats = malloc(32768 * sizeof *floats);
-    must((int) cudaGetDeviceProperties(&properties, 0), "no CUDA device");
-    s->chip = (ft_cuda_chip){
-        .capability = 10 * properties.major + properties.minor,
-        .multiprocessors = properties.multiProcessorCount,
-        .shared = properties.sharedMemPerBlockOptin,
-        .has_wgmma = properties.major == 9,
-        .overlaps = properties.major >= 9,
-    };
+    if (floats == NULL)
+        exit(1);
+    s->chip = open_chip();
     for (int i = 0; i < 32768; i++)
         floats[i] = 0.01f * (float) (1 + rand() % 100) / 100.0f;
-    must((int) cudaMalloc((void **) &s->floats, 32768 * sizeof *floats), "cudaMalloc");
-    must((int) cudaMemcpy(s->floats, floats, 32768 * sizeof *floats, cudaMemcpyHostToDevice),
-         "cudaMemcpy");
+    s->floats = device_copy(floats, 32768 * sizeof *floats);
     must((int) cudaMalloc((void **) &s->sink, sizeof *s->sink), "cudaMalloc");
     free(floats);
 }

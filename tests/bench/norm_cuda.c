@@ -13,11 +13,8 @@
 #include <config.h>
 
 #include "tests/bench/operands.h"
-#include "tests/bench/replay.h"
 
-#include <cuda_runtime_api.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const double bandwidth = 4.1e12, cold_bytes = 120e6;
 
@@ -35,10 +32,9 @@ static const form forms[] = {
 static ft_weight weights[2];
 static const ft_op op = { .kind = FT_OP_NORM, .attr.eps = 1e-12f };
 
-static ft_cuda_args operands_of(const ft_cuda_chip *chip, const form *f, size_t rows, size_t cols)
+static ft_cuda_args operands_of(const form *f, size_t rows, size_t cols)
 {
-    return (ft_cuda_args){ .chip = chip,
-                           .op = &op,
+    return (ft_cuda_args){ .op = &op,
                            .in = { operand_view(rows, cols, f->x),
                                    operand_view(rows, cols, f->residual) },
                            .out = operand_view(rows, cols, f->out),
@@ -48,26 +44,14 @@ static ft_cuda_args operands_of(const ft_cuda_chip *chip, const form *f, size_t 
 
 /* ---- Measuring ------------------------------------------------------------------------------ */
 
-/* Sets of operands that take turns. */
-typedef struct field {
-    const ft_cuda_chip *chip;
-    const ft_cuda_args *sets;
-    size_t count;
-} field;
-
-static int launch_norm(cudaStream_t stream, size_t i, void *data)
+/* Microseconds of one launch, among others that it may overlap or may not. */
+static void print_times(const char *words, operand_sets *sets, size_t count)
 {
-    const field *f = data;
-    ft_cuda_args args = f->sets[i % f->count];
-    args.chip = f->chip;
-    args.stream = stream;
-    return ft_cuda_norm(&args);
-}
-
-/* Microseconds of one launch. */
-static double measure(const ft_cuda_chip *chip, const ft_cuda_args *sets, size_t count)
-{
-    return replay(launch_norm, &(field){ chip, sets, count });
+    bool overlaps = sets->chip.overlaps;
+    double together = operand_sets_time(sets, count);
+    sets->chip.overlaps = false;
+    printf("%s %6.2f (%6.2f)", words, together, operand_sets_time(sets, count));
+    sets->chip.overlaps = overlaps;
 }
 
 static const char *name_of(ft_dtype dtype)
@@ -80,35 +64,25 @@ static void report(const ft_cuda_chip *chip, const form *f, size_t rows, size_t 
     double bytes = (double) (rows * cols *
                              (operand_bytes(f->x) + operand_bytes(f->residual) +
                               operand_bytes(f->out) + operand_bytes(f->codes)));
-    size_t count = (size_t) (cold_bytes / bytes) + 2;
-    count = count < LAUNCHES ? count : LAUNCHES;
-    ft_cuda_args sets[LAUNCHES];
-    ft_cuda_chip alone = *chip;
-    alone.overlaps = false;
-    for (size_t i = 0; i < count; i++)
-        sets[i] = operands_of(chip, f, rows, cols);
-    printf("%5zu x %4zu, %s + %-3s to %-3s and %-2s: traffic %6.2f us; warm %6.2f (%6.2f)", rows,
-           cols, name_of(f->x), name_of(f->residual), name_of(f->out), name_of(f->codes),
-           bytes / bandwidth * 1e6, measure(chip, sets, 1), measure(&alone, sets, 1));
-    if ((double) count * bytes >= cold_bytes)
-        printf(", cold %6.2f (%6.2f)", measure(chip, sets, count), measure(&alone, sets, count));
+    operand_sets sets;
+    operand_sets_init(&sets, chip, ft_cuda_norm, bytes, cold_bytes);
+    for (size_t i = 0; i < sets.count; i++)
+        sets.set[i] = operands_of(f, rows, cols);
+    printf("%5zu x %4zu, %s + %-3s to %-3s and %-2s: traffic %6.2f us;", rows, cols, name_of(f->x),
+           name_of(f->residual), name_of(f->out), name_of(f->codes), bytes / bandwidth * 1e6);
+    print_times(" warm", &sets, 1);
+    if (sets.is_cold)
+        print_times(", cold", &sets, sets.count);
     printf("\n");
     fflush(stdout);
-    for (size_t i = 0; i < count; i++)
-        free_operands(&sets[i]);
+    operand_sets_fini(&sets);
 }
 
 int main(int argc, char **argv)
 {
     static const size_t all_rows[] = { 128, 1024, 4096, 16384 };
-    size_t cols = argc > 1 ? strtoul(argv[1], NULL, 10) : 768;
-    size_t one = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
-    struct cudaDeviceProp properties;
-    must(cudaGetDeviceProperties(&properties, 0), "no CUDA device");
-    ft_cuda_chip chip = { .capability = properties.major * 10 + properties.minor,
-                          .multiprocessors = properties.multiProcessorCount,
-                          .overlaps = properties.major >= 9 };
-    printf("%s, capability %d\n", properties.name, chip.capability);
+    size_t cols = argument(argc, argv, 1, 768), one = argument(argc, argv, 2, 0);
+    ft_cuda_chip chip = open_chip();
     for (int i = 0; i < 2; i++)
         weights[i] = (ft_weight){
             .rows = 1, .cols = cols, .dtype = FT_F32, .data = random_operand(cols, FT_F32)

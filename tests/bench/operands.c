@@ -7,10 +7,9 @@
 
 #include "tests/bench/operands.h"
 
-#include "tests/bench/replay.h"
-
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PERIOD = 1 << 20 }; /* elements that repeat: making them all takes longer than measuring */
 
@@ -69,11 +68,48 @@ ft_cuda_view operand_view(size_t rows, size_t cols, ft_dtype dtype)
     return view;
 }
 
-void free_operands(ft_cuda_args *args)
+static void free_operands(ft_cuda_args *args)
 {
     ft_cuda_view *all[] = { &args->in[0], &args->in[1], &args->out, &args->codes, &args->second };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         cudaFree(all[i]->data);
         cudaFree(all[i]->scales);
     }
+}
+
+void operand_sets_init(operand_sets *sets, const ft_cuda_chip *chip,
+                       int (*run)(const ft_cuda_args *), double bytes, double cold)
+{
+    size_t wanted = (size_t) (cold / bytes) + 2;
+    memset(sets, 0, sizeof *sets);
+    sets->chip = *chip;
+    sets->run = run;
+    sets->count = wanted < LAUNCHES ? wanted : LAUNCHES;
+    sets->is_cold = (double) sets->count * bytes >= cold;
+}
+
+void operand_sets_fini(operand_sets *sets)
+{
+    for (size_t i = 0; i < sets->count; i++)
+        free_operands(&sets->set[i]);
+}
+
+/* The first `count` sets. */
+typedef struct turns {
+    const operand_sets *sets;
+    size_t count;
+} turns;
+
+static int launch_set(cudaStream_t stream, size_t i, void *data)
+{
+    const turns *t = data;
+    ft_cuda_args args = t->sets->set[i % t->count];
+    args.chip = &t->sets->chip;
+    args.stream = stream;
+    return t->sets->run(&args);
+}
+
+double operand_sets_time(const operand_sets *sets, size_t count)
+{
+    return replay(launch_set, &(turns){ sets, count });
 }

@@ -7,6 +7,8 @@
 
 #include "tests/bench/replay.h"
 
+#include "tests/lib/chip.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +22,30 @@ void must(int status, const char *what)
     fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
             cudaGetErrorString((cudaError_t) status));
     exit(1);
+}
+
+ft_cuda_chip open_chip(void)
+{
+    ft_cuda_chip chip;
+    char text[CHIP_TEXT];
+    bool found = find_chip(&chip, text);
+    fprintf(found ? stdout : stderr, "%s\n", text);
+    if (!found)
+        exit(1);
+    return chip;
+}
+
+void *device_copy(const void *data, size_t bytes)
+{
+    void *memory;
+    must(cudaMalloc(&memory, bytes), "cudaMalloc");
+    must(cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    return memory;
+}
+
+size_t argument(int argc, char **argv, int i, size_t otherwise)
+{
+    return argc > i ? strtoul(argv[i], NULL, 10) : otherwise;
 }
 
 static int by_size(const void *a, const void *b)

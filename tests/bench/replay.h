@@ -6,11 +6,22 @@
 #ifndef FT_TESTS_BENCH_REPLAY_H
 #define FT_TESTS_BENCH_REPLAY_H
 
+#include "kernels/cuda/cuda.h"
+
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 
 /* End the program when a CUDA call has failed; `what` names it. */
 void must(int status, const char *what);
+
+/* The device, whose name is printed; the program ends where there is none. */
+ft_cuda_chip open_chip(void);
+
+/* Memory of the device, with these bytes. */
+void *device_copy(const void *data, size_t bytes);
+
+/* Number i of the command line. */
+size_t argument(int argc, char **argv, int i, size_t otherwise);
 
 enum { LAUNCHES = 24 }; /* of a graph */
 

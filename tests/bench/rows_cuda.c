@@ -13,11 +13,8 @@
 #include <config.h>
 
 #include "tests/bench/operands.h"
-#include "tests/bench/replay.h"
 
-#include <cuda_runtime_api.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const double cold_bytes = 150e6;
 
@@ -88,57 +85,31 @@ static double traffic(const form *f, size_t rows, size_t cols)
     return (double) (rows * cols * element);
 }
 
-/* Sets of operands that take turns. */
-typedef struct field {
-    int (*run)(const ft_cuda_args *);
-    const ft_cuda_args *sets;
-    size_t count;
-} field;
-
-static int launch(cudaStream_t stream, size_t i, void *data)
-{
-    const field *f = data;
-    ft_cuda_args args = f->sets[i % f->count];
-    args.stream = stream;
-    return f->run(&args);
-}
-
 static void report(const ft_cuda_chip *chip, const form *f, size_t rows, size_t cols)
 {
     ft_op op = { .kind = f->kind, .attr = { .eps = 1e-5f, .norm = FT_NORM_RMS } };
     ft_cuda_batch batch = { .selected = rows, .select = zeros };
     double bytes = traffic(f, rows, cols);
-    size_t count = (size_t) (cold_bytes / bytes) + 2;
-    ft_cuda_args sets[LAUNCHES];
+    operand_sets sets;
     op.attr.activation = FT_ACT_SILU;
-    count = count < LAUNCHES ? count : LAUNCHES;
-    for (size_t i = 0; i < count; i++) {
-        sets[i] = operands_of(f, &op, &batch, rows, cols);
-        sets[i].chip = chip;
-    }
-    printf("%5zu x %5zu %-32s warm %7.2f us", rows, cols, f->words,
-           replay(launch, &(field){ f->run, sets, 1 }));
-    if ((double) count * bytes >= cold_bytes) {
-        double us = replay(launch, &(field){ f->run, sets, count });
+    operand_sets_init(&sets, chip, f->run, bytes, cold_bytes);
+    for (size_t i = 0; i < sets.count; i++)
+        sets.set[i] = operands_of(f, &op, &batch, rows, cols);
+    printf("%5zu x %5zu %-32s warm %7.2f us", rows, cols, f->words, operand_sets_time(&sets, 1));
+    if (sets.is_cold) {
+        double us = operand_sets_time(&sets, sets.count);
         printf(", cold %7.2f us, %5.0f GB/s", us, bytes / us * 1e-3);
     }
     printf("\n");
     fflush(stdout);
-    for (size_t i = 0; i < count; i++)
-        free_operands(&sets[i]);
+    operand_sets_fini(&sets);
 }
 
 int main(int argc, char **argv)
 {
     static const size_t all_rows[] = { 1, 8, 64, 256, 2048 };
-    size_t cols = argc > 1 ? strtoul(argv[1], NULL, 10) : 4096;
-    size_t inner = argc > 2 ? strtoul(argv[2], NULL, 10) : 11008;
-    struct cudaDeviceProp properties;
-    must(cudaGetDeviceProperties(&properties, 0), "no CUDA device");
-    ft_cuda_chip chip = { .capability = properties.major * 10 + properties.minor,
-                          .multiprocessors = properties.multiProcessorCount,
-                          .overlaps = properties.major >= 9 };
-    printf("%s, capability %d\n", properties.name, chip.capability);
+    size_t cols = argument(argc, argv, 1, 4096), inner = argument(argc, argv, 2, 11008);
+    ft_cuda_chip chip = open_chip();
     norm_weight = (ft_weight){
         .rows = 1, .cols = cols, .dtype = FT_F32, .data = random_operand(cols, FT_F32)
     };

@@ -15,8 +15,6 @@
 
 #include <string.h>
 
-enum { MAX_CONTENT = 64 };
-
 /* The steps that a sequence may have, in this order: each works on what those before it leave. */
 typedef enum { NOTHING, REPLACE, BYTE_FALLBACK, FUSE, STRIP, ALONE } stage;
 
@@ -25,26 +23,12 @@ typedef struct {
     stage last;
 } decoder;
 
-static ft_status wrong_type(const ft_section *in, const char *expected)
-{
-    return ft_section_wrong(in, FT_EUNSUPPORTED, "type", json_object_get(in->json, "type"),
-                            expected);
-}
-
 static ft_status read_replace(ft_decoding *d, const ft_section *in)
 {
-    ft_section pattern;
-    const char *content;
-    FT_TRY(FT_SECTION_ONLY(in, "type", "pattern", "content"));
-    FT_TRY(ft_section_object(in, "pattern", &pattern));
-    FT_TRY(FT_SECTION_ONLY(&pattern, "String"));
     if (d->replaces == FT_DECODING_MAX_REPLACE)
-        return wrong_type(in, "4 replacements at most");
+        return ft_section_wrong_type(in, "4 replacements at most");
     size_t at = d->replaces++;
-    FT_TRY(ft_json_copy_string(&pattern, "String", MAX_CONTENT, &d->replace[at].pattern));
-    FT_TRY(ft_section_string(in, "content", &content));
-    d->replace[at].content = ft_strdup(content);
-    return d->replace[at].content == NULL ? ft_section_no_memory(in) : FT_OK;
+    return ft_json_read_replace(in, &d->replace[at].pattern, &d->replace[at].content);
 }
 
 static ft_status read_strip(ft_decoding *d, const ft_section *in)
@@ -77,7 +61,7 @@ static ft_status read_wordpiece(ft_decoding *d, const ft_section *in)
     FT_TRY(FT_SECTION_ONLY(in, "type", "prefix", "cleanup"));
     FT_TRY(ft_section_bool(in, "cleanup", &d->cleanup));
     d->kind = FT_DECODING_WORDPIECE;
-    return ft_json_copy_string(in, "prefix", MAX_CONTENT, &d->prefix);
+    return ft_json_copy_string(in, "prefix", FT_JSON_CONTENT, &d->prefix);
 }
 
 static ft_status read_step_of(ft_decoding *d, stage which, const ft_section *in)
@@ -125,12 +109,14 @@ static ft_status read_step(void *to, const ft_section *in)
     while (i < FT_COUNT(known) && strcmp(known[i].type, type) != 0)
         i++;
     if (i == FT_COUNT(known))
-        return wrong_type(in, "ByteLevel, Metaspace, WordPiece, Replace, ByteFallback, Fuse or "
-                              "Strip");
+        return ft_section_wrong_type(
+            in, "ByteLevel, Metaspace, WordPiece, Replace, ByteFallback, Fuse or "
+                "Strip");
     stage which = known[i].stage, last = d->last;
     d->last = which;
     if (which < last || (which == last && which != REPLACE) || (which == ALONE && last != NOTHING))
-        return wrong_type(in, "Replace, ByteFallback, Fuse and Strip in this order, or one alone");
+        return ft_section_wrong_type(
+            in, "Replace, ByteFallback, Fuse and Strip in this order, or one alone");
     return which == ALONE ? read_alone(d->decoding, type, in)
                           : read_step_of(d->decoding, which, in);
 }

@@ -148,12 +148,17 @@ ft_status ft_section_steps(const ft_section *in, const char *name, const char *k
     return FT_OK;
 }
 
+ft_status ft_section_wrong_type(const ft_section *in, const char *expected)
+{
+    return ft_section_wrong(in, FT_EUNSUPPORTED, "type", json_object_get(in->json, "type"),
+                            expected);
+}
+
 ft_status ft_section_type(const ft_section *in, const char *expected)
 {
     const char *type;
     ft_status rc = ft_section_string(in, "type", &type);
     if (rc == FT_OK && strcmp(type, expected) != 0)
-        return ft_section_wrong(in, FT_EUNSUPPORTED, "type", json_object_get(in->json, "type"),
-                                expected);
+        return ft_section_wrong_type(in, expected);
     return rc;
 }

@@ -51,6 +51,9 @@ ft_section ft_section_element(const ft_section *in, const char *key, size_t inde
 ft_status ft_section_steps(const ft_section *in, const char *name, const char *key,
                            ft_status (*read)(void *to, const ft_section *step), void *to);
 
+/* FT_EUNSUPPORTED: the member "type" is none of those that are expected. */
+ft_status ft_section_wrong_type(const ft_section *in, const char *expected);
+
 /* The member "type" must be the string `expected`, else FT_EUNSUPPORTED. */
 ft_status ft_section_type(const ft_section *in, const char *expected);
 

@@ -13,14 +13,6 @@
 
 #include <string.h>
 
-enum { MAX_CONTENT = 64 };
-
-static ft_status wrong_type(const ft_section *in, const char *expected)
-{
-    return ft_section_wrong(in, FT_EUNSUPPORTED, "type", json_object_get(in->json, "type"),
-                            expected);
-}
-
 /* ---- Normalizer --------------------------------------------------------------------------- */
 
 static ft_status read_bert(ft_bert_normalizer *steps, const ft_section *in)
@@ -33,29 +25,13 @@ static ft_status read_bert(ft_bert_normalizer *steps, const ft_section *in)
     return ft_json_read_flag(in, "strip_accents", steps->lowercase, &steps->strip_accents);
 }
 
-/* {"pattern": {"String": " "}, "content": ...}; a content of "" is fine. */
-static ft_status read_replace(ft_normalizer_step *step, const ft_section *in)
-{
-    ft_section pattern;
-    const char *content;
-    FT_TRY(FT_SECTION_ONLY(in, "type", "pattern", "content"));
-    FT_TRY(ft_section_object(in, "pattern", &pattern));
-    FT_TRY(FT_SECTION_ONLY(&pattern, "String"));
-    FT_TRY(ft_json_copy_string(&pattern, "String", MAX_CONTENT, &step->pattern));
-    FT_TRY(ft_section_string(in, "content", &content));
-    if (content[0] != '\0')
-        return ft_json_copy_string(in, "content", MAX_CONTENT, &step->content);
-    step->content = ft_strdup("");
-    return step->content == NULL ? ft_section_no_memory(in) : FT_OK;
-}
-
 static ft_status read_normalizer_step(void *to, const ft_section *in)
 {
     ft_normalizer *normalizer = to;
     const char *type;
     FT_TRY(ft_section_string(in, "type", &type));
     if (normalizer->count == FT_NORMALIZER_MAX_STEPS)
-        return wrong_type(in, "8 steps at most");
+        return ft_section_wrong_type(in, "8 steps at most");
     ft_normalizer_step *step = &normalizer->step[normalizer->count++];
     if (strcmp(type, "BertNormalizer") == 0) {
         step->kind = FT_NORMALIZE_BERT;
@@ -68,13 +44,13 @@ static ft_status read_normalizer_step(void *to, const ft_section *in)
     if (strcmp(type, "Prepend") == 0) {
         step->kind = FT_NORMALIZE_PREPEND;
         FT_TRY(FT_SECTION_ONLY(in, "type", "prepend"));
-        return ft_json_copy_string(in, "prepend", MAX_CONTENT, &step->content);
+        return ft_json_copy_string(in, "prepend", FT_JSON_CONTENT, &step->content);
     }
     if (strcmp(type, "Replace") == 0) {
         step->kind = FT_NORMALIZE_REPLACE;
-        return read_replace(step, in);
+        return ft_json_read_replace(in, &step->pattern, &step->content);
     }
-    return wrong_type(in, "BertNormalizer, NFC, Prepend or Replace");
+    return ft_section_wrong_type(in, "BertNormalizer, NFC, Prepend or Replace");
 }
 
 ft_status ft_json_read_normalizer(ft_normalizer *normalizer, const ft_section *file)
@@ -93,7 +69,7 @@ static ft_status add_step(ft_pretokenizer *p, const ft_section *in, ft_pretokeni
 {
     *step = NULL;
     if (p->count == FT_PRETOKENIZE_MAX_STEPS)
-        return wrong_type(in, "fewer steps");
+        return ft_section_wrong_type(in, "fewer steps");
     *step = &p->step[p->count++];
     (*step)->kind = kind;
     return FT_OK;
@@ -252,7 +228,7 @@ static ft_status read_pretokenizer_step(void *to, const ft_section *in)
     if (strcmp(type, "Digits") == 0)
         return read_digits(p, in);
     if (strcmp(type, "BertPreTokenizer") != 0)
-        return wrong_type(in, "BertPreTokenizer, ByteLevel, Split, Metaspace or Digits");
+        return ft_section_wrong_type(in, "BertPreTokenizer, ByteLevel, Split, Metaspace or Digits");
     FT_TRY(FT_SECTION_ONLY(in, "type"));
     return add_step(p, in, FT_PRETOKENIZE_BERT, &step);
 }

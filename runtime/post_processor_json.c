@@ -104,14 +104,12 @@ static ft_status read_post_step(void *to, const ft_section *in)
     if (strcmp(type, "ByteLevel") == 0) /* changes where tokens say they stand, but no id */
         return FT_SECTION_ONLY(in, "type", "add_prefix_space", "trim_offsets", "use_regex");
     if (t->before.count + t->after.count > 0)
-        return ft_section_wrong(in, FT_EUNSUPPORTED, "type", json_object_get(in->json, "type"),
-                                "one step that adds tokens at most");
+        return ft_section_wrong_type(in, "one step that adds tokens at most");
     if (strcmp(type, "BertProcessing") == 0)
         return read_bert_processing(t, in);
     if (strcmp(type, "TemplateProcessing") == 0)
         return read_template(t, in);
-    return ft_section_wrong(in, FT_EUNSUPPORTED, "type", json_object_get(in->json, "type"),
-                            "BertProcessing, TemplateProcessing or ByteLevel");
+    return ft_section_wrong_type(in, "BertProcessing, TemplateProcessing or ByteLevel");
 }
 
 ft_status ft_json_read_post_processor(ft_tokenizer *t, const ft_section *file)

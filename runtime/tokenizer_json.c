@@ -46,6 +46,21 @@ ft_status ft_json_copy_string(const ft_section *in, const char *key, size_t max_
     return *out == NULL ? ft_section_no_memory(in) : FT_OK;
 }
 
+ft_status ft_json_read_replace(const ft_section *in, char **pattern, char **content)
+{
+    ft_section of;
+    const char *text;
+    FT_TRY(FT_SECTION_ONLY(in, "type", "pattern", "content"));
+    FT_TRY(ft_section_object(in, "pattern", &of));
+    FT_TRY(FT_SECTION_ONLY(&of, "String"));
+    FT_TRY(ft_json_copy_string(&of, "String", FT_JSON_CONTENT, pattern));
+    FT_TRY(ft_section_string(in, "content", &text));
+    if (text[0] != '\0')
+        return ft_json_copy_string(in, "content", FT_JSON_CONTENT, content);
+    *content = ft_strdup("");
+    return *content == NULL ? ft_section_no_memory(in) : FT_OK;
+}
+
 /* A member that must be null or missing, or "" where that means the same. */
 static ft_status expect_none(const ft_section *in, const char *key)
 {

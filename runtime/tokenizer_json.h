@@ -40,4 +40,10 @@ ft_status ft_json_read_flag(const ft_section *in, const char *key, bool otherwis
 /* A member as a string of its own, at least one character, at most `max_bytes`. */
 ft_status ft_json_copy_string(const ft_section *in, const char *key, size_t max_bytes, char **out);
 
+/* Bytes of a string that steps put into text, or look for. */
+enum { FT_JSON_CONTENT = 64 };
+
+/* {"pattern": {"String": " "}, "content": ...} as strings of their own; a content of "" is fine. */
+ft_status ft_json_read_replace(const ft_section *in, char **pattern, char **content);
+
 #endif

@@ -180,6 +180,8 @@ static void test_refused(void)
               "a", "b") ", " REPLACE("a", "b")),
           "decoders[4].type: found \"Replace\", expected 4 replacements at most" },
         { STEPS(REPLACE("", "b")), "pattern.String: found \"\", expected 1 to 64 bytes" },
+        { STEPS(REPLACE("a", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef-")),
+          "decoders[0].content: found \"0123456789abcdef0123456789abcde" },
     };
     for (size_t i = 0; i < FT_COUNT(refused); i++) {
         ft_tokenizer *t = tiny_bpe_open(OLD_DECODER, refused[i].decoder);

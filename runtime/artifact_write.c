@@ -100,12 +100,10 @@ static ft_status append(ft_artifact_writer *w, const char *prefix, const char *n
     if (taken(w, entry))
         return ft_fail(err, FT_EARG, "%s: two entries are called %s", label(w), entry);
     if (w->items == w->capacity) {
-        size_t capacity = w->capacity == 0 ? 64 : 2 * w->capacity;
-        item *grown = realloc(w->item, capacity * sizeof *grown);
+        item *grown = ft_grown(w->item, &w->capacity, 64, sizeof *grown);
         if (grown == NULL)
-            return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu entries", label(w), capacity);
+            return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu entries", label(w), w->items + 1);
         w->item = grown;
-        w->capacity = capacity;
     }
     if (!ft_add(w->planned, bytes, &w->planned))
         return ft_fail(err, FT_ELIMIT, "%s: %s: %zu bytes are too many", label(w), entry, bytes);

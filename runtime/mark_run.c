@@ -7,17 +7,17 @@
 
 #include "runtime/mark_run.h"
 
+#include "runtime/mem.h"
+
 #include <stdlib.h>
 
 bool ft_mark_run_add(ft_mark_run *run, uint32_t c, uint8_t combining_class)
 {
     if (run->count == run->room) {
-        size_t room = run->room == 0 ? 16 : run->room * 2;
-        uint64_t *mark = realloc(run->mark, room * sizeof *mark);
+        uint64_t *mark = ft_grown(run->mark, &run->room, 16, sizeof *mark);
         if (mark == NULL)
             return false;
         run->mark = mark;
-        run->room = room;
     }
     run->mark[run->count] = (uint64_t) combining_class << 56 | (uint64_t) run->count << 24 | c;
     run->count++;

@@ -42,6 +42,17 @@ void *ft_array(size_t count, size_t size)
     return calloc(count == 0 ? 1 : count, size);
 }
 
+void *ft_grown(void *array, size_t *room, size_t first, size_t size)
+{
+    size_t wanted = first, bytes;
+    if ((*room > 0 && !ft_mul(*room, 2, &wanted)) || !ft_mul(wanted, size, &bytes))
+        return NULL;
+    void *grown = realloc(array, bytes);
+    if (grown != NULL)
+        *room = wanted;
+    return grown;
+}
+
 char *ft_strdup(const char *text)
 {
     size_t bytes = strlen(text) + 1;

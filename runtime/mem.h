@@ -82,6 +82,12 @@ size_t ft_memory_free(void);
 /* calloc(count, size) that never returns NULL for zero elements. */
 void *ft_array(size_t count, size_t size);
 
+/*
+ * An array that realloc() may move, with room for twice as many elements, or for `first` where
+ * *room is 0.  NULL: no memory, and nothing has changed.
+ */
+void *ft_grown(void *array, size_t *room, size_t first, size_t size);
+
 /* A copy of a string, or NULL. */
 char *ft_strdup(const char *text);
 

@@ -185,12 +185,10 @@ static ft_status append(ft_safetensors_header *header, const char *name, const f
                         const ft_scan *scan)
 {
     if (header->count == header->capacity) {
-        size_t capacity = header->capacity == 0 ? 64 : 2 * header->capacity;
-        void *grown = reallocarray(header->tensor, capacity, sizeof *header->tensor);
+        void *grown = ft_grown(header->tensor, &header->capacity, 64, sizeof *header->tensor);
         if (grown == NULL)
             return ft_fail(scan->err, FT_ENOMEM, "%s: no memory", scan->file);
         header->tensor = grown;
-        header->capacity = capacity;
     }
     header->tensor[header->count++] = (ft_named_tensor){ name, *tensor };
     return FT_OK;

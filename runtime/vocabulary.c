@@ -72,13 +72,10 @@ static bool grow_slots(ft_vocabulary *v)
 
 static bool grow_tokens(ft_vocabulary *v)
 {
-    size_t room = v->room == 0 ? FIRST_SLOTS / 2 : v->room * 2;
-    ft_word *token = realloc(v->token, room * sizeof *token);
-    if (token == NULL)
-        return false;
-    v->token = token;
-    v->room = room;
-    return true;
+    ft_word *token = ft_grown(v->token, &v->room, FIRST_SLOTS / 2, sizeof *token);
+    if (token != NULL)
+        v->token = token;
+    return token != NULL;
 }
 
 /* Whether places in the text still fit 32 bits with so many bytes more. */

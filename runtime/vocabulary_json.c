@@ -147,13 +147,10 @@ static ft_status find_both(const reader *r, merge_list *list, int32_t *id)
 
 static bool grow(merge_list *list)
 {
-    size_t room = list->room == 0 ? 1024 : list->room * 2;
-    ft_merge *merge = realloc(list->merge, room * sizeof *merge);
-    if (merge == NULL)
-        return false;
-    list->merge = merge;
-    list->room = room;
-    return true;
+    ft_merge *merge = ft_grown(list->merge, &list->room, 1024, sizeof *merge);
+    if (merge != NULL)
+        list->merge = merge;
+    return merge != NULL;
 }
 
 static ft_status add_merge(const reader *r, merge_list *list, const char *left, size_t left_bytes,

@@ -1,5 +1,5 @@
 /*
- * vocabulary-t.c - errors, sizes, dtypes, half floats, layouts.
+ * vocabulary-t.c - errors, sizes, dtypes, half floats, layouts, arrays that grow.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -93,6 +93,25 @@ static void test_quantization(void)
     near((double) ft_inverse_scale(0.0f), 0.0, 0.0, "a zero scale quantizes all to 0");
 }
 
+static void test_growth(void)
+{
+    size_t room = 0;
+    uint16_t *array = ft_grown(NULL, &room, 3, sizeof *array);
+    ok(array != NULL && room == 3, "an array begins with the room that is asked for");
+    if (array == NULL)
+        bail_out("no memory");
+    memcpy(array, (uint16_t[]){ 7, 8, 9 }, 3 * sizeof *array);
+    array = ft_grown(array, &room, 3, sizeof *array);
+    ok(array != NULL && room == 6 && array[0] == 7 && array[1] == 8 && array[2] == 9,
+       "then it has twice as much, and keeps its elements");
+    free(array);
+    room = SIZE_MAX / 2 + 1;
+    ok(ft_grown(NULL, &room, 3, 1) == NULL && room == SIZE_MAX / 2 + 1,
+       "more elements than can be counted are refused");
+    room = SIZE_MAX / 4;
+    ok(ft_grown(NULL, &room, 3, 4) == NULL && room == SIZE_MAX / 4, "so are more bytes");
+}
+
 int main(void)
 {
     test_errors();
@@ -103,5 +122,6 @@ int main(void)
         test_layout(layout, 37, 70);
     }
     test_quantization();
+    test_growth();
     return done_testing();
 }

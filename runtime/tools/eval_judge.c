@@ -85,12 +85,10 @@ void ft_judgement_fini(ft_judgement *judgement)
 static ft_status add_kl(ft_judgement *j, double kl, ft_error *err)
 {
     if (j->count == j->room) {
-        size_t room = j->room == 0 ? 4096 : 2 * j->room;
-        double *grown = realloc(j->kl, room * sizeof *grown);
+        double *grown = ft_grown(j->kl, &j->room, 4096, sizeof *grown);
         if (grown == NULL)
-            return ft_fail(err, FT_ENOMEM, "no memory for %zu predictions", room);
+            return ft_fail(err, FT_ENOMEM, "no memory for %zu predictions", j->count + 1);
         j->kl = grown;
-        j->room = room;
     }
     j->kl[j->count] = kl;
     return FT_OK;

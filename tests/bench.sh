@@ -42,6 +42,7 @@ refused 2 'give either -i FILE or --shape NAME' "$bench"
 refused 2 'give either -i FILE or --shape NAME' "$bench" -i model.ft --shape minilm
 refused 2 '"tiny" is none of bert-base, bert-large, minilm' "$bench" --shape tiny
 refused 2 '"int4" is none of float, f16, int8, int8-residual' "$bench" --shape minilm --scheme int4
+refused 2 '--kv: "int4" is none of auto, f16 and int8' "$bench" --shape minilm --kv int4
 refused 2 '--scheme goes with --shape' "$bench" -i model.ft --scheme int8
 refused 2 '--batch: "" is not a number' "$bench" --shape minilm -b 1,
 refused 2 '--length: "x" is not a number' "$bench" --shape minilm -l 8,x,9

@@ -130,17 +130,6 @@ static void take_scheme(request *r, const char *name)
     r->has_scheme = true;
 }
 
-static ft_kv kv_of(const char *name)
-{
-    static const char *const names[] = {
-        [FT_KV_AUTO] = "auto", [FT_KV_F16] = "f16", [FT_KV_INT8] = "int8"
-    };
-    for (size_t i = 0; i < FT_COUNT(names); i++)
-        if (strcmp(names[i], name) == 0)
-            return (ft_kv) i;
-    ft_tool_usage(&tool, "--kv: \"%s\" is neither auto, f16 nor int8", name);
-}
-
 static void take_view(ft_bench *bench, ft_bench_view view)
 {
     if (bench->view != FT_BENCH_RUNS && bench->view != view)
@@ -183,7 +172,7 @@ static void take_option(request *r, ft_bench *bench, int option, const char *val
         bench->top_p = fraction("top-p", value);
         break;
     case KV:
-        r->kv = kv_of(value);
+        r->kv = ft_tool_kv(&tool, option, value);
         break;
     case 'r':
         bench->runs = (int) positive("runs", value, strlen(value));

@@ -13,8 +13,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { AGAINST = FT_LONG_ONLY, JSON, DEVICE, VERIFY, CTX, CHUNK, KV };
@@ -47,28 +45,8 @@ static const ft_tool tool = {
 
 /* ---- Command line ------------------------------------------------------------------------- */
 
-static int positive(const char *option, const char *text)
-{
-    char *end;
-    long number = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || number < 1 || number > 1 << 24)
-        ft_tool_usage(&tool, "--%s: \"%s\" is not a positive number", option, text);
-    return (int) number;
-}
-
-static int one_of(const char *option, const char *text, const char *const words[3])
-{
-    for (int i = 0; i < 3; i++)
-        if (strcmp(words[i], text) == 0)
-            return i;
-    ft_tool_usage(&tool, "--%s: \"%s\" is none of %s, %s and %s", option, text, words[0], words[1],
-                  words[2]);
-}
-
 static void take_option(ft_eval *e, int option, const char *value)
 {
-    static const char *const levels[] = { "structure", "crc", "sha256" };
-    static const char *const kinds[] = { "auto", "f16", "int8" };
     switch (option) {
     case 'i':
         e->input = value;
@@ -83,22 +61,22 @@ static void take_option(ft_eval *e, int option, const char *value)
         e->json = true;
         break;
     case 't':
-        e->threads = positive("threads", value);
+        e->threads = ft_tool_whole(&tool, option, value, 1);
         break;
     case DEVICE:
         e->model.device = value;
         break;
     case VERIFY:
-        e->model.verify = (ft_verify) one_of("verify", value, levels);
+        e->model.verify = ft_tool_verify(&tool, option, value);
         break;
     case CTX:
-        e->context = positive("ctx", value);
+        e->context = ft_tool_whole(&tool, option, value, 1);
         break;
     case CHUNK:
-        e->chunk = positive("chunk", value);
+        e->chunk = ft_tool_whole(&tool, option, value, 1);
         break;
     case KV:
-        e->model.kv = (ft_kv) one_of("kv", value, kinds);
+        e->model.kv = ft_tool_kv(&tool, option, value);
         break;
     }
 }

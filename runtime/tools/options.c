@@ -143,6 +143,61 @@ int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **val
     }
 }
 
+/* ---- Values ------------------------------------------------------------------------------- */
+
+const char *ft_tool_name_of(const ft_tool *tool, int option)
+{
+    const ft_option *o = tool->option;
+    while (o->id != option)
+        o++;
+    return o->name;
+}
+
+int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || number < low || number > 1 << 24)
+        ft_tool_usage(tool, "--%s: \"%s\" is not a %s number", ft_tool_name_of(tool, option), text,
+                      low > 0 ? "positive" : "whole");
+    return (int) number;
+}
+
+double ft_tool_real(const ft_tool *tool, int option, const char *text, double low, double high)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end != '\0' || !(number >= low && number <= high))
+        ft_tool_usage(tool, "--%s: \"%s\" is not a number from %g to %g",
+                      ft_tool_name_of(tool, option), text, low, high);
+    return number;
+}
+
+static int one_of(const ft_tool *tool, int option, const char *text, const char *const words[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    ft_tool_usage(tool, "--%s: \"%s\" is none of %s, %s and %s", ft_tool_name_of(tool, option),
+                  text, words[0], words[1], words[2]);
+}
+
+ft_verify ft_tool_verify(const ft_tool *tool, int option, const char *text)
+{
+    static const char *const levels[3] = {
+        [FT_VERIFY_STRUCTURE] = "structure", [FT_VERIFY_CRC] = "crc", [FT_VERIFY_SHA256] = "sha256"
+    };
+    return (ft_verify) one_of(tool, option, text, levels);
+}
+
+ft_kv ft_tool_kv(const ft_tool *tool, int option, const char *text)
+{
+    static const char *const kinds[3] = {
+        [FT_KV_AUTO] = "auto", [FT_KV_F16] = "f16", [FT_KV_INT8] = "int8"
+    };
+    return (ft_kv) one_of(tool, option, text, kinds);
+}
+
 /* ---- Ending ------------------------------------------------------------------------------- */
 
 void ft_tool_usage(const ft_tool *tool, const char *format, ...)

@@ -40,6 +40,18 @@ int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **val
 _Noreturn void ft_tool_usage(const ft_tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The long name of an option of the tool's table. */
+const char *ft_tool_name_of(const ft_tool *tool, int option);
+
+/*
+ * The value of an option, which usage errors name: a whole number from `low` to 2^24 (low 0:
+ * "whole", 1: "positive"), a number from `low` to `high`, or a word.
+ */
+int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low);
+double ft_tool_real(const ft_tool *tool, int option, const char *text, double low, double high);
+ft_verify ft_tool_verify(const ft_tool *tool, int option, const char *text);
+ft_kv ft_tool_kv(const ft_tool *tool, int option, const char *text);
+
 /* "ft-inspect: TEXT" on standard error; returns status 1. */
 int ft_tool_fail(const ft_tool *tool, const char *text);
 

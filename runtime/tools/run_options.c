@@ -9,7 +9,6 @@
 #include "runtime/tools/run.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,32 +114,14 @@ const ft_tool ft_run_tool = {
 
 /* ---- Values ------------------------------------------------------------------------------- */
 
-static const char *name_of(int option)
-{
-    const ft_option *o = options;
-    while (o->id != option)
-        o++;
-    return o->name;
-}
-
 static int whole(int option, const char *text, int low)
 {
-    char *end;
-    long number = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || number < low || number > 1 << 24)
-        ft_tool_usage(&ft_run_tool, "--%s: \"%s\" is not a %s number", name_of(option), text,
-                      low > 0 ? "positive" : "whole");
-    return (int) number;
+    return ft_tool_whole(&ft_run_tool, option, text, low);
 }
 
 static float real(int option, const char *text, double low, double high)
 {
-    char *end;
-    double number = strtod(text, &end);
-    if (end == text || *end != '\0' || !(number >= low && number <= high))
-        ft_tool_usage(&ft_run_tool, "--%s: \"%s\" is not a number from %g to %g", name_of(option),
-                      text, low, high);
-    return (float) number;
+    return (float) ft_tool_real(&ft_run_tool, option, text, low, high);
 }
 
 static uint64_t seed(const char *text)
@@ -151,15 +132,6 @@ static uint64_t seed(const char *text)
     if (end == text || *end != '\0' || errno != 0 || strchr(text, '-') != NULL)
         ft_tool_usage(&ft_run_tool, "--seed: \"%s\" is not a whole number below 2^64", text);
     return number;
-}
-
-static int one_of(int option, const char *text, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(words[i], text) == 0)
-            return (int) i;
-    ft_tool_usage(&ft_run_tool, "--%s: \"%s\" is none of %s, %s and %s", name_of(option), text,
-                  words[0], words[1], words[2]);
 }
 
 /* ---- Options ------------------------------------------------------------------------------ */
@@ -269,8 +241,6 @@ static bool take_run(ft_run *r, int option, const char *value)
 
 static void take_other(ft_run *r, int option, const char *value)
 {
-    static const char *const levels[] = { "structure", "crc", "sha256" };
-    static const char *const kinds[] = { "auto", "f16", "int8" };
     switch (option) {
     case 'i':
         r->input = value;
@@ -303,10 +273,10 @@ static void take_other(ft_run *r, int option, const char *value)
         r->model.device = value;
         break;
     case VERIFY:
-        r->model.verify = (ft_verify) one_of(option, value, levels, FT_COUNT(levels));
+        r->model.verify = ft_tool_verify(&ft_run_tool, option, value);
         break;
     case KV:
-        r->model.kv = (ft_kv) one_of(option, value, kinds, FT_COUNT(kinds));
+        r->model.kv = ft_tool_kv(&ft_run_tool, option, value);
         break;
     case FAKE:
         r->model.fake = true;
@@ -350,9 +320,9 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
     const char *value;
     for (int option; (option = ft_options_next(&ft_run_tool, argc, argv, &value)) != -1;) {
         if (take_choice(run, option, value) || take_end(run, option, value))
-            run->generating = name_of(option);
+            run->generating = ft_tool_name_of(&ft_run_tool, option);
         else if (take_run(run, option, value))
-            run->running = name_of(option);
+            run->running = ft_tool_name_of(&ft_run_tool, option);
         else
             take_other(run, option, value);
     }

@@ -21,6 +21,7 @@
 #include "kernels/half.h"
 #include "kernels/quant.h"
 #include "tests/cuda-gemm.h"
+#include "tests/lib/parts.h"
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -67,22 +68,6 @@ static bool form_fits(const form *f, const problem *q)
     return q->n % (f->uneven ? 4 : (size_t) f->parts) == 0;
 }
 
-static size_t width_of(const form *f, size_t n, int part)
-{
-    if (!f->uneven)
-        return n / (size_t) f->parts;
-    return part == 0 ? n / 2 : n / 4;
-}
-
-/* The first column of a part. */
-static size_t first_of(const form *f, size_t n, int part)
-{
-    size_t first = 0;
-    for (int i = 0; i < part; i++)
-        first += width_of(f, n, i);
-    return first;
-}
-
 static ft_cuda_product product_of(const problem *q, const form *f)
 {
     ft_cuda_product p = {
@@ -107,7 +92,7 @@ static ft_cuda_product product_of(const problem *q, const form *f)
         .scratch_bytes = q->scratch_bytes,
     };
     for (int i = 0; i < f->parts; i++) {
-        p.width[i] = width_of(f, q->n, i);
+        p.width[i] = part_width(q->n, f->parts, f->uneven, i);
         p.y_inverse[i] = f->dtype == FT_I8 ? inverse_of_part(i) : 0.0f;
     }
     return p;
@@ -130,7 +115,8 @@ static float value_at(const problem *q, const form *f, size_t row, size_t col)
 /* One part of y, as the product must write it. */
 static void expect(const problem *q, const form *f, int part, void *y)
 {
-    size_t width = width_of(f, q->n, part), first = first_of(f, q->n, part);
+    size_t width = part_width(q->n, f->parts, f->uneven, part),
+           first = part_first(q->n, f->parts, f->uneven, part);
     for (size_t i = 0; i < q->m * width; i++) {
         float value = value_at(q, f, i / width, first + i % width);
         if (f->dtype == FT_I8)

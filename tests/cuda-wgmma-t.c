@@ -16,6 +16,7 @@
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/lib/gpu.h"
+#include "tests/lib/parts.h"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -159,22 +160,6 @@ static const epilogue epilogues[] = {
     { "codes of uneven three", FT_I8, FT_ACT_NONE, true, false, false, 3, true },
 };
 
-static size_t width_of(const epilogue *e, size_t n, int part)
-{
-    if (!e->uneven)
-        return n / (size_t) e->parts;
-    return part == 0 ? n / 2 : n / 4;
-}
-
-/* The first column of a part. */
-static size_t first_of(const epilogue *e, size_t n, int part)
-{
-    size_t first = 0;
-    for (int i = 0; i < part; i++)
-        first += width_of(e, n, i);
-    return first;
-}
-
 static size_t y_size(const epilogue *e)
 {
     return e->y == FT_I8 ? 1 : e->y == FT_F16 ? 2 : 4;
@@ -183,7 +168,8 @@ static size_t y_size(const epilogue *e)
 /* Rows first .. first + rows of what the CPU makes of it, for one part's columns. */
 static void expect_part(const epilogue *e, size_t m, size_t n, size_t k, int part, float inverse)
 {
-    size_t width = width_of(e, n, part), first = first_of(e, n, part), step = e->per_row ? 1 : m;
+    size_t width = part_width(n, e->parts, e->uneven, part),
+           first = part_first(n, e->parts, e->uneven, part), step = e->per_row ? 1 : m;
     float *out = malloc(step * n * sizeof *out);
     for (size_t row = 0; row < m; row += step) {
         ft_gemm_i8_run(&(ft_gemm_i8){
@@ -256,8 +242,8 @@ static ft_cuda_product product_of(const epilogue *e, size_t m, size_t n, size_t 
                                      : (void *) device.residual,
     };
     for (int i = 0; i < e->parts; i++) {
-        p.width[i] = width_of(e, n, i);
-        p.y[i] = device.y + GUARD + m * first_of(e, n, i) * y_size(e);
+        p.width[i] = part_width(n, e->parts, e->uneven, i);
+        p.y[i] = device.y + GUARD + m * part_first(n, e->parts, e->uneven, i) * y_size(e);
         p.y_inverse[i] = 20.0f + 15.0f * (float) i;
     }
     return p;

@@ -182,7 +182,8 @@ tests_cuda_failure_t_SOURCES = tests/cuda-failure-t.c
 tests_cuda_failure_t_LDADD = $(calibrated_test_libs)
 tests_cuda_ferry_t_SOURCES = tests/cuda-ferry-t.c $(gpu)
 tests_cuda_ferry_t_LDADD = $(lib_libs)
-tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda-gemm.c tests/cuda-gemm.h $(gpu)
+tests_cuda_gemm_t_SOURCES = tests/cuda-gemm-t.c tests/cuda-gemm.c tests/cuda-gemm.h \
+	tests/lib/parts.h $(gpu)
 tests_cuda_gemm_t_LDADD = $(test_libs)
 tests_cuda_messages_t_SOURCES = tests/cuda-messages-t.c
 tests_cuda_messages_t_LDADD = $(test_libs)
@@ -196,7 +197,7 @@ tests_cuda_steady_t_SOURCES = tests/cuda-steady-t.c tests/cuda-gemm.c tests/cuda
 tests_cuda_steady_t_LDADD = $(test_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c $(gpu)
 tests_cuda_t_LDADD = $(test_libs)
-tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c $(gpu)
+tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c tests/lib/parts.h $(gpu)
 tests_cuda_wgmma_t_LDADD = $(test_libs)
 tests_cuda_ops_t_SOURCES = tests/cuda-ops-t.c tests/cuda-ops.c tests/cuda-ops.h \
 	tests/cuda-ops-counts.c tests/cuda-ops-linear.c tests/cuda-ops-maps.c tests/cuda-ops-rows.c \

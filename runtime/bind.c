@@ -11,6 +11,7 @@
 #include "runtime/fake.h"
 #include "runtime/mem.h"
 #include "runtime/rope.h"
+#include "runtime/sinusoids.h"
 #include "runtime/tensor.h"
 
 #include <stdlib.h>
@@ -132,20 +133,29 @@ static ft_status refuse_stranger(const ft_model *model, const ft_weight_spec *sp
                    ft_artifact_at(model->artifact, i)->name);
 }
 
-/* Weights that the configuration alone decides: they lie behind those of the table. */
-static ft_status make_frequencies(ft_model *model, ft_error *err)
+/*
+ * The weight that the configuration alone decides, if there is one: frequencies of rotary
+ * positions, or a table of sinusoids.  It lies behind those of the family's table.
+ */
+static ft_status make_positions(ft_model *model, ft_error *err)
 {
-    size_t cols = (size_t) model->config.head_size / 2;
-    if (model->config.rope == FT_ROPE_NONE)
+    const ft_config *c = &model->config;
+    bool rotary = c->rope != FT_ROPE_NONE;
+    if (!ft_config_writes(c))
         return FT_OK;
-    model->frequencies = ft_array(cols, sizeof *model->frequencies);
-    if (model->frequencies == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu frequencies", model->path, cols);
-    ft_rope_frequencies(model->frequencies, &model->config);
-    ft_weight *weight = &model->weight[model->nweight++];
-    *weight = (ft_weight){
-        .name = FT_ROPE_WEIGHT, .rows = 1, .cols = cols, .dtype = FT_F32, .data = model->frequencies
-    };
+    ft_weight made = { .rows = rotary ? 1 : (size_t) c->positions,
+                       .cols = (size_t) (rotary ? c->head_size / 2 : c->hidden),
+                       .dtype = FT_F32 };
+    snprintf(made.name, sizeof made.name, "%s", rotary ? FT_ROPE_WEIGHT : FT_SINUSOIDS_WEIGHT);
+    model->positions = ft_array(made.rows * made.cols, sizeof *model->positions);
+    if (model->positions == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %s", model->path, made.name);
+    if (rotary)
+        ft_rope_frequencies(model->positions, c);
+    else
+        ft_sinusoids_write(model->positions, c);
+    made.data = model->positions;
+    model->weight[model->nweight++] = made;
     return FT_OK;
 }
 
@@ -174,7 +184,7 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
         ft_artifact_count(model->artifact) + model->borrows_head != count)
         status = refuse_stranger(model, spec, count, err);
     if (status == FT_OK)
-        status = make_frequencies(model, err);
+        status = make_positions(model, err);
     free(spec);
     return status;
 }

@@ -69,10 +69,16 @@ bool ft_role_parse(const char *name, ft_role *out)
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
-/* Write `layer` for the '*' of a name, and the suffix; false when the result does not fit. */
+/* Where the number of a layer stands in a name; NULL: nowhere. */
+static const char *find_star(const char *name)
+{
+    return strpbrk(name, "*#");
+}
+
+/* Write `layer` for the star of a name, and the suffix; false when the result does not fit. */
 static bool expand_name(char *out, size_t size, const char *pattern, int layer, const char *suffix)
 {
-    const char *star = strchr(pattern, '*');
+    const char *star = find_star(pattern);
     int used = star == NULL ? snprintf(out, size, "%s%s", pattern, suffix)
                             : snprintf(out, size, "%.*s%d%s%s", (int) (star - pattern), pattern,
                                        layer, star + 1, suffix);
@@ -116,45 +122,79 @@ static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *ru
     return expand_names(bias, rule, dialect, layer, ".bias");
 }
 
+static ft_status refuse_family(const ft_family *family, const char *name, const char *what,
+                               ft_error *err)
+{
+    return ft_fail(err, FT_EFORMAT,
+                   "%s: %s would have no %s: the configuration is that of another family",
+                   family->name, name, what);
+}
+
 static ft_status check_sizes(const ft_family *family, const ft_weight_spec *spec, size_t count,
                              ft_error *err)
 {
     for (size_t i = 0; i < count; i++)
         for (int d = 0; d < spec[i].ndim; d++)
             if (spec[i].dim[d] == 0)
-                return ft_fail(
-                    err, FT_EFORMAT,
-                    "%s: %s would have no elements: the configuration is that of another "
-                    "family",
-                    family->name, spec[i].name);
+                return refuse_family(family, spec[i].name, "elements", err);
     return FT_OK;
 }
 
-static bool runs_over_layers(const ft_weight_rule *rule)
+static bool is_layered(const ft_weight_rule *rule)
 {
-    return strchr(rule->name, '*') != NULL;
+    return find_star(rule->name) != NULL;
+}
+
+/* How often a rule is repeated. */
+static int64_t repeats(const ft_weight_rule *rule, const ft_config *config)
+{
+    const char *star = find_star(rule->name);
+    return star == NULL ? 1 : ft_config_symbol(config, *star == '#' ? 'E' : 'L');
+}
+
+/* Whether two rules are of the layers of one stack. */
+static bool same_stack(const ft_weight_rule *a, const ft_weight_rule *b)
+{
+    return is_layered(a) && is_layered(b) && *find_star(a->name) == *find_star(b->name);
+}
+
+static ft_status check_layers(const ft_family *family, const ft_config *config, ft_error *err)
+{
+    for (size_t i = 0; i < family->nweight; i++)
+        if (repeats(&family->weight[i], config) == 0)
+            return refuse_family(family, family->weight[i].name, "layers", err);
+    return FT_OK;
+}
+
+/* Names that the rules make at most, two of each. */
+static size_t most_names(const ft_family *family, const ft_config *config)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < family->nweight; i++)
+        n += 2 * (size_t) repeats(&family->weight[i], config);
+    return n;
 }
 
 ft_status ft_family_weights(const ft_family *family, int dialect, const ft_config *config,
                             ft_weight_spec **out, size_t *count, ft_error *err)
 {
-    size_t capacity = 2 * family->nweight * ((size_t) config->layers + 1);
-    ft_weight_spec *spec = ft_array(capacity, sizeof *spec);
     *out = NULL;
     *count = 0;
+    FT_TRY(check_layers(family, config, err));
+    size_t capacity = most_names(family, config);
+    ft_weight_spec *spec = ft_array(capacity, sizeof *spec);
     if (spec == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu weight names", capacity);
 
     size_t n = 0;
     bool fits = true;
     for (size_t first = 0, end; first < family->nweight; first = end) {
-        /* A run of rules with '*' is one layer: repeat the run, not each rule. */
+        /* A run of rules with a star is one layer: repeat the run, not each rule. */
         const ft_weight_rule *rule = &family->weight[first];
-        bool layered = runs_over_layers(rule);
-        for (end = first + 1; end < family->nweight && layered; end++)
-            if (!runs_over_layers(&family->weight[end]))
+        for (end = first + 1; end < family->nweight; end++)
+            if (!same_stack(rule, &family->weight[end]))
                 break;
-        for (int layer = 0; layer < (layered ? config->layers : 1); layer++)
+        for (int layer = 0; layer < repeats(rule, config); layer++)
             for (size_t i = first; i < end; i++)
                 fits = fits && expand_rule(spec, &n, &family->weight[i], dialect, config, layer);
     }

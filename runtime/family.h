@@ -29,8 +29,9 @@ bool ft_role_parse(const char *name, ft_role *out);
 enum { FT_MAX_DIALECTS = 3 };
 
 /*
- * One line of a family's table of weights.  '*' in names runs over layers.  Shapes are written
- * with one letter a dimension ("F,H"), see ft_config_symbol().  A rule with bias stands for
+ * One line of a family's table of weights.  '*' in names runs over layers, '#' over those of an
+ * encoder before them.  Shapes are written with one letter a dimension ("F,H"), see
+ * ft_config_symbol().  A rule with bias stands for
  * NAME.weight and the vector NAME.bias, one element a row; where `bias` is a symbol, NAME.bias is
  * there only when that is not 0.  `when` names a symbol that must not be 0, or is 0.  source[d] is
  * the name in checkpoints of dialect d; one that starts with '~' carries the model's prefix, if the
@@ -60,6 +61,8 @@ typedef enum ft_key {
     FT_KEY_FLAG,       /* true or false, stored in the bool field */
     FT_KEY_EPS,        /* a positive number, stored in the float field */
     FT_KEY_ACTIVATION, /* a name, stored in the activation field */
+    FT_KEY_ID,         /* a token's id, or a list of one, stored in the int32 field; null is -1 */
+    FT_KEY_TWIN,       /* absent, null, or what key `must` says, which the int32 field holds */
     FT_KEY_ROPE,       /* of rotary positions, see convert/rope.c */
     FT_KEY_WINDOW,     /* of layers that see less than all, see convert/window.c */
     FT_KEY_MUST_BE,    /* changes the result: only null and the value `must` are supported */
@@ -74,7 +77,8 @@ typedef struct ft_config_rule {
     const char *key;
     ft_key kind;
     size_t field;     /* offsetof(ft_config, ...) */
-    const char *must; /* MUST_BE: JSON text; others: JSON text of the default, NULL = required */
+    const char *must; /* MUST_BE: JSON text; TWIN: the other key; others: JSON text of the default,
+                         NULL = required */
 } ft_config_rule;
 
 typedef struct ft_dialect {
@@ -86,6 +90,11 @@ typedef struct ft_dialect {
     size_t nrule;
     const char *headless; /* the architecture without the head that predicts tokens; or NULL */
     bool qkv_bias;        /* queries, keys and values have biases without a key that says so */
+
+    /* Of encoder-decoders. */
+    ft_sinusoids sinusoids;
+    const char *const *words;     /* other names of embed.word, NULL-terminated; or NULL */
+    const char *const *positions; /* where the sinusoids may be stored too, the same; or NULL */
 } ft_dialect;
 
 typedef struct ft_family {

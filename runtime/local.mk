@@ -63,6 +63,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/score.c runtime/score.h \
 	runtime/session.c runtime/session.h \
 	runtime/sha256.c runtime/sha256.h \
+	runtime/sinusoids.c runtime/sinusoids.h \
 	runtime/stop_ids.c runtime/stop_ids.h \
 	runtime/stop_text.c runtime/stop_text.h \
 	runtime/tensor.c runtime/tensor.h \

@@ -287,7 +287,7 @@ void ft_model_close(ft_model *model)
     for (int i = 0; i < model->nweight; i++)
         free(model->faked[i]);
     free(model->faked);
-    free(model->frequencies);
+    free(model->positions);
     free(model->quantizable);
     free(model->weight);
     json_decref(model->labels);

@@ -33,9 +33,9 @@ struct ft_model {
     bool *quantizable; /* [nweight] */
     void **faked;      /* [nweight]: codes and scales made for FAKE mode, or NULL */
     int nweight;
-    float *frequencies; /* of rotary positions, made; or NULL */
-    ft_plan graph;      /* as the family wrote it */
-    ft_plan plan;       /* lowered; sessions lay out copies */
+    float *positions; /* made: rotary frequencies or a table of sinusoids; or NULL */
+    ft_plan graph;    /* as the family wrote it */
+    ft_plan plan;     /* lowered; sessions lay out copies */
     const ft_backend *backend;
     ft_device *device;
     json_t *labels; /* names of classes by number, or NULL */

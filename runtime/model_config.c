@@ -49,8 +49,24 @@ int64_t ft_config_symbol(const ft_config *config, char symbol)
         return config->ffn_bias;
     case 'U':
         return !config->tied;
+    case 'E':
+        return config->encoder_layers;
+    case 'I':
+        return config->encoder_ffn;
+    case 'Z':
+        return config->head_bias;
     }
     return 0;
+}
+
+bool ft_config_has_source(const ft_config *config)
+{
+    return config->sinusoids != FT_SINUSOIDS_NONE;
+}
+
+bool ft_config_writes(const ft_config *config)
+{
+    return config->rope != FT_ROPE_NONE || ft_config_has_source(config);
 }
 
 /* ---- Words ---------------------------------------------------------------------------------- */
@@ -71,6 +87,12 @@ static const char *const embeddings[] = {
 static const char *const ropes[] = {
     [FT_ROPE_NONE] = "none",     [FT_ROPE_DEFAULT] = "default", [FT_ROPE_LINEAR] = "linear",
     [FT_ROPE_LLAMA3] = "llama3", [FT_ROPE_DYNAMIC] = "dynamic",
+};
+
+static const char *const sinusoids[] = {
+    [FT_SINUSOIDS_NONE] = "none",
+    [FT_SINUSOIDS_CLOSED] = "closed",
+    [FT_SINUSOIDS_OPEN] = "open",
 };
 
 /* Index of a word among `count` words, or -1; the word may be NULL. */
@@ -118,6 +140,18 @@ bool ft_rope_parse(const char *name, ft_rope *out)
     return found >= 0;
 }
 
+const char *ft_sinusoids_name(ft_sinusoids kind)
+{
+    return sinusoids[kind];
+}
+
+bool ft_sinusoids_parse(const char *name, ft_sinusoids *out)
+{
+    int found = find_word(sinusoids, FT_COUNT(sinusoids), name);
+    *out = found < 0 ? FT_SINUSOIDS_NONE : (ft_sinusoids) found;
+    return found >= 0;
+}
+
 ft_rope_use ft_rope_uses(ft_rope rope)
 {
     static const ft_rope_use uses[] = {
@@ -133,21 +167,38 @@ ft_rope_use ft_rope_uses(ft_rope rope)
 /* Columns of all heads together, as many as the widest model may have columns. */
 enum { MOST_COLUMNS = 65536 };
 
+/* Numbers of one table of sinusoids, 1 GiB: memory that no file answers for. */
+enum { MOST_SINUSOIDS = 1 << 28 };
+
+static bool has_rope_members(const ft_config *c)
+{
+    return c->window != 0 || c->window_from != 0 || c->rope_positions != 0 ||
+           c->rope_theta != 0.0 || c->rope_factor != 0.0 || c->rope_low != 0.0 ||
+           c->rope_high != 0.0 || c->qkv_bias || c->out_bias || c->ffn_bias;
+}
+
+static bool has_source_members(const ft_config *c)
+{
+    return c->encoder_layers != 0 || c->encoder_heads != 0 || c->encoder_ffn != 0 ||
+           c->start_id != 0 || c->pad_id != 0 || c->first_id != 0 || c->last_id != 0 ||
+           c->banneds != 0 || c->scale_words || c->head_bias;
+}
+
 static bool has_decoder_members(const ft_config *c)
 {
-    return c->kv_heads != 0 || c->head_size != 0 || c->window != 0 || c->window_from != 0 ||
-           c->rope_positions != 0 || c->rope_theta != 0.0 || c->rope_factor != 0.0 ||
-           c->rope_low != 0.0 || c->rope_high != 0.0 || c->qkv_bias || c->out_bias || c->ffn_bias ||
-           c->tied;
+    return has_rope_members(c) || c->kv_heads != 0 || c->head_size != 0 || c->tied;
+}
+
+static ft_status check_columns(int32_t count, int32_t hidden, const char *what, ft_error *err)
+{
+    if (hidden % count == 0)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: config: %d heads do not divide %d columns", what, count,
+                   hidden);
 }
 
 static ft_status check_heads(const ft_config *c, const char *what, ft_error *err)
 {
-    if (c->rope == FT_ROPE_NONE)
-        return c->hidden % c->heads == 0
-                   ? FT_OK
-                   : ft_fail(err, FT_EFORMAT, "%s: config: %d heads do not divide %d columns", what,
-                             c->heads, c->hidden);
     if (c->kv_heads == 0 || c->head_size == 0)
         return ft_fail(err, FT_EFORMAT,
                        "%s: config: %d heads of keys of %d columns, expected at least 1", what,
@@ -201,21 +252,104 @@ static ft_status check_rope(const ft_config *c, const char *what, ft_error *err)
     return FT_OK;
 }
 
-static ft_status check_decoder(const ft_config *c, const char *what, ft_error *err)
+static ft_status check_rotary(const ft_config *c, const char *what, ft_error *err)
 {
     FT_TRY(check_heads(c, what, err));
-    if (c->rope != FT_ROPE_NONE) {
-        FT_TRY(check_rope(c, what, err));
-        return check_window(c, what, err);
-    }
-    return !has_decoder_members(c)
-               ? FT_OK
-               : ft_fail(err, FT_EFORMAT, "%s: config: a decoder without rope", what);
+    FT_TRY(check_rope(c, what, err));
+    return check_window(c, what, err);
+}
+
+/* The encoder, and the decoder's heads: as many of keys as of queries, which share the columns. */
+static ft_status check_halves(const ft_config *c, const char *what, ft_error *err)
+{
+    if (c->encoder_layers < 1 || c->encoder_heads < 1 || c->encoder_ffn < 1)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: an encoder of %d layers, %d heads and ffn %d, expected at "
+                       "least 1 of each",
+                       what, c->encoder_layers, c->encoder_heads, c->encoder_ffn);
+    FT_TRY(check_columns(c->encoder_heads, c->hidden, what, err));
+    FT_TRY(check_columns(c->heads, c->hidden, what, err));
+    if (c->kv_heads != c->heads || c->head_size != c->hidden / c->heads)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: %d heads of keys of %d columns, expected %d of %d", what,
+                       c->kv_heads, c->head_size, c->heads, c->hidden / c->heads);
+    return FT_OK;
+}
+
+static ft_status check_sinusoids(const ft_config *c, const char *what, ft_error *err)
+{
+    if (c->hidden % 2 != 0 || c->hidden < 4)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: %d columns have no sinusoids, expected an even number from 4 "
+                       "on",
+                       what, c->hidden);
+    int32_t low, high;
+    ft_config_bounds(offsetof(ft_config, positions), &low, &high);
+    if (c->positions > high || (int64_t) c->positions * c->hidden > MOST_SINUSOIDS)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: sinusoids of %d positions and %d columns, at most %d numbers",
+                       what, c->positions, c->hidden, MOST_SINUSOIDS);
+    return FT_OK;
+}
+
+static ft_status check_id(const ft_config *c, const char *name, int32_t id, const char *what,
+                          ft_error *err)
+{
+    if (id < c->vocabulary)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: config: %s %d is no token of %d", what, name, id,
+                   c->vocabulary);
+}
+
+/* Where positions count from the padding's on, the decoder's text must not begin with that. */
+static ft_status check_ids(const ft_config *c, const char *what, ft_error *err)
+{
+    FT_TRY(check_id(c, "start_id", c->start_id, what, err));
+    FT_TRY(check_id(c, "pad_id", c->pad_id, what, err));
+    FT_TRY(check_id(c, "first_id", c->first_id, what, err));
+    FT_TRY(check_id(c, "last_id", c->last_id, what, err));
+    for (int i = 0; i < c->banneds; i++)
+        FT_TRY(check_id(c, "banned", c->banned[i], what, err));
+    if (c->padding_id >= 0 && c->padding_id == c->start_id)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: texts begin with token %d, which is also the padding that "
+                       "positions are counted without",
+                       what, c->start_id);
+    return FT_OK;
+}
+
+static ft_status check_translator(const ft_config *c, const char *what, ft_error *err)
+{
+    if (has_rope_members(c))
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: an encoder-decoder with members of rotary decoders", what);
+    FT_TRY(check_halves(c, what, err));
+    FT_TRY(check_sinusoids(c, what, err));
+    return check_ids(c, what, err);
+}
+
+static ft_status check_encoder(const ft_config *c, const char *what, ft_error *err)
+{
+    FT_TRY(check_columns(c->heads, c->hidden, what, err));
+    if (has_decoder_members(c))
+        return ft_fail(err, FT_EFORMAT, "%s: config: a decoder without rope", what);
+    return FT_OK;
+}
+
+static ft_status check_kind(const ft_config *c, const char *what, ft_error *err)
+{
+    if (ft_config_has_source(c))
+        return c->rope == FT_ROPE_NONE
+                   ? check_translator(c, what, err)
+                   : ft_fail(err, FT_EFORMAT, "%s: config: both sinusoids and rope", what);
+    if (has_source_members(c))
+        return ft_fail(err, FT_EFORMAT, "%s: config: an encoder-decoder without sinusoids", what);
+    return c->rope != FT_ROPE_NONE ? check_rotary(c, what, err) : check_encoder(c, what, err);
 }
 
 ft_status ft_config_check(const ft_config *config, const char *what, ft_error *err)
 {
-    FT_TRY(check_decoder(config, what, err));
+    FT_TRY(check_kind(config, what, err));
     if (config->position_offset >= config->positions)
         return ft_fail(err, FT_EFORMAT, "%s: config: position offset %d, but only %d positions",
                        what, config->position_offset, config->positions);

@@ -32,12 +32,22 @@ typedef enum ft_rope {
     FT_ROPE_DYNAMIC, /* by the length of the sequence, once it is longer than rope_positions */
 } ft_rope;
 
+/* How positions are turned into rows of sines and cosines; runtime/sinusoids.h has the formulas. */
+typedef enum ft_sinusoids {
+    FT_SINUSOIDS_NONE,   /* none: no encoder-decoder */
+    FT_SINUSOIDS_CLOSED, /* the last frequency is 1/10000 (M2M100) */
+    FT_SINUSOIDS_OPEN,   /* the one behind the last would be (Marian) */
+} ft_sinusoids;
+
+enum { FT_MAX_BANNED = 8 };
+
 typedef struct ft_config {
     int32_t layers, hidden, heads, ffn, vocabulary, positions;
     int32_t types;           /* rows of the token type table; 0 = none */
     int32_t labels;          /* outputs of the classifier; 0 = none */
-    int32_t position_offset; /* first position of a sequence (RoBERTa: padding id + 1) */
-    int32_t padding_id;      /* RoBERTa numbers positions over tokens that differ from it; -1 */
+    int32_t position_offset; /* first position of a sequence (RoBERTa, M2M100: padding id + 1) */
+    int32_t
+        padding_id; /* RoBERTa and M2M100 number positions over tokens that differ from it; -1 */
     float eps;
     ft_activation activation;
     bool pooler;
@@ -56,19 +66,36 @@ typedef struct ft_config {
     double rope_low, rope_high;        /* of llama3: where "low" ends and "high" begins */
     bool qkv_bias, out_bias, ffn_bias; /* of attn.q, k, v; of attn.out; of ffn.gate, up, down */
     bool tied;                         /* the head's matrix is embed.word */
+
+    /*
+     * Encoder-decoders; all 0 and false elsewhere.  What other models have one of (layers, heads,
+     * ffn, kv_heads, head_size) is the decoder's.
+     */
+    ft_sinusoids sinusoids;
+    int32_t encoder_layers, encoder_heads, encoder_ffn;
+    int32_t start_id, pad_id;      /* with which a text begins; that stands behind its end */
+    int32_t first_id, last_id;     /* forced: behind the start; at the greatest length; -1 = none */
+    int32_t banned[FT_MAX_BANNED]; /* that are never chosen */
+    int32_t banneds;
+    bool scale_words; /* rows of embed.word are multiplied by the root of `hidden` */
+    bool head_bias;   /* logits have one */
 } ft_config;
+
+/* Whether it writes text, token after token; and whether it does so of a source that it reads. */
+bool ft_config_writes(const ft_config *config);
+bool ft_config_has_source(const ft_config *config);
 
 /*
  * The size that a letter stands for: L layers, H hidden, A heads, F ffn, V vocabulary, P positions,
  * T types, C labels, K (1 with a pooler), D (1 with a dense head); Q columns of all queries, G of
- * all keys; 1 with a bias of B queries, keys and values, O the output, M the feed-forward; U (1
- * with a head of its own, not tied).
+ * all keys; 1 with a bias of B queries, keys and values, O the output, M the feed-forward, Z the
+ * logits; U (1 with a head of its own, not tied); E layers of the encoder, I its ffn.
  */
 int64_t ft_config_symbol(const ft_config *config, char symbol);
 
 /*
  * "none", "pooled", "dense", "relu"; "none", "first", "mean"; "none", "default", "linear",
- * "llama3", "dynamic".  Parse is false for other words, and for NULL.
+ * "llama3", "dynamic"; "none", "closed", "open".  Parse is false for other words, and for NULL.
  */
 const char *ft_head_name(ft_head head);
 bool ft_head_parse(const char *name, ft_head *out);
@@ -76,6 +103,8 @@ const char *ft_embedding_name(ft_embedding embedding);
 bool ft_embedding_parse(const char *name, ft_embedding *out);
 const char *ft_rope_name(ft_rope rope);
 bool ft_rope_parse(const char *name, ft_rope *out);
+const char *ft_sinusoids_name(ft_sinusoids sinusoids);
+bool ft_sinusoids_parse(const char *name, ft_sinusoids *out);
 
 /* What a kind of scaling is described by; other members are 0. */
 typedef struct ft_rope_use {
@@ -94,7 +123,8 @@ FT_MUST_USE ft_status ft_config_check(const ft_config *config, const char *what,
 
 /*
  * Between manifest and configuration; `what` names the file in errors.  All is checked.  What only
- * decoders have is written where it is not 0, and is 0 where it is not written.
+ * decoders have is written where it is not 0, and is 0 where it is not written; what only
+ * encoder-decoders have is written for these, all of it.
  */
 json_t *ft_config_to_json(const ft_config *config);
 FT_MUST_USE ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what,

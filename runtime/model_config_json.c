@@ -15,28 +15,39 @@
 
 /* ---- Members -------------------------------------------------------------------------------- */
 
+/* Whose member it is: every model's, decoders', where 0 need not be written, or of those that have
+ * a source. */
+typedef enum kind { EVERY, DECODER, SOURCE } kind;
+
 /* Bounds that no real model meets; they keep sizes far from overflow. */
 static const struct {
     const char *key;
     size_t field;
     int32_t low, high;
-    bool decoder; /* 0 need not be written */
+    kind whose;
 } numbers[] = {
-    { "layers", offsetof(ft_config, layers), 1, 1000, false },
-    { "hidden", offsetof(ft_config, hidden), 1, 65536, false },
-    { "heads", offsetof(ft_config, heads), 1, 65536, false },
-    { "ffn", offsetof(ft_config, ffn), 1, 65536, false },
-    { "vocabulary", offsetof(ft_config, vocabulary), 1, 1 << 24, false },
-    { "positions", offsetof(ft_config, positions), 1, 1 << 24, false },
-    { "types", offsetof(ft_config, types), 0, 1 << 16, false },
-    { "labels", offsetof(ft_config, labels), 0, 1 << 20, false },
-    { "position_offset", offsetof(ft_config, position_offset), 0, 1 << 24, false },
-    { "padding_id", offsetof(ft_config, padding_id), -1, 1 << 24, false },
-    { "kv_heads", offsetof(ft_config, kv_heads), 0, 65536, true },
-    { "head_size", offsetof(ft_config, head_size), 0, 65536, true },
-    { "window", offsetof(ft_config, window), 0, 1 << 24, true },
-    { "window_from", offsetof(ft_config, window_from), 0, 999, true },
-    { "rope_positions", offsetof(ft_config, rope_positions), 0, 1 << 24, true },
+    { "layers", offsetof(ft_config, layers), 1, 1000, EVERY },
+    { "hidden", offsetof(ft_config, hidden), 1, 65536, EVERY },
+    { "heads", offsetof(ft_config, heads), 1, 65536, EVERY },
+    { "ffn", offsetof(ft_config, ffn), 1, 65536, EVERY },
+    { "vocabulary", offsetof(ft_config, vocabulary), 1, 1 << 24, EVERY },
+    { "positions", offsetof(ft_config, positions), 1, 1 << 24, EVERY },
+    { "types", offsetof(ft_config, types), 0, 1 << 16, EVERY },
+    { "labels", offsetof(ft_config, labels), 0, 1 << 20, EVERY },
+    { "position_offset", offsetof(ft_config, position_offset), 0, 1 << 24, EVERY },
+    { "padding_id", offsetof(ft_config, padding_id), -1, 1 << 24, EVERY },
+    { "kv_heads", offsetof(ft_config, kv_heads), 0, 65536, DECODER },
+    { "head_size", offsetof(ft_config, head_size), 0, 65536, DECODER },
+    { "window", offsetof(ft_config, window), 0, 1 << 24, DECODER },
+    { "window_from", offsetof(ft_config, window_from), 0, 999, DECODER },
+    { "rope_positions", offsetof(ft_config, rope_positions), 0, 1 << 24, DECODER },
+    { "encoder_layers", offsetof(ft_config, encoder_layers), 1, 1000, SOURCE },
+    { "encoder_heads", offsetof(ft_config, encoder_heads), 1, 65536, SOURCE },
+    { "encoder_ffn", offsetof(ft_config, encoder_ffn), 1, 65536, SOURCE },
+    { "start_id", offsetof(ft_config, start_id), 0, 1 << 24, SOURCE },
+    { "pad_id", offsetof(ft_config, pad_id), 0, 1 << 24, SOURCE },
+    { "first_id", offsetof(ft_config, first_id), -1, 1 << 24, SOURCE },
+    { "last_id", offsetof(ft_config, last_id), -1, 1 << 24, SOURCE },
 };
 
 /* Of decoders, all of them. */
@@ -59,6 +70,8 @@ static const struct {
     { "out_bias", offsetof(ft_config, out_bias) },
     { "ffn_bias", offsetof(ft_config, ffn_bias) },
     { "tied", offsetof(ft_config, tied) },
+    { "scale_words", offsetof(ft_config, scale_words) },
+    { "head_bias", offsetof(ft_config, head_bias) },
 };
 
 void ft_config_bounds(size_t field, int32_t *low, int32_t *high)
@@ -103,13 +116,12 @@ static bool put_words(json_t *json, const ft_config *config)
            put(json, "normalize", json_boolean(config->normalize));
 }
 
-/* The numbers that all models have, or those that only decoders have. */
-static bool put_numbers(json_t *json, ft_config *config, bool decoder)
+static bool put_numbers(json_t *json, ft_config *config, kind whose)
 {
     bool fine = true;
     for (size_t i = 0; i < FT_COUNT(numbers); i++) {
         int32_t value = *(int32_t *) member(config, numbers[i].field);
-        if (numbers[i].decoder == decoder && (value != 0 || !decoder))
+        if (numbers[i].whose == whose && (value != 0 || whose != DECODER))
             fine = fine && put(json, numbers[i].key, json_integer(value));
     }
     return fine;
@@ -117,7 +129,7 @@ static bool put_numbers(json_t *json, ft_config *config, bool decoder)
 
 static bool put_decoder(json_t *json, ft_config *config)
 {
-    bool fine = put_numbers(json, config, true);
+    bool fine = put_numbers(json, config, DECODER);
     if (config->rope != FT_ROPE_NONE)
         fine = fine && put(json, "rope", json_string(ft_rope_name(config->rope)));
     for (size_t i = 0; i < FT_COUNT(reals); i++) {
@@ -131,12 +143,24 @@ static bool put_decoder(json_t *json, ft_config *config)
     return fine;
 }
 
+static bool put_source(json_t *json, ft_config *config)
+{
+    if (!ft_config_has_source(config))
+        return true;
+    json_t *banned = json_array();
+    bool fine = put(json, "sinusoids", json_string(ft_sinusoids_name(config->sinusoids))) &&
+                put_numbers(json, config, SOURCE);
+    for (int i = 0; i < config->banneds; i++)
+        fine = fine && json_array_append_new(banned, json_integer(config->banned[i])) == 0;
+    return put(json, "banned", banned) && fine;
+}
+
 json_t *ft_config_to_json(const ft_config *config)
 {
     json_t *json = json_object();
     ft_config copy = *config;
-    if (json != NULL && put_numbers(json, &copy, false) && put_words(json, config) &&
-        put_decoder(json, &copy))
+    if (json != NULL && put_numbers(json, &copy, EVERY) && put_words(json, config) &&
+        put_decoder(json, &copy) && put_source(json, &copy))
         return json;
     json_decref(json);
     return NULL;
@@ -148,7 +172,8 @@ static ft_status read_number(ft_config *out, const json_t *json, size_t i, const
                              ft_error *err)
 {
     const json_t *value = json_object_get(json, numbers[i].key);
-    if (value == NULL && numbers[i].decoder)
+    kind whose = numbers[i].whose;
+    if (value == NULL && (whose == DECODER || (whose == SOURCE && !ft_config_has_source(out))))
         return FT_OK;
     if (!json_is_integer(value))
         return ft_fail(err, FT_EFORMAT, "%s: config: no whole number \"%s\"", what, numbers[i].key);
@@ -186,6 +211,26 @@ static ft_status read_flag(ft_config *out, const json_t *json, size_t i, const c
     return FT_OK;
 }
 
+static ft_status read_banned(ft_config *out, const json_t *json, const char *what, ft_error *err)
+{
+    const json_t *list = json_object_get(json, "banned"), *id;
+    size_t i;
+    if (list == NULL)
+        return FT_OK;
+    if (!json_is_array(list) || json_array_size(list) > FT_MAX_BANNED)
+        return ft_fail(err, FT_EFORMAT, "%s: config: \"banned\" is no list of at most %d ids", what,
+                       FT_MAX_BANNED);
+    json_array_foreach(list, i, id)
+    {
+        json_int_t n = json_is_integer(id) ? json_integer_value(id) : -1;
+        if (n < 0 || n >= out->vocabulary)
+            return ft_fail(err, FT_EFORMAT, "%s: config: \"banned\": id %zu is not 0 to %d", what,
+                           i, out->vocabulary - 1);
+        out->banned[out->banneds++] = (int32_t) n;
+    }
+    return FT_OK;
+}
+
 /* A row of equal values has no variance: what is added to it must be more than 0, in float too. */
 static bool is_eps(double value)
 {
@@ -201,6 +246,7 @@ static ft_status read_words(ft_config *out, const json_t *json, const char *what
 {
     const char *activation = word_of(json, "activation");
     const json_t *rope = json_object_get(json, "rope");
+    const json_t *sinusoids = json_object_get(json, "sinusoids");
     const json_t *pooler = json_object_get(json, "pooler");
     const json_t *normalize = json_object_get(json, "normalize");
     const char *bad =
@@ -208,10 +254,12 @@ static ft_status read_words(ft_config *out, const json_t *json, const char *what
         : !ft_head_parse(word_of(json, "head"), &out->head)                      ? "head"
         : !ft_embedding_parse(word_of(json, "embedding"), &out->embedding)       ? "embedding"
         : rope != NULL && !ft_rope_parse(word_of(json, "rope"), &out->rope)      ? "rope"
-        : !is_eps(json_number_value(json_object_get(json, "eps")))               ? "eps"
-        : !json_is_boolean(pooler)                                               ? "pooler"
-        : !json_is_boolean(normalize)                                            ? "normalize"
-                                                                                 : NULL;
+        : sinusoids != NULL && !ft_sinusoids_parse(word_of(json, "sinusoids"), &out->sinusoids)
+            ? "sinusoids"
+        : !is_eps(json_number_value(json_object_get(json, "eps"))) ? "eps"
+        : !json_is_boolean(pooler)                                 ? "pooler"
+        : !json_is_boolean(normalize)                              ? "normalize"
+                                                                   : NULL;
     if (bad != NULL)
         return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is absent or unknown", what, bad);
     out->eps = (float) json_number_value(json_object_get(json, "eps"));
@@ -223,12 +271,13 @@ static ft_status read_words(ft_config *out, const json_t *json, const char *what
 ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what, ft_error *err)
 {
     memset(out, 0, sizeof *out);
+    FT_TRY(read_words(out, json, what, err)); /* which numbers there must be depends on them */
     for (size_t i = 0; i < FT_COUNT(numbers); i++)
         FT_TRY(read_number(out, json, i, what, err));
     for (size_t i = 0; i < FT_COUNT(reals); i++)
         FT_TRY(read_real(out, json, i, what, err));
     for (size_t i = 0; i < FT_COUNT(flags); i++)
         FT_TRY(read_flag(out, json, i, what, err));
-    FT_TRY(read_words(out, json, what, err));
+    FT_TRY(read_banned(out, json, what, err));
     return ft_config_check(out, what, err);
 }

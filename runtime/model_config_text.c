@@ -16,6 +16,38 @@ static void write_heads(const ft_config *c, FILE *file)
         fprintf(file, " (%d of keys and values)", c->kv_heads);
 }
 
+/* Of an encoder-decoder: where its halves differ, each for itself. */
+static void write_halves(const ft_config *c, FILE *file)
+{
+    fprintf(file, "%d + %d layers, hidden %d", c->encoder_layers, c->layers, c->hidden);
+    if (c->encoder_heads != c->heads)
+        fprintf(file, ", %d + %d heads", c->encoder_heads, c->heads);
+    else
+        fprintf(file, ", %d heads", c->heads);
+    if (c->encoder_ffn != c->ffn)
+        fprintf(file, ", ffn %d + %d", c->encoder_ffn, c->ffn);
+    else
+        fprintf(file, ", ffn %d", c->ffn);
+}
+
+static void write_id(const char *name, int32_t id, FILE *file)
+{
+    if (id >= 0)
+        fprintf(file, ", %s %d", name, id);
+}
+
+static void write_source(const ft_config *c, FILE *file)
+{
+    fprintf(file, ", sinusoids %s%s", ft_sinusoids_name(c->sinusoids),
+            c->scale_words ? ", scaled words" : "");
+    write_id("start", c->start_id, file);
+    write_id("pad", c->pad_id, file);
+    write_id("forced first", c->first_id, file);
+    write_id("forced last", c->last_id, file);
+    for (int i = 0; i < c->banneds; i++)
+        write_id(i == 0 ? "never" : "nor", c->banned[i], file);
+}
+
 static void write_rope(const ft_config *c, FILE *file)
 {
     fprintf(file, ", rotary with theta %g", c->rope_theta);
@@ -40,16 +72,23 @@ static void write_head(const ft_config *c, FILE *file)
         fprintf(file, ", embedding by %s%s",
                 c->embedding == FT_EMBEDDING_MEAN ? "mean" : "first token",
                 c->normalize ? ", normalized" : "");
-    if (c->tied)
-        fputs(", tied head", file);
+    if (c->tied || c->head_bias)
+        fprintf(file, ",%s head%s", c->tied ? " tied" : "", c->head_bias ? " with bias" : "");
 }
 
 void ft_config_write(const ft_config *config, FILE *file)
 {
-    fprintf(file, "%d layers, hidden %d", config->layers, config->hidden);
-    write_heads(config, file);
-    fprintf(file, ", ffn %d, vocabulary %d, %d positions", config->ffn, config->vocabulary,
+    if (ft_config_has_source(config)) {
+        write_halves(config, file);
+    } else {
+        fprintf(file, "%d layers, hidden %d", config->layers, config->hidden);
+        write_heads(config, file);
+        fprintf(file, ", ffn %d", config->ffn);
+    }
+    fprintf(file, ", vocabulary %d, %d positions", config->vocabulary,
             config->positions - config->position_offset);
+    if (ft_config_has_source(config))
+        write_source(config, file);
     if (config->rope != FT_ROPE_NONE)
         write_rope(config, file);
     if (config->window > 0)

@@ -118,6 +118,7 @@ c_tests = \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/session.t \
+	tests/sinusoids.t \
 	tests/stop_ids.t \
 	tests/stop_text.t \
 	tests/synthetic.t \
@@ -273,6 +274,8 @@ tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(sample_test_libs)
 tests_session_t_SOURCES = tests/session-t.c
 tests_session_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
+tests_sinusoids_t_SOURCES = tests/sinusoids-t.c
+tests_sinusoids_t_LDADD = $(sample_test_libs)
 tests_stop_ids_t_SOURCES = tests/stop_ids-t.c
 tests_stop_ids_t_LDADD = $(sample_test_libs)
 tests_stop_text_t_SOURCES = tests/stop_text-t.c tests/lib/tiny_tokenizer.h

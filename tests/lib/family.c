@@ -52,6 +52,16 @@ static bool same_decoder(const ft_config *a, const ft_config *b)
            a->out_bias == b->out_bias && a->ffn_bias == b->ffn_bias && a->tied == b->tied;
 }
 
+static bool same_source(const ft_config *a, const ft_config *b)
+{
+    return a->sinusoids == b->sinusoids && a->encoder_layers == b->encoder_layers &&
+           a->encoder_heads == b->encoder_heads && a->encoder_ffn == b->encoder_ffn &&
+           a->start_id == b->start_id && a->pad_id == b->pad_id && a->first_id == b->first_id &&
+           a->last_id == b->last_id && a->banneds == b->banneds &&
+           memcmp(a->banned, b->banned, sizeof a->banned) == 0 &&
+           a->scale_words == b->scale_words && a->head_bias == b->head_bias;
+}
+
 bool config_survives(const ft_config *config)
 {
     ft_config read;
@@ -59,7 +69,8 @@ bool config_survives(const ft_config *config)
     char *text = json_dumps(json, JSON_SORT_KEYS);
     json_t *again = json_loads(text, 0, NULL);
     bool same = ft_config_from_json(&read, again, "manifest", NULL) == FT_OK &&
-                same_sizes(&read, config) && same_decoder(&read, config);
+                same_sizes(&read, config) && same_decoder(&read, config) &&
+                same_source(&read, config);
     json_decref(json);
     json_decref(again);
     free(text);

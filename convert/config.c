@@ -149,6 +149,31 @@ static void read_flag(const ft_config_reader *r, const ft_config_rule *rule, con
         ft_config_wrong(r, rule->key, value, "true or false");
 }
 
+bool ft_config_id(const ft_config_reader *reader, const char *key, const json_t *value,
+                  int32_t *out)
+{
+    const json_t *id =
+        json_is_array(value) && json_array_size(value) == 1 ? json_array_get(value, 0) : value;
+    return ft_config_whole(reader, key, id, 0, reader->out->config.vocabulary - 1, out);
+}
+
+static void read_id(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
+{
+    *(int32_t *) member(r, rule) = -1;
+    if (!json_is_null(value))
+        ft_config_id(r, rule->key, value, member(r, rule));
+}
+
+static void check_twin(const ft_config_reader *r, const ft_config_rule *rule)
+{
+    char text[FT_JSON_TEXT];
+    const json_t *value = ft_config_value(r, rule->key);
+    int32_t said = *(const int32_t *) member(r, rule);
+    if (value != NULL && !(json_is_integer(value) && json_integer_value(value) == said))
+        ft_message(r->problems, FT_EUNSUPPORTED, "%s: %s is %s, but %s is %d", r->label, rule->key,
+                   ft_json_text(text, value), rule->must, said);
+}
+
 static void read_eps(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
     double eps = json_number_value(value);
@@ -188,26 +213,28 @@ static void read_activation(const ft_config_reader *r, const ft_config_rule *rul
                r->label, rule->key, ft_json_text(text, value), supported);
 }
 
-static void check_must_be(const ft_config_reader *r, const char *key, const char *must)
+void ft_config_must_be(const ft_config_reader *reader, const char *key, const char *must)
 {
-    const json_t *found = ft_config_value(r, key);
+    const json_t *found = ft_config_value(reader, key);
     json_t *expected = json_loads(must, JSON_DECODE_ANY, NULL);
     char text[FT_JSON_TEXT];
     if (found != NULL && expected != NULL && !ft_json_equal(found, expected))
-        ft_message(r->problems, FT_EUNSUPPORTED, "%s: %s is %s, only %s is supported", r->label,
-                   key, ft_json_text(text, found), must);
+        ft_message(reader->problems, FT_EUNSUPPORTED, "%s: %s is %s, only %s is supported",
+                   reader->label, key, ft_json_text(text, found), must);
     json_decref(expected);
 }
 
 static void (*const readers[])(const ft_config_reader *, const ft_config_rule *, const json_t *) = {
     [FT_KEY_COUNT] = read_count, [FT_KEY_OPTIONAL] = read_count,        [FT_KEY_FLAG] = read_flag,
-    [FT_KEY_EPS] = read_eps,     [FT_KEY_ACTIVATION] = read_activation,
+    [FT_KEY_EPS] = read_eps,     [FT_KEY_ACTIVATION] = read_activation, [FT_KEY_ID] = read_id,
 };
 
 static void read_rule(const ft_config_reader *r, const ft_config_rule *rule)
 {
     if (rule->kind == FT_KEY_MUST_BE)
-        check_must_be(r, rule->key, rule->must);
+        ft_config_must_be(r, rule->key, rule->must);
+    if (rule->kind == FT_KEY_TWIN)
+        check_twin(r, rule);
     if (rule->kind >= FT_COUNT(readers))
         return;
     json_t *value = value_or_default(r, rule);
@@ -247,90 +274,18 @@ static void read_decoder(const ft_config_reader *r)
     config->qkv_bias = config->out_bias || r->dialect->qkv_bias;
 }
 
-/* ---- All other keys ------------------------------------------------------------------------- */
+/* ---- Encoder-decoders ----------------------------------------------------------------------- */
 
-/*
- * Keys that do not change what inference computes, unless the dialect has a rule for them:
- * training, bookkeeping, special tokens, text generation, optional outputs, and pooler_* of early
- * checkpoints, which nothing reads.
- */
-/* clang-format off */
-static const char *const harmless[] = {
-    "model_type", "architectures", "id2label", "label2id", "num_labels", "_num_labels",
-
-    "_name_or_path", "_commit_hash", "name_or_path", "transformers_version", "torch_dtype",
-    "dtype", "transformers.js_config", "finetuning_task", "problem_type", "task_specific_params",
-    "tokenizer_class", "language", "vocab_file", "sentence_transformers",
-    "sbert_ce_default_activation_function", "sbert_ce_default_activation_fn",
-    "_attn_implementation", "_attn_implementation_autoset", "attn_implementation",
-    "unsloth_fixed", "unsloth_version",
-
-    "attention_probs_dropout_prob", "hidden_dropout_prob", "classifier_dropout",
-    "initializer_range", "initializer_factor", "layerdrop", "gradient_checkpointing",
-    "keys_to_ignore_at_inference", "chunk_size_feed_forward", "tie_word_embeddings",
-    "tie_encoder_decoder", "torchscript", "tf_legacy_loss", "use_bfloat16", "xla_device",
-
-    "bos_token_id", "eos_token_id", "eos_token_ids", "sep_token_id", "cls_token_id",
-    "mask_token_id", "unk_token_id", "decoder_start_token_id", "prefix",
-
-    "use_cache", "output_past", "output_attentions", "output_hidden_states", "output_scores",
-    "return_dict", "return_dict_in_generate",
-
-    "max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups",
-    "diversity_penalty", "temperature", "top_k", "top_p", "typical_p", "repetition_penalty",
-    "length_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids",
-    "num_return_sequences", "remove_invalid_values", "forced_bos_token_id", "forced_eos_token_id",
-    "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens",
-
-    "directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
-    "pooler_size_per_head", "pooler_type",
-};
-/* clang-format on */
-
-static bool is_harmless(const char *key)
+/* Where tables of positions begin with rows that no token has, their key counts the others. */
+static void settle_translator(const ft_config_reader *r)
 {
-    for (size_t i = 0; i < FT_COUNT(harmless); i++)
-        if (strcmp(harmless[i], key) == 0)
-            return true;
-    return false;
-}
-
-static bool has_rule(const ft_config_reader *r, const char *key)
-{
-    for (size_t i = 0; i < r->dialect->nrule; i++)
-        if (strcmp(r->dialect->rule[i].key, key) == 0)
-            return true;
-    return false;
-}
-
-static bool is_ignored(const ft_config_reader *r, const char *key)
-{
-    for (const char *const *name = r->ignored; name != NULL && *name != NULL; name++)
-        if (strcmp(*name, key) == 0)
-            return true;
-    return false;
-}
-
-void ft_config_refuse_unknown(const ft_config_reader *reader, const char *key, const json_t *value)
-{
-    char text[FT_JSON_TEXT];
-    if (!ft_json_is_empty(value) && !is_ignored(reader, key))
-        ft_message(reader->problems, FT_EUNSUPPORTED,
-                   "%s: %s is %s, which may change the result; pass --ignore-key %s if it does not",
-                   reader->label, key, ft_json_text(text, value), key);
-}
-
-static void check_other_keys(const ft_config_reader *r)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach(r->json, key, value)
-    {
-        if (strcmp(key, "quantization_config") == 0)
-            check_must_be(r, key, "null");
-        else if (!is_harmless(key) && !has_rule(r, key))
-            ft_config_refuse_unknown(r, key, value);
-    }
+    ft_config *config = &r->out->config;
+    config->sinusoids = r->dialect->sinusoids;
+    if (!ft_config_has_source(config))
+        return;
+    config->positions += config->position_offset;
+    config->head_bias = true; /* the tensors say whether there is one */
+    settle_heads(config);
 }
 
 /* ---- All of it ------------------------------------------------------------------------------ */
@@ -346,9 +301,10 @@ static void read_all(ft_config_reader *r)
         read_rule(r, &r->dialect->rule[i]);
     read_decoder(r);
     ft_config_read_head(r);
-    check_other_keys(r);
+    ft_config_check_other_keys(r);
     /* Where padding is not numbered, positions start behind the padding's own row; else at 0. */
     config->position_offset = config->padding_id + 1;
+    settle_translator(r);
     ft_error err;
     if (r->problems->count == 0 && ft_config_check(config, r->label, &err) != FT_OK)
         ft_message_error(r->problems, &err);

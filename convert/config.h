@@ -24,9 +24,10 @@ typedef struct ft_origin {
  * Read config.json's text; `label` names it in messages, `ignored` (NULL-terminated, or NULL) names
  * unknown keys that may be ignored.  Every problem is noted, and the first one's code returned.
  *
- * Two members of config are for others to settle: `pooler` is true only where the head needs one,
- * for whether there is one is known from the tensors; `embedding` is none, for that is said by
- * sentence-transformers' own files.
+ * Some members of config are for others to settle: `pooler` is true only where the head needs one,
+ * and `head_bias` in all encoder-decoders, for whether there is one is known from the tensors;
+ * `embedding` is none, for that is said by sentence-transformers' own files; and what
+ * generation_config.json may say otherwise, convert/generation.h.
  */
 FT_MUST_USE ft_status ft_origin_read(ft_origin *out, const void *text, size_t bytes,
                                      const char *label, const char *const *ignored,

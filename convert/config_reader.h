@@ -32,6 +32,19 @@ void ft_config_refuse_unknown(const ft_config_reader *reader, const char *key, c
 bool ft_config_whole(const ft_config_reader *reader, const char *key, const json_t *value,
                      int32_t low, int32_t high, int32_t *out);
 
+/* Read a token's id, which may stand in a list of one; false, and a problem, where it is none. */
+bool ft_config_id(const ft_config_reader *reader, const char *key, const json_t *value,
+                  int32_t *out);
+
+/* Note where a key has another value than null and this JSON text: FT_EUNSUPPORTED. */
+void ft_config_must_be(const ft_config_reader *reader, const char *key, const char *must);
+
+/* Whether the user answers for a key. */
+bool ft_config_is_ignored(const ft_config_reader *reader, const char *key);
+
+/* Refuse every key that has no rule and may change the result. */
+void ft_config_check_other_keys(const ft_config_reader *reader);
+
 /* The head of a classifier; of decoders rope_parameters and its kin, sliding_window and its kin. */
 void ft_config_read_head(const ft_config_reader *reader);
 void ft_config_read_rope(const ft_config_reader *reader);

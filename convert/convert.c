@@ -8,6 +8,7 @@
 #include "convert/convert.h"
 
 #include "convert/find.h"
+#include "convert/generation.h"
 #include "convert/sentence.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -63,7 +64,7 @@ static void refuse_adapter(const ft_conversion *conversion, ft_messages *problem
 static void read_sentence(ft_conversion *conversion, ft_messages *problems)
 {
     ft_config *config = &conversion->origin.config;
-    if (config->rope == FT_ROPE_NONE)
+    if (!ft_config_writes(config))
         ft_sentence_read(config, conversion->checkpoint, &conversion->notes, problems);
     else if (ft_checkpoint_has(conversion->checkpoint, "modules.json"))
         ft_message(problems, FT_EUNSUPPORTED,
@@ -71,10 +72,27 @@ static void read_sentence(ft_conversion *conversion, ft_messages *problems)
                    conversion->origin.family->dialect[conversion->origin.dialect].model_type);
 }
 
+/*
+ * A vocabulary beside which nothing says how texts are cut: by blanks.  Where there is a
+ * SentencePiece model, its pieces are no words.
+ */
+static bool is_list_of_words(const ft_conversion *conversion)
+{
+    static const char *const pieces[] = { "sentencepiece.bpe.model", "source.spm", "spiece.model",
+                                          "merges.txt" };
+    bool found = ft_config_has_source(&conversion->origin.config) &&
+                 ft_checkpoint_has(conversion->checkpoint, "vocab.json");
+    for (size_t i = 0; i < FT_COUNT(pieces); i++)
+        found = found && !ft_checkpoint_has(conversion->checkpoint, pieces[i]);
+    return found;
+}
+
 static void carry_tokenizer(ft_conversion *conversion, ft_messages *problems)
 {
     if (ft_checkpoint_has(conversion->checkpoint, "tokenizer.json"))
         carry(conversion, "tokenizer.json", problems);
+    else if (is_list_of_words(conversion))
+        carry(conversion, "vocab.json", problems);
     else
         ft_message(&conversion->notes, FT_OK,
                    "no tokenizer.json: the artifact will take token ids, but no text");
@@ -84,11 +102,31 @@ static void carry_tokenizer(ft_conversion *conversion, ft_messages *problems)
 static void carry_generation(ft_conversion *conversion, ft_messages *problems)
 {
     static const char *const files[] = { "generation_config.json", "tokenizer_config.json" };
-    if (conversion->origin.config.rope == FT_ROPE_NONE)
+    if (!ft_config_writes(&conversion->origin.config))
         return;
     for (size_t i = 0; i < FT_COUNT(files); i++)
         if (ft_checkpoint_has(conversion->checkpoint, files[i]))
             carry(conversion, files[i], problems);
+}
+
+static ft_named_text named_text(const ft_carried *file)
+{
+    return (ft_named_text){ file->name, file->text, file->bytes };
+}
+
+static void read_generation(ft_conversion *conversion, const ft_convert_options *options,
+                            ft_messages *problems)
+{
+    ft_named_text config = named_text(&conversion->file[0]), generation;
+    bool found = false;
+    if (!ft_config_has_source(&conversion->origin.config))
+        return;
+    for (size_t i = 0; i < conversion->files && !found; i++) {
+        found = strcmp(conversion->file[i].name, "generation_config.json") == 0;
+        generation = named_text(&conversion->file[i]);
+    }
+    ft_generation_read(&conversion->origin, &config, found ? &generation : NULL,
+                       options->ignored_keys, problems);
 }
 
 static ft_status fill(ft_conversion *conversion, const char *const *paths, size_t count,
@@ -101,6 +139,7 @@ static ft_status fill(ft_conversion *conversion, const char *const *paths, size_
     read_sentence(conversion, problems);
     carry_tokenizer(conversion, problems);
     carry_generation(conversion, problems);
+    read_generation(conversion, options, problems);
     ft_conversion_find(conversion, paths[0], options, problems);
     return ft_messages_status(problems);
 }

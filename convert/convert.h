@@ -37,7 +37,7 @@ typedef struct ft_carried {
     size_t bytes;
 } ft_carried;
 
-enum { FT_CARRIED = 4 };
+enum { FT_CARRIED = 4 }; /* at most */
 
 typedef struct ft_conversion {
     ft_checkpoint *checkpoint;

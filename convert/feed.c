@@ -116,6 +116,11 @@ static void convert(void *out, ft_dtype to, const unsigned char *in, ft_dtype fr
     }
 }
 
+bool ft_feed_takes(ft_dtype dtype)
+{
+    return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16 || dtype == FT_F64;
+}
+
 /* ---- The feed ------------------------------------------------------------------------------- */
 
 /* Where element `index` of a tensor stands: "[17, 3]". */

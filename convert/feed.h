@@ -20,6 +20,9 @@ typedef struct ft_feed {
     size_t done;             /* elements */
 } ft_feed;
 
+/* Whether values of this dtype can be read: F64, F32, F16 and BF16. */
+bool ft_feed_takes(ft_dtype dtype);
+
 /*
  * An ft_produce (runtime/artifact.h) whose user is an ft_feed.  Rounds half to even; F64 becomes
  * F32 first.  `buffer` is aligned for its elements, and `bytes` are whole elements.

@@ -7,18 +7,22 @@
 
 #include "convert/find.h"
 
+#include "convert/copies.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#define HEAD_BIAS "head.bias"
+
 typedef struct {
     ft_conversion *conversion;
     const char *label;
     const ft_convert_options *options;
     const char *prefix;        /* "bert.", or "" where this checkpoint does not write it */
-    char copy[FT_SOURCE_NAME]; /* a tensor with the values of a weight, or "" */
+    char copy[FT_SOURCE_NAME]; /* a head with the values of the table of words, or "" */
+    char words[128];           /* the table's name in this checkpoint, or "" */
     ft_messages *problems;
 } finder;
 
@@ -79,13 +83,11 @@ static const char *choose_prefix(const ft_conversion *conversion, const ft_weigh
 
 /* ---- Weights -------------------------------------------------------------------------------- */
 
-static bool is_float(ft_dtype dtype)
-{
-    return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16 || dtype == FT_F64;
-}
-
+/* Marian adds its bias to a batch of logits, and stores it as a batch of one. */
 static bool has_shape(const ft_tensor *tensor, const ft_weight_spec *spec)
 {
+    if (tensor->ndim == 2 && strcmp(spec->name, HEAD_BIAS) == 0)
+        return tensor->dim[0] == 1 && tensor->dim[1] == spec->dim[0];
     return tensor->ndim == spec->ndim &&
            memcmp(tensor->dim, spec->dim, (size_t) spec->ndim * sizeof spec->dim[0]) == 0;
 }
@@ -109,7 +111,7 @@ static bool check_weight(const finder *f, const ft_converted *weight)
                    expected);
         return false;
     }
-    if (!is_float(tensor->dtype)) {
+    if (!ft_feed_takes(tensor->dtype)) {
         ft_message(f->problems, FT_EUNSUPPORTED,
                    "%s: %s (%s): dtype %s, expected F32, F16, BF16 or F64", file, weight->source,
                    spec->name, ft_dtype_name(tensor->dtype));
@@ -140,15 +142,15 @@ static void find_weight(const finder *f, ft_converted *weight, const ft_weight_s
     conversion->bytes += weight->bytes;
 }
 
-/* ---- The pooler ----------------------------------------------------------------------------- */
+/* ---- What may be there or not --------------------------------------------------------------- */
 
-/* Whether the checkpoint has one; a head that needs it does not ask. */
-static bool has_pooler(const ft_conversion *conversion, const ft_weight_spec *spec, size_t specs,
-                       const char *prefix)
+/* Whether the checkpoint has a weight whose name begins so. */
+static bool has_weight(const ft_conversion *conversion, const ft_weight_spec *spec, size_t specs,
+                       const char *prefix, const char *begin)
 {
     char name[FT_SOURCE_NAME];
     for (size_t i = 0; i < specs; i++)
-        if (strncmp(spec[i].name, "pooler.", 7) == 0 && spec[i].source[0] != '\0' &&
+        if (strncmp(spec[i].name, begin, strlen(begin)) == 0 && spec[i].source[0] != '\0' &&
             look_up(conversion->checkpoint, &spec[i], prefix, name) != NULL)
             return true;
     return false;
@@ -162,24 +164,6 @@ static const ft_weight_spec *spec_of(const ft_weight_spec *spec, size_t specs, c
         if (strcmp(spec[i].name, name) == 0)
             return &spec[i];
     return NULL;
-}
-
-enum { BLOCK = 1 << 20 }; /* bytes that are compared at once */
-
-/* Compare two tensors, and let go of the pages that were read. */
-static bool same_tensor(const ft_checkpoint *checkpoint, const ft_tensor *a, const ft_tensor *b)
-{
-    const unsigned char *left = a->data, *right = b->data;
-    size_t bytes = ft_tensor_bytes(a), now;
-    bool same = a->dtype == b->dtype && a->ndim == b->ndim &&
-                memcmp(a->dim, b->dim, (size_t) a->ndim * sizeof a->dim[0]) == 0;
-    for (size_t done = 0; same && done < bytes; done += now) {
-        now = ft_min_size(bytes - done, BLOCK);
-        same = memcmp(left + done, right + done, now) == 0;
-        ft_checkpoint_release(checkpoint, left + done, now);
-        ft_checkpoint_release(checkpoint, right + done, now);
-    }
-    return same;
 }
 
 /*
@@ -199,7 +183,7 @@ static bool is_tied(finder *f, const ft_weight_spec *spec, size_t specs)
     const ft_tensor *shared = look_up(checkpoint, word, f->prefix, table);
     if (own == NULL || shared == NULL)
         return true;
-    if (same_tensor(checkpoint, own, shared)) {
+    if (ft_tensors_equal(checkpoint, own, shared)) {
         memcpy(f->copy, name, sizeof f->copy);
         return true;
     }
@@ -223,13 +207,14 @@ static bool ends_with(const char *name, const char *end)
     return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* Numbers that the model's code makes by itself; some versions save them. */
+/* Numbers that the model's code makes by itself, whatever is stored; some versions save them. */
 static bool is_derived(const ft_named_tensor *named)
 {
     const char *dot = strrchr(named->name, '.');
     const char *last = dot == NULL ? named->name : dot + 1;
-    if (is_float(named->tensor.dtype))
-        return ends_with(named->name, ".rotary_emb.inv_freq");
+    if (ft_feed_takes(named->tensor.dtype))
+        return ends_with(named->name, ".rotary_emb.inv_freq") ||
+               ends_with(named->name, ".embed_positions.weights");
     return strcmp(last, "position_ids") == 0 || strcmp(last, "token_type_ids") == 0;
 }
 
@@ -250,6 +235,7 @@ static void list_unused(const finder *f)
     for (size_t i = 0; i < count; i++) {
         const ft_named_tensor *named = ft_checkpoint_at(conversion->checkpoint, i);
         if (!is_derived(named) && strcmp(named->name, f->copy) != 0 &&
+            !ft_is_copy(dialect_of(conversion), named->name) &&
             bsearch(&named->name, used, conversion->weights, sizeof *used, compare_names) == NULL)
             conversion->unused[conversion->unuseds++] = named->name;
     }
@@ -258,18 +244,34 @@ static void list_unused(const finder *f)
 
 /* ---- All of it ------------------------------------------------------------------------------ */
 
-static bool expand(const finder *f, ft_weight_spec **spec, size_t *count)
+/* Call the table of words by the name that this checkpoint has for it. */
+static void name_words(finder *f, ft_weight_spec *spec, size_t specs)
+{
+    const ft_conversion *conversion = f->conversion;
+    for (size_t i = 0; i < specs; i++)
+        if (strcmp(spec[i].name, "embed.word") == 0 && dialect_of(conversion)->words != NULL) {
+            if (f->words[0] == '\0')
+                snprintf(f->words, sizeof f->words, "%s",
+                         ft_words_find(conversion->checkpoint, dialect_of(conversion),
+                                       spec[i].source, f->problems));
+            snprintf(spec[i].source, sizeof spec[i].source, "%s", f->words);
+        }
+}
+
+static bool expand(finder *f, ft_weight_spec **spec, size_t *count)
 {
     const ft_origin *origin = &f->conversion->origin;
     ft_error err;
     if (ft_family_weights(origin->family, origin->dialect, &origin->config, spec, count, &err) ==
-        FT_OK)
+        FT_OK) {
+        name_words(f, *spec, *count);
         return true;
+    }
     ft_message_error(f->problems, &err);
     return false;
 }
 
-/* The table is expanded with a pooler and a head first: to see whether they are there. */
+/* The table is expanded with all that may be absent first: to see whether it is there. */
 static bool settle_names(finder *f)
 {
     ft_conversion *conversion = f->conversion;
@@ -282,7 +284,8 @@ static bool settle_names(finder *f)
     if (!expand(f, &spec, &count))
         return false;
     f->prefix = choose_prefix(conversion, spec, count);
-    config->pooler = needed || has_pooler(conversion, spec, count, f->prefix);
+    config->pooler = needed || has_weight(conversion, spec, count, f->prefix, "pooler.");
+    config->head_bias = has_weight(conversion, spec, count, f->prefix, HEAD_BIAS);
     config->tied = tied && is_tied(f, spec, count);
     free(spec);
     return true;
@@ -307,6 +310,8 @@ void ft_conversion_find(ft_conversion *conversion, const char *label,
         conversion->weights = count;
         for (size_t i = 0; i < count; i++)
             find_weight(&f, &conversion->weight[i], &spec[i]);
+        ft_positions_check(conversion->checkpoint, dialect_of(conversion),
+                           &conversion->origin.config, problems);
         list_unused(&f);
     }
     free(spec);

@@ -8,12 +8,15 @@ convert_libconvert_la_SOURCES = \
 	convert/config.c convert/config.h \
 	convert/config_reader.h \
 	convert/convert.c convert/convert.h \
+	convert/copies.c convert/copies.h \
 	convert/feed.c convert/feed.h \
 	convert/find.c convert/find.h \
+	convert/generation.c convert/generation.h \
 	convert/json.c convert/json.h \
 	convert/labels.c \
 	convert/messages.c convert/messages.h \
 	convert/meter.c convert/meter.h \
+	convert/other_keys.c \
 	convert/report.c convert/report.h \
 	convert/rope.c \
 	convert/sentence.c convert/sentence.h \

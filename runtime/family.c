@@ -17,6 +17,8 @@
 static const ft_family *const families[] = {
     &ft_family_bert,
     &ft_family_llama,
+    &ft_family_m2m100,
+    &ft_family_marian,
 };
 
 const ft_family *ft_family_at(size_t index)

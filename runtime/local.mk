@@ -26,8 +26,11 @@ runtime_libcore_la_SOURCES = \
 	runtime/error.c runtime/error.h \
 	runtime/fake.c runtime/fake.h \
 	runtime/families/bert.c \
+	runtime/families/encoder_decoder.h \
 	runtime/families/families.h \
 	runtime/families/llama.c \
+	runtime/families/m2m100.c \
+	runtime/families/marian.c \
 	runtime/family.c runtime/family.h \
 	runtime/ft.h \
 	runtime/generate.c \

@@ -24,8 +24,10 @@ check_LIBRARIES += tests/lib/libtiny.a
 tests_lib_libtiny_a_SOURCES = \
 	tests/lib/converted.c tests/lib/converted.h \
 	tests/lib/llama_file.c tests/lib/llama_file.h \
+	tests/lib/mixed.h \
 	tests/lib/origin.c tests/lib/origin.h \
-	tests/lib/tiny.c tests/lib/tiny.h
+	tests/lib/tiny.c tests/lib/tiny.h \
+	tests/lib/translator_file.c tests/lib/translator_file.h
 convert_test_libs = tests/lib/libtiny.a tests/lib/libsample.a convert/libconvert.la $(test_libs)
 
 check_LIBRARIES += tests/lib/liblib.a
@@ -64,6 +66,7 @@ c_tests = \
 	tests/choose.t \
 	tests/config.t \
 	tests/config_llama.t \
+	tests/config_translator.t \
 	tests/convert.t \
 	tests/count.t \
 	tests/counters.t \
@@ -90,6 +93,7 @@ c_tests = \
 	tests/fake.t \
 	tests/family.t \
 	tests/family_llama.t \
+	tests/family_translator.t \
 	tests/feed.t \
 	tests/gemm.t \
 	tests/gemm_float.t \
@@ -125,6 +129,7 @@ c_tests = \
 	tests/threads.t \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
+	tests/translator_convert.t \
 	tests/vocabulary.t \
 	tests/weights.t \
 	tests/wordpiece.t \
@@ -161,6 +166,8 @@ tests_config_t_SOURCES = tests/config-t.c
 tests_config_t_LDADD = $(convert_test_libs)
 tests_config_llama_t_SOURCES = tests/config_llama-t.c
 tests_config_llama_t_LDADD = $(convert_test_libs)
+tests_config_translator_t_SOURCES = tests/config_translator-t.c
+tests_config_translator_t_LDADD = $(convert_test_libs)
 tests_convert_t_SOURCES = tests/convert-t.c
 tests_convert_t_LDADD = $(convert_test_libs)
 tests_count_t_SOURCES = tests/count-t.c
@@ -216,6 +223,8 @@ tests_family_t_SOURCES = tests/family-t.c
 tests_family_t_LDADD = $(lib_libs)
 tests_family_llama_t_SOURCES = tests/family_llama-t.c
 tests_family_llama_t_LDADD = $(lib_libs)
+tests_family_translator_t_SOURCES = tests/family_translator-t.c
+tests_family_translator_t_LDADD = $(lib_libs)
 tests_feed_t_SOURCES = tests/feed-t.c
 tests_feed_t_LDADD = $(convert_test_libs)
 tests_gemm_t_SOURCES = tests/gemm-t.c
@@ -288,6 +297,8 @@ tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
 tests_tokenizer_t_LDADD = $(test_libs)
 tests_tokenizer_json_t_SOURCES = tests/tokenizer_json-t.c tests/lib/tiny_tokenizer.h
 tests_tokenizer_json_t_LDADD = $(test_libs)
+tests_translator_convert_t_SOURCES = tests/translator_convert-t.c
+tests_translator_convert_t_LDADD = $(convert_test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 tests_weights_t_SOURCES = tests/weights-t.c

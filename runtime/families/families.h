@@ -10,5 +10,7 @@
 
 extern const ft_family ft_family_bert;
 extern const ft_family ft_family_llama;
+extern const ft_family ft_family_m2m100;
+extern const ft_family ft_family_marian;
 
 #endif

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "convert/config.h"
+#include "convert/generation.h"
 #include "convert/sentence.h"
 #include "runtime/rope.h"
 #include "tests/fuzz/fuzz.h"
@@ -41,7 +42,9 @@ static void check_origin(const ft_origin *origin)
     require(again.hidden == config->hidden && again.labels == config->labels &&
             again.position_offset == config->position_offset && again.rope == config->rope &&
             again.kv_heads == config->kv_heads && again.window == config->window &&
-            again.rope_factor == config->rope_factor && again.tied == config->tied);
+            again.rope_factor == config->rope_factor && again.tied == config->tied &&
+            again.sinusoids == config->sinusoids && again.start_id == config->start_id &&
+            again.encoder_ffn == config->encoder_ffn && again.banneds == config->banneds);
     if (config->rope != FT_ROPE_NONE && config->head_size <= 128)
         check_frequencies(config);
     ft_weight_spec *spec;
@@ -63,7 +66,15 @@ static void read_origin(const uint8_t *data, size_t size)
     ft_status status = ft_origin_read(&origin, data, size, "fuzz", ignored, &problems);
     check_problems(&problems, "fuzz: ");
     require((status == FT_OK) == (problems.count == 0));
-    if (status == FT_OK)
+    if (status != FT_OK)
+        return;
+    check_origin(&origin);
+    if (!ft_config_has_source(&origin.config))
+        return;
+    const ft_named_text file = { "fuzz", (const char *) data, size };
+    ft_generation_read(&origin, &file, &file, ignored, &problems);
+    check_problems(&problems, "fuzz: ");
+    if (problems.count == 0)
         check_origin(&origin);
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/sha256.h"
 #include "runtime/tensor.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/mixed.h"
 #include "tests/tap/tap.h"
 
 #include <stdlib.h>
@@ -32,25 +33,6 @@ const json_t *llama_variant(const json_t *variants, const char *name)
 
 /* ---- Values --------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const char *variant, const char *name)
-{
-    char text[160];
-    uint64_t h = 0xcbf29ce484222325;
-    snprintf(text, sizeof text, "%s/%s", variant, name);
-    for (const char *byte = text; *byte != '\0'; byte++)
-        h = (h ^ (unsigned char) *byte) * 0x100000001b3;
-    return h;
-}
-
-/* A number from -128 to 127. */
-static int mixed(uint64_t h, uint64_t index)
-{
-    uint64_t z = h + (index + 1) * 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return (int) ((z ^ (z >> 31)) >> 56) - 128;
-}
-
 static float value_of(const char *name, int k)
 {
     if (strstr(name, "norm.weight") != NULL)
@@ -71,9 +53,9 @@ static void add(const maker *m, const char *name, int rows, int cols)
 {
     ft_tensor *tensor = tiny_add(m->t, name, FT_F32, rows, cols);
     float *value = tensor->data;
-    uint64_t h = hash_of(m->name, name);
+    uint64_t h = mixed_hash(m->name, name);
     for (size_t i = 0; i < ft_tensor_count(tensor); i++)
-        value[i] = value_of(name, mixed(h, i));
+        value[i] = value_of(name, mixed_number(h, i));
     tiny_cast(tensor, m->dtype);
 }
 

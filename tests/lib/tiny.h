@@ -11,7 +11,7 @@
 
 #include "runtime/safetensors.h"
 
-enum { TINY_TENSORS = 64, TINY_NAME = 96, TINY_FOLDER = 64 };
+enum { TINY_TENSORS = 128, TINY_NAME = 96, TINY_FOLDER = 64 };
 
 typedef struct tiny {
     char folder[TINY_FOLDER]; /* with config.json in it */

@@ -1,0 +1,96 @@
+/*
+ * marian.c - the translation models of OPUS-MT, trained by Marian.
+ *
+ * Post-norm layers without a last norm, plain sinusoids from position 0 on, and a bias of the
+ * logits.
+ *
+ * Source: Junczys-Dowmunt et al. 2018; the checkpoints' own configuration class in transformers.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/families/encoder_decoder.h"
+#include "runtime/families/families.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+/* ---- Names -------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const ft_weight_rule weights[] = {
+    FT_WORDS,
+    FT_ENCODER_LAYERS,
+    FT_DECODER_LAYERS,
+    FT_HEAD_WEIGHT,
+    { "head.bias", "V", FT_ROLE_VECTOR, false, 'Z', { "final_logits_bias" } },
+};
+/* clang-format on */
+
+static const char *const words[] = {
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+    NULL,
+};
+
+static const char *const positions[] = {
+    "model.encoder.embed_positions.weight",
+    "model.decoder.embed_positions.weight",
+    NULL,
+};
+
+/* ---- Configuration ------------------------------------------------------------------------ */
+
+/* What Marian itself can do otherwise, and the class in transformers cannot. */
+static const ft_config_rule rules[] = {
+    FT_TRANSLATOR("\"gelu\"", "false"),
+    { "pad_token_id", FT_KEY_COUNT, offsetof(ft_config, pad_id), "58100" },
+    { "decoder_start_token_id", FT_KEY_COUNT, offsetof(ft_config, start_id), "58100" },
+    { "forced_bos_token_id", FT_KEY_ID, offsetof(ft_config, first_id), "null" },
+    { "forced_eos_token_id", FT_KEY_ID, offsetof(ft_config, last_id), "0" },
+    { "decoder_vocab_size", FT_KEY_TWIN, offsetof(ft_config, vocabulary), "vocab_size" },
+    { "share_encoder_decoder_embeddings", FT_KEY_MUST_BE, 0, "true" },
+    { "static_position_embeddings", FT_KEY_MUST_BE, 0, "true" },
+    { "normalize_before", FT_KEY_MUST_BE, 0, "false" },
+    { "normalize_embedding", FT_KEY_MUST_BE, 0, "false" },
+    { "add_final_layer_norm", FT_KEY_MUST_BE, 0, "false" },
+    { "add_bias_logits", FT_KEY_MUST_BE, 0, "false" },
+    { "extra_pos_embeddings", FT_KEY_ANY, 0, NULL },
+    { "classif_dropout", FT_KEY_ANY, 0, NULL },
+};
+
+static const char *const architectures[] = { "MarianMTModel", NULL };
+
+static const ft_dialect dialects[] = {
+    {
+        .model_type = "marian",
+        .prefix = "",
+        .architectures = architectures,
+        .rule = rules,
+        .nrule = FT_COUNT(rules),
+        .headless = "MarianModel",
+        .sinusoids = FT_SINUSOIDS_OPEN,
+        .words = words,
+        .positions = positions,
+    },
+};
+
+/* ---- Graph -------------------------------------------------------------------------------- */
+
+static void build(ft_graph *g, const ft_config *c)
+{
+    (void) c;
+    if (g->status == FT_OK)
+        g->status =
+            ft_fail(&g->err, FT_EUNSUPPORTED, "marian: is converted, but cannot be run yet");
+}
+
+const ft_family ft_family_marian = {
+    .name = "marian",
+    .dialect = dialects,
+    .ndialect = FT_COUNT(dialects),
+    .weight = weights,
+    .nweight = FT_COUNT(weights),
+    .build = build,
+};

@@ -461,6 +461,8 @@ static void test_shapes(const ft_cuda_chip *chip, void *blas)
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         test_shape(chip, blas, shape[i][0], shape[i][1], shape[i][2], ANY_CODES);
     test_shape(chip, blas, 9, 24, 65536, EXTREME_CODES);
+    test_shape(chip, blas, 8, 72, 22016, ANY_CODES); /* x leaves rings of gemm_stream.cu two ... */
+    test_shape(chip, blas, 8, 40, 25600, ANY_CODES); /* ... or one of their four stages */
     test_big_shape(chip, blas, 1111, 2304, 768);
     test_big_shape(chip, blas, 4096, 768, 3072);
     test_big_shape(chip, blas, 1, 12288, 4096);

@@ -3,17 +3,26 @@
  *
  * With so few rows reading the weights is all the time, and what must not happen is that the memory
  * waits: between the steps of one block, between blocks, or between this launch and the one before.
- * So there is one block a multiprocessor, whose sixteen warps keep rings of bulk copies full, some
- * 190 KB under way.  A block begins where one of the launch before has ended and fills its rings
- * while others still run and x is being made: weights depend on nobody.  (Where two blocks fit a
- * multiprocessor, those of a launch are put in pairs on one half of the device and those of the
- * next launch on the other.)
+ * So there is one block a multiprocessor, whose eight warps keep rings of bulk copies full, 64 KB
+ * under way.  (With 96 KB a step of one sequence of Llama-2-7B's shape takes 1.2 % longer: what the
+ * small kernels between the products read waits behind the rings.)  A block begins where one of the
+ * launch before has ended and fills its rings while others still run and x is being made: weights
+ * depend on nobody.  (Where two blocks fit a multiprocessor, those of a launch are put in pairs on
+ * one half of the device and those of the next launch on the other.)
  *
  * A block goes from unit to unit: 16 rows of the weights, a half of each 4 KiB block of the tiles,
  * by all of k, in stages of 128.  The stages of a block go to its warps in turns, across units, so
  * that no warp waits for another: a warp adds its sums of a unit to those in shared memory, and one
  * more warp finishes the unit when all have.  It has fetched scales and residuals before.  Sums are
  * whole numbers: no bit depends on who adds first.
+ *
+ * What happens before the first copy is asked for is time in which the memory waits, too: some
+ * 0.7 us.  So the number of a ring's slots is a constant, and the lane that asks is one that the
+ * compiler knows to be alone.
+ *
+ * Tried and no faster: asking the second-level cache for the weights of the products to come, while
+ * this one streams, while it ends, or while small kernels run.  By bulk prefetches steps take up to
+ * 25 % longer, by plain ones 0 to 2 %.
  *
  * Lane (g, t) = (lane / 4, lane % 4) reads chunks t and t + 4 of 16 bytes of the rows g and g + 8,
  * and of token g: any order of k will do, as long as both operands have the same.  The rows are 128
@@ -34,7 +43,7 @@ enum {
     TOKENS = 8,
     WARPS = 8, /* that multiply; one more finishes */
     THREADS = 32 * (WARPS + 1),
-    MOST_SLOTS = 6,      /* of a warp's ring */
+    MOST_SLOTS = 4,      /* of a warp's ring */
     UNITS = 4,           /* whose sums are in shared memory at a time */
     SUMS_ROW = ROWS + 4, /* so that the lanes of an addition meet in no bank */
 };
@@ -50,8 +59,7 @@ enum { RING_AT = (sizeof(stream_shared) + 127) / 128 * 128 };
 
 /* Of a launch. */
 typedef struct stream_shape {
-    int units, steps; /* steps: stages of a unit */
-    int slots;
+    int units, steps;  /* steps: stages of a unit */
     uint32_t x_stride; /* of x in shared memory */
     ft_out_shape out;
 } stream_shape;
@@ -60,11 +68,27 @@ typedef struct stream_shape {
 
 /* ---- Multiplying ---------------------------------------------------------------------------- */
 
+/*
+ * True in one lane of a warp, always the same, if all of them are here: unlike for "lane 0", the
+ * compiler makes no loop over lanes where such a one asks for a copy.
+ */
+__device__ __forceinline__ bool is_elected()
+{
+    uint32_t elected;
+    asm volatile("{\n\t"
+                 ".reg .pred p;\n\t"
+                 "elect.sync _|p, 0xffffffff;\n\t"
+                 "selp.u32 %0, 1, 0, p;\n\t"
+                 "}"
+                 : "=r"(elected));
+    return elected != 0;
+}
+
 /* A warp's ring: one lane fills it, all read it. */
-struct stream_ring {
+template <int slots> struct stream_ring {
     char *stage;
     uint64_t *full;
-    int slots, slot;
+    int slot;
     unsigned parity;
     /* what is asked for next: a step of a unit, where it lies, and where its unit does */
     int step, steps, unit, units;
@@ -74,11 +98,10 @@ struct stream_ring {
 
     __device__ __forceinline__ stream_ring(stream_shared &s, char *rings, const ft_cuda_product &p,
                                            const stream_shape &shape, int warp)
-        : stage(rings + warp * shape.slots * STAGE), full(s.full[warp]), slots(shape.slots),
-          slot(0), parity(0), step(warp), steps(shape.steps), unit(blockIdx.x), units(shape.units),
+        : stage(rings + warp * slots * STAGE), full(s.full[warp]), slot(0), parity(0), step(warp),
+          steps(shape.steps), unit(blockIdx.x), units(shape.units), first(p.tiles),
           group((size_t) shape.steps * (2 * STAGE)), policy(ft_policy_passing())
     {
-        first = p.tiles;
         settle();
     }
     /* To the unit that the step is of: steps go on from unit to unit. */
@@ -102,12 +125,16 @@ struct stream_ring {
         if (step >= steps)
             settle();
     }
-    /* By one lane, before all else. */
+    /* Before all else. */
     __device__ __forceinline__ void open()
     {
+        if (!is_elected())
+            return;
+#pragma unroll
         for (int i = 0; i < slots; i++)
             ft_barrier_init(&full[i], 1);
         ft_barriers_ready();
+#pragma unroll
         for (int i = 0; i < slots; i++)
             ask(i);
     }
@@ -117,9 +144,9 @@ struct stream_ring {
         return stage + slot * STAGE;
     }
     /* The stage has been read by all lanes. */
-    __device__ __forceinline__ void release(unsigned lane)
+    __device__ __forceinline__ void release()
     {
-        if (lane == 0)
+        if (is_elected())
             ask(slot);
         if (++slot == slots) {
             slot = 0;
@@ -147,7 +174,8 @@ __device__ __forceinline__ void multiply_half(int32_t sum[4], const uint4 &upper
 }
 
 /* This warp's stages of all units. */
-__device__ __forceinline__ void multiply(stream_shared &s, const char *x, stream_ring &ring,
+template <int slots>
+__device__ __forceinline__ void multiply(stream_shared &s, const char *x, stream_ring<slots> &ring,
                                          const ft_cuda_product &p, const stream_shape &shape,
                                          unsigned warp, unsigned lane)
 {
@@ -167,7 +195,7 @@ __device__ __forceinline__ void multiply(stream_shared &s, const char *x, stream
                 x_high = *(const uint4 *) (x + step * DEPTH + 64);
             }
             __syncwarp();
-            ring.release(lane);
+            ring.release();
             multiply_half(sum[0], low[0], low[1], x_low);
             multiply_half(sum[1], high[0], high[1], x_high);
         }
@@ -289,6 +317,7 @@ __device__ __forceinline__ void ask_for_x(stream_shared &s, char *x, const ft_cu
 #endif
 
 /* grid = at most as many blocks as there are units; blockDim.x = THREADS. */
+template <int slots>
 static __global__ void __launch_bounds__(THREADS, 1)
     stream_kernel(const __grid_constant__ ft_cuda_product p,
                   const __grid_constant__ stream_shape shape)
@@ -296,7 +325,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
     extern __shared__ __align__(128) char shared[];
     stream_shared &s = *(stream_shared *) shared;
-    char *rings = shared + RING_AT, *x = rings + WARPS * shape.slots * STAGE;
+    char *rings = shared + RING_AT, *x = rings + WARPS * slots * STAGE;
     unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (warp == WARPS) {
         stream_column column;
@@ -308,9 +337,9 @@ static __global__ void __launch_bounds__(THREADS, 1)
         ft_let_successor_begin();
         finish(s, column, p, shape, lane);
     } else {
-        stream_ring ring(s, rings, p, shape, (int) warp);
-        if (lane == 0)
-            ring.open();
+        stream_ring<slots> ring(s, rings, p, shape, (int) warp);
+        __syncwarp();
+        ring.open();
         ft_wait_for_predecessor();
         __syncthreads();
         ft_let_successor_begin();
@@ -338,7 +367,7 @@ static int slots_of(const ft_cuda_product *p, const ft_cuda_chip *chip)
 {
     int slots = MOST_SLOTS;
     while (slots > 1 && shared_of(p, slots) > chip->shared)
-        slots--;
+        slots /= 2;
     return slots;
 }
 
@@ -355,21 +384,33 @@ extern "C" bool ft_cuda_gemm_stream_takes(const ft_cuda_chip *chip, const ft_cud
            shared_of(p, slots_of(p, chip)) <= chip->shared;
 }
 
+template <int slots>
+static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p,
+                  const stream_shape &shape)
+{
+    unsigned most = (unsigned) chip->multiprocessors, units = (unsigned) shape.units;
+    size_t bytes = shared_of(p, slots);
+    cudaError_t status = cudaFuncSetAttribute(
+        stream_kernel<slots>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+    if (status != cudaSuccess)
+        return (int) status;
+    return ft_launch(stream_kernel<slots>, dim3(units < most ? units : most), THREADS, bytes,
+                     stream, chip->overlaps, 1, *p, shape);
+}
+
 extern "C" int ft_cuda_gemm_stream(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
 {
     stream_shape shape = {};
     shape.units = (int) ((p->n + 31) / 32 * 2);
     shape.steps = (int) ((p->k + DEPTH - 1) / DEPTH);
-    shape.slots = slots_of(p, chip);
     shape.x_stride = x_stride_of(p);
     shape.out = ft_out_shape_of(p);
-    size_t bytes = shared_of(p, shape.slots);
-    cudaError_t status = cudaFuncSetAttribute(
-        stream_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
-    if (status != cudaSuccess)
-        return (int) status;
-    unsigned blocks =
-        (unsigned) (shape.units < chip->multiprocessors ? shape.units : chip->multiprocessors);
-    return ft_launch(stream_kernel, dim3(blocks), THREADS, bytes, stream, chip->overlaps, 1, *p,
-                     shape);
+    switch (slots_of(p, chip)) {
+    case 4:
+        return launch<4>(chip, stream, p, shape);
+    case 2:
+        return launch<2>(chip, stream, p, shape);
+    default:
+        return launch<1>(chip, stream, p, shape);
+    }
 }

@@ -92,6 +92,9 @@ cuda_sources = \
 	kernels/cuda/amax.cuh \
 	kernels/cuda/attend.cu \
 	kernels/cuda/attend.cuh \
+	kernels/cuda/attend_codes.cu \
+	kernels/cuda/attend_codes_sums.cuh \
+	kernels/cuda/attend_codes_walk.cuh \
 	kernels/cuda/attend_mma.cu \
 	kernels/cuda/attend_plain.cu \
 	kernels/cuda/attend_step.cu \

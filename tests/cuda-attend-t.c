@@ -170,7 +170,8 @@ static void test_long_steps(void)
     static const shape longer[] = {
         { 2, 1, 64, 0, FT_F16, FT_F16 },    { 2, 1, 64, 0, FT_F16, FT_I8 },
         { 2, 1, 128, 4096, FT_F16, FT_I8 }, { 1, 1, 256, 0, FT_BF16, FT_BF16 },
-        { 9, 1, 64, 300, FT_BF16, FT_I8 },
+        { 9, 1, 64, 300, FT_BF16, FT_I8 },  { 5, 1, 128, 0, FT_F16, FT_I8 },
+        { 3, 1, 128, 700, FT_BF16, FT_I8 },
     };
     for (size_t i = 0; i < FT_COUNT(longer); i++)
         test_steps(&longer[i], one, FT_COUNT(one), 2);

@@ -49,6 +49,9 @@ static int step(const ft_cuda_args *args, const ft_attend_job *a)
     size_t needed = ft_cuda_attend_step_scratch(a->sequences, a->context, a->heads, a->head_size);
     if (args->scratch_bytes < needed || a->arrived == NULL)
         return (int) cudaErrorInvalidValue;
+    int status = ft_cuda_attend_codes(args->chip, args->stream, a);
+    if (status != (int) cudaErrorNotSupported)
+        return status;
     return ft_cuda_attend_step(args->chip, args->stream, a);
 }
 

@@ -35,14 +35,16 @@ typedef struct ft_attend_job {
     const ft_cuda_queries *blocks; /* NULL: each sequence has one row */
     size_t nblocks;
 
-    int parts_of_block; /* attend_step.cu chooses it */
-    float *partial;     /* attend_step.cu: of parts of the keys ... */
+    int parts_of_block; /* attend_step.cu chooses it ... */
+    int shares, groups; /* ... and attend_codes.cu these: of a row's keys, and of its heads */
+    float *partial;     /* both: of parts of the keys ... */
     uint32_t *arrived;  /* ... and how many are there: [sequences, kv_heads, groups of heads] */
 } ft_attend_job;
 
 /* The forms: they return cudaErrorNotSupported for what they do not take. */
 int ft_cuda_attend_plain(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_step(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
+int ft_cuda_attend_codes(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_mma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_wgmma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 

@@ -30,10 +30,14 @@ static inline PFN_cuTensorMapEncodeTiled_v12000 ft_find_map_encoder(void)
     return (PFN_cuTensorMapEncodeTiled_v12000) function;
 }
 
-/* A map of bytes for boxes whose rows have 128 bytes; size and box from the innermost on. */
-static inline int ft_map_bytes(CUtensorMap *map, const void *data, cuuint32_t dimensions,
-                               const cuuint64_t *size, const cuuint64_t *strides,
-                               const cuuint32_t *box)
+/*
+ * A map of bytes for boxes whose rows have 128 bytes; size and box from the innermost on.  What is
+ * read for one box may bring its neighbours to the second-level cache: `promotion`.
+ */
+static inline int
+ft_map_bytes(CUtensorMap *map, const void *data, cuuint32_t dimensions, const cuuint64_t *size,
+             const cuuint64_t *strides, const cuuint32_t *box,
+             CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
 {
     static const PFN_cuTensorMapEncodeTiled_v12000 encode = ft_find_map_encoder();
     const cuuint32_t step[3] = { 1, 1, 1 };
@@ -42,7 +46,7 @@ static inline int ft_map_bytes(CUtensorMap *map, const void *data, cuuint32_t di
     CUresult status =
         encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, dimensions, (void *) (uintptr_t) data, size,
                strides, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+               promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return status == CUDA_SUCCESS ? 0 : (int) cudaErrorInvalidValue;
 }
 
@@ -51,12 +55,13 @@ static inline int ft_map_bytes(CUtensorMap *map, const void *data, cuuint32_t di
  * of 16, as is the address).  In shared memory a row has 128 bytes, and 16-byte chunk c of row r
  * lies at c ^ (r % 8).  What lies beyond the matrix reads as zero.
  */
-static inline int ft_map_codes(CUtensorMap *map, const void *data, size_t rows, size_t cols,
-                               unsigned box_rows)
+static inline int
+ft_map_codes(CUtensorMap *map, const void *data, size_t rows, size_t cols, unsigned box_rows,
+             CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
 {
     cuuint64_t size[2] = { cols, rows }, strides[1] = { cols };
     cuuint32_t box[2] = { 128, box_rows };
-    return ft_map_bytes(map, data, 2, size, strides, box);
+    return ft_map_bytes(map, data, 2, size, strides, box, promotion);
 }
 
 /*
@@ -177,6 +182,15 @@ __device__ __forceinline__ uint64_t ft_policy_passing()
     uint64_t policy;
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     return policy;
+}
+
+__device__ __forceinline__ void ft_load_box(void *shared, const CUtensorMap *map, uint64_t *barrier,
+                                            int row, int col, uint64_t policy)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(ft_shared_address(shared)),
+                 "l"(map), "r"(col), "r"(row), "r"(ft_shared_address(barrier)), "l"(policy)
+                 : "memory");
 }
 
 /* `bytes` that lie together, both sides and the number multiples of 16. */

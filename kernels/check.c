@@ -8,6 +8,7 @@
  */
 #include <config.h>
 
+#include "kernels/beam.h"
 #include "kernels/op.h"
 
 #include "runtime/error.h"
@@ -407,6 +408,30 @@ static ft_status check_choose(const checker *c)
     return FT_OK;
 }
 
+/* The tokens of a seat: one list, or what stands for each place in it. */
+static bool is_list(const checker *c, int slot)
+{
+    return is_state(state_at(c, slot), FT_CONTEXTS, 1, FT_I32);
+}
+
+static ft_status check_beam(const checker *c)
+{
+    const ft_value *x = value_at(c, c->op->in[0]);
+    if (!is_real(x) || x->dtype != FT_F32 || x->rows != FT_SELECTED)
+        return refuse(c, "logits must be float32, one row for each lane");
+    if (x->cols > INT32_MAX / FT_MAX_BEAMS)
+        return refuse(c, "the vocabulary is too large to number the tokens of all lanes");
+    if (!is_list(c, FT_STATE_HISTORY) || !is_list(c, FT_STATE_FINISHED) ||
+        !is_list(c, FT_STATE_ORIGIN))
+        return refuse(c, "histories, origins and finished texts must be int32, one list a seat");
+    if (!is_state(state_at(c, FT_STATE_LAST), FT_SEATS, 1, FT_I32) ||
+        !is_state(state_at(c, FT_STATE_BEAMS), FT_SEATS, FT_BEAM_WORDS, FT_I32))
+        return refuse(c, "the tokens chosen last, or what is known of lanes, are not one a seat");
+    if (c->op->out >= 0 || c->op->codes >= 0)
+        return refuse(c, "cannot write anything but what it remembers");
+    return FT_OK;
+}
+
 ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
     checker c = { plan, op, what, err };
@@ -444,6 +469,8 @@ ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft
         return check_note(&c);
     case FT_OP_CHOOSE:
         return check_choose(&c);
+    case FT_OP_BEAM:
+        return check_beam(&c);
     case FT_OP_KINDS:
         break;
     }

@@ -5,6 +5,7 @@ noinst_LTLIBRARIES += kernels/libcpu.la
 kernels_libcpu_la_SOURCES = \
 	kernels/activation.h \
 	kernels/backend.h \
+	kernels/beam.h \
 	kernels/cache.h \
 	kernels/check.c \
 	kernels/choice.h \
@@ -15,6 +16,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/attention_f32.c \
 	kernels/cpu/attention_i8.c kernels/cpu/attention_i8.h \
 	kernels/cpu/backend.c \
+	kernels/cpu/beam.c kernels/cpu/beam.h \
 	kernels/cpu/choose.c kernels/cpu/choose.h \
 	kernels/cpu/count.c kernels/cpu/count.h \
 	kernels/cpu/cpu.h \
@@ -113,6 +115,9 @@ cuda_sources = \
 	kernels/cuda/attention_i8_ring.cuh \
 	kernels/cuda/attention_i8_wgmma.cu \
 	kernels/cuda/backend.c \
+	kernels/cuda/beam.h \
+	kernels/cuda/beam_merge.cu \
+	kernels/cuda/beam_rows.cu \
 	kernels/cuda/choose.cu \
 	kernels/cuda/choose.h \
 	kernels/cuda/choose_note.cu \
@@ -153,7 +158,6 @@ cuda_sources = \
 	kernels/cuda/gemm_wgmma_any.cuh \
 	kernels/cuda/gemm_wgmma_args.cuh \
 	kernels/cuda/gemm_wgmma_codes.cu \
-	kernels/cuda/gemm_wgmma_deep.cu \
 	kernels/cuda/gemm_wgmma_few.cu \
 	kernels/cuda/gemm_wgmma_finish.cuh \
 	kernels/cuda/gemm_wgmma_floats.cu \
@@ -161,7 +165,6 @@ cuda_sources = \
 	kernels/cuda/gemm_wgmma_kernels.h \
 	kernels/cuda/gemm_wgmma_ring.cuh \
 	kernels/cuda/gemm_wgmma_rs.cu \
-	kernels/cuda/gemm_wgmma_units.cuh \
 	kernels/cuda/history.c \
 	kernels/cuda/inputs.cu \
 	kernels/cuda/linear.cu \

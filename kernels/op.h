@@ -100,10 +100,12 @@ enum {
     FT_STATE_VALUES,     /* ... the same for values ... */
     FT_STATE_KEY_SCALES, /* ... and where they are int8: F32 [cache, kv_heads]; else -1 */
     FT_STATE_VALUE_SCALES,
-    FT_STATE_ORIGIN,   /* ATTEND, or -1: I32 [contexts, 1], ft_batch.lanes */
-    FT_STATE_LAST = 0, /* EMBED reads, CHOOSE writes: I32 [seats, 1], the token chosen last */
-    FT_STATE_HISTORY,  /* NOTE, CHOOSE: I32 [contexts, 1], all tokens of a seat in order */
-    FT_STATE_SEEN,     /* NOTE, CHOOSE: I32 [seats, vocabulary], kernels/choice.h */
+    FT_STATE_ORIGIN,    /* ATTEND, or -1: I32 [contexts, 1], ft_batch.lanes; BEAM writes */
+    FT_STATE_LAST = 0,  /* EMBED reads, CHOOSE, BEAM: I32 [seats, 1], the token chosen last */
+    FT_STATE_HISTORY,   /* NOTE, CHOOSE, BEAM: I32 [contexts, 1], all tokens of a seat in order */
+    FT_STATE_SEEN,      /* NOTE, CHOOSE: I32 [seats, vocabulary], kernels/choice.h */
+    FT_STATE_BEAMS = 2, /* BEAM: I32 [seats, FT_BEAM_WORDS], ft_beam of kernels/beam.h */
+    FT_STATE_FINISHED,  /* BEAM: I32 [contexts, 1], new tokens of finished texts */
 };
 
 /* One step of a plan.  Indices into the plan's values and weights; -1 = none. */
@@ -182,6 +184,8 @@ typedef struct ft_batch {
      * 1: every sequence has its own.
      */
     size_t lanes;
+    const struct ft_beams *beams; /* [groups]: texts whose beams take a step; NULL: none does */
+    size_t groups;
 } ft_batch;
 
 /* Rows of this run, of the kinds that differ from run to run. */

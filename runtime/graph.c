@@ -7,6 +7,7 @@
 
 #include "runtime/graph.h"
 
+#include "kernels/beam.h"
 #include "runtime/error.h"
 #include "runtime/plan.h"
 
@@ -433,6 +434,21 @@ int ft_choose(ft_graph *graph, const char *name, int logits, int ids)
     graph->plan.value[choose.out].dtype = FT_I32;
     append(graph, name, &note);
     return append(graph, name, &choose);
+}
+
+void ft_beam_search(ft_graph *graph, const char *name, int logits)
+{
+    if (graph->status != FT_OK)
+        return;
+    ft_op op = ft_op_make(FT_OP_BEAM);
+    op.in[0] = (int16_t) logits;
+    op.state[FT_STATE_LAST] = state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
+    op.state[FT_STATE_HISTORY] = state(graph, "chosen", ".history", FT_CONTEXTS, 1, FT_I32);
+    op.state[FT_STATE_BEAMS] = state(graph, name, ".lanes", FT_SEATS, FT_BEAM_WORDS, FT_I32);
+    op.state[FT_STATE_FINISHED] = state(graph, name, ".finished", FT_CONTEXTS, 1, FT_I32);
+    op.state[FT_STATE_ORIGIN] = state(graph, name, ".origin", FT_CONTEXTS, 1, FT_I32);
+    if (graph->status == FT_OK)
+        append(graph, name, &op);
 }
 
 int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling)

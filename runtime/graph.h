@@ -116,6 +116,13 @@ int ft_select(ft_graph *graph, const char *name, int x);
  */
 int ft_choose(ft_graph *graph, const char *name, int logits, int ids);
 
+/*
+ * Let texts that are searched by beams take a step, by their rows of `logits`; a run chooses by
+ * this or by ft_choose(), which comes before it: it notes the prompts.  What the search remembers
+ * are the values NAME.origin, NAME.lanes and NAME.finished: kernels/beam.h.
+ */
+void ft_beam_search(ft_graph *graph, const char *name, int logits);
+
 int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling);
 int ft_normalize(ft_graph *graph, const char *name, int x);
 

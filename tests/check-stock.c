@@ -68,6 +68,8 @@ ft_value check_values[VALUES] = {
     [SEEN_9] = { "seen_9", FT_SEATS, 9, FT_I32, .state = true },
     [SEEN_F] = { "seen_f", FT_SEATS, 8, FT_F32, .state = true },
     [SEEN_CONTEXTS] = { "seen_contexts", FT_CONTEXTS, 8, FT_I32, .state = true },
+    [LANES] = { "lanes", FT_SEATS, 6, FT_I32, .state = true },
+    [HUGE_LOGITS] = { "huge_logits", FT_SELECTED, 1 << 26, FT_F32, .point = false },
 };
 
 const ft_weight check_weights[WEIGHTS] = {

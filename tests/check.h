@@ -67,6 +67,8 @@ enum {
     SEEN_9,
     SEEN_F,
     SEEN_CONTEXTS,
+    LANES,
+    HUGE_LOGITS,
     VALUES
 };
 

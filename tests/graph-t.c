@@ -90,6 +90,28 @@ static void fails(ft_graph *g, ft_status status, const char *text, const char *s
     ft_graph_fini(g);
 }
 
+static void test_search(void)
+{
+    ft_graph g = begin();
+    ft_error err;
+    int ids = ft_input(&g, "ids"), x = ft_select(&g, "rows", ft_embed_tokens(&g, "e", ids));
+    int logits = ft_linear(&g, "top", x);
+    ft_choose(&g, "token", logits, ids);
+    ft_beam_search(&g, "beam", logits);
+    is_int(ft_graph_finish(&g, &err), FT_OK, "a graph may choose tokens and search by beams");
+    const ft_op *choose = &g.plan.op[g.plan.nop - 2], *beam = &g.plan.op[g.plan.nop - 1];
+    is_int(ft_op_check(&g.plan, beam, "m.ft", &err), FT_OK, "the search passes its rule");
+    ok(choose->state[FT_STATE_LAST] == beam->state[FT_STATE_LAST] &&
+           choose->state[FT_STATE_HISTORY] == beam->state[FT_STATE_HISTORY] &&
+           beam->state[FT_STATE_ORIGIN] == ft_plan_find(&g.plan, "beam.origin"),
+       "both go on with the tokens that either has chosen");
+    ft_graph_fini(&g);
+    g = begin();
+    ft_beam_search(&g, "beam", ft_linear(&g, "absent", 0));
+    is_int(ft_graph_finish(&g, &err), FT_EFORMAT, "an earlier mistake is the one that is told");
+    ft_graph_fini(&g);
+}
+
 static void test_errors(void)
 {
     static const char sixty[] = "a.name.of.sixty.characters.which.is.more.than.lowering.takes";
@@ -125,6 +147,7 @@ int main(void)
 {
     test_values();
     test_attention();
+    test_search();
     test_errors();
     return done_testing();
 }

@@ -257,8 +257,9 @@ tests_model_t_SOURCES = tests/model-t.c
 tests_model_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
 tests_modes_t_SOURCES = tests/modes-t.c
 tests_modes_t_LDADD = $(lib_libs)
-tests_ops_t_SOURCES = tests/ops-t.c tests/ops-attend.c tests/ops-attention.c tests/ops-cache.c \
-	tests/ops-cache.h tests/ops-decoder.c tests/ops-halves.c tests/ops-linear.c tests/ops-maps.c \
+tests_ops_t_SOURCES = tests/ops-t.c tests/beam.c tests/beam.h tests/ops-attend.c \
+	tests/ops-attention.c tests/ops-beam.c tests/ops-cache.c tests/ops-cache.h \
+	tests/ops-decoder.c tests/ops-halves.c tests/ops-linear.c tests/ops-maps.c \
 	tests/ops-rows.c tests/ops-store.c tests/ops-sums.c tests/ops.h
 tests_ops_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c

@@ -227,7 +227,9 @@ typedef struct ft_cuda_batch {
     bool steady;     /* products of floats must not depend on how many rows there are */
     size_t selected;
     const int32_t *select;
-    const ft_choice *choice; /* NULL: nothing is chosen */
+    const ft_choice *choice;      /* NULL: nothing is chosen */
+    const struct ft_beams *beams; /* [groups]; those beyond the batch have no seat */
+    size_t groups, widest;        /* lanes of the widest group */
 } ft_cuda_batch;
 
 typedef struct ft_cuda_args {

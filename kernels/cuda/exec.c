@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "kernels/cuda/beam.h"
 #include "kernels/cuda/choose.h"
 #include "kernels/cuda/exec.h"
 #include "runtime/error.h"
@@ -71,6 +72,7 @@ ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *
         in.pages = append(&at, bucket->sequences * exec->limits.context / FT_PAGE * each);
         in.select = append(&at, bucket->selected * each);
         in.choice = append(&at, bucket->selected * sizeof(ft_choice));
+        in.beams = append(&at, bucket->groups * sizeof(ft_beams));
     }
     in.bytes = at;
     return in;
@@ -112,6 +114,8 @@ static size_t scratch_of(const ft_exec *exec, const ft_op *op)
     if (op->kind == FT_OP_CHOOSE)
         return ft_cuda_choose_scratch(&exec->device->chip, exec->limits.selected,
                                       (size_t) plan->value[op->in[0]].cols);
+    if (op->kind == FT_OP_BEAM)
+        return ft_cuda_beam_scratch(exec->limits.sequences, (size_t) plan->value[op->in[0]].cols);
     return op->kind == FT_OP_ATTENTION ? ft_cuda_attention_scratch(plan, op, exec->limits.tokens)
                                        : 0;
 }
@@ -174,6 +178,7 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
         .sequences = exec->limits.sequences,
         .blocks = ft_cuda_most_blocks(exec->limits.tokens, exec->limits.sequences),
         .selected = exec->limits.selected,
+        .groups = exec->limits.sequences,
     };
     size_t inputs = ft_cuda_lay_inputs(exec, &most).bytes;
     size_t arena = ft_round_up(exec->plan->arena, ALIGN);

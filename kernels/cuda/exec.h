@@ -22,6 +22,7 @@ enum { FT_CUDA_GRAPHS = 32, FT_CUDA_INPUTS = 4 };
 typedef struct ft_cuda_bucket {
     size_t tokens, sequences, blocks;
     size_t context, selected; /* plans with a cache: ft_batch */
+    size_t groups, widest;    /* ... texts that are searched by beams; lanes of the widest */
     bool step, chooses;
 } ft_cuda_bucket;
 
@@ -29,7 +30,7 @@ typedef struct ft_cuda_bucket {
 typedef struct ft_cuda_inputs_at {
     size_t value[FT_CUDA_INPUTS];
     size_t start, blocks;
-    size_t owner, past, reach, seat, pages, select, choice; /* plans with a cache */
+    size_t owner, past, reach, seat, pages, select, choice, beams; /* plans with a cache */
     size_t bytes;
 } ft_cuda_inputs_at;
 

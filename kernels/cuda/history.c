@@ -1,10 +1,11 @@
 /*
- * history.c - the operations NOTE and CHOOSE: choose.h with the views of a plan.
+ * history.c - the operations NOTE, CHOOSE and BEAM: choose.h and beam.h with the views of a plan.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
+#include "kernels/cuda/beam.h"
 #include "kernels/cuda/choose.h"
 #include "kernels/cuda/device.h"
 
@@ -30,6 +31,28 @@ int ft_cuda_note(const ft_cuda_args *args)
                                                    .start = batch->start,
                                                    .past = batch->past,
                                                    .seat = batch->seat });
+}
+
+int ft_cuda_beam(const ft_cuda_args *args)
+{
+    const ft_cuda_batch *batch = args->batch;
+    const ft_beam_memory memory = {
+        .last = args->state[FT_STATE_LAST].data,
+        .history = args->state[FT_STATE_HISTORY].data,
+        .origin = args->state[FT_STATE_ORIGIN].data,
+        .finished = args->state[FT_STATE_FINISHED].data,
+        .beam = args->state[FT_STATE_BEAMS].data,
+        .context = batch->capacity,
+        .vocabulary = args->in[0].cols,
+    };
+    return ft_cuda_beam_step(args->chip, args->stream,
+                             &(ft_cuda_beams){ .memory = memory,
+                                               .logits = args->in[0].data,
+                                               .beams = batch->beams,
+                                               .groups = batch->groups,
+                                               .widest = batch->widest,
+                                               .scratch = args->scratch,
+                                               .seats = args->state[FT_STATE_BEAMS].rows });
 }
 
 int ft_cuda_choose(const ft_cuda_args *args)

@@ -9,6 +9,7 @@
  */
 #include <config.h>
 
+#include "kernels/beam.h"
 #include "kernels/cuda/exec.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -61,8 +62,21 @@ static void round_up_bucket(ft_cuda_bucket *b, const ft_limits *limits)
     if (b->selected > 0)
         b->selected = b->step ? rounded_steps(b->selected, limits->selected)
                               : rounded_sequences(b->selected, limits->selected);
+    if (b->groups > 0) {
+        b->groups = rounded_steps(b->groups, limits->sequences);
+        b->widest = rounded_sequences(b->widest, FT_MAX_BEAMS);
+    }
     if (b->context > 0)
         b->context = rounded_sequences(ft_round_up(b->context, 256), limits->context);
+}
+
+/* The width of the widest search. */
+static size_t widest_of(const ft_batch *batch)
+{
+    int32_t most = 0;
+    for (size_t i = 0; batch->beams != NULL && i < batch->groups; i++)
+        most = batch->beams[i].width > most ? batch->beams[i].width : most;
+    return (size_t) most;
 }
 
 static ft_cuda_bucket bucket_of(const ft_exec *exec, const ft_batch *batch)
@@ -74,6 +88,8 @@ static ft_cuda_bucket bucket_of(const ft_exec *exec, const ft_batch *batch)
         .selected = batch->selected,
         .step = batch->step,
         .chooses = batch->choice != NULL,
+        .groups = batch->beams != NULL ? batch->groups : 0,
+        .widest = widest_of(batch),
     };
     if (!exec->counting)
         round_up_bucket(&b, &exec->limits);
@@ -117,7 +133,7 @@ static void stage_numbers(const ft_exec *exec, size_t at, const int32_t *numbers
         to[i] = rest;
 }
 
-/* Rows beyond the run have no owner; choices beyond it have no seat. */
+/* Rows beyond the run have no owner; choices and searches beyond it have no seat. */
 static void stage_cache(const ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
                         const ft_cuda_inputs_at *at)
 {
@@ -132,6 +148,9 @@ static void stage_cache(const ft_exec *exec, const ft_batch *batch, const ft_cud
     ft_choice *choice = (ft_choice *) (void *) (exec->staging + at->choice);
     for (size_t i = 0; batch->choice != NULL && i < bucket->selected; i++)
         choice[i] = i < batch->selected ? batch->choice[i] : (ft_choice){ .seat = -1 };
+    ft_beams *beams = (ft_beams *) (void *) (exec->staging + at->beams);
+    for (size_t i = 0; i < bucket->groups; i++)
+        beams[i] = i < batch->groups ? batch->beams[i] : (ft_beams){ .seat = -1 };
 }
 
 /* Put the inputs of a run into the pinned buffer, in the order of its bucket. */
@@ -179,6 +198,9 @@ static void add_cache(ft_cuda_batch *batch, const launch *l)
     batch->select = numbers_at(exec, l->at.select);
     if (l->bucket->chooses)
         batch->choice = (const ft_choice *) (const void *) (exec->inputs + l->at.choice);
+    batch->groups = l->bucket->groups;
+    batch->widest = l->bucket->widest;
+    batch->beams = (const ft_beams *) (const void *) (exec->inputs + l->at.beams);
 }
 
 static launch launch_of(const ft_exec *exec, const ft_cuda_bucket *bucket)
@@ -258,7 +280,8 @@ static ft_cuda_args args_of(const launch *l, const ft_op *op)
 static bool is_idle(const launch *l, const ft_op *op)
 {
     return (op->kind == FT_OP_NOTE && l->bucket->step) ||
-           (op->kind == FT_OP_CHOOSE && !l->bucket->chooses);
+           (op->kind == FT_OP_CHOOSE && !l->bucket->chooses) ||
+           (op->kind == FT_OP_BEAM && l->bucket->groups == 0);
 }
 
 static ft_status run_op(const launch *l, const ft_op *op, ft_error *err)
@@ -318,7 +341,8 @@ static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t byt
 static bool same_bucket(const ft_cuda_bucket *a, const ft_cuda_bucket *b)
 {
     return a->tokens == b->tokens && a->sequences == b->sequences && a->context == b->context &&
-           a->selected == b->selected && a->step == b->step && a->chooses == b->chooses;
+           a->selected == b->selected && a->step == b->step && a->chooses == b->chooses &&
+           a->groups == b->groups && a->widest == b->widest;
 }
 
 /* The graph of this shape, or the slot for it: a free one, or that of the longest unused. */

@@ -57,6 +57,7 @@ c_tests = \
 	tests/api.t \
 	tests/artifact.t \
 	tests/attention_i8.t \
+	tests/beam.t \
 	tests/bpe.t \
 	tests/bpe_json.t \
 	tests/characters.t \
@@ -143,6 +144,8 @@ tests_artifact_t_SOURCES = tests/artifact-t.c
 tests_artifact_t_LDADD = $(sample_test_libs)
 tests_attention_i8_t_SOURCES = tests/attention_i8-t.c
 tests_attention_i8_t_LDADD = $(test_libs)
+tests_beam_t_SOURCES = tests/beam-t.c tests/beam.c tests/beam.h
+tests_beam_t_LDADD = $(lib_libs)
 tests_bpe_t_SOURCES = tests/bpe-t.c tests/lib/golden_rows.h
 tests_bpe_t_LDADD = $(test_libs)
 tests_bpe_json_t_SOURCES = tests/bpe_json-t.c tests/lib/tiny_tokenizer.h

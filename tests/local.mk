@@ -74,6 +74,7 @@ c_tests = \
 	tests/crash.t \
 	tests/cuda-attend.t \
 	tests/cuda-attention.t \
+	tests/cuda-beam.t \
 	tests/cuda-choice.t \
 	tests/cuda-choose.t \
 	tests/cuda-failure.t \
@@ -185,6 +186,9 @@ tests_cuda_attend_t_LDADD = $(lib_libs)
 tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c \
 	tests/cuda-attention.h tests/cuda-attention-floats.c $(gpu)
 tests_cuda_attention_t_LDADD = $(test_libs)
+tests_cuda_beam_t_SOURCES = tests/cuda-beam-t.c tests/beam.c tests/beam.h \
+	tests/choose.c tests/choose.h $(gpu)
+tests_cuda_beam_t_LDADD = $(lib_libs)
 tests_cuda_choice_t_SOURCES = tests/cuda-choice-t.c
 tests_cuda_choice_t_LDADD = $(test_libs)
 tests_cuda_choose_t_SOURCES = tests/cuda-choose-t.c tests/choose.c tests/choose.h $(gpu)
@@ -418,6 +422,9 @@ tests_bench_attend_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/attention_cuda
 tests_bench_attention_cuda_SOURCES = tests/bench/attention_cuda.c $(replay)
 tests_bench_attention_cuda_LDADD = runtime/libcore.la
+benchmarks += tests/bench/beam_cuda
+tests_bench_beam_cuda_SOURCES = tests/bench/beam_cuda.c $(replay)
+tests_bench_beam_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/choose_cuda
 tests_bench_choose_cuda_SOURCES = tests/bench/choose_cuda.c $(replay)
 tests_bench_choose_cuda_LDADD = runtime/libcore.la

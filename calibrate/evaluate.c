@@ -32,7 +32,8 @@ static const char *judged_output(const ft_model *model)
 /* Tokens of one run: enough rows for all threads, and at least one sample. */
 static size_t run_tokens(const ft_dataset *data)
 {
-    return data->cols < 2048 ? 2048 : data->cols;
+    size_t longest = ft_dataset_longest(data);
+    return longest < 2048 ? 2048 : longest;
 }
 
 static ft_status open_side(side *s, const char *path, const ft_purpose *purpose,

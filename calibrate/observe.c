@@ -180,7 +180,7 @@ static ft_status observe_samples(shift *s, tally *t, ft_error *err)
     FT_TRY(tally_init(t, s, err));
     FT_TRY(ft_session_open(&session, s->model,
                            &(ft_session_options){ .threads = 1,
-                                                  .max_tokens = (int64_t) s->data->cols,
+                                                  .max_tokens = (int64_t) ft_dataset_longest(s->data),
                                                   .max_sequences = 1 },
                            err));
     ft_status status = FT_OK;

@@ -17,6 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Tokens of a row of a mask. */
+static size_t tokens_of(const int32_t *mask, size_t cols, size_t row)
+{
+    size_t tokens = 0;
+    for (size_t i = row * cols; i < (row + 1) * cols; i++)
+        tokens += mask[i] != 0;
+    return tokens;
+}
+
 /* ---- Reading ------------------------------------------------------------------------------ */
 
 typedef struct source {
@@ -119,8 +128,15 @@ static ft_status make_mask(ft_dataset *out, const int32_t *lengths, ft_error *er
     return FT_OK;
 }
 
+static void hide_padding(int32_t *mask, const int32_t *ids, size_t count, int32_t pad_id)
+{
+    for (size_t i = 0; i < count; i++)
+        mask[i] = mask[i] != 0 && ids[i] != pad_id;
+}
+
 /* From attention_mask, or else from lengths; without both there is no padding. */
-static ft_status read_mask(ft_dataset *out, const source *from, ft_error *err)
+static ft_status read_mask(ft_dataset *out, const source *from, const ft_model *model,
+                           ft_error *err)
 {
     int64_t dim[2] = { (int64_t) out->rows, (int64_t) out->cols };
     int32_t *lengths = NULL;
@@ -131,7 +147,10 @@ static ft_status read_mask(ft_dataset *out, const source *from, ft_error *err)
     }
     if (ft_safetensors_find(from->file, "lengths") == NULL) {
         out->masked = false;
-        return make_mask(out, NULL, err);
+        FT_TRY(make_mask(out, NULL, err));
+        if (ft_config_has_source(&model->config))
+            hide_padding(out->mask, out->ids, out->rows * out->cols, model->config.pad_id);
+        return FT_OK;
     }
     FT_TRY(check_shape(from, "lengths", 1, dim, err));
     ft_status status = copy_numbers(&lengths, from, "lengths", 1, dim[1] + 1, err);
@@ -141,11 +160,96 @@ static ft_status read_mask(ft_dataset *out, const source *from, ft_error *err)
     return status;
 }
 
+/* ---- Targets ------------------------------------------------------------------------------ */
+
+/* The tensor `name` [rows, T] becomes the targets: T, and room for them. */
+static ft_status begin_targets(ft_dataset *out, const source *from, const char *name,
+                               const ft_model *model, ft_error *err)
+{
+    const ft_tensor *tensor = ft_safetensors_find(from->file, name);
+    char shape[FT_SHAPE_TEXT];
+    int32_t positions = ft_model_get_info(model).max_positions;
+    if (tensor->ndim != 2 || (size_t) tensor->dim[0] != out->rows || tensor->dim[1] < 1)
+        return ft_fail(err, FT_ESHAPE, "%s: %s: shape %s, expected [%zu, positions]", from->path,
+                       name, ft_shape_text(shape, tensor->ndim, tensor->dim), out->rows);
+    if (tensor->dim[1] > positions)
+        return ft_fail(err, FT_ELIMIT, "%s: %s: %" PRId64 " positions, but the model has %d",
+                       from->path, name, tensor->dim[1], positions);
+    out->target_cols = (size_t) tensor->dim[1];
+    size_t count = ft_tensor_count(tensor);
+    out->target_mask = ft_array(count, sizeof *out->target_mask);
+    if (out->target_mask == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: %s: no memory for %zu elements", from->path, name,
+                       count);
+    for (size_t i = 0; i < count; i++)
+        out->target_mask[i] = 1;
+    return FT_OK;
+}
+
+/* A start may have the id of padding: the first place of a row is always a token. */
+static void hide_target_padding(ft_dataset *out, const int32_t *ids, int32_t pad_id)
+{
+    for (size_t row = 0; row < out->rows; row++) {
+        size_t second = row * out->target_cols + 1;
+        hide_padding(out->target_mask + second, ids + second, out->target_cols - 1, pad_id);
+    }
+}
+
+static ft_status read_decoder_ids(ft_dataset *out, const source *from, const ft_model *model,
+                                  ft_error *err)
+{
+    const ft_config *config = &model->config;
+    FT_TRY(begin_targets(out, from, "decoder_input_ids", model, err));
+    FT_TRY(copy_numbers(&out->target_ids, from, "decoder_input_ids", 0, config->vocabulary, err));
+    if (ft_safetensors_find(from->file, "decoder_attention_mask") == NULL) {
+        hide_target_padding(out, out->target_ids, config->pad_id);
+        return FT_OK;
+    }
+    int64_t dim[2] = { (int64_t) out->rows, (int64_t) out->target_cols };
+    FT_TRY(check_shape(from, "decoder_attention_mask", 2, dim, err));
+    free(out->target_mask);
+    out->target_mask = NULL;
+    return copy_numbers(&out->target_mask, from, "decoder_attention_mask", 0, 2, err);
+}
+
+/* Each label is what follows: the decoder reads the start, then all but the last. */
+static ft_status read_shifted_labels(ft_dataset *out, const source *from, const ft_model *model,
+                                     ft_error *err)
+{
+    const ft_config *config = &model->config;
+    FT_TRY(begin_targets(out, from, "labels", model, err));
+    FT_TRY(copy_numbers(&out->target_ids, from, "labels", -100, config->vocabulary, err));
+    for (size_t row = 0; row < out->rows; row++) {
+        int32_t *ids = out->target_ids + row * out->target_cols;
+        memmove(ids + 1, ids, (out->target_cols - 1) * sizeof *ids);
+        ids[0] = config->start_id;
+        for (size_t i = 1; i < out->target_cols; i++)
+            if (ids[i] < 0)
+                ids[i] = config->pad_id;
+    }
+    hide_target_padding(out, out->target_ids, config->pad_id);
+    return FT_OK;
+}
+
+static ft_status read_targets(ft_dataset *out, const source *from, const ft_model *model,
+                              ft_error *err)
+{
+    if (!ft_config_has_source(&model->config))
+        return FT_OK;
+    if (ft_safetensors_find(from->file, "decoder_input_ids") != NULL)
+        return read_decoder_ids(out, from, model, err);
+    if (ft_safetensors_find(from->file, "labels") != NULL)
+        return read_shifted_labels(out, from, model, err);
+    return FT_OK;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
 static ft_status read_rest(ft_dataset *out, const source *from, const ft_model *model,
                            ft_error *err)
 {
     int64_t dim[2] = { (int64_t) out->rows, (int64_t) out->cols };
-    FT_TRY(read_mask(out, from, err));
+    FT_TRY(read_mask(out, from, model, err));
     if (ft_safetensors_find(from->file, "token_type_ids") != NULL && model->config.types > 0) {
         FT_TRY(check_shape(from, "token_type_ids", 2, dim, err));
         FT_TRY(copy_numbers(&out->types, from, "token_type_ids", 0, model->config.types, err));
@@ -154,8 +258,9 @@ static ft_status read_rest(ft_dataset *out, const source *from, const ft_model *
         FT_TRY(check_shape(from, "labels", 1, dim, err));
         FT_TRY(copy_numbers(&out->labels, from, "labels", 0, model->config.labels, err));
     }
+    FT_TRY(read_targets(out, from, model, err));
     for (size_t row = 0; row < out->rows; row++)
-        if (ft_dataset_row_tokens(out, row) == 0)
+        if (tokens_of(out->mask, out->cols, row) == 0)
             return ft_fail(err, FT_EFORMAT, "%s: attention_mask: row %zu is all padding",
                            from->path, row);
     return FT_OK;
@@ -291,7 +396,7 @@ ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer, cons
 
 ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows)
 {
-    size_t skipped = first * dataset->cols;
+    size_t skipped = first * dataset->cols, targets = first * dataset->target_cols;
     return (ft_dataset){
         .rows = ft_min_size(rows, dataset->rows - first),
         .cols = dataset->cols,
@@ -299,16 +404,18 @@ ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows
         .mask = dataset->mask + skipped,
         .types = dataset->types == NULL ? NULL : dataset->types + skipped,
         .labels = dataset->labels == NULL ? NULL : dataset->labels + first,
+        .target_cols = dataset->target_cols,
+        .target_ids = dataset->target_ids == NULL ? NULL : dataset->target_ids + targets,
+        .target_mask = dataset->target_ids == NULL ? NULL : dataset->target_mask + targets,
     };
 }
 
 size_t ft_dataset_row_tokens(const ft_dataset *dataset, size_t row)
 {
-    const int32_t *mask = dataset->mask + row * dataset->cols;
-    size_t tokens = 0;
-    for (size_t col = 0; col < dataset->cols; col++)
-        tokens += mask[col] != 0;
-    return tokens;
+    size_t tokens = tokens_of(dataset->mask, dataset->cols, row), target = 0;
+    if (dataset->target_ids != NULL)
+        target = tokens_of(dataset->target_mask, dataset->target_cols, row);
+    return tokens > target ? tokens : target;
 }
 
 size_t ft_dataset_tokens(const ft_dataset *dataset)
@@ -317,6 +424,34 @@ size_t ft_dataset_tokens(const ft_dataset *dataset)
     for (size_t row = 0; row < dataset->rows; row++)
         tokens += ft_dataset_row_tokens(dataset, row);
     return tokens;
+}
+
+static size_t all_tokens_of(const int32_t *mask, size_t cols, size_t rows)
+{
+    size_t tokens = 0;
+    for (size_t row = 0; row < rows; row++)
+        tokens += tokens_of(mask, cols, row);
+    return tokens;
+}
+
+size_t ft_dataset_text_tokens(const ft_dataset *dataset)
+{
+    return all_tokens_of(dataset->mask, dataset->cols, dataset->rows);
+}
+
+size_t ft_dataset_target_tokens(const ft_dataset *dataset)
+{
+    return all_tokens_of(dataset->target_mask, dataset->target_cols, dataset->rows);
+}
+
+size_t ft_dataset_context(const ft_dataset *dataset)
+{
+    return dataset->target_ids != NULL ? dataset->target_cols : dataset->cols;
+}
+
+size_t ft_dataset_longest(const ft_dataset *dataset)
+{
+    return dataset->cols > dataset->target_cols ? dataset->cols : dataset->target_cols;
 }
 
 size_t ft_dataset_batch(const ft_dataset *dataset, size_t first, size_t tokens, size_t sequences)
@@ -331,21 +466,24 @@ size_t ft_dataset_batch(const ft_dataset *dataset, size_t first, size_t tokens, 
     return count;
 }
 
+static ft_status bind(ft_session *session, const char *name, int32_t *numbers, size_t rows,
+                      size_t cols, ft_error *err)
+{
+    const ft_tensor tensor = {
+        .dtype = FT_I32, .ndim = 2, .dim = { (int64_t) rows, (int64_t) cols }, .data = numbers
+    };
+    return numbers == NULL ? FT_OK : ft_session_set(session, name, &tensor, err);
+}
+
 ft_status ft_dataset_bind(const ft_dataset *dataset, size_t first, size_t count,
                           ft_session *session, ft_error *err)
 {
-    ft_dataset rows = ft_dataset_slice(dataset, first, count);
-    ft_tensor tensor = { .dtype = FT_I32, .ndim = 2 };
-    tensor.dim[0] = (int64_t) rows.rows;
-    tensor.dim[1] = (int64_t) rows.cols;
-    tensor.data = rows.ids;
-    FT_TRY(ft_session_set(session, "input_ids", &tensor, err));
-    tensor.data = rows.mask;
-    FT_TRY(ft_session_set(session, "attention_mask", &tensor, err));
-    if (rows.types == NULL)
-        return FT_OK;
-    tensor.data = rows.types;
-    return ft_session_set(session, "token_type_ids", &tensor, err);
+    ft_dataset d = ft_dataset_slice(dataset, first, count);
+    FT_TRY(bind(session, "input_ids", d.ids, d.rows, d.cols, err));
+    FT_TRY(bind(session, "attention_mask", d.mask, d.rows, d.cols, err));
+    FT_TRY(bind(session, "token_type_ids", d.types, d.rows, d.cols, err));
+    FT_TRY(bind(session, "decoder_input_ids", d.target_ids, d.rows, d.target_cols, err));
+    return bind(session, "decoder_attention_mask", d.target_mask, d.rows, d.target_cols, err);
 }
 
 void ft_dataset_fini(ft_dataset *dataset)
@@ -354,5 +492,7 @@ void ft_dataset_fini(ft_dataset *dataset)
     free(dataset->mask);
     free(dataset->types);
     free(dataset->labels);
+    free(dataset->target_ids);
+    free(dataset->target_mask);
     memset(dataset, 0, sizeof *dataset);
 }

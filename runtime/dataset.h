@@ -16,6 +16,10 @@ typedef struct ft_dataset {
     int32_t *types;  /* NULL: all 0 */
     int32_t *labels; /* [rows]; NULL: none */
     bool masked;     /* the file said where tokens are; else all are */
+
+    /* Of an encoder-decoder: what it is to read as its own text so far; NULL: none. */
+    size_t target_cols;
+    int32_t *target_ids, *target_mask; /* [rows, target_cols] */
 } ft_dataset;
 
 /*
@@ -23,6 +27,10 @@ typedef struct ft_dataset {
  * `labels` [N], I32 or I64, from a safetensors file, and check them against the model: at least one
  * row, no row without a token, ids inside the vocabulary, no longer than the position table.
  * Without a mask, `lengths` [N] may say how many tokens stand at the front of each row.
+ *
+ * Of an encoder-decoder these are sources, where padding is also known by its id.  Its targets are
+ * `decoder_input_ids` [N, T], by whose padding `decoder_attention_mask` may be left out, or else
+ * `labels` [N, T], which are read one place later, behind the start; -100 is padding too.
  * Errors name file, tensor, place, found and expected.
  */
 FT_MUST_USE ft_status ft_dataset_read(ft_dataset *out, const char *path, const ft_model *model,
@@ -43,9 +51,17 @@ FT_MUST_USE ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tok
 /* The first `rows` rows at most, or those from `first` on: a view, not to be freed. */
 ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows);
 
-/* Tokens of one row, and of all. */
+/* Tokens that a run has of one row, of source or target the more, and of all rows. */
 size_t ft_dataset_row_tokens(const ft_dataset *dataset, size_t row);
 size_t ft_dataset_tokens(const ft_dataset *dataset);
+
+/* Tokens of all texts, which may be sources, and of all targets. */
+size_t ft_dataset_text_tokens(const ft_dataset *dataset);
+size_t ft_dataset_target_tokens(const ft_dataset *dataset);
+
+/* The longest text that a cache must hold, of an encoder-decoder a target; and that a run reads. */
+size_t ft_dataset_context(const ft_dataset *dataset);
+size_t ft_dataset_longest(const ft_dataset *dataset);
 
 /* How many rows from `first` on fit into one run of `tokens` tokens and `sequences` rows; >= 1. */
 size_t ft_dataset_batch(const ft_dataset *dataset, size_t first, size_t tokens, size_t sequences);

@@ -176,6 +176,8 @@ typedef struct ft_session_options {
     int64_t context;      /* tokens of one sequence; default: the model's positions, at most 4096 */
     int64_t cache_tokens; /* of all sequences together; default: what one run reads, or a context */
     bool every_logits;    /* "logits" of every token of a run, not of each sequence's last one */
+    int64_t
+        source_tokens; /* encoder-decoders: of all sources together; default: what a run reads */
 } ft_session_options;
 
 /* All memory of a session is allocated here; running allocates nothing. */
@@ -186,7 +188,8 @@ FT_API void ft_session_close(ft_session *session); /* takes NULL */
 /*
  * Set an input by copy: "input_ids" [N, S] I32 or I64, and optionally "attention_mask" and
  * "token_type_ids" of the same shape (1 = token).  Setting "input_ids" forgets the other two.
- * Masked positions are dropped, not computed.
+ * Masked positions are dropped, not computed.  An encoder-decoder reads sources from these and
+ * targets from "decoder_input_ids" [N, T] and "decoder_attention_mask".
  */
 FT_API FT_MUST_USE ft_status ft_session_set(ft_session *session, const char *name,
                                             const ft_tensor *tensor, ft_error *err);
@@ -196,7 +199,8 @@ FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
 /*
  * Read an output of the last run: "logits" [N, C] (of a decoder [N, V], the last token's; with
  * options.every_logits [N, S, V]), "embedding" [N, H], "last_hidden_state"
- * [N, S, H] (zeros at masked positions), or a value named in options.keep ([tokens, columns],
+ * [N, S, H] (zeros at masked positions; of an encoder-decoder the target's, and
+ * "encoder_last_hidden_state" the source's), or a value named in options.keep ([tokens, columns],
  * tokens packed without padding).  Always F32, real values: codes are multiplied by their scale.
  * With out->data NULL only dtype and shape are filled in; otherwise data must hold that many bytes.
  */
@@ -361,8 +365,8 @@ FT_API FT_MUST_USE ft_status ft_decoder_finish(ft_decoder *decoder, const char *
 /*
  * The texts that chat models are trained on, with special tokens spelled out:
  *
- *   llama2    <s>[INST] <<SYS>>\nSYSTEM\n<</SYS>>\n\nUSER [/INST] ASSISTANT </s><s>[INST] USER [/INST]
- *   llama3    <|begin_of_text|>, then for each message
+ *   llama2    <s>[INST] <<SYS>>\nSYSTEM\n<</SYS>>\n\nUSER [/INST] ASSISTANT </s><s>[INST] USER
+ * [/INST] llama3    <|begin_of_text|>, then for each message
  *             <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
  *   mistral   <s>[INST] SYSTEM\n\nUSER [/INST] ASSISTANT</s>[INST] USER [/INST]
  *   qwen2     for each message <|im_start|>ROLE\nCONTENT<|im_end|>\n; without a system message
@@ -389,9 +393,9 @@ typedef struct ft_chat_message {
 FT_API const char *ft_chat_name(ft_chat chat);
 
 /*
- * The chat format of a model.  The tokenizer decides: one with <|start_header_id|> and <|eot_id|> is
- * for llama3, with <|im_start|> and <|im_end|> for qwen2.  With neither, but with <s> and </s>, it
- * is mistral or llama2 for a model_type of "mistral" or "llama" (NULL where that is not known).
+ * The chat format of a model.  The tokenizer decides: one with <|start_header_id|> and <|eot_id|>
+ * is for llama3, with <|im_start|> and <|im_end|> for qwen2.  With neither, but with <s> and </s>,
+ * it is mistral or llama2 for a model_type of "mistral" or "llama" (NULL where that is not known).
  * That a model was trained to chat at all, no file says.
  */
 FT_API ft_chat ft_chat_find(const ft_tokenizer *tokenizer, const char *model_type);

@@ -26,7 +26,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/error.c runtime/error.h \
 	runtime/fake.c runtime/fake.h \
 	runtime/families/bert.c \
-	runtime/families/encoder_decoder.h \
+	runtime/families/encoder_decoder.c runtime/families/encoder_decoder.h \
 	runtime/families/families.h \
 	runtime/families/llama.c \
 	runtime/families/m2m100.c \
@@ -48,6 +48,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/nfc.c runtime/nfc.h \
 	runtime/normalizer.c runtime/normalizer.h \
 	runtime/output.c runtime/output.h \
+	runtime/padded.c runtime/padded.h \
 	runtime/pages.c runtime/pages.h \
 	runtime/passages.c runtime/passages.h \
 	runtime/pipeline_json.c \

@@ -17,6 +17,7 @@ typedef enum ft_wanted { FT_WANT_NONE, FT_WANT_LAST, FT_WANT_ALL } ft_wanted;
 
 typedef struct ft_passage {
     size_t seat;
+    size_t source;      /* encoder-decoders: the source that it belongs to */
     size_t past;        /* tokens of the sequence that the cache holds */
     size_t reach;       /* tokens of the whole text, as far as it is known */
     const int32_t *ids; /* [count] */
@@ -32,6 +33,11 @@ typedef struct ft_passages {
     int32_t *ids;   /* [tokens] */
     int32_t *start, *owner, *past, *reach, *seat, *list, *select;
     ft_choice *choice;
+
+    /* Encoder-decoders: what is remembered of sources, of which there are as many as seats. */
+    ft_pages sources;
+    int32_t *source_tokens;        /* [sources] */
+    int32_t *memory, *memory_list; /* of the batch */
 } ft_passages;
 
 /* Room for runs within limits that have a cache.  Free with ft_passages_close(), which takes NULL.
@@ -47,5 +53,12 @@ void ft_passages_clear(ft_passages *passages);
  * that are reserved for all of its tokens.
  */
 void ft_passages_add(ft_passages *passages, const ft_passage *passage);
+
+/*
+ * Begin a run that reads sources, and add source `index` whole: pages of `sources` are reserved for
+ * it.
+ */
+void ft_passages_clear_for_sources(ft_passages *passages);
+void ft_passages_add_source(ft_passages *passages, size_t index, const int32_t *ids, size_t count);
 
 #endif

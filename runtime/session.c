@@ -1,8 +1,7 @@
 /*
  * session.c - one user's memory and inputs: pack rows, run the plan, hand out results.
  *
- * Inputs come as padded matrices [N, S]; only the positions that the mask keeps become rows of the
- * run.  Everything that could go wrong in a kernel because of an input is refused here.
+ * An encoder-decoder runs twice: its first part on the sources, the other on the targets.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,12 +19,6 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const input_names[FT_INPUTS] = {
-    [FT_INPUT_IDS] = "input_ids",
-    [FT_INPUT_MASK] = "attention_mask",
-    [FT_INPUT_TYPES] = "token_type_ids",
-};
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
@@ -61,11 +54,31 @@ static size_t pages_of_one_run(const ft_limits *limits)
     return run > context ? run : context;
 }
 
+/* What is remembered of sources: of one as much as a run can read, of all as much as they are. */
+static ft_status set_source_limits(ft_session *session, const ft_session_options *options,
+                                   ft_error *err)
+{
+    ft_limits *limits = &session->limits;
+    const ft_config *config = &session->model->config;
+    size_t positions = (size_t) (config->positions - config->position_offset);
+    if (options->source_tokens < 0)
+        return ft_fail(err, FT_EARG, "tokens of sources cannot be negative");
+    if (options->source_tokens > INT32_MAX)
+        return ft_fail(err, FT_ELIMIT, "sources have at most %d tokens", INT32_MAX);
+    limits->memory = ft_round_up(ft_min_size(positions, limits->tokens), FT_PAGE);
+    limits->memory_pages =
+        options->source_tokens > 0
+            ? ft_pages_for((size_t) options->source_tokens)
+            : ft_pages_for(limits->tokens) + ft_min_size(limits->sequences, limits->tokens);
+    return FT_OK;
+}
+
 /* Every page of every sequence may be there, or fewer: memory is what the tokens need. */
 static ft_status set_cache_limits(ft_session *session, const ft_session_options *options,
                                   ft_error *err)
 {
-    int64_t positions = session->model->config.positions;
+    const ft_config *config = &session->model->config;
+    int64_t positions = config->positions - config->position_offset;
     int64_t context = options->context > 0 ? options->context : positions < 4096 ? positions : 4096;
     if (options->context < 0 || options->cache_tokens < 0)
         return ft_fail(err, FT_EARG, "context and cache cannot be negative");
@@ -83,20 +96,54 @@ static ft_status set_cache_limits(ft_session *session, const ft_session_options 
                                               : pages_of_one_run(limits);
     limits->selected = options->every_logits ? limits->tokens : limits->sequences;
     session->every_logits = options->every_logits;
-    return FT_OK;
+    return session->plan.source_ops > 0 ? set_source_limits(session, options, err) : FT_OK;
+}
+
+static bool reads_first(const ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].kind == FT_OP_POOL && plan->op[i].attr.pooling == FT_POOL_FIRST)
+            return true;
+    return false;
+}
+
+/* The matrices that callers set. */
+static ft_status open_texts(ft_session *session, ft_error *err)
+{
+    const ft_config *config = &session->model->config;
+    bool has_source = session->plan.source_ops > 0;
+    ft_padded_limits model = { .name = { "input_ids", "attention_mask",
+                                         config->types > 0 ? "token_type_ids" : NULL },
+                               .tokens = session->limits.tokens,
+                               .sequences = session->limits.sequences,
+                               .positions = config->positions - config->position_offset,
+                               .whose = "model",
+                               .reads_first = reads_first(&session->plan) };
+    ft_padded_limits cached = model;
+    cached.positions = (int64_t) session->context;
+    cached.whose = "session's context";
+    session->texts = has_source ? 2 : 1;
+    FT_TRY(ft_padded_init(&session->text[FT_TEXT],
+                          session->model->has_cache && !has_source ? &cached : &model, err));
+    session->ids_value[FT_TEXT] = ft_plan_find(&session->plan, "input_ids");
+    if (!has_source)
+        return FT_OK;
+    cached.name[FT_INPUT_IDS] = "decoder_input_ids";
+    cached.name[FT_INPUT_MASK] = "decoder_attention_mask";
+    session->ids_value[FT_TARGET] = ft_plan_find(&session->plan, "decoder_input_ids");
+    return ft_padded_init(&session->text[FT_TARGET], &cached, err);
 }
 
 static ft_status allocate(ft_session *session, ft_error *err)
 {
-    size_t tokens = session->limits.tokens, sequences = session->limits.sequences;
-    session->start = ft_array(sequences + 1, sizeof *session->start);
-    session->place = ft_array(tokens, sizeof *session->place);
+    size_t tokens = session->limits.tokens;
     session->column = ft_array(tokens, sizeof *session->column);
-    if (session->start == NULL || session->place == NULL || session->column == NULL)
+    if (session->column == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a session of %zu tokens", tokens);
+    FT_TRY(open_texts(session, err));
     if (session->model->has_cache)
         FT_TRY(ft_passages_open(&session->passages, &session->limits, err));
-    session->ids_value = ft_plan_find(&session->plan, "input_ids");
+    session->positions_value = ft_plan_find(&session->plan, "positions");
     FT_TRY(ft_plan_layout(&session->plan, &session->limits, err));
     return session->model->backend->prepare(&session->exec, session->model->device, &session->plan,
                                             &session->limits, err);
@@ -158,259 +205,167 @@ void ft_session_close(ft_session *session)
         session->model->backend->release(session->exec);
     ft_plan_fini(&session->plan);
     ft_passages_close(session->passages);
-    for (int i = 0; i < FT_INPUTS; i++)
-        free(session->input[i]);
-    free(session->start);
-    free(session->place);
+    for (int i = 0; i < session->texts; i++)
+        ft_padded_fini(&session->text[i]);
     free(session->column);
     free(session);
 }
 
 /* ---- Inputs ------------------------------------------------------------------------------- */
 
-/* Read element i of an I32 or I64 tensor, which may be unaligned. */
-static int64_t whole_number(const ft_tensor *tensor, size_t i)
-{
-    int32_t narrow;
-    int64_t wide;
-    if (tensor->dtype == FT_I64) {
-        memcpy(&wide, (const char *) tensor->data + i * sizeof wide, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
-    return narrow;
-}
-
-static ft_status check_input(const ft_session *session, int input, const ft_tensor *tensor,
-                             ft_error *err)
-{
-    const char *name = input_names[input];
-    char shape[FT_SHAPE_TEXT];
-    ft_shape_text(shape, tensor->ndim, tensor->dim);
-    int64_t positions = session->model->config.positions - session->model->config.position_offset;
-    if (session->model->has_cache)
-        positions = (int64_t) session->context;
-    if (tensor->dtype != FT_I32 && tensor->dtype != FT_I64)
-        return ft_fail(err, FT_EARG, "%s: dtype %s, expected I32 or I64", name,
-                       ft_dtype_name(tensor->dtype));
-    if (tensor->ndim != 2 || ft_tensor_count(tensor) == 0)
-        return ft_fail(err, FT_ESHAPE, "%s: shape %s, expected [sequences, positions]", name,
-                       shape);
-    if (input != FT_INPUT_IDS &&
-        ((size_t) tensor->dim[0] != session->rows || (size_t) tensor->dim[1] != session->cols))
-        return ft_fail(err, FT_ESHAPE, "%s: shape %s, expected that of input_ids [%zu, %zu]", name,
-                       shape, session->rows, session->cols);
-    if ((size_t) tensor->dim[0] > session->limits.sequences)
-        return ft_fail(err, FT_ELIMIT, "%s: %" PRId64 " sequences, but the session allows %zu",
-                       name, tensor->dim[0], session->limits.sequences);
-    if (tensor->dim[1] > positions)
-        return ft_fail(
-            err, FT_ELIMIT, "%s: sequences of %" PRId64 " positions, but the %s has %" PRId64, name,
-            tensor->dim[1], session->model->has_cache ? "session's context" : "model", positions);
-    return FT_OK;
-}
-
-static ft_status check_mask(const int64_t *mask, size_t count, size_t cols, ft_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (mask[i] != 0 && mask[i] != 1)
-            return ft_fail(err, FT_EARG, "attention_mask[%zu][%zu]: %" PRId64 ", expected 0 or 1",
-                           i / cols, i % cols, mask[i]);
-    return FT_OK;
-}
-
-/* A copy of the tensor's numbers; free() it. */
-static ft_status copy_input(int64_t **out, int input, const ft_tensor *tensor, ft_error *err)
-{
-    size_t count = ft_tensor_count(tensor);
-    int64_t *copy = ft_array(count, sizeof *copy);
-    if (copy == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", input_names[input], count);
-    for (size_t i = 0; i < count; i++)
-        copy[i] = whole_number(tensor, i);
-    ft_status status = FT_OK;
-    if (input == FT_INPUT_MASK)
-        status = check_mask(copy, count, (size_t) tensor->dim[1], err);
-    if (status == FT_OK)
-        *out = copy;
-    else
-        free(copy);
-    return status;
-}
-
-static int find_input(const ft_session *session, const char *name)
-{
-    for (int i = 0; i < FT_INPUTS; i++)
-        if (strcmp(input_names[i], name) == 0 &&
-            (i != FT_INPUT_TYPES || session->model->config.types > 0))
-            return i;
-    return -1;
-}
-
 ft_status ft_session_set(ft_session *session, const char *name, const ft_tensor *tensor,
                          ft_error *err)
 {
-    int input = find_input(session, name);
-    if (input < 0)
-        return ft_fail(err, FT_EARG, "%s: the model has no such input", name);
-    if (input != FT_INPUT_IDS && session->input[FT_INPUT_IDS] == NULL)
-        return ft_fail(err, FT_EARG, "%s: set input_ids first", name);
-    FT_TRY(check_input(session, input, tensor, err));
-    int64_t *copy = NULL;
-    FT_TRY(copy_input(&copy, input, tensor, err));
-    for (int i = 0; i < FT_INPUTS; i++)
-        if (i == input || input == FT_INPUT_IDS) {
-            free(session->input[i]);
-            session->input[i] = NULL;
-        }
-    session->input[input] = copy;
-    session->rows = (size_t) tensor->dim[0];
-    session->cols = (size_t) tensor->dim[1];
-    session->ran = false;
-    return FT_OK;
-}
-
-/* ---- Packing ------------------------------------------------------------------------------ */
-
-static bool is_token(const ft_session *session, size_t place)
-{
-    const int64_t *mask = session->input[FT_INPUT_MASK];
-    return mask == NULL || mask[place] != 0;
-}
-
-/* The rows of sequence `row`: where each came from. */
-static ft_status pack_sequence(ft_session *session, size_t row, size_t *tokens, ft_error *err)
-{
-    size_t before = *tokens;
-    session->start[row] = (int32_t) before;
-    for (size_t col = 0; col < session->cols; col++) {
-        size_t place = row * session->cols + col;
-        if (!is_token(session, place))
+    for (int i = 0; i < session->texts; i++) {
+        int input = ft_padded_find(&session->text[i], name);
+        if (input < 0)
             continue;
-        if (*tokens == session->limits.tokens)
-            return ft_fail(err, FT_ELIMIT,
-                           "input_ids: more than the %zu tokens that the session allows",
-                           session->limits.tokens);
-        session->place[(*tokens)++] = place;
+        session->ran = false;
+        return ft_padded_set(&session->text[i], input, tensor, err);
     }
-    if (*tokens == before)
-        return ft_fail(err, FT_EARG, "attention_mask: sequence %zu has no token", row);
-    if (session->place[before] != row * session->cols && session->reads_first)
-        return ft_fail(err, FT_EARG,
-                       "attention_mask: sequence %zu masks its first token, which the model reads",
-                       row);
-    if (session->batch.longest < *tokens - before)
-        session->batch.longest = *tokens - before;
-    return FT_OK;
+    return ft_fail(err, FT_EARG, "%s: the model has no such input", name);
 }
 
-static ft_status pack(ft_session *session, ft_error *err)
+static ft_status write_column(ft_session *session, int value, size_t tokens, ft_error *err)
 {
-    size_t tokens = 0;
-    session->batch = (ft_batch){ .sequences = session->rows, .start = session->start };
-    session->reads_first = false;
-    for (int i = 0; i < session->plan.nop; i++)
-        session->reads_first =
-            session->reads_first || (session->plan.op[i].kind == FT_OP_POOL &&
-                                     session->plan.op[i].attr.pooling == FT_POOL_FIRST);
-    for (size_t row = 0; row < session->rows; row++)
-        FT_TRY(pack_sequence(session, row, &tokens, err));
-    session->start[session->rows] = (int32_t) tokens;
-    session->batch.tokens = tokens;
-    return FT_OK;
+    return session->model->backend->write(session->exec, value, session->column, tokens, err);
 }
 
-/* Write one int32 a token, after checking that each lies below `bound`. */
-static ft_status write_column(ft_session *session, const char *name, const int64_t *source,
-                              int32_t bound, ft_error *err)
+/* The ids of a text, packed, into session->column. */
+static ft_status take_ids(ft_session *session, int text, ft_error *err)
 {
-    int value = ft_plan_find(&session->plan, name);
-    if (value < 0)
-        return FT_OK;
-    for (size_t i = 0; i < session->batch.tokens; i++) {
-        size_t place = session->place[i];
-        int64_t number = source == NULL ? 0 : source[place];
-        if (number < 0 || number >= bound)
-            return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %" PRId64 " is outside 0 to %d", name,
-                           place / session->cols, place % session->cols, number, bound - 1);
-        session->column[i] = (int32_t) number;
-    }
-    return session->model->backend->write(session->exec, value, session->column,
-                                          session->batch.tokens, err);
+    FT_TRY(ft_padded_pack(&session->text[text], err));
+    return ft_padded_column(&session->text[text], FT_INPUT_IDS, session->model->config.vocabulary,
+                            session->column, err);
 }
 
-/*
- * BERT numbers positions by column.  RoBERTa counts the tokens of a row that are not padding, also
- * masked ones, and gives padding tokens the padding id itself.
- */
-static ft_status write_positions(ft_session *session, ft_error *err)
+/* Inputs beside the ids. */
+static ft_status write_others(ft_session *session, ft_error *err)
 {
     const ft_config *config = &session->model->config;
-    const int64_t *ids = session->input[FT_INPUT_IDS];
-    int value = ft_plan_find(&session->plan, "positions");
-    if (value < 0)
-        return FT_OK;
-    size_t next = 0; /* tokens before this place are counted */
-    int32_t counted = 0;
-    for (size_t i = 0; i < session->batch.tokens; i++) {
-        size_t place = session->place[i], column = place % session->cols;
-        if (next <= place - column) {
-            next = place - column;
-            counted = 0;
-        }
-        for (; next < place; next++)
-            counted += ids[next] != config->padding_id;
-        if (config->position_offset == 0)
-            session->column[i] = (int32_t) column;
-        else if (ids[place] == config->padding_id)
-            session->column[i] = config->padding_id;
-        else
-            session->column[i] = config->position_offset + counted;
+    const ft_padded *text = &session->text[FT_TEXT];
+    int types = ft_plan_find(&session->plan, "token_type_ids");
+    if (types >= 0) {
+        FT_TRY(ft_padded_column(text, FT_INPUT_TYPES, config->types, session->column, err));
+        FT_TRY(write_column(session, types, text->tokens, err));
     }
-    return session->model->backend->write(session->exec, value, session->column,
-                                          session->batch.tokens, err);
+    if (session->positions_value < 0)
+        return FT_OK;
+    ft_padded_positions(text, config->position_offset, config->padding_id, session->column);
+    return write_column(session, session->positions_value, text->tokens, err);
 }
 
-/* Every sequence from its beginning, in a cache that forgets what it held. */
-static ft_status pack_passages(ft_session *session, ft_error *err)
+/* ---- Running ------------------------------------------------------------------------------ */
+
+static ft_status run(ft_session *session, ft_counts *const *counts, ft_error *err)
+{
+    return session->model->backend->run(session->exec, &session->batch, counts, err);
+}
+
+/* An encoder, or of an encoder-decoder the encoder. */
+static ft_batch batch_of(const ft_padded *text)
+{
+    return (ft_batch){ .tokens = text->tokens,
+                       .sequences = text->rows,
+                       .longest = text->longest,
+                       .start = text->start };
+}
+
+static ft_status refuse_to_keep(const ft_session *session, int text, const char *where,
+                                size_t pages, ft_error *err)
+{
+    return ft_fail(err, FT_ELIMIT, "%s: %zu tokens do not fit into the session's %s of %zu",
+                   session->text[text].limits.name[FT_INPUT_IDS], session->text[text].tokens, where,
+                   pages * FT_PAGE);
+}
+
+/* Every text from its beginning, in a cache that forgets what it held. */
+static ft_status add_passages(ft_session *session, int text, ft_error *err)
 {
     ft_passages *passages = session->passages;
-    const ft_batch *batch = &session->batch;
+    const ft_padded *from = &session->text[text];
     ft_pages_clear(&passages->pages);
     ft_passages_clear(passages);
-    for (size_t i = 0; i < batch->sequences; i++) {
-        size_t first = (size_t) batch->start[i], count = (size_t) batch->start[i + 1] - first;
+    for (size_t i = 0; i < from->rows; i++) {
+        size_t first = (size_t) from->start[i], count = (size_t) from->start[i + 1] - first;
         if (!ft_pages_reserve(&passages->pages, i, count))
-            return ft_fail(err, FT_ELIMIT,
-                           "input_ids: %zu tokens do not fit into the session's cache of %zu",
-                           batch->tokens, session->limits.pages * FT_PAGE);
+            return refuse_to_keep(session, text, "cache", session->limits.pages, err);
         ft_passages_add(passages, &(ft_passage){ .seat = i,
+                                                 .source = i,
                                                  .reach = count,
                                                  .ids = session->column + first,
                                                  .count = count,
                                                  .wanted = session->every_logits ? FT_WANT_ALL
                                                                                  : FT_WANT_LAST });
     }
+    session->batch = passages->batch;
     return FT_OK;
+}
+
+/* Every source, into a memory that forgets what it held. */
+static ft_status add_sources(ft_session *session, ft_error *err)
+{
+    ft_passages *passages = session->passages;
+    const ft_padded *from = &session->text[FT_SOURCE];
+    ft_pages_clear(&passages->sources);
+    ft_passages_clear_for_sources(passages);
+    for (size_t i = 0; i < from->rows; i++) {
+        size_t first = (size_t) from->start[i], count = (size_t) from->start[i + 1] - first;
+        if (!ft_pages_reserve(&passages->sources, i, count))
+            return refuse_to_keep(session, FT_SOURCE, "memory", session->limits.memory_pages, err);
+        ft_passages_add_source(passages, i, session->column + first, count);
+    }
+    session->batch = session->source_batch = passages->batch;
+    return FT_OK;
+}
+
+static ft_status run_sources(ft_session *session, ft_counts *const *counts, ft_error *err)
+{
+    FT_TRY(take_ids(session, FT_SOURCE, err));
+    FT_TRY(add_sources(session, err));
+    FT_TRY(write_column(session, session->ids_value[FT_SOURCE], session->batch.tokens, err));
+    FT_TRY(write_others(session, err));
+    return run(session, counts, err);
+}
+
+/* A decoder's texts, or the targets of an encoder-decoder. */
+static ft_status run_texts(ft_session *session, int text, ft_counts *const *counts, ft_error *err)
+{
+    FT_TRY(take_ids(session, text, err));
+    FT_TRY(add_passages(session, text, err));
+    FT_TRY(write_column(session, session->ids_value[text], session->batch.tokens, err));
+    return run(session, counts, err);
+}
+
+static ft_status run_encoder(ft_session *session, ft_counts *const *counts, ft_error *err)
+{
+    FT_TRY(take_ids(session, FT_TEXT, err));
+    session->batch = batch_of(&session->text[FT_TEXT]);
+    FT_TRY(write_column(session, session->ids_value[FT_TEXT], session->batch.tokens, err));
+    FT_TRY(write_others(session, err));
+    return run(session, counts, err);
+}
+
+static ft_status run_translator(ft_session *session, ft_counts *const *counts, ft_error *err)
+{
+    const ft_padded *source = &session->text[FT_SOURCE], *target = &session->text[FT_TARGET];
+    if (target->input[FT_INPUT_IDS] != NULL && source->input[FT_INPUT_IDS] != NULL &&
+        target->rows != source->rows)
+        return ft_fail(err, FT_ESHAPE, "decoder_input_ids: %zu sequences, but %zu sources",
+                       target->rows, source->rows);
+    FT_TRY(run_sources(session, counts, err));
+    return run_texts(session, FT_TARGET, counts, err);
 }
 
 ft_status ft_session_run_counting(ft_session *session, ft_counts *const *counts, ft_error *err)
 {
-    const ft_config *config = &session->model->config;
     session->ran = false;
-    if (session->input[FT_INPUT_IDS] == NULL)
-        return ft_fail(err, FT_EARG, "input_ids is not set");
-    FT_TRY(pack(session, err));
-    FT_TRY(write_column(session, "token_type_ids", session->input[FT_INPUT_TYPES], config->types,
-                        err));
-    FT_TRY(
-        write_column(session, "input_ids", session->input[FT_INPUT_IDS], config->vocabulary, err));
-    if (session->passages != NULL) {
-        FT_TRY(pack_passages(session, err));
-        session->batch = session->passages->batch;
-    }
-    FT_TRY(write_positions(session, err));
-    FT_TRY(session->model->backend->run(session->exec, &session->batch, counts, err));
+    if (session->texts > 1)
+        FT_TRY(run_translator(session, counts, err));
+    else if (session->passages != NULL)
+        FT_TRY(run_texts(session, FT_TEXT, counts, err));
+    else
+        FT_TRY(run_encoder(session, counts, err));
     session->ran = true;
     return FT_OK;
 }
@@ -425,14 +380,33 @@ ft_status ft_session_run(ft_session *session, ft_error *err)
     return ft_session_run_counting(session, NULL, err);
 }
 
+/* Positions of sources that were added without padding: ft_padded_positions() of such a matrix. */
+static ft_status write_source_positions(ft_session *session, ft_error *err)
+{
+    const ft_config *config = &session->model->config;
+    const ft_batch *batch = &session->batch;
+    for (size_t i = 0; i < batch->sequences; i++) {
+        int32_t counted = 0;
+        for (int32_t row = batch->start[i]; row < batch->start[i + 1]; row++) {
+            bool pads = session->passages->ids[row] == config->padding_id;
+            session->column[row] = pads ? config->padding_id : config->position_offset + counted;
+            counted += !pads;
+        }
+    }
+    return write_column(session, session->positions_value, batch->tokens, err);
+}
+
 ft_status ft_session_run_passages(ft_session *session, ft_error *err)
 {
     const ft_backend *backend = session->model->backend;
     session->ran = false;
     session->batch = session->passages->batch;
-    FT_TRY(backend->write(session->exec, session->ids_value, session->passages->ids,
-                          session->batch.tokens, err));
-    return backend->run(session->exec, &session->batch, NULL, err);
+    bool target = session->texts > 1 && !session->batch.source;
+    FT_TRY(backend->write(session->exec, session->ids_value[target ? FT_TARGET : FT_TEXT],
+                          session->passages->ids, session->batch.tokens, err));
+    if (session->batch.source)
+        FT_TRY(write_source_positions(session, err));
+    return run(session, NULL, err);
 }
 
 /* ---- Outputs ------------------------------------------------------------------------------ */
@@ -450,6 +424,7 @@ static int find_result(const ft_session *session, const char *name)
 static bool is_padded_output(const ft_session *session, const char *name)
 {
     return strcmp(name, "last_hidden_state") == 0 ||
+           strcmp(name, "encoder_last_hidden_state") == 0 ||
            (session->every_logits && strcmp(name, "logits") == 0);
 }
 
@@ -491,16 +466,12 @@ ft_status ft_session_read_real(const ft_session *session, int value, float *out,
     return status;
 }
 
-/* Move packed rows to their places in [N, S, cols], last first; the rest becomes zeros. */
-static void unpack(const ft_session *session, float *out, size_t cols)
+bool ft_session_has_source_rows(const ft_session *session, int value)
 {
-    size_t place = session->rows * session->cols;
-    for (size_t i = session->batch.tokens; i-- > 0;) {
-        for (place--; place > session->place[i]; place--)
-            memset(out + place * cols, 0, cols * sizeof *out);
-        memmove(out + place * cols, out + i * cols, cols * sizeof *out);
-    }
-    memset(out, 0, place * cols * sizeof *out);
+    int maker = ft_plan_producer(&session->plan, value);
+    if (maker < 0)
+        return session->texts > 1 && value != session->ids_value[FT_TARGET];
+    return maker < session->plan.source_ops;
 }
 
 ft_status ft_session_get(const ft_session *session, const char *name, ft_tensor *out, ft_error *err)
@@ -511,21 +482,23 @@ ft_status ft_session_get(const ft_session *session, const char *name, ft_tensor 
     if (!session->ran)
         return ft_fail(err, FT_EARG, "%s: nothing has been run", name);
     const ft_value *v = &session->plan.value[value];
-    size_t rows = ft_batch_rows(&session->batch, v->rows);
+    bool source = ft_session_has_source_rows(session, value);
+    const ft_padded *text = &session->text[source ? FT_SOURCE : session->texts - 1];
+    size_t rows = ft_batch_rows(source ? &session->source_batch : &session->batch, v->rows);
     void *data = out->data;
     *out =
         (ft_tensor){ .dtype = FT_F32, .ndim = 2, .dim = { (int64_t) rows, v->cols }, .data = data };
     bool padded = is_padded_output(session, name);
     if (padded) {
         out->ndim = 3;
-        out->dim[0] = (int64_t) session->rows;
-        out->dim[1] = (int64_t) session->cols;
+        out->dim[0] = (int64_t) text->rows;
+        out->dim[1] = (int64_t) text->cols;
         out->dim[2] = v->cols;
     }
     if (data == NULL)
         return FT_OK;
     FT_TRY(ft_session_read_real(session, value, data, rows, err));
     if (padded)
-        unpack(session, data, (size_t) v->cols);
+        ft_padded_unpack(text, data, (size_t) v->cols);
     return FT_OK;
 }

@@ -7,12 +7,13 @@
 #define FT_RUNTIME_SESSION_H
 
 #include "runtime/model.h"
+#include "runtime/padded.h"
 #include "runtime/passages.h"
-
-enum { FT_INPUT_IDS, FT_INPUT_MASK, FT_INPUT_TYPES, FT_INPUTS };
 
 /* OpenMP ends the program when it cannot start a thread: nobody may ask it for too many. */
 enum { FT_MAX_THREADS = 1024 };
+
+enum { FT_TEXT, FT_SOURCE = FT_TEXT, FT_TARGET, FT_TEXTS };
 
 struct ft_session {
     const ft_model *model;
@@ -20,19 +21,18 @@ struct ft_session {
     ft_limits limits;
     ft_exec *exec;
 
-    int64_t *input[FT_INPUTS]; /* [rows, cols], as given; NULL: not set */
-    size_t rows, cols;
+    /* What callers set: the text, of an encoder-decoder its source and the target. */
+    ft_padded text[FT_TEXTS];
+    int texts;
+    int ids_value[FT_TEXTS]; /* where their tokens go */
+    int positions_value;     /* of text[0]; -1: nobody asks for them */
 
     ft_passages *passages; /* of a decoder's run; NULL: the model has no cache */
-    int ids_value;         /* where their tokens go */
     size_t context;        /* tokens of one sequence */
     bool every_logits;
 
-    ft_batch batch;
-    int32_t *start;   /* [sequences + 1] */
-    size_t *place;    /* [tokens] where a packed row came from: row * cols + column */
-    int32_t *column;  /* [tokens] staging for one input */
-    bool reads_first; /* the plan reads each sequence's first row */
+    ft_batch batch, source_batch; /* of the last run; of the one before that read the sources */
+    int32_t *column;              /* [tokens] staging for one input */
     bool ran;
 };
 
@@ -46,10 +46,14 @@ FT_MUST_USE ft_status ft_session_collect(ft_session *session, ft_counts *const *
                                          ft_error *err);
 
 /*
- * Run what has been added to the session's passages, as the session's batch.  Results are read by
- * value: ft_session_get() has none, because the session's inputs were not what was run.
+ * Run what has been added to the session's passages, as the session's batch: sources, or tokens of
+ * texts.  Results are read by value: ft_session_get() has none, because the session's inputs were
+ * not what was run.
  */
 FT_MUST_USE ft_status ft_session_run_passages(ft_session *session, ft_error *err);
+
+/* Whether a value has rows of sources, where texts have some, not of the texts themselves. */
+bool ft_session_has_source_rows(const ft_session *session, int value);
 
 /* Read the first `rows` rows of a value as real numbers: codes are multiplied by their scale. */
 FT_MUST_USE ft_status ft_session_read_real(const ft_session *session, int value, float *out,

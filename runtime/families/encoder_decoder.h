@@ -88,4 +88,9 @@
     { "init_std", FT_KEY_ANY, 0, NULL }
 /* clang-format on */
 
+/* ---- Graph -------------------------------------------------------------------------------- */
+
+/* Norms come before each part of a layer and behind the last one, or behind each part's sum. */
+void ft_build_encoder_decoder(ft_graph *graph, const ft_config *config, bool norm_first);
+
 #endif

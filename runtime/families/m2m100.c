@@ -14,7 +14,6 @@
 #include "runtime/families/encoder_decoder.h"
 #include "runtime/families/families.h"
 
-#include "runtime/error.h"
 #include "runtime/mem.h"
 
 /* ---- Names -------------------------------------------------------------------------------- */
@@ -66,10 +65,7 @@ static const ft_dialect dialects[] = {
 
 static void build(ft_graph *g, const ft_config *c)
 {
-    (void) c;
-    if (g->status == FT_OK)
-        g->status =
-            ft_fail(&g->err, FT_EUNSUPPORTED, "m2m100: is converted, but cannot be run yet");
+    ft_build_encoder_decoder(g, c, true);
 }
 
 const ft_family ft_family_m2m100 = {

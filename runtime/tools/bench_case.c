@@ -144,7 +144,7 @@ static void add_row(ft_bench *bench, const ft_session *session, const result *r)
         { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
         { .name = "device", .text = bench->device, .column = FT_FOR_CSV },
         { .name = "sequences", .number = (double) batch->sequences },
-        { .name = "length", .number = (double) session->cols },
+        { .name = "length", .number = (double) session->text[FT_TEXT].cols },
         { .name = "tokens", .number = tokens },
         { .name = "median_ms", .number = 1e3 * median, .digits = 4 },
         { .name = "min_ms", .number = 1e3 * r->run.least, .digits = 4 },

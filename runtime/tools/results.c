@@ -16,21 +16,23 @@
 #include <string.h>
 
 /* Whether the plan says so: a run of sequences of one token has as many rows either way. */
-static bool is_per_token(const ft_plan *plan, const char *name)
+static int value_of(const ft_plan *plan, const char *name)
 {
-    int value = ft_plan_find(plan, name);
     for (int i = 0; i < plan->noutput; i++)
         if (strcmp(plan->output[i].name, name) == 0)
-            value = plan->output[i].value;
-    return plan->value[value].rows == FT_TOKENS;
+            return plan->output[i].value;
+    return ft_plan_find(plan, name);
 }
 
 /* The shape of a result over the whole dataset, from its shape in one run. */
 static void widen(ft_named_tensor *result, const ft_session *session, const ft_dataset *dataset)
 {
     ft_tensor *tensor = &result->tensor;
-    bool packed = tensor->ndim == 2 && is_per_token(&session->plan, result->name);
-    tensor->dim[0] = (int64_t) (packed ? ft_dataset_tokens(dataset) : dataset->rows);
+    int value = value_of(&session->plan, result->name);
+    bool packed = tensor->ndim == 2 && session->plan.value[value].rows == FT_TOKENS;
+    bool source = dataset->target_ids == NULL || ft_session_has_source_rows(session, value);
+    size_t tokens = source ? ft_dataset_text_tokens(dataset) : ft_dataset_target_tokens(dataset);
+    tensor->dim[0] = (int64_t) (packed ? tokens : dataset->rows);
 }
 
 ft_status ft_results_init(ft_results *out, const ft_session *session, const ft_dataset *dataset,

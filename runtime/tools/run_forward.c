@@ -60,7 +60,8 @@ static ft_status read_inputs(job *j, ft_error *err)
 static void fit_session(job *j)
 {
     ft_session_options *o = &j->options;
-    int64_t total = (int64_t) ft_dataset_tokens(&j->dataset), cols = (int64_t) j->dataset.cols;
+    int64_t total = (int64_t) ft_dataset_tokens(&j->dataset),
+            cols = (int64_t) ft_dataset_longest(&j->dataset);
     if (o->max_tokens == 0)
         o->max_tokens = total < 4096 ? total : 4096;
     if (o->max_tokens < cols)
@@ -69,8 +70,9 @@ static void fit_session(job *j)
     if (!j->model->has_cache)
         return;
     if (o->context == 0)
-        o->context = cols;
-    o->cache_tokens = o->max_tokens + o->max_sequences * FT_PAGE; /* one page begun for each */
+        o->context = (int64_t) ft_dataset_context(&j->dataset);
+    o->cache_tokens = o->source_tokens =
+        o->max_tokens + o->max_sequences * FT_PAGE; /* one page begun for each */
 }
 
 /* Gathering a value once is enough, however often it is named. */

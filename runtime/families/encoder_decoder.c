@@ -1,0 +1,154 @@
+/*
+ * encoder_decoder.c - the graph of translation models.
+ *
+ * An encoder reads the source, and keys and values of its last layer, one pair for each layer of
+ * the decoder, are what the decoder remembers of it.  Each part of a layer (attention to the own
+ * text, attention to the source, feed-forward) is added to what it read, with a norm before it or
+ * behind the sum.
+ *
+ * Source: Vaswani et al. 2017; Xiong et al. 2020 for norms that come first.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/families/encoder_decoder.h"
+
+#include "runtime/sinusoids.h"
+
+#include <math.h>
+
+/* What all parts of a layer are built with. */
+typedef struct builder {
+    ft_graph *graph;
+    const ft_config *config;
+    bool norm_first;
+} builder;
+
+/* A value named "PART.NAME". */
+static const char *named(char out[FT_NAME], const char *part, const char *name)
+{
+    snprintf(out, FT_NAME, "%s.%s", part, name);
+    return out;
+}
+
+/* What a part of a layer reads. */
+static int part_begin(const builder *b, const char *part, int x)
+{
+    char name[FT_NAME];
+    return b->norm_first ? ft_norm(b->graph, named(name, part, "norm"), x, b->config->eps) : x;
+}
+
+/* What it gives: `y` plus what came in. */
+static int part_end(const builder *b, const char *part, int y, int x)
+{
+    char name[FT_NAME];
+    int sum = ft_add_residual(b->graph, named(name, part, "sum"), y, x);
+    return b->norm_first ? sum : ft_norm(b->graph, named(name, part, "norm"), sum, b->config->eps);
+}
+
+static int build_ffn(const builder *b, int x)
+{
+    ft_graph *g = b->graph;
+    int up = ft_linear(g, "ffn.up", part_begin(b, "ffn", x));
+    int y = ft_linear(g, "ffn.down", ft_apply(g, "ffn.act", up, b->config->activation));
+    return part_end(b, "ffn", y, x);
+}
+
+static ft_embedding_of embedding(const ft_config *c)
+{
+    return (ft_embedding_of){
+        .word = "embed.word",
+        .position = FT_SINUSOIDS_WEIGHT,
+        .scale = c->scale_words ? sqrtf((float) c->hidden) : 1.0f,
+        .offset = c->position_offset,
+    };
+}
+
+/* ---- Source ------------------------------------------------------------------------------- */
+
+static int build_encoder_layer(const builder *b, int x)
+{
+    ft_graph *g = b->graph;
+    int from = part_begin(b, "attn", x);
+    int q = ft_linear(g, "attn.q", from);
+    int k = ft_linear(g, "attn.k", from);
+    int v = ft_linear(g, "attn.v", from);
+    int y = ft_linear(g, "attn.out", ft_attention(g, "attn", q, k, v, b->config->encoder_heads));
+    return build_ffn(b, part_end(b, "attn", y, x));
+}
+
+static void build_source(const builder *b)
+{
+    ft_graph *g = b->graph;
+    const ft_config *c = b->config;
+    ft_embedding_of how = embedding(c);
+    int ids = ft_input(g, "input_ids"), positions = ft_input(g, "positions");
+    int x = ft_embed_by(g, "encoder.embed", ids, positions, &how);
+    for (int i = 0; i < c->encoder_layers; i++) {
+        ft_scope(g, "encoder.layer.%d", i);
+        x = build_encoder_layer(b, x);
+    }
+    ft_scope(g, "%s", "");
+    if (b->norm_first)
+        x = ft_norm(g, "encoder.norm", x, c->eps);
+    ft_output_as(g, "encoder_last_hidden_state", x);
+    for (int i = 0; i < c->layers; i++) {
+        ft_scope(g, "decoder.layer.%d", i);
+        int k = ft_linear(g, "cross.k", x);
+        int v = ft_linear(g, "cross.v", x);
+        ft_remember(g, "cross", k, v, c->heads);
+    }
+    ft_scope(g, "%s", "");
+    ft_end_source(g);
+}
+
+/* ---- Target ------------------------------------------------------------------------------- */
+
+static int build_self_attention(const builder *b, int x)
+{
+    ft_graph *g = b->graph;
+    const ft_heads heads = { .heads = b->config->heads, .kv_heads = b->config->heads };
+    int from = part_begin(b, "attn", x);
+    int q = ft_linear(g, "attn.q", from);
+    int k = ft_linear(g, "attn.k", from);
+    int v = ft_linear(g, "attn.v", from);
+    int y = ft_linear(g, "attn.out", ft_cached_attention(g, "attn", q, k, v, &heads));
+    return part_end(b, "attn", y, x);
+}
+
+static int build_cross_attention(const builder *b, int x)
+{
+    ft_graph *g = b->graph;
+    int q = ft_linear(g, "cross.q", part_begin(b, "cross", x));
+    int y = ft_linear(g, "cross.out", ft_recall(g, "cross", q, b->config->heads));
+    return part_end(b, "cross", y, x);
+}
+
+static void build_target(const builder *b)
+{
+    ft_graph *g = b->graph;
+    const ft_config *c = b->config;
+    ft_embedding_of how = embedding(c);
+    int ids = ft_input(g, "decoder_input_ids");
+    int x = ft_embed_by(g, "decoder.embed", ids, -1, &how);
+    for (int i = 0; i < c->layers; i++) {
+        ft_scope(g, "decoder.layer.%d", i);
+        x = build_ffn(b, build_cross_attention(b, build_self_attention(b, x)));
+    }
+    ft_scope(g, "%s", "");
+    if (b->norm_first)
+        x = ft_norm(g, "decoder.norm", x, c->eps);
+    ft_output_as(g, "last_hidden_state", x);
+    x = ft_select(g, "selected", x);
+    x = c->tied ? ft_linear_by(g, "head", x, "embed.word") : ft_linear(g, "head", x);
+    ft_output_as(g, "logits", x);
+    ft_choose(g, "token", x, ids);
+}
+
+void ft_build_encoder_decoder(ft_graph *graph, const ft_config *config, bool norm_first)
+{
+    const builder b = { graph, config, norm_first };
+    build_source(&b);
+    build_target(&b);
+}

@@ -274,7 +274,7 @@ static bool fits(const ft_cuda_chip *chip, size_t slice)
  */
 unsigned ft_cuda_choose_blocks(const ft_cuda_chip *chip, size_t rows, size_t vocabulary)
 {
-    unsigned most = chip->capability >= 90 ? FT_CHOOSE_BLOCKS : 1, blocks = 1;
+    unsigned most = chip->overlaps ? FT_CHOOSE_BLOCKS : 1, blocks = 1;
     while (blocks < most && !fits(chip, slice_of(vocabulary, blocks)))
         blocks *= 2;
     bool at_once = rows * blocks <= (size_t) chip->multiprocessors;

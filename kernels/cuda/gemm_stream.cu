@@ -378,7 +378,7 @@ static bool is_aligned(const void *pointer, size_t bytes)
 
 extern "C" bool ft_cuda_gemm_stream_takes(const ft_cuda_chip *chip, const ft_cuda_product *p)
 {
-    return chip->capability >= 90 && p->tiles != NULL && p->m > 0 && p->m <= TOKENS && p->n > 0 &&
+    return chip->overlaps && p->tiles != NULL && p->m > 0 && p->m <= TOKENS && p->n > 0 &&
            p->k > 0 && p->k % 16 == 0 && p->n < 1u << 31 && p->k < 1u << 20 &&
            is_aligned(p->x, 16) && is_aligned(p->tiles, 16) && ft_cuda_product_adds_up(p) &&
            shared_of(p, slots_of(p, chip)) <= chip->shared;

@@ -228,8 +228,10 @@ FT_API const char *ft_reason_name(ft_reason reason);
  * tokens whatever else a session generates beside it.
  */
 typedef struct ft_request {
-    const int32_t *prompt; /* [prompt_tokens], at least one */
-    size_t prompt_tokens;
+    const int32_t *prompt; /* [prompt_tokens], at least one; of an encoder-decoder NULL: */
+    size_t prompt_tokens;  /* the model's start, and the first token that it forces */
+    const int32_t *source; /* [source_tokens], encoder-decoders: what is read; at least one */
+    size_t source_tokens;
     int32_t max_new_tokens; /* default: what the context leaves */
     int32_t min_new_tokens; /* no stop id is chosen before */
     float temperature;      /* default 0: the most likely token each time */

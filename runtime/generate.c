@@ -35,6 +35,7 @@ const char *ft_reason_name(ft_reason reason)
 typedef struct text {
     const ft_request *request; /* NULL: nobody sits here */
     size_t index;              /* of the request */
+    bool knows_source;         /* what it has to know of a source has been read */
     size_t cached;             /* tokens that the cache holds */
     size_t made;               /* new tokens */
     size_t most;               /* of them */
@@ -44,6 +45,8 @@ typedef struct text {
 typedef struct loop {
     ft_session *session;
     const ft_request *request;
+    ft_request *begun;  /* the requests with a prompt; NULL: all have one of their own */
+    int32_t start[2];   /* the prompt of those that had none */
     size_t count, next; /* requests before `next` have had a seat */
     size_t chunk;
     size_t seats;   /* texts at a time: a step is one run, with a row for each */
@@ -103,6 +106,9 @@ static ft_choice choice_of(const loop *l, size_t seat)
         choice.bans = (int32_t) count;
         memcpy(choice.ban, stops, count * sizeof *stops);
     }
+    const ft_config *config = &l->session->model->config;
+    memcpy(choice.ban + choice.bans, config->banned, (size_t) config->banneds * sizeof(int32_t));
+    choice.bans += config->banneds;
     return choice;
 }
 
@@ -114,7 +120,7 @@ static void add(loop *l, size_t seat, const int32_t *ids, size_t count, bool cho
     ft_choice choice;
     size_t known = t->request->prompt_tokens + t->made;
     ft_passage passage = {
-        .seat = seat, .past = t->cached, .reach = known, .ids = ids, .count = count
+        .seat = seat, .source = seat, .past = t->cached, .reach = known, .ids = ids, .count = count
     };
     if (chooses) {
         choice = choice_of(l, seat);
@@ -130,6 +136,8 @@ static void add(loop *l, size_t seat, const int32_t *ids, size_t count, bool cho
 static void leave(loop *l, size_t seat)
 {
     ft_pages_release(&l->session->passages->pages, seat);
+    if (l->session->limits.memory > 0)
+        ft_pages_release(&l->session->passages->sources, seat);
     l->text[seat].request = NULL;
 }
 
@@ -148,6 +156,16 @@ static ft_reason reason_of(const loop *l, const text *t, int32_t id)
     if (is_stop(l, t->request, id))
         return FT_REASON_END;
     return t->made + 1 == t->most ? FT_REASON_LENGTH : FT_REASON_NONE;
+}
+
+/* Some models end whatever reaches the greatest length. */
+static void force_last(const loop *l, ft_token *token)
+{
+    const ft_config *config = &l->session->model->config;
+    if (token->reason != FT_REASON_LENGTH || !ft_config_has_source(config) || config->last_id < 0)
+        return;
+    token->id = config->last_id;
+    token->logprob = 0.0f;
 }
 
 /* What the token adds to the text, which a stop string may end. */
@@ -169,6 +187,7 @@ static ft_status take_token(loop *l, size_t seat, int32_t id, float logprob, ft_
     text *t = &l->text[seat];
     ft_token token = { .request = t->index, .index = t->made, .id = id, .logprob = logprob };
     token.reason = reason_of(l, t, id);
+    force_last(l, &token);
     if (token.reason == FT_REASON_FAILED)
         fail_text(l, t);
     FT_TRY(write_text(l, seat, &token, err));
@@ -226,12 +245,33 @@ static void admit(loop *l)
             continue;
         if (!ft_pages_reserve(&passages->pages, seat, ft_request_cached(r, l->session->context)))
             return;
+        if (r->source_tokens > 0 && !ft_pages_reserve(&passages->sources, seat, r->source_tokens)) {
+            ft_pages_release(&passages->pages, seat);
+            return;
+        }
         l->text[seat] = (text){ .request = r,
+                                .knows_source = r->source_tokens == 0,
                                 .index = l->next++,
                                 .most = ft_request_room(r, l->session->context) };
         if (l->written != NULL)
             ft_stop_text_begin(&l->written[seat], r->stop_strings);
     }
+}
+
+/* One run of sources, as many as it has room for; false: none is left to read. */
+static bool add_sources(loop *l)
+{
+    ft_passages *passages = l->session->passages;
+    ft_passages_clear_for_sources(passages);
+    for (size_t seat = 0; seat < l->seats; seat++) {
+        text *t = &l->text[seat];
+        if (t->request == NULL || t->knows_source ||
+            passages->batch.tokens + t->request->source_tokens > l->session->limits.tokens)
+            continue;
+        ft_passages_add_source(passages, seat, t->request->source, t->request->source_tokens);
+        t->knows_source = true;
+    }
+    return passages->batch.tokens > 0;
 }
 
 /* One run of prompts, as much of them as a chunk holds; false: none is left to read. */
@@ -276,6 +316,8 @@ static ft_status work(loop *l, ft_error *err)
 {
     for (;;) {
         admit(l);
+        while (add_sources(l))
+            FT_TRY(run(l, err));
         while (add_prompts(l))
             FT_TRY(run(l, err));
         do {
@@ -310,10 +352,33 @@ static void fini(loop *l)
     for (size_t i = 0; l->written != NULL && i < l->session->limits.sequences; i++)
         ft_stop_text_fini(&l->written[i]);
     free(l->written);
+    free(l->begun);
     free(l->text);
     free(l->row);
     free(l->token);
     free(l->logprob);
+}
+
+/* An encoder-decoder begins texts by itself. */
+static ft_status begin_texts(loop *l, ft_error *err)
+{
+    const ft_config *config = &l->session->model->config;
+    if (!ft_config_has_source(config))
+        return FT_OK;
+    l->begun = ft_array(l->count, sizeof *l->begun);
+    if (l->begun == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to generate");
+    l->start[0] = config->start_id;
+    l->start[1] = config->first_id;
+    for (size_t i = 0; i < l->count; i++) {
+        l->begun[i] = l->request[i];
+        if (l->begun[i].prompt_tokens > 0)
+            continue;
+        l->begun[i].prompt = l->start;
+        l->begun[i].prompt_tokens = config->first_id < 0 ? 1 : 2;
+    }
+    l->request = l->begun;
+    return FT_OK;
 }
 
 static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *err)
@@ -334,6 +399,7 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
         FT_TRY(ft_stop_ids_read(&l->stops, model->artifact, model->path, model->config.vocabulary,
                                 err));
     FT_TRY(open_written(l, options->tokenizer, err));
+    FT_TRY(begin_texts(l, err));
     FT_TRY(ft_requests_check(s, l->request, l->count, l->written != NULL, err));
     l->text = ft_array(s->limits.sequences, sizeof *l->text);
     l->row = ft_array(s->limits.selected, sizeof *l->row);
@@ -342,6 +408,8 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
     if (l->text == NULL || l->row == NULL || l->token == NULL || l->logprob == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to generate");
     ft_pages_clear(&s->passages->pages);
+    if (s->limits.memory > 0)
+        ft_pages_clear(&s->passages->sources);
     return FT_OK;
 }
 

@@ -48,6 +48,32 @@ static ft_status check_prompt(const checker *c)
     return FT_OK;
 }
 
+/* A source is read whole, by one run. */
+static ft_status check_source(const checker *c)
+{
+    const ft_request *r = c->request;
+    const ft_config *config = &c->session->model->config;
+    const ft_limits *limits = &c->session->limits;
+    size_t most = ft_min_size(limits->tokens, limits->memory_pages * FT_PAGE);
+    most = ft_min_size(most, (size_t) (config->positions - config->position_offset));
+    if (!ft_config_has_source(config))
+        return r->source_tokens == 0
+                   ? FT_OK
+                   : ft_fail(c->err, FT_EARG, "prompt %zu: has a source, but the model reads none",
+                             c->index);
+    if (r->source_tokens == 0)
+        return ft_fail(c->err, FT_EARG, "prompt %zu: its source has no token", c->index);
+    for (size_t i = 0; i < r->source_tokens; i++)
+        if (r->source[i] < 0 || r->source[i] >= config->vocabulary)
+            return ft_fail(c->err, FT_EARG, "prompt %zu: source token %zu is %d, expected 0 to %d",
+                           c->index, i, r->source[i], config->vocabulary - 1);
+    if (r->source_tokens <= most)
+        return FT_OK;
+    return ft_fail(c->err, FT_ELIMIT,
+                   "prompt %zu: a source of %zu tokens, but the session reads at most %zu",
+                   c->index, r->source_tokens, most);
+}
+
 static ft_status check_cache(const checker *c)
 {
     const ft_request *r = c->request;
@@ -91,9 +117,10 @@ static ft_status check_stop_ids(const checker *c)
 {
     const ft_request *r = c->request;
     int32_t vocabulary = c->session->model->config.vocabulary;
-    if (r->stops > FT_MAX_BANS)
-        return ft_fail(c->err, FT_ELIMIT, "prompt %zu: %zu stop ids, but there can be %d", c->index,
-                       r->stops, FT_MAX_BANS);
+    size_t most = FT_MAX_BANS - (size_t) c->session->model->config.banneds;
+    if (r->stops > most)
+        return ft_fail(c->err, FT_ELIMIT, "prompt %zu: %zu stop ids, but there can be %zu",
+                       c->index, r->stops, most);
     for (size_t i = 0; r->stop_ids != NULL && i < r->stops; i++)
         if (r->stop_ids[i] < 0 || r->stop_ids[i] >= vocabulary)
             return ft_fail(c->err, FT_EARG, "prompt %zu: stop id %d, expected 0 to %d", c->index,
@@ -119,6 +146,7 @@ ft_status ft_requests_check(const ft_session *session, const ft_request *request
 {
     for (size_t i = 0; i < count; i++) {
         const checker c = { session, &requests[i], i, has_tokenizer, err };
+        FT_TRY(check_source(&c));
         FT_TRY(check_prompt(&c));
         FT_TRY(check_cache(&c));
         FT_TRY(check_choice(&c));

@@ -26,6 +26,8 @@ typedef struct ft_generation {
     ft_request *request; /* [prompts.count] */
     int32_t *stop_id;    /* the model's and those of the command line */
     size_t stops;
+    int32_t begin[2]; /* what an encoder-decoder's texts begin with: prompts are its sources */
+    size_t begins;
     size_t context;
     ft_growth *grown; /* [prompts.count] */
     size_t told;      /* texts that have been printed, from the first on */

@@ -46,6 +46,16 @@ ft_status ft_run_how(ft_request *how, int32_t **stop_id, const ft_run *run, cons
     return FT_OK;
 }
 
+static void set_begin(ft_generation *g)
+{
+    const ft_config *config = &g->model->config;
+    if (!ft_config_has_source(config))
+        return;
+    g->begin[g->begins++] = config->start_id;
+    if (config->first_id >= 0)
+        g->begin[g->begins++] = config->first_id;
+}
+
 static ft_status make_requests(ft_generation *g, ft_error *err)
 {
     ft_request how;
@@ -54,10 +64,18 @@ static ft_status make_requests(ft_generation *g, ft_error *err)
     g->request = ft_array(g->prompts.count, sizeof *g->request);
     if (g->request == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu requests", g->prompts.count);
+    set_begin(g);
     for (size_t i = 0; i < g->prompts.count; i++) {
-        g->request[i] = how;
-        g->request[i].prompt = g->prompts.ids + g->prompts.start[i];
-        g->request[i].prompt_tokens = ft_prompt_tokens(&g->prompts, i);
+        ft_request *r = &g->request[i];
+        *r = how;
+        r->prompt = g->prompts.ids + g->prompts.start[i];
+        r->prompt_tokens = ft_prompt_tokens(&g->prompts, i);
+        if (g->begins == 0)
+            continue;
+        r->source = r->prompt;
+        r->source_tokens = r->prompt_tokens;
+        r->prompt = g->begin;
+        r->prompt_tokens = g->begins;
     }
     return FT_OK;
 }
@@ -75,12 +93,21 @@ static size_t longest_prompt(const ft_generation *g)
 /* As long as texts may become, or 4096 tokens where only the model's positions limit them. */
 static size_t choose_context(const ft_generation *g)
 {
-    size_t positions = (size_t) g->model->config.positions, longest = longest_prompt(g);
+    size_t positions = (size_t) ft_model_get_info(g->model).max_positions;
+    size_t longest = longest_prompt(g);
     if (g->run->session.context > 0)
         return (size_t) g->run->session.context;
     if (g->run->how.max_new_tokens > 0)
         return ft_min_size(positions, longest + (size_t) g->run->how.max_new_tokens);
     return ft_min_size(positions, longest < 4096 ? 4096 : positions);
+}
+
+static size_t longest_source(const ft_generation *g)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < g->prompts.count; i++)
+        longest = g->request[i].source_tokens > longest ? g->request[i].source_tokens : longest;
+    return longest;
 }
 
 static int larger_first(const void *a, const void *b)
@@ -117,7 +144,10 @@ static ft_status open_session(ft_session **out, const ft_generation *g, ft_error
     chunk = ft_min_size(chunk, g->prompts.start[g->prompts.count]);
     FT_TRY(sum_cache(g, seats, &cache, err));
     options.max_sequences = (int64_t) seats;
+    if (chunk < longest_source(g)) /* which is read whole */
+        chunk = longest_source(g);
     options.max_tokens = (int64_t) (chunk > seats ? chunk : seats);
+    options.source_tokens = (int64_t) (seats * ft_round_up(longest_source(g), FT_PAGE));
     options.context = (int64_t) g->context;
     options.cache_tokens = (int64_t) cache;
     FT_TRY(ft_session_open(out, g->model, &options, err));

@@ -137,7 +137,15 @@ static size_t new_columns(const ft_generation *g)
     return most;
 }
 
-/* Prompt, new tokens, then the token that ends texts. */
+/* What stands behind the end of a text: an encoder-decoder's padding, else what ends texts. */
+static int32_t padding_of(const ft_generation *g)
+{
+    if (g->begins > 0)
+        return g->model->config.pad_id;
+    return g->stops > 0 ? g->stop_id[0] : 0;
+}
+
+/* Prompt, new tokens, then padding. */
 static void fill_row(const ft_generation *g, size_t i, int32_t *row, size_t cols)
 {
     const ft_request *r = &g->request[i];
@@ -146,7 +154,7 @@ static void fill_row(const ft_generation *g, size_t i, int32_t *row, size_t cols
     if (made > 0)
         memcpy(row + r->prompt_tokens, g->grown[i].id, made * sizeof *row);
     for (size_t col = used; col < cols; col++)
-        row[col] = g->stops > 0 ? g->stop_id[0] : 0;
+        row[col] = padding_of(g);
 }
 
 typedef struct written {
@@ -159,7 +167,7 @@ static ft_status fill(const ft_generation *g, written *w, ft_error *err)
 {
     size_t count = g->prompts.count;
     w->fresh = new_columns(g);
-    w->cols = g->prompts.cols + w->fresh;
+    w->cols = (g->begins > 0 ? g->begins : g->prompts.cols) + w->fresh;
     w->ids = ft_array(count * w->cols, sizeof *w->ids);
     w->lengths = ft_array(count, sizeof *w->lengths);
     w->logprobs = ft_array(count * w->fresh, sizeof *w->logprobs);

@@ -181,7 +181,12 @@ static void test_batches(void)
 {
     int32_t some_ids[12] = { 0 }, some_mask[12] = { 1, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 0 };
     int32_t some_labels[4] = { 0, 1, 2, 0 };
-    const ft_dataset data = { 4, 3, some_ids, some_mask, NULL, some_labels, true };
+    const ft_dataset data = { .rows = 4,
+                              .cols = 3,
+                              .ids = some_ids,
+                              .mask = some_mask,
+                              .labels = some_labels,
+                              .masked = true };
     is_int((long long) ft_dataset_batch(&data, 0, 3, 10), 2, "a batch ends before too many tokens");
     is_int((long long) ft_dataset_batch(&data, 0, 6, 10), 3, "a full one is allowed");
     is_int((long long) ft_dataset_batch(&data, 0, 100, 10), 4, "or at the end of the data");
@@ -199,9 +204,12 @@ static void test_batches(void)
 static void test_bind(void)
 {
     int32_t some_mask[6] = { 1, 1, 1, 1, 1, 0 }, some_types[6] = { 0, 1, 1, 0, 0, 0 };
-    const ft_dataset data = {
-        2, 3, (int32_t *) (uintptr_t) ids, some_mask, some_types, NULL, true
-    };
+    const ft_dataset data = { .rows = 2,
+                              .cols = 3,
+                              .ids = (int32_t *) (uintptr_t) ids,
+                              .mask = some_mask,
+                              .types = some_types,
+                              .masked = true };
     const model_input second = { 1, 3, ids + 3, some_mask + 3, some_types + 3 };
     size_t n, m;
     ft_session *session = calibrated_session(model, &(ft_session_options){ .threads = 1 });

@@ -90,6 +90,7 @@ c_tests = \
 	tests/cuda-wgmma.t \
 	tests/damage.t \
 	tests/dataset.t \
+	tests/dataset_target.t \
 	tests/decode.t \
 	tests/evaluate.t \
 	tests/fake.t \
@@ -132,6 +133,7 @@ c_tests = \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
 	tests/translator_convert.t \
+	tests/translator_variants.t \
 	tests/vocabulary.t \
 	tests/weights.t \
 	tests/wordpiece.t \
@@ -244,7 +246,7 @@ tests_half_t_SOURCES = tests/half-t.c
 tests_half_t_LDADD = $(lib_libs)
 tests_llama_convert_t_SOURCES = tests/llama_convert-t.c
 tests_llama_convert_t_LDADD = $(convert_test_libs)
-tests_llama_variants_t_SOURCES = tests/llama_variants-t.c
+tests_llama_variants_t_SOURCES = tests/llama_variants-t.c tests/lib/variant.h
 tests_llama_variants_t_LDADD = $(convert_test_libs)
 tests_loader_t_SOURCES = tests/loader-t.c
 tests_loader_t_LDADD = $(calibrated_test_libs)
@@ -305,6 +307,10 @@ tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
 tests_tokenizer_t_LDADD = $(test_libs)
 tests_tokenizer_json_t_SOURCES = tests/tokenizer_json-t.c tests/lib/tiny_tokenizer.h
 tests_tokenizer_json_t_LDADD = $(test_libs)
+tests_dataset_target_t_SOURCES = tests/dataset_target-t.c tests/lib/variant.h
+tests_dataset_target_t_LDADD = $(convert_test_libs)
+tests_translator_variants_t_SOURCES = tests/translator_variants-t.c tests/lib/variant.h
+tests_translator_variants_t_LDADD = $(convert_test_libs)
 tests_translator_convert_t_SOURCES = tests/translator_convert-t.c
 tests_translator_convert_t_LDADD = $(convert_test_libs)
 tests_vocabulary_t_SOURCES = tests/vocabulary-t.c

@@ -247,11 +247,41 @@ static size_t embed_case(size_t rows, size_t cols, ft_dtype table, ft_dtype out)
     both b;
     begin_case();
     begin(&b, FT_OP_EMBED, ft_cpu_embed, ft_cuda_embed);
+    b.op.attr.embed_scale = 1.0f;
     add_weight(&b, 0, VOCABULARY, cols, table);
     b.state[FT_STATE_LAST] = random_numbers(SEATS, 1, 0, VOCABULARY);
     b.in[0] = draw(2) == 0 ? random_numbers(rows, 1, -SEATS, SEATS)
                            : random_numbers(rows, 1, -SEATS, SEATS + VOCABULARY);
     b.out = result_of(rows, cols, out, 0.0f);
+    return run_both(&b);
+}
+
+/*
+ * Words times a scale at the places of their texts.  Rows that nobody owns get the first place; on
+ * the CPU each is a text of its own.
+ */
+static size_t place_case(size_t cols, ft_dtype table, ft_dtype out)
+{
+    enum { WORDS = 57, PLACES = 120, TEXTS = 3, ROWS = 41, ALL = ROWS + 2 };
+    static const int32_t start[] = { 0, 30, 31, ROWS, ROWS + 1, ALL }, past[] = { 0, 110, 7, 0, 0 };
+    int32_t owner[ALL], owned[ALL];
+    both b;
+    begin_case();
+    begin(&b, FT_OP_EMBED, ft_cpu_embed, ft_cuda_embed);
+    b.op.attr.embed_scale = 27.7128f;
+    b.op.attr.position_offset = 2;
+    for (int32_t row = 0; row < ALL; row++) {
+        owner[row] = row < 30 ? 0 : row < 31 ? 1 : row < ROWS ? 2 : TEXTS + row - ROWS;
+        owned[row] = row < ROWS ? owner[row] : -1;
+    }
+    b.batch = (ft_batch){ .start = start, .past = past, .owner = owner };
+    b.device_batch.start = to_device(start, (TEXTS + 1) * sizeof *start);
+    b.device_batch.past = to_device(past, TEXTS * sizeof *past);
+    b.device_batch.owner = to_device(owned, sizeof owned);
+    add_weight(&b, 0, WORDS, cols, table);
+    add_weight(&b, 1, PLACES, cols, FT_F32);
+    b.in[0] = random_numbers(ALL, 1, 0, WORDS);
+    b.out = result_of(ALL, cols, out, 0.0f);
     return run_both(&b);
 }
 
@@ -278,13 +308,16 @@ static void test_lookups(void)
 {
     static const size_t widths[] = { 1, 3, 6, 64, 70, 704, 4096, 5121 };
     for (size_t x = 0; x < FT_COUNT(reals); x++) {
-        size_t embedded = 0, selected = 0;
+        size_t embedded = 0, placed = 0, selected = 0;
         for (size_t i = 0; i < FT_COUNT(widths); i++) {
             size_t rows = 1 + draw(80), wanted = draw(rows + 1);
             embedded += embed_case(rows, widths[i], reals[x], reals[i % 3]);
+            placed += place_case(widths[i], reals[x], reals[i % 3]);
             selected += select_case(rows, wanted, wanted + draw(9), widths[i], reals[x]);
         }
         is_int((long long) embedded, 0, "embed: %s by ids and by seats", ft_dtype_name(reals[x]));
+        is_int((long long) placed, 0, "embed: %s times a scale, at the places of texts",
+               ft_dtype_name(reals[x]));
         is_int((long long) selected, 0, "select: rows of %s, and the first for those unselected",
                ft_dtype_name(reals[x]));
     }

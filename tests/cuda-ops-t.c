@@ -144,6 +144,7 @@ static size_t embed_case(size_t rows, size_t cols, ft_dtype table, bool types, f
     both b;
     begin_case();
     begin(&b, FT_OP_EMBED, ft_cpu_embed, ft_cuda_embed);
+    b.op.attr.embed_scale = 1.0f;
     for (int i = 0; i < (types ? 3 : 2); i++) {
         add_weight(&b, i, sizes[i], cols, table);
         b.in[i] = random_index(rows, sizes[i]);

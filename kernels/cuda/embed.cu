@@ -15,14 +15,27 @@ enum { ACROSS = 64, ROWS = 4 };
 typedef struct embed {
     const void *table[FT_MAX_IN]; /* NULL: not there */
     ft_dtype dtype[FT_MAX_IN];
-    int32_t *index[FT_MAX_IN];
-    int32_t *last; /* of each seat; NULL: all ids are tokens */
+    int32_t *index[FT_MAX_IN]; /* NULL: a token's place in its text is meant, plus `offset` */
+    int32_t *last;             /* of each seat; NULL: all ids are tokens */
+    const int32_t *owner, *start, *past;
+    int32_t offset;
+    float scale; /* of words */
     ft_cuda_view out;
 } embed;
+
+/* A row between the run and its bucket has no text: any row of the table will do. */
+__device__ __forceinline__ size_t place_of(const embed &e, size_t row)
+{
+    int32_t sequence = e.owner[row];
+    int32_t place = sequence < 0 ? 0 : e.past[sequence] + (int32_t) row - e.start[sequence];
+    return (size_t) (e.offset + place);
+}
 
 /* The row of table i for a token. */
 __device__ __forceinline__ size_t index_of(const embed &e, int i, size_t row)
 {
+    if (e.index[i] == NULL)
+        return place_of(e, row);
     int32_t index = e.index[i][row];
     return (size_t) (i == 0 && index < 0 ? e.last[-1 - index] : index);
 }
@@ -54,7 +67,7 @@ template <int N> static __global__ void __launch_bounds__(ACROSS *ROWS) embed_ke
             ft_unpack<N>(part, bits[i], e.dtype[i]);
 #pragma unroll
             for (int j = 0; j < N; j++)
-                sum[j] += part[j];
+                sum[j] += i == 0 ? part[j] * e.scale : part[j];
         }
     ft_store<N>(e.out.data, e.out.dtype, row * e.out.cols + col, sum);
 }
@@ -73,6 +86,11 @@ extern "C" int ft_cuda_embed(const ft_cuda_args *args)
     embed e = {};
     e.out = args->out;
     e.last = (int32_t *) args->state[FT_STATE_LAST].data;
+    e.owner = args->batch->owner;
+    e.start = args->batch->start;
+    e.past = args->batch->past;
+    e.offset = args->op->attr.position_offset;
+    e.scale = args->op->attr.embed_scale;
     for (int i = 0; i < FT_MAX_IN; i++)
         if (args->weight[i] != NULL) {
             e.table[i] = args->weight[i]->data;

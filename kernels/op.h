@@ -211,7 +211,10 @@ static inline int ft_batch_end_op(const ft_plan *plan, const ft_batch *batch)
  */
 static inline int ft_op_named(const ft_op *op)
 {
-    return op->out >= 0 ? op->out : op->codes >= 0 ? op->codes : op->in[0];
+    return op->out >= 0     ? op->out
+           : op->codes >= 0 ? op->codes
+           : op->in[0] >= 0 ? op->in[0]
+                            : op->in[1];
 }
 
 /*

@@ -216,7 +216,7 @@ static void test_codes_as_halves(const shape *s)
     piece pieces[MOST_TEXTS];
     for (int i = 0; i < w.texts; i++)
         pieces[i] = (piece){ i, 0, w.length[i] };
-    must(world_attend(&w, pieces, w.texts), "a run over halves");
+    must(world_attend(&w, pieces, w.texts, false, 0), "a run over halves");
     same_as(&w, from_codes, "a cache of the same halves", name_of(s));
     free(from_codes);
     free_copy(&c);
@@ -276,6 +276,7 @@ int main(void)
 {
     open_device();
     bool has_wgmma = chip.has_wgmma;
+    test_whole_and_shared();
     for (size_t i = 0; i < FT_COUNT(shapes); i++) {
         test_prompts(&shapes[i], i % 6 == 0);
         test_steps(&shapes[i], lengths, FT_COUNT(lengths), STEPS);

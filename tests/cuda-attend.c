@@ -130,10 +130,28 @@ static void make_cache(world *w)
     }
 }
 
+/* Every token of a text lies with itself or another lane, one that reaches as far. */
+static void deal_origins(world *w)
+{
+    size_t capacity = w->most_pages * FT_PAGE;
+    w->origin = must_have((size_t) w->texts * capacity * sizeof *w->origin);
+    memset(w->origin, 0x7f, (size_t) w->texts * capacity * sizeof *w->origin);
+    for (int i = 0; i < w->texts; i++)
+        for (int at = 0; w->of.lanes > 0 && at < w->length[i]; at++)
+            w->origin[(size_t) i * capacity + (size_t) at] =
+                (int32_t) rng_below(&numbers, (uint32_t) w->of.lanes);
+}
+
 void world_init(world *w, const shape *s, const int *length, int count)
 {
-    *w = (world){ .s = *s };
-    w->attr = (ft_attr){ .heads = s->heads,
+    world_init_shared(w, s, (sharing){ false, 0 }, length, count);
+}
+
+void world_init_shared(world *w, const shape *s, sharing of, const int *length, int count)
+{
+    *w = (world){ .s = *s, .of = of };
+    w->attr = (ft_attr){ .memory = of.memory,
+                         .heads = s->heads,
                          .kv_heads = s->kv_heads,
                          .window = s->window,
                          .softmax_scale = 1.0f / sqrtf((float) s->head_size),
@@ -155,6 +173,7 @@ void world_init(world *w, const shape *s, const int *length, int count)
     for (int i = 0; i < s->head_size / 2; i++)
         w->frequency[i] = (float) pow(w->attr.rope_theta, -2.0 * i / s->head_size);
     deal_pages(w);
+    deal_origins(w);
     make_cache(w);
     world_forget(w);
 }
@@ -167,6 +186,7 @@ void world_fini(world *w)
     free(w->turned);
     free(w->result);
     free(w->frequency);
+    free(w->origin);
     for (int i = 0; i < w->texts; i++)
         free(w->page[i]);
     for (int i = 0; i < 4; i++)
@@ -186,9 +206,9 @@ void world_forget(world *w)
 
 /* The arrays of a run, on the host. */
 typedef struct arrays {
-    int32_t *start, *owner, *past, *reach, *pages;
+    int32_t *start, *owner, *past, *reach, *last, *seat, *pages;
     ft_cuda_queries *block;
-    size_t rows, sequences, blocks, context;
+    size_t rows, sequences, blocks, context, longest;
 } arrays;
 
 static void add_piece(arrays *a, const world *w, const piece *p)
@@ -197,6 +217,8 @@ static void add_piece(arrays *a, const world *w, const piece *p)
     a->start[i] = (int32_t) a->rows;
     a->past[i] = p->from;
     a->reach[i] = w->length[p->text];
+    a->last[i] = w->length[p->text] - 1;
+    a->seat[i] = p->text;
     memcpy(a->pages + i * w->most_pages, w->page[p->text],
            ft_pages_for((size_t) w->length[p->text]) * sizeof *a->pages);
     for (int query = 0; query < p->count; query += FT_CUDA_QUERIES)
@@ -207,6 +229,8 @@ static void add_piece(arrays *a, const world *w, const piece *p)
     a->start[i + 1] = (int32_t) a->rows;
     size_t end = (size_t) (p->from + p->count);
     a->context = end > a->context ? end : a->context;
+    end = (size_t) w->length[p->text];
+    a->longest = end > a->longest ? end : a->longest;
 }
 
 static arrays arrays_of(const world *w, const piece *pieces, int count, int padding)
@@ -219,14 +243,17 @@ static arrays arrays_of(const world *w, const piece *pieces, int count, int padd
     a.owner = calloc(rows, sizeof *a.owner);
     a.past = calloc(n, sizeof *a.past);
     a.reach = calloc(n, sizeof *a.reach);
+    a.last = calloc(n, sizeof *a.last);
+    a.seat = calloc(n, sizeof *a.seat);
     a.pages = calloc(n * w->most_pages, sizeof *a.pages);
     a.block = calloc(rows / FT_CUDA_QUERIES + n + 1, sizeof *a.block);
-    if (!a.start || !a.owner || !a.past || !a.reach || !a.pages || !a.block)
+    if (!a.start || !a.owner || !a.past || !a.reach || !a.last || !a.seat || !a.pages || !a.block)
         bail_out("no memory for a run");
     for (int i = 0; i < count; i++)
         add_piece(&a, w, &pieces[i]);
     for (int i = 0; i < padding; i++) {
         a.owner[a.rows++] = -1;
+        a.seat[a.sequences] = -1;
         a.start[a.sequences + 1] = a.start[a.sequences];
         a.sequences++;
         a.blocks++;
@@ -241,6 +268,8 @@ static void free_arrays(arrays *a)
     free(a->owner);
     free(a->past);
     free(a->reach);
+    free(a->last);
+    free(a->seat);
     free(a->pages);
     free(a->block);
 }
@@ -292,6 +321,7 @@ static ft_cuda_batch upload(const world *w, const arrays *a, bool step)
 {
     size_t each = sizeof(int32_t), n = a->sequences;
     used = 0;
+    const int32_t *pages = place(a->pages, n * w->most_pages * each);
     return (ft_cuda_batch){
         .tokens = a->rows,
         .sequences = n,
@@ -301,10 +331,17 @@ static ft_cuda_batch upload(const world *w, const arrays *a, bool step)
         .owner = place(a->owner, a->rows * each),
         .past = place(a->past, n * each),
         .reach = place(a->reach, n * each),
-        .pages = place(a->pages, n * w->most_pages * each),
+        .seat = place(a->seat, n * each),
+        .pages = w->of.memory ? NULL : pages,
         .most_pages = w->most_pages,
         .context = a->context,
+        .capacity = w->most_pages * FT_PAGE,
         .step = step,
+        .memory_last = w->of.memory ? place(a->last, n * each) : NULL,
+        .memory_pages = w->of.memory ? pages : NULL,
+        .most_memory_pages = w->most_pages,
+        .memory = a->longest,
+        .lanes = (size_t) w->of.lanes,
     };
 }
 
@@ -315,6 +352,20 @@ static void add_cache(ft_cuda_args *args, const world *w)
                                          .rows = w->pages * FT_PAGE,
                                          .cols = i < 2 ? world_kv_cols(w) : (size_t) w->s.kv_heads,
                                          .dtype = i < 2 ? w->s.cache : FT_F32 };
+    if (w->of.lanes > 0) {
+        size_t count = (size_t) w->texts * w->most_pages * FT_PAGE;
+        args->state[FT_STATE_ORIGIN].data = place(w->origin, count * sizeof *w->origin);
+    }
+}
+
+/* Of a memory, keys and values are stored as they are, and queries are not turned. */
+static int store_plain(world *w, ft_cuda_args args, const piece *pieces, int count)
+{
+    size_t rows = args.batch->tokens, bytes = world_cols(w) * ft_dtype_size(w->s.dtype);
+    args.in[1] = gather(w, w->k, world_kv_cols(w), pieces, count, rows);
+    args.in[2] = gather(w, w->v, world_kv_cols(w), pieces, count, rows);
+    memcpy(w->turned, w->q, w->first[w->texts] * bytes);
+    return ft_cuda_store(&args);
 }
 
 static int store(world *w, ft_cuda_args args, const piece *pieces, int count)
@@ -342,7 +393,8 @@ static int attend(world *w, ft_cuda_args args, const piece *pieces, int count)
     args.in[0] = gather(w, w->turned, world_cols(w), pieces, count, rows);
     args.out = gather(w, NULL, world_cols(w), pieces, count, rows);
     if (args.batch->step)
-        args.scratch_bytes = ft_cuda_attend_scratch(&plan, args.op, sequences, args.batch->context);
+        args.scratch_bytes = ft_cuda_attend_scratch(
+            &plan, args.op, sequences, w->of.memory ? args.batch->memory : args.batch->context);
     args.scratch = place(NULL, args.scratch_bytes);
     if (ft_cuda_attend_counters(args.op, sequences) > COUNTERS)
         bail_out("more than %d counters", COUNTERS);
@@ -353,16 +405,20 @@ static int attend(world *w, ft_cuda_args args, const piece *pieces, int count)
     return status;
 }
 
-static int run(world *w, const piece *pieces, int count, bool step, int padding, bool stores)
+enum { STORES = 1, ATTENDS = 2 };
+
+static int run(world *w, const piece *pieces, int count, bool step, int padding, int what)
 {
     arrays a = arrays_of(w, pieces, count, padding);
     ft_cuda_batch batch = upload(w, &a, step);
     ft_op op = { .kind = FT_OP_STORE, .attr = w->attr };
     ft_cuda_args args = { .chip = &chip, .op = &op, .batch = &batch, .counters = counters };
     add_cache(&args, w);
-    int status = stores ? store(w, args, pieces, count) : 0;
+    int status = 0;
+    if (what & STORES)
+        status = w->of.memory ? store_plain(w, args, pieces, count) : store(w, args, pieces, count);
     op.kind = FT_OP_ATTEND;
-    if (status == 0)
+    if (status == 0 && what & ATTENDS)
         status = attend(w, args, pieces, count);
     must((int) cudaDeviceSynchronize(), "a run");
     free_arrays(&a);
@@ -371,12 +427,17 @@ static int run(world *w, const piece *pieces, int count, bool step, int padding,
 
 int world_run(world *w, const piece *pieces, int count, bool step, int padding)
 {
-    return run(w, pieces, count, step, padding, true);
+    return run(w, pieces, count, step, padding, STORES | ATTENDS);
 }
 
-int world_attend(world *w, const piece *pieces, int count)
+int world_store(world *w, const piece *pieces, int count)
 {
-    return run(w, pieces, count, false, 0, false);
+    return run(w, pieces, count, false, 0, STORES);
+}
+
+int world_attend(world *w, const piece *pieces, int count, bool step, int padding)
+{
+    return run(w, pieces, count, step, padding, ATTENDS);
 }
 
 #endif

@@ -2,7 +2,9 @@
  * cuda-attend.h - inside cuda-attend.t: texts that are stored and attended to in runs of any kind.
  *
  * A world has a few texts with queries, keys and values for each token, and a cache on the device
- * whose pages they share in random order.  What no token has been written to is NaN.
+ * whose pages they share in random order.  What no token has been written to is NaN.  The cache may
+ * be a memory, of which every query sees all; or neighbouring texts are lanes, whose tokens lie in
+ * the pages of random ones of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,8 +23,15 @@ typedef struct shape {
     ft_dtype dtype, cache; /* of queries, keys and values; of the cache */
 } shape;
 
+/* What texts share. */
+typedef struct sharing {
+    bool memory;
+    int lanes; /* neighbouring texts, of one length; 0: none */
+} sharing;
+
 typedef struct world {
     shape s;
+    sharing of;
     ft_attr attr;
     int texts, length[MOST_TEXTS];
     size_t first[MOST_TEXTS + 1]; /* row of each text's first token in the arrays below */
@@ -30,6 +39,7 @@ typedef struct world {
     size_t pages, most_pages;     /* of the cache, of a text */
     void *q, *k, *v;              /* host, all rows */
     float *frequency;             /* host, [head_size / 2] */
+    int32_t *origin;              /* host, [texts, most_pages * FT_PAGE] */
     void *cache[4];               /* device: keys, values, their scales */
     size_t bytes[4];              /* of each */
     void *turned, *result;        /* host: what STORE and ATTEND wrote, all rows */
@@ -48,6 +58,7 @@ void open_device(void);
 
 /* Texts of these lengths, up to 0 or `count`. */
 void world_init(world *w, const shape *s, const int *length, int count);
+void world_init_shared(world *w, const shape *s, sharing of, const int *length, int count);
 void world_fini(world *w);
 
 /* Forget everything in the cache and all results. */
@@ -59,8 +70,12 @@ void world_forget(world *w);
  */
 int world_run(world *w, const piece *pieces, int count, bool step, int padding);
 
-/* Attend to them once more, to what the cache holds now: for prompts. */
-int world_attend(world *w, const piece *pieces, int count);
+/* One of both: texts are stored, or these pieces attend to what the cache holds now. */
+int world_store(world *w, const piece *pieces, int count);
+int world_attend(world *w, const piece *pieces, int count, bool step, int padding);
+
+/* The test of memories and lanes. */
+void test_whole_and_shared(void);
 
 /* Elements of a row of queries, or of keys and values. */
 size_t world_cols(const world *w);

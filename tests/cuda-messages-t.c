@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/device.h"
 #include "runtime/error.h"
+#include "runtime/plan.h"
 
 #include <string.h>
 
@@ -65,11 +66,38 @@ static void test_failure(void)
     ok(strstr(err.text, "lost") == NULL, "that leaves the context alone");
 }
 
+/* Keys and values of two heads, `cols` wide in all, stored without queries or attended to. */
+static ft_status accept_heads(ft_op_kind kind, int32_t cols, ft_error *err)
+{
+    ft_value value[2] = { { .name = "queries", .cols = cols }, { .name = "keys", .cols = cols } };
+    ft_plan plan = { .value = value, .nvalue = 2 };
+    ft_op op = ft_op_make(kind);
+    op.attr.heads = op.attr.kv_heads = 2;
+    op.in[0] = kind == FT_OP_STORE ? -1 : 0;
+    op.in[1] = kind == FT_OP_STORE ? 1 : -1;
+    return ft_backend_cuda.accept(&plan, &op, "a.ft", err);
+}
+
+static void test_heads(void)
+{
+    ft_error err;
+    is_int(accept_heads(FT_OP_ATTEND, 48, &err), FT_OK, "heads of 24 elements are taken");
+    is_int(accept_heads(FT_OP_STORE, 32, &err), FT_OK, "and keys of 16 without queries");
+    is_int(accept_heads(FT_OP_ATTEND, 40, &err), FT_EUNSUPPORTED, "heads of 20 are not");
+    is_str(err.text,
+           "a.ft: attend queries: heads of 20 elements, but on a GPU a multiple of 8 is needed",
+           "which is said with the operation's name");
+    is_int(accept_heads(FT_OP_STORE, 528, &err), FT_EUNSUPPORTED, "nor keys of 264");
+    is_str(err.text, "a.ft: store keys: heads of 264 elements, but on a GPU they have at most 256",
+           "which are named by what is stored");
+}
+
 int main(void)
 {
     test_absence();
     test_refusal();
     test_failure();
+    test_heads();
     return done_testing();
 }
 

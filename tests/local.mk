@@ -85,6 +85,7 @@ c_tests = \
 	tests/cuda-messages.t \
 	tests/cuda-modes.t \
 	tests/cuda-ops.t \
+	tests/cuda-parts.t \
 	tests/cuda-relayout.t \
 	tests/cuda-sessions.t \
 	tests/cuda-wgmma.t \
@@ -183,7 +184,7 @@ tests_counters_t_LDADD = tests/lib/libsample.a $(calibrate_test_libs)
 tests_crash_t_SOURCES = tests/crash-t.c
 tests_crash_t_LDADD = $(sample_test_libs)
 tests_cuda_attend_t_SOURCES = tests/cuda-attend-t.c tests/cuda-attend.c tests/cuda-attend.h \
-	tests/cuda-attend-check.c $(gpu)
+	tests/cuda-attend-check.c tests/cuda-attend-whole.c $(gpu)
 tests_cuda_attend_t_LDADD = $(lib_libs)
 tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c \
 	tests/cuda-attention.h tests/cuda-attention-floats.c $(gpu)
@@ -206,6 +207,8 @@ tests_cuda_messages_t_SOURCES = tests/cuda-messages-t.c
 tests_cuda_messages_t_LDADD = $(test_libs)
 tests_cuda_modes_t_SOURCES = tests/cuda-modes-t.c
 tests_cuda_modes_t_LDADD = $(lib_libs)
+tests_cuda_parts_t_SOURCES = tests/cuda-parts-t.c $(gpu)
+tests_cuda_parts_t_LDADD = $(lib_libs)
 tests_cuda_relayout_t_SOURCES = tests/cuda-relayout-t.c tests/cuda-gemm.c tests/cuda-gemm.h $(gpu)
 tests_cuda_relayout_t_LDADD = $(test_libs)
 tests_cuda_sessions_t_SOURCES = tests/cuda-sessions-t.c

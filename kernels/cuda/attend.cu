@@ -33,10 +33,17 @@ static ft_attend_job job_of(const ft_cuda_args *args)
     a.cached_rows = state[FT_STATE_KEYS].rows * (size_t) attr->kv_heads;
     a.sequences = batch->sequences;
     a.start = batch->start;
-    a.past = batch->past;
-    a.pages = batch->pages;
-    a.most_pages = batch->most_pages;
-    a.context = batch->context;
+    a.whole = attr->memory;
+    a.past = attr->memory ? batch->memory_last : batch->past;
+    a.pages = attr->memory ? batch->memory_pages : batch->pages;
+    a.most_pages = attr->memory ? batch->most_memory_pages : batch->most_pages;
+    a.context = attr->memory ? batch->memory : batch->context;
+    if (batch->lanes > 1 && !attr->memory) {
+        a.origin = (const int32_t *) state[FT_STATE_ORIGIN].data;
+        a.seat = batch->seat;
+        a.lanes = batch->lanes;
+        a.capacity = batch->capacity;
+    }
     a.blocks = batch->step ? NULL : batch->blocks;
     a.nblocks = batch->nblocks;
     a.partial = (float *) args->scratch;

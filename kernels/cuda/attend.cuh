@@ -2,6 +2,8 @@
  * attend.cuh - what the forms of attention over a cache share: the operands, which rows a block of
  * threads takes, and which keys a row sees.
  *
+ * The memory of an encoder-decoder is such a cache, of which every row sees all.
+ *
  * Every result depends on its own row and position alone.  So each form fixes, for a row, the order
  * in which its keys are taken: tiles of keys begin at multiples of their size in the text, whatever
  * chunk the row came in, and a tile of which a row sees nothing changes no bit of it.
@@ -28,10 +30,20 @@ typedef struct ft_attend_job {
     float score_scale;  /* of scores, times log2(e): weights are powers of two */
     size_t cached_rows; /* of one head: tokens that the cache has room for, times kv_heads */
 
+    bool whole; /* every row sees all keys up to past[sequence]: the memory */
+
     size_t sequences;
     const int32_t *start, *past, *pages;
     size_t most_pages;
-    size_t context;                /* no sequence is longer */
+    size_t context; /* no sequence is longer */
+
+    /*
+     * Beams: of neighbouring sequences so many are lanes of one text.  The key at a position of a
+     * seat's text lies in the pages of lane origin[seat * capacity + position].  NULL: in its own.
+     */
+    const int32_t *origin, *seat;
+    size_t lanes, capacity;
+
     const ft_cuda_queries *blocks; /* NULL: each sequence has one row */
     size_t nblocks;
 
@@ -56,10 +68,11 @@ size_t ft_cuda_attend_step_counters(size_t sequences, int heads, int kv_heads);
 
 /* Some rows of one sequence. */
 typedef struct ft_attend_task {
-    size_t row;           /* the first, in the run */
-    int rows;             /* 0: nothing to do */
-    int position;         /* of the first in its text */
-    const int32_t *pages; /* of the sequence */
+    size_t row;            /* the first, in the run */
+    int rows;              /* 0: nothing to do */
+    int position;          /* of the first in its text: the last key that it sees */
+    const int32_t *pages;  /* of the sequence, or the first of its lanes */
+    const int32_t *origin; /* of its keys: lanes; NULL: there are none */
 } ft_attend_task;
 
 /*
@@ -85,18 +98,40 @@ __device__ __forceinline__ ft_attend_task ft_attend_take(const ft_attend_job &a,
         return task;
     task.row = (size_t) (first + query);
     task.rows = min(length - query, most);
-    task.position = a.past[sequence] + query;
+    task.position = a.whole ? a.past[sequence] : a.past[sequence] + query;
+    if (a.origin != NULL) {
+        task.origin = a.origin + (size_t) a.seat[sequence] * a.capacity;
+        sequence -= sequence % (int) a.lanes;
+    }
     task.pages = a.pages + (size_t) sequence * a.most_pages;
     return task;
 }
 
-/* The first key that the query at `position` sees; the last is its own. */
+/* Row of the cache, in rows of one head, where a key lies. */
+__device__ __forceinline__ size_t ft_attend_find(const ft_attend_job &a, const ft_attend_task &task,
+                                                 int key, int kv_head)
+{
+    const int32_t *pages = task.pages;
+    if (task.origin != NULL)
+        pages += (size_t) task.origin[key] * a.most_pages;
+    return ft_cache_find(pages, (size_t) key, (size_t) kv_head, (size_t) a.kv_heads);
+}
+
+/* The last key that a row of a task sees. */
+__device__ __forceinline__ int ft_attend_last_key(const ft_attend_job &a,
+                                                  const ft_attend_task &task, int row)
+{
+    return a.whole ? task.position : task.position + row;
+}
+
+/* The first key that a query sees whose last is at `position`: mostly its own. */
 __device__ __forceinline__ int ft_attend_first_key(const ft_attend_job &a, int position)
 {
     return a.window > 0 ? max(position + 1 - a.window, 0) : 0;
 }
 
-/* What 16 rows do not see of a tile: `own` is the key of the first of them, `base` the tile's. */
+/* What 16 rows do not see of a tile: `own` is the last key of the first of them, `base` the tile's.
+ */
 template <int keys>
 __device__ __forceinline__ void ft_attend_hide(float s[keys / 8][4], const ft_attend_job &a,
                                                int own, int base)
@@ -106,7 +141,8 @@ __device__ __forceinline__ void ft_attend_hide(float s[keys / 8][4], const ft_at
         return;
 #pragma unroll
     for (int row = 0; row < 2; row++) {
-        int last = own + g + 8 * row - base, first = ft_attend_first_key(a, last + base) - base;
+        int last = (a.whole ? own : own + g + 8 * row) - base;
+        int first = ft_attend_first_key(a, last + base) - base;
 #pragma unroll
         for (int j = 0; j < keys / 8; j++)
 #pragma unroll

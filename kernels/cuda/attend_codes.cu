@@ -311,7 +311,8 @@ int ft_cuda_attend_codes(const ft_cuda_chip *chip, void *stream, const ft_attend
 {
     ft_attend_job a = *job;
     if (!chip->overlaps || a.cache_dtype != FT_I8 || a.head_size != WIDTH ||
-        (a.q_dtype != FT_F16 && a.q_dtype != FT_BF16) || a.cached_rows > INT32_MAX)
+        (a.q_dtype != FT_F16 && a.q_dtype != FT_BF16) || a.cached_rows > INT32_MAX ||
+        a.origin != NULL)
         return (int) cudaErrorNotSupported;
     a.shares = units_within(&a);
     a.groups = a.kv_heads * ((a.group + HEADS - 1) / HEADS);

@@ -112,7 +112,7 @@ static __device__ __forceinline__ work take(const ft_attend_job &a)
     w.task = ft_attend_take(a, a.nblocks - 1 - index);
     w.head = (int) (blockIdx.x % (unsigned) a.heads);
     w.kv_head = w.head / a.group;
-    w.last = w.task.position + w.task.rows - 1;
+    w.last = ft_attend_last_key(a, w.task, w.task.rows - 1);
     return w;
 }
 
@@ -151,7 +151,7 @@ static __global__ void __launch_bounds__(threads<width>)
 #pragma unroll
             for (int m = 0; m < tiles<width>; m++) {
                 float shrink[2];
-                ft_attend_hide<keys>(s[m], a, w.task.position + row + 16 * m, base);
+                ft_attend_hide<keys>(s[m], a, ft_attend_last_key(a, w.task, row + 16 * m), base);
                 weigh<keys, true>(s[m], &rows[m], shrink, a.score_scale);
                 shrink_sums<width>(sums[m], shrink);
             }
@@ -198,7 +198,8 @@ int ft_cuda_attend_mma(const ft_cuda_chip *chip, void *stream, const ft_attend_j
 {
     bool bf16 = a->q_dtype == FT_BF16, codes = a->cache_dtype == FT_I8;
     if ((a->q_dtype != FT_F16 && !bf16) || a->y_dtype != a->q_dtype ||
-        (bf16 && chip->capability < 80) || (!codes && a->cache_dtype != a->q_dtype))
+        (bf16 && chip->capability < 80) || (!codes && a->cache_dtype != a->q_dtype) ||
+        a->origin != NULL)
         return (int) cudaErrorNotSupported;
     if (bf16)
         return codes ? launch_width<true, true>(chip, stream, a)

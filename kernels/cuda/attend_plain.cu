@@ -71,17 +71,18 @@ static __device__ __forceinline__ void load_queries(const desk &d, const ft_atte
     }
 }
 
-/* KEYS rows of the cache as floats; those from `end` on become zeros. */
+/* KEYS rows of the cache from `base` on as floats; those after `last` become zeros. */
 static __device__ __forceinline__ void load_cached(float *to, int stride, const void *from,
                                                    const float *scales, const ft_attend_job &a,
-                                                   size_t place, int count)
+                                                   const ft_attend_task &task, int kv_head,
+                                                   int base, int last)
 {
     int pieces = a.head_size / 8;
     for (int i = (int) threadIdx.x; i < KEYS * pieces; i += THREADS) {
         int key = i / pieces, at = i % pieces * 8;
         float v[8] = {}, scale = 1.0f;
-        if (key < count) {
-            size_t row = place + (size_t) key;
+        if (base + key <= last) {
+            size_t row = ft_attend_find(a, task, base + key, kv_head);
             ft_load<8>(v, (void *) from, a.cache_dtype, row * (size_t) a.head_size + (size_t) at);
             scale = a.cache_dtype == FT_I8 ? scales[row] : 1.0f;
         }
@@ -164,16 +165,14 @@ static __global__ void __launch_bounds__(THREADS)
     load_queries(d, a, task, kv_head, first);
     int r = (int) threadIdx.x / OF_ROW;
     row_of row = row_at(a, kv_head, first + r);
-    int own = task.position + row.token, seen_from = ft_attend_first_key(a, own);
-    int last = task.position + min((first + ROWS - 1) / a.group, task.rows - 1);
-    int begin = ft_attend_first_key(a, task.position + first / a.group) / KEYS * KEYS;
+    int own = ft_attend_last_key(a, task, row.token), seen_from = ft_attend_first_key(a, own);
+    int last = ft_attend_last_key(a, task, min((first + ROWS - 1) / a.group, task.rows - 1));
+    int begin = ft_attend_first_key(a, ft_attend_last_key(a, task, first / a.group)) / KEYS * KEYS;
     sums s = { -INFINITY, 0.0f };
     for (int base = begin; base <= last; base += KEYS) {
-        size_t place =
-            ft_cache_find(task.pages, (size_t) base, (size_t) kv_head, (size_t) a.kv_heads);
         __syncthreads();
-        load_cached(d.key, d.stride, a.keys, a.key_scales, a, place, last + 1 - base);
-        load_cached(d.value, a.head_size, a.values, a.value_scales, a, place, last + 1 - base);
+        load_cached(d.key, d.stride, a.keys, a.key_scales, a, task, kv_head, base, last);
+        load_cached(d.value, a.head_size, a.values, a.value_scales, a, task, kv_head, base, last);
         __syncthreads();
         score(d, a);
         __syncthreads();

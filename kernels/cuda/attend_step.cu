@@ -38,18 +38,23 @@ typedef struct walk {
     int end;       /* no step begins here or later */
 } walk;
 
+/* Of lanes, every lane of the warp looks a key up; those that are not there stand for the last. */
+template <bool lanes>
 static __device__ __forceinline__ place find(const ft_attend_job &a, const ft_attend_task &task,
                                              int kv_head, int base, int end)
 {
     place at = { base, 0 };
-    if (base < end)
+    if (base < end && lanes)
+        at.row = (uint32_t) ft_attend_find(a, task, min(base + (int) threadIdx.x % 32, end - 1),
+                                           kv_head);
+    else if (base < end)
         at.row = (uint32_t) ft_cache_find(task.pages, (size_t) base, (size_t) kv_head,
                                           (size_t) a.kv_heads);
     return at;
 }
 
 /* The first step: what is read before the predecessor has ended must not be its work. */
-template <ft_dtype stored, int width>
+template <bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void
 begin_walk(walk *w, reading<stored, width> *room, const ft_attend_job &a,
            const ft_attend_task &task, const share &s, int kv_head)
@@ -61,16 +66,16 @@ begin_walk(walk *w, reading<stored, width> *room, const ft_attend_job &a,
         base += f::part;
     w->base = base;
     w->end = min(part_begin(s, s.end), s.last + 1);
-    place now = find(a, task, kv_head, base, w->end);
-    w->next = find(a, task, kv_head, base + f::part, w->end).row;
+    place now = find<lanes>(a, task, kv_head, base, w->end);
+    w->next = find<lanes>(a, task, kv_head, base + f::part, w->end).row;
     bool newest = base + f::keys > s.last;
     if (newest)
         ft_wait_for_predecessor();
     if (base < w->end)
-        read_keys(room, a, s, now);
+        read_keys<lanes>(room, a, s, now);
     ft_copy_commit();
     if (base < w->end)
-        read_values(room, a, s, now);
+        read_values<lanes>(room, a, s, now);
     ft_copy_commit();
     if (!newest)
         ft_wait_for_predecessor();
@@ -78,7 +83,7 @@ begin_walk(walk *w, reading<stored, width> *room, const ft_attend_job &a,
 }
 
 /* The steps before `end`, the first key of the next part. */
-template <ft_dtype stored, int width, bool bf16>
+template <bool lanes, ft_dtype stored, int width, bool bf16>
 static __device__ __forceinline__ void
 add_steps(partial_sums<width> *sums, walk *w, reading<stored, width> *room, const ft_attend_job &a,
           const ft_attend_task &task, const share &of, int kv_head, const uint32_t q[width / 16][2],
@@ -91,7 +96,7 @@ add_steps(partial_sums<width> *sums, walk *w, reading<stored, width> *room, cons
         scales<f::keys> scale;
         const place next = { w->base + f::part, w->next };
         bool more = next.base < w->end;
-        w->next = find(a, task, kv_head, next.base + f::part, w->end).row;
+        w->next = find<lanes>(a, task, kv_head, next.base + f::part, w->end).row;
         ft_copy_wait<1>();
         __syncwarp(); /* scales are others' copies */
         score<stored, width, bf16>(s, *room, q);
@@ -99,13 +104,13 @@ add_steps(partial_sums<width> *sums, walk *w, reading<stored, width> *room, cons
             load_scales<stored, width>(&scale, *room);
         __syncwarp();
         if (more)
-            read_keys(room, a, of, next);
+            read_keys<lanes>(room, a, of, next);
         ft_copy_commit();
         weigh<stored, width>(s, sums, scale, a, of, w->base);
         ft_copy_wait<1>();
         mix<stored, width, bf16>(sums, s, *room);
         if (more)
-            read_values(room, a, of, next);
+            read_values<lanes>(room, a, of, next);
         ft_copy_commit();
         w->base = next.base;
     }
@@ -120,12 +125,17 @@ enum { FEWER = 1 };
 enum { FEWER = 0 };
 #endif
 
+/* One less where lanes look up their keys beside codes and as many sums. */
+template <bool lanes, ft_dtype stored, int width>
+static constexpr int blocks_of = form<stored, width>::blocks - FEWER -
+                                 (lanes && stored == FT_I8 && width == 128 ? 1 : 0);
+
 /*
  * Grid: shares of the parts, heads of the cache times groups of HEADS of queries, sequences, each
  * of which has one row: its own number.
  */
-template <ft_dtype stored, int width, bool bf16>
-static __global__ void __launch_bounds__(THREADS, form<stored, width>::blocks - FEWER)
+template <bool lanes, ft_dtype stored, int width, bool bf16>
+static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width>)
     step_kernel(const __grid_constant__ ft_attend_job a)
 {
     extern __shared__ uint4 shared[];
@@ -141,7 +151,7 @@ static __global__ void __launch_bounds__(THREADS, form<stored, width>::blocks - 
     }
     uint32_t q[width / 16][2];
     walk w;
-    begin_walk(&w, &r->warp[warp], a, task, s, kv_head);
+    begin_walk<lanes>(&w, &r->warp[warp], a, task, s, kv_head);
     load_queries<stored, width>(q, a, blockIdx.z, first_head + g, g < heads);
 
     bool whole = s.end - s.begin == s.count;
@@ -149,7 +159,8 @@ static __global__ void __launch_bounds__(THREADS, form<stored, width>::blocks - 
     for (int index = s.begin; index < s.end; index++) {
         partial_sums<width> sums = { { -INFINITY, -INFINITY } };
         end += s.size;
-        add_steps<stored, width, bf16>(&sums, &w, &r->warp[warp], a, task, s, kv_head, q, end);
+        add_steps<lanes, stored, width, bf16>(&sums, &w, &r->warp[warp], a, task, s, kv_head, q,
+                                              end);
         gather(r, sums, heads);
         __syncthreads();
         finish_part(*r, a, whole ? slots_inside(r, a, heads) : slots_outside(a, first_head), heads,
@@ -199,7 +210,7 @@ static int parts_of_block(const ft_cuda_chip *chip, size_t blocks)
     return parts;
 }
 
-template <ft_dtype stored, int width, bool bf16>
+template <bool lanes, ft_dtype stored, int width, bool bf16>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_attend_job *job)
 {
     const size_t smallest = form<stored, width>::part;
@@ -215,22 +226,29 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_attend_job *j
     dim3 grid(ft_blocks(parts, (unsigned) a.parts_of_block), (unsigned) groups,
               (unsigned) a.sequences);
     cudaError_t status =
-        cudaFuncSetAttribute(step_kernel<stored, width, bf16>,
+        cudaFuncSetAttribute(step_kernel<lanes, stored, width, bf16>,
                              cudaFuncAttributeMaxDynamicSharedMemorySize, (int) chip->shared);
     if (status != cudaSuccess)
         return (int) status;
     if (bytes > chip->shared)
         return (int) cudaErrorNotSupported;
-    return ft_launch(step_kernel<stored, width, bf16>, grid, dim3(THREADS), bytes, stream,
+    return ft_launch(step_kernel<lanes, stored, width, bf16>, grid, dim3(THREADS), bytes, stream,
                      chip->overlaps, 1, a);
 }
 
-template <ft_dtype stored, bool bf16>
+template <bool lanes, ft_dtype stored, bool bf16>
 static int launch_width(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a)
 {
-    return a->head_size <= 64    ? launch<stored, 64, bf16>(chip, stream, a)
-           : a->head_size <= 128 ? launch<stored, 128, bf16>(chip, stream, a)
-                                 : launch<stored, 256, bf16>(chip, stream, a);
+    return a->head_size <= 64    ? launch<lanes, stored, 64, bf16>(chip, stream, a)
+           : a->head_size <= 128 ? launch<lanes, stored, 128, bf16>(chip, stream, a)
+                                 : launch<lanes, stored, 256, bf16>(chip, stream, a);
+}
+
+template <ft_dtype stored, bool bf16>
+static int launch_lanes(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a)
+{
+    return a->origin != NULL ? launch_width<true, stored, bf16>(chip, stream, a)
+                             : launch_width<false, stored, bf16>(chip, stream, a);
 }
 
 int ft_cuda_attend_step(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a)
@@ -241,8 +259,8 @@ int ft_cuda_attend_step(const ft_cuda_chip *chip, void *stream, const ft_attend_
         (a->cache_dtype != FT_I8 && a->cache_dtype != a->q_dtype) || a->cached_rows > UINT32_MAX)
         return (int) cudaErrorNotSupported;
     if (a->cache_dtype == FT_I8)
-        return bf16 ? launch_width<FT_I8, true>(chip, stream, a)
-                    : launch_width<FT_I8, false>(chip, stream, a);
-    return bf16 ? launch_width<FT_BF16, true>(chip, stream, a)
-                : launch_width<FT_F16, false>(chip, stream, a);
+        return bf16 ? launch_lanes<FT_I8, true>(chip, stream, a)
+                    : launch_lanes<FT_I8, false>(chip, stream, a);
+    return bf16 ? launch_lanes<FT_BF16, true>(chip, stream, a)
+                : launch_lanes<FT_F16, false>(chip, stream, a);
 }

@@ -90,11 +90,20 @@ static __device__ __forceinline__ bool sees(const share &s, int key)
     return key >= s.first && key <= s.last;
 }
 
-/* A step: its first key, and the row of the cache where that is. */
+/*
+ * A step: its first key, and the row of the cache where that is.  Keys of lanes lie anywhere: each
+ * lane of the warp has looked up its own.
+ */
 typedef struct place {
     int base;
     uint32_t row;
 } place;
+
+/* Row of key `key` of a step: all lanes of the warp ask. */
+template <bool lanes> static __device__ __forceinline__ uint32_t row_of(const place &at, int key)
+{
+    return lanes ? __shfl_sync(~0u, at.row, key) : at.row + (uint32_t) key;
+}
 
 /* Whether all rows and all their pieces are there, as they are but at the ends of a text. */
 template <ft_dtype stored, int width>
@@ -104,42 +113,47 @@ static __device__ __forceinline__ bool is_full(const ft_attend_job &a, const sha
 }
 
 /* Begin to copy the keys of a step.  A full one takes no instruction but the copies. */
-template <bool full, ft_dtype stored, int width>
+template <bool full, bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void copy_keys(reading<stored, width> *to, const ft_attend_job &a,
                                                  const share &s, const place &at)
 {
     typedef form<stored, width> f;
     int lane = (int) threadIdx.x % 32, g = lane / 4, t = lane % 4;
     int bytes = full ? f::row : a.head_size * f::element;
-    const uint8_t *keys =
-        (const uint8_t *) a.keys + (size_t) at.row * (size_t) bytes + g * bytes + 16 * t;
+    const uint8_t *keys = (const uint8_t *) a.keys + 16 * t;
+    const uint8_t *first = keys + (size_t) row_of<false>(at, g) * (size_t) bytes;
 #pragma unroll(full ? f::keys : 1)
     for (int i = 0; i < f::keys / 8; i++) {
+        const uint8_t *from = first + 8 * i * bytes;
+        if (lanes)
+            from = keys + (size_t) row_of<true>(at, 8 * i + g) * (size_t) bytes;
         bool wanted = full || sees(s, at.base + 8 * i + g);
 #pragma unroll
         for (int j = 0; j < f::key_pieces; j++)
-            ft_copy_16(&to->key[i][j][lane], keys + 8 * i * bytes + 64 * j,
+            ft_copy_16(&to->key[i][j][lane], from + 64 * j,
                        full || (wanted && 16 * (t + 4 * j) < bytes));
     }
 }
 
-template <bool full, ft_dtype stored, int width>
+template <bool full, bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void
 copy_values(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
 {
     typedef form<stored, width> f;
-    int lane = (int) threadIdx.x % 32, first = f::value_bytes * (lane / 4);
+    int lane = (int) threadIdx.x % 32, begin = f::value_bytes * (lane / 4);
     int bytes = full ? f::row : a.head_size * f::element;
-    const uint8_t *values =
-        (const uint8_t *) a.values + (size_t) at.row * (size_t) bytes + value_of(0) * bytes + first;
+    const uint8_t *values = (const uint8_t *) a.values + begin;
+    const uint8_t *first = values + (size_t) row_of<false>(at, value_of(0)) * (size_t) bytes;
 #pragma unroll(full ? f::keys : 1)
     for (int i = 0; i < f::keys / 4; i++) {
-        int key = value_of(i) - value_of(0); /* a constant */
+        const uint8_t *row = first + (value_of(i) - value_of(0)) * bytes; /* a constant more */
+        if (lanes)
+            row = values + (size_t) row_of<true>(at, value_of(i)) * (size_t) bytes;
         bool wanted = full || sees(s, at.base + value_of(i));
 #pragma unroll
         for (int j = 0; j < f::value_pieces; j++) {
-            const uint8_t *from = values + key * bytes + 8 * f::value_bytes * j;
-            bool inside = full || (wanted && first + 8 * f::value_bytes * j < bytes);
+            const uint8_t *from = row + 8 * f::value_bytes * j;
+            bool inside = full || (wanted && begin + 8 * f::value_bytes * j < bytes);
             if (f::value_bytes == 16)
                 ft_copy_16(to->value[i][j][lane], from, inside);
             else
@@ -149,15 +163,16 @@ copy_values(reading<stored, width> *to, const ft_attend_job &a, const share &s, 
 }
 
 /* A lane copies those of one key. */
-template <ft_dtype stored, int width>
+template <bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void
 copy_scales(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
 {
     int lane = (int) threadIdx.x % 32;
     bool wanted = sees(s, at.base + lane);
+    uint32_t row = lanes ? at.row : at.row + (uint32_t) lane;
     if (lane < form<stored, width>::keys) {
-        ft_copy_4(&to->key_scale[lane], a.key_scales + at.row + lane, wanted);
-        ft_copy_4(&to->value_scale[lane], a.value_scales + at.row + lane, wanted);
+        ft_copy_4(&to->key_scale[lane], a.key_scales + row, wanted);
+        ft_copy_4(&to->value_scale[lane], a.value_scales + row, wanted);
     }
 }
 
@@ -174,26 +189,26 @@ static __device__ __forceinline__ void load_scales(scales<form<stored, width>::k
 }
 
 /* The keys, and the scales of both. */
-template <ft_dtype stored, int width>
+template <bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void read_keys(reading<stored, width> *to, const ft_attend_job &a,
                                                  const share &s, const place &at)
 {
     if (is_full<stored, width>(a, s, at.base))
-        copy_keys<true>(to, a, s, at);
+        copy_keys<true, lanes>(to, a, s, at);
     else
-        copy_keys<false>(to, a, s, at);
+        copy_keys<false, lanes>(to, a, s, at);
     if (stored == FT_I8)
-        copy_scales(to, a, s, at);
+        copy_scales<lanes>(to, a, s, at);
 }
 
-template <ft_dtype stored, int width>
+template <bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void
 read_values(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
 {
     if (is_full<stored, width>(a, s, at.base))
-        copy_values<true>(to, a, s, at);
+        copy_values<true, lanes>(to, a, s, at);
     else
-        copy_values<false>(to, a, s, at);
+        copy_values<false, lanes>(to, a, s, at);
 }
 
 #endif

@@ -84,7 +84,8 @@ template <int width, bool bf16, bool codes>
 static __device__ __forceinline__ void multiply(rooms<width, codes> *r, const ft_attend_job &a,
                                                 const work &w, int team)
 {
-    int row = 64 * team + (int) threadIdx.x % TEAM / 32 * 16, own = w.task.position + row;
+    int row = 64 * team + (int) threadIdx.x % TEAM / 32 * 16;
+    int own = ft_attend_last_key(a, w.task, row);
     int tiles = tiles_of(w);
     const uint8_t *query = r->query + 64 * team * 128;
     float s[KEYS / 2], sums[width / 2] = {}, shrink[2];
@@ -141,7 +142,7 @@ static __device__ __forceinline__ work take(const ft_attend_job &a)
     w.head = (int) (blockIdx.x % (unsigned) a.heads);
     w.kv_head = w.head / a.group;
     w.first = ft_attend_first_key(a, w.task.position) / KEYS * KEYS;
-    w.last = w.task.position + w.task.rows - 1;
+    w.last = ft_attend_last_key(a, w.task, w.task.rows - 1);
     return w;
 }
 
@@ -222,7 +223,7 @@ int ft_cuda_attend_wgmma(const ft_cuda_chip *chip, void *stream, const ft_attend
 {
     bool bf16 = a->q_dtype == FT_BF16, codes = a->cache_dtype == FT_I8;
     if (!chip->has_wgmma || a->head_size > 128 || (a->q_dtype != FT_F16 && !bf16) ||
-        a->y_dtype != a->q_dtype || (!codes && a->cache_dtype != a->q_dtype))
+        a->y_dtype != a->q_dtype || (!codes && a->cache_dtype != a->q_dtype) || a->origin != NULL)
         return (int) cudaErrorNotSupported;
     if (bf16)
         return codes ? launch_width<true, true>(chip, stream, a)

@@ -100,7 +100,9 @@ static ft_status open_cuda(ft_device **out, int index, ft_error *err)
 /* Heads that kernels have room for, and that lie as their loads need them. */
 static ft_status accept_heads(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
-    int width = plan->value[op->in[0]].cols / op->attr.heads;
+    bool plain = op->in[0] < 0; /* keys and values without queries */
+    int width =
+        plan->value[op->in[plain ? 1 : 0]].cols / (plain ? op->attr.kv_heads : op->attr.heads);
     const char *name = plan->value[ft_op_named(op)].name;
     if (width > FT_CUDA_WIDEST_HEAD)
         return ft_fail(err, FT_EUNSUPPORTED,

@@ -230,6 +230,13 @@ typedef struct ft_cuda_batch {
     const ft_choice *choice;      /* NULL: nothing is chosen */
     const struct ft_beams *beams; /* [groups]; those beyond the batch have no seat */
     size_t groups, widest;        /* lanes of the widest group */
+
+    /* Encoder-decoders. */
+    const int32_t *memory_last; /* [sequences]: place of the last token of each one's source */
+    const int32_t *memory_pages;
+    size_t most_memory_pages;
+    size_t memory; /* upper bound of the run's bucket: tokens of the longest source */
+    size_t lanes;  /* of neighbouring sequences that share their tokens; 0 or 1: none do */
 } ft_cuda_batch;
 
 typedef struct ft_cuda_args {

@@ -33,8 +33,8 @@ static void find_steps(ft_exec *exec)
 {
     const ft_plan *plan = exec->plan;
     for (int i = 0; i < plan->nop; i += exec->steps[exec->nsteps++].count) {
-        int count = 1;
-        while (plan->op[i].kind == FT_OP_LINEAR && count < FT_CUDA_PARTS && i + count < plan->nop &&
+        int count = 1, end = i < plan->source_ops ? plan->source_ops : plan->nop;
+        while (plan->op[i].kind == FT_OP_LINEAR && count < FT_CUDA_PARTS && i + count < end &&
                belong_together(plan, &plan->op[i], &plan->op[i + count]))
             count++;
         exec->steps[exec->nsteps] = (ft_cuda_step){ i, count };
@@ -73,6 +73,8 @@ ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *
         in.select = append(&at, bucket->selected * each);
         in.choice = append(&at, bucket->selected * sizeof(ft_choice));
         in.beams = append(&at, bucket->groups * sizeof(ft_beams));
+        in.memory_last = append(&at, bucket->sequences * each);
+        in.memory_pages = append(&at, bucket->sequences * exec->limits.memory / FT_PAGE * each);
     }
     in.bytes = at;
     return in;
@@ -110,7 +112,8 @@ static size_t scratch_of(const ft_exec *exec, const ft_op *op)
         return ft_cuda_linear_scratch(&exec->device->chip, plan, op,
                                       ft_rows_within(&exec->limits, plan->value[op->in[0]].rows));
     if (op->kind == FT_OP_ATTEND)
-        return ft_cuda_attend_scratch(plan, op, exec->limits.sequences, exec->limits.context);
+        return ft_cuda_attend_scratch(plan, op, exec->limits.sequences,
+                                      op->attr.memory ? exec->limits.memory : exec->limits.context);
     if (op->kind == FT_OP_CHOOSE)
         return ft_cuda_choose_scratch(&exec->device->chip, exec->limits.selected,
                                       (size_t) plan->value[op->in[0]].cols);
@@ -213,7 +216,7 @@ static ft_status fill(ft_exec *exec, ft_error *err)
     exec->steps = ft_array((size_t) exec->plan->nop, sizeof *exec->steps);
     if (exec->steps == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
-    exec->has_cache = exec->limits.pages > 0;
+    exec->has_cache = exec->limits.pages > 0 || exec->limits.memory_pages > 0;
     find_steps(exec);
     FT_TRY(find_inputs(exec, err));
     FT_TRY(allocate(exec, err));

@@ -23,7 +23,8 @@ typedef struct ft_cuda_bucket {
     size_t tokens, sequences, blocks;
     size_t context, selected; /* plans with a cache: ft_batch */
     size_t groups, widest;    /* ... texts that are searched by beams; lanes of the widest */
-    bool step, chooses;
+    size_t memory, lanes;     /* encoder-decoders: tokens of the longest source; ft_batch */
+    bool step, chooses, source;
 } ft_cuda_bucket;
 
 /* Where the inputs of a run begin, in the pinned buffer and on the device: bytes. */
@@ -31,6 +32,7 @@ typedef struct ft_cuda_inputs_at {
     size_t value[FT_CUDA_INPUTS];
     size_t start, blocks;
     size_t owner, past, reach, seat, pages, select, choice, beams; /* plans with a cache */
+    size_t memory_last, memory_pages;                              /* encoder-decoders */
     size_t bytes;
 } ft_cuda_inputs_at;
 
@@ -44,7 +46,7 @@ struct ft_exec {
     const ft_plan *plan;
     const ft_device *device;
     ft_limits limits;
-    bool has_cache;
+    bool has_cache; /* or a memory */
     cudaStream_t stream;
     void *blas; /* cublasHandle_t; NULL where the plan multiplies no floats */
     void *blas_memory;

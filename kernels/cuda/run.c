@@ -68,6 +68,17 @@ static void round_up_bucket(ft_cuda_bucket *b, const ft_limits *limits)
     }
     if (b->context > 0)
         b->context = rounded_sequences(ft_round_up(b->context, 256), limits->context);
+    if (b->memory > 0)
+        b->memory = rounded_sequences(ft_round_up(b->memory, 128), limits->memory);
+}
+
+/* Tokens of the longest source that the memory holds. */
+static size_t longest_source(const ft_batch *batch)
+{
+    int32_t most = 0;
+    for (size_t i = 0; batch->memory != NULL && i < batch->sequences; i++)
+        most = batch->memory[i] > most ? batch->memory[i] : most;
+    return (size_t) most;
 }
 
 /* The width of the widest search. */
@@ -86,10 +97,13 @@ static ft_cuda_bucket bucket_of(const ft_exec *exec, const ft_batch *batch)
         .sequences = batch->sequences,
         .context = batch->context,
         .selected = batch->selected,
+        .memory = longest_source(batch),
+        .lanes = batch->lanes,
         .step = batch->step,
         .chooses = batch->choice != NULL,
         .groups = batch->beams != NULL ? batch->groups : 0,
         .widest = widest_of(batch),
+        .source = batch->source,
     };
     if (!exec->counting)
         round_up_bucket(&b, &exec->limits);
@@ -123,14 +137,29 @@ static void write_blocks(ft_cuda_queries *out, size_t room, const ft_batch *batc
     memset(out + count, 0, (room - count) * sizeof *out);
 }
 
-/* Numbers of a run, then one for what its bucket has more. */
+/* Numbers of a run, then one for what its bucket has more; NULL: its plan asks for none. */
 static void stage_numbers(const ft_exec *exec, size_t at, const int32_t *numbers, size_t count,
                           size_t room, int32_t rest)
 {
     int32_t *to = (int32_t *) (void *) (exec->staging + at);
-    memcpy(to, numbers, count * sizeof *to);
+    if (numbers == NULL)
+        count = 0;
+    else
+        memcpy(to, numbers, count * sizeof *to);
     for (size_t i = count; i < room; i++)
         to[i] = rest;
+}
+
+static void stage_memory(const ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
+                         const ft_cuda_inputs_at *at)
+{
+    size_t stride = exec->limits.memory / FT_PAGE;
+    int32_t *last = (int32_t *) (void *) (exec->staging + at->memory_last);
+    assert(batch->memory_pages == NULL || batch->most_memory_pages == stride);
+    for (size_t i = 0; i < bucket->sequences; i++)
+        last[i] = batch->memory != NULL && i < batch->sequences ? batch->memory[i] - 1 : 0;
+    stage_numbers(exec, at->memory_pages, batch->memory_pages, batch->sequences * stride,
+                  bucket->sequences * stride, 0);
 }
 
 /* Rows beyond the run have no owner; choices and searches beyond it have no seat. */
@@ -138,7 +167,7 @@ static void stage_cache(const ft_exec *exec, const ft_batch *batch, const ft_cud
                         const ft_cuda_inputs_at *at)
 {
     size_t n = batch->sequences, room = bucket->sequences, stride = batch->most_pages;
-    assert(stride == exec->limits.context / FT_PAGE);
+    assert(batch->pages == NULL || stride == exec->limits.context / FT_PAGE);
     stage_numbers(exec, at->owner, batch->owner, batch->tokens, bucket->tokens, -1);
     stage_numbers(exec, at->past, batch->past, n, room, 0);
     stage_numbers(exec, at->reach, batch->reach, n, room, 0);
@@ -151,14 +180,19 @@ static void stage_cache(const ft_exec *exec, const ft_batch *batch, const ft_cud
     ft_beams *beams = (ft_beams *) (void *) (exec->staging + at->beams);
     for (size_t i = 0; i < bucket->groups; i++)
         beams[i] = i < batch->groups ? batch->beams[i] : (ft_beams){ .seat = -1 };
+    stage_memory(exec, batch, bucket, at);
 }
 
-/* Put the inputs of a run into the pinned buffer, in the order of its bucket. */
+/*
+ * Put the inputs of a run into the pinned buffer, in the order of its bucket.  Those of the other
+ * part of an encoder-decoder may have more rows: nobody reads them now.
+ */
 static size_t stage(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket)
 {
     ft_cuda_inputs_at at = ft_cuda_lay_inputs(exec, bucket);
     for (int i = 0; i < exec->ninputs; i++)
-        stage_numbers(exec, at.value[i], exec->column[i], exec->rows[i], bucket->tokens, 0);
+        stage_numbers(exec, at.value[i], exec->column[i],
+                      ft_min_size(exec->rows[i], bucket->tokens), bucket->tokens, 0);
     stage_numbers(exec, at.start, batch->start, batch->sequences + 1, bucket->sequences + 1,
                   batch->start[batch->sequences]);
     write_blocks((ft_cuda_queries *) (void *) (exec->staging + at.blocks), bucket->blocks, batch);
@@ -201,6 +235,11 @@ static void add_cache(ft_cuda_batch *batch, const launch *l)
     batch->groups = l->bucket->groups;
     batch->widest = l->bucket->widest;
     batch->beams = (const ft_beams *) (const void *) (exec->inputs + l->at.beams);
+    batch->memory_last = numbers_at(exec, l->at.memory_last);
+    batch->memory_pages = numbers_at(exec, l->at.memory_pages);
+    batch->most_memory_pages = exec->limits.memory / FT_PAGE;
+    batch->memory = l->bucket->memory;
+    batch->lanes = l->bucket->lanes;
 }
 
 static launch launch_of(const ft_exec *exec, const ft_cuda_bucket *bucket)
@@ -318,6 +357,12 @@ static ft_status run_step(const launch *l, const ft_cuda_step *step, ft_error *e
     return FT_OK;
 }
 
+/* Whether a run of this shape is of the part of the plan that this step is in. */
+static bool is_in_part(const ft_exec *exec, const ft_cuda_bucket *bucket, const ft_cuda_step *step)
+{
+    return (step->first < exec->plan->source_ops) == bucket->source;
+}
+
 /* Everything that a run puts on the stream. */
 static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, ft_error *err)
 {
@@ -332,7 +377,8 @@ static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t byt
         return ft_cuda_fail(err, &exec->device->chip, code, "inputs");
     exec->staged += exec->counting; /* else a launch of the graph counts */
     for (int i = 0; i < exec->nsteps; i++)
-        FT_TRY(run_step(&l, &exec->steps[i], err));
+        if (is_in_part(exec, bucket, &exec->steps[i]))
+            FT_TRY(run_step(&l, &exec->steps[i], err));
     return FT_OK;
 }
 
@@ -342,7 +388,8 @@ static bool same_bucket(const ft_cuda_bucket *a, const ft_cuda_bucket *b)
 {
     return a->tokens == b->tokens && a->sequences == b->sequences && a->context == b->context &&
            a->selected == b->selected && a->step == b->step && a->chooses == b->chooses &&
-           a->groups == b->groups && a->widest == b->widest;
+           a->groups == b->groups && a->widest == b->widest && a->memory == b->memory &&
+           a->lanes == b->lanes && a->source == b->source;
 }
 
 /* The graph of this shape, or the slot for it: a free one, or that of the longest unused. */

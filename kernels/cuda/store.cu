@@ -1,5 +1,6 @@
 /*
- * store.cu - rotates queries and keys to their positions, and puts keys and values into the cache.
+ * store.cu - rotates queries and keys to their positions, and puts keys and values into the cache;
+ * without queries nothing is rotated, and it may be the memory that keys and values go to.
  *
  * Rotary embedding in the order of Hugging Face checkpoints: element i of a head is turned together
  * with element i + head_size / 2, by position * frequency[i].  Positions reach 131072 and the first
@@ -31,11 +32,11 @@ typedef struct place {
 typedef struct job {
     void *query, *key, *value, *turned; /* rows of heads; `turned` are the queries' */
     place keys, values;
-    const float *frequency;
+    const float *frequency; /* NULL: nothing is turned */
     const int32_t *owner, *start, *past, *reach, *pages;
     size_t most_pages;
-    int heads, kv_heads, head_size;
-    int lanes; /* that share a head: a power of two, some may have nothing */
+    int heads, kv_heads, head_size; /* heads: of queries, of which there may be none */
+    int lanes;                      /* that share a head: a power of two, some may have nothing */
     ft_dtype dtype, turned_dtype, cache_dtype;
     int positions; /* frequencies stretch in longer texts; 0: never */
     float theta, factor;
@@ -130,7 +131,7 @@ static __device__ __forceinline__ void store_head(const job &a, size_t row, size
         void *from = is_query ? a.query : is_key ? a.key : a.value;
         ft_load<N>(x.low, from, a.dtype, at);
         ft_load<N>(x.high, from, a.dtype, at + half);
-        if (is_query || is_key)
+        if (a.frequency != NULL && (is_query || is_key))
             turn(&x, cosine + first, sine + first);
     }
     float amax = a.cache_dtype == FT_I8 ? amax_of(x, a.lanes) : 0.0f;
@@ -155,7 +156,8 @@ static __global__ void __launch_bounds__(THREADS) store_kernel(const __grid_cons
     int sequence = a.owner[row], position = 0;
     if (sequence >= 0) { /* else a row between the run and its bucket */
         position = a.past[sequence] + (int) row - a.start[sequence];
-        set_angles(cosine, sine, a, position, a.reach[sequence]);
+        if (a.frequency != NULL)
+            set_angles(cosine, sine, a, position, a.reach[sequence]);
     }
     ft_wait_for_predecessor();
     ft_let_successor_begin();
@@ -175,6 +177,7 @@ static job job_of(const ft_cuda_args *args)
 {
     const ft_attr *attr = &args->op->attr;
     const ft_cuda_batch *batch = args->batch;
+    bool plain = args->in[0].data == NULL;
     job a = {};
     a.query = args->in[0].data;
     a.key = args->in[1].data;
@@ -184,17 +187,17 @@ static job job_of(const ft_cuda_args *args)
     a.keys.scales = (float *) args->state[FT_STATE_KEY_SCALES].data;
     a.values.data = args->state[FT_STATE_VALUES].data;
     a.values.scales = (float *) args->state[FT_STATE_VALUE_SCALES].data;
-    a.frequency = (const float *) args->weight[0]->data;
+    a.frequency = plain ? NULL : (const float *) args->weight[0]->data;
     a.owner = batch->owner;
     a.start = batch->start;
     a.past = batch->past;
     a.reach = batch->reach;
-    a.pages = batch->pages;
-    a.most_pages = batch->most_pages;
-    a.heads = attr->heads;
+    a.pages = attr->memory ? batch->memory_pages : batch->pages;
+    a.most_pages = attr->memory ? batch->most_memory_pages : batch->most_pages;
+    a.heads = plain ? 0 : attr->heads;
     a.kv_heads = attr->kv_heads;
-    a.head_size = (int) (args->in[0].cols / (size_t) attr->heads);
-    a.dtype = args->in[0].dtype;
+    a.head_size = (int) (args->in[1].cols / (size_t) attr->kv_heads);
+    a.dtype = args->in[1].dtype;
     a.turned_dtype = args->out.dtype;
     a.cache_dtype = args->state[FT_STATE_KEYS].dtype;
     a.positions = attr->rope_positions;
@@ -217,7 +220,7 @@ template <int N> static int launch(const ft_cuda_args *args, job *a)
     a->lanes = 1;
     while (a->lanes * N < a->head_size / 2)
         a->lanes *= 2;
-    dim3 grid((unsigned) args->in[0].rows, blocks_of_row(args->chip, a, args->in[0].rows));
+    dim3 grid((unsigned) args->in[1].rows, blocks_of_row(args->chip, a, args->in[1].rows));
     return ft_launch(store_kernel<N>, grid, dim3(THREADS), 0, args->stream, args->chip->overlaps, 1,
                      *a);
 }
@@ -227,7 +230,7 @@ extern "C" int ft_cuda_store(const ft_cuda_args *args)
     job a = job_of(args);
     if (a.head_size % 8 != 0 || a.head_size > FT_CUDA_WIDEST_HEAD)
         return (int) cudaErrorNotSupported;
-    if (args->in[0].rows == 0)
+    if (args->in[1].rows == 0)
         return (int) cudaSuccess;
     return a.head_size % 16 == 0 ? launch<8>(args, &a) : launch<4>(args, &a);
 }

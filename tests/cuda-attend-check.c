@@ -45,7 +45,7 @@ static size_t place_of(const world *w, int text, int position, int kv_head)
 static size_t seen_at(const world *w, int text, int position, int kv_head)
 {
     size_t capacity = w->most_pages * FT_PAGE;
-    if (w->of.lanes > 0)
+    if (w->of.lanes > 0 && !w->of.memory)
         text += w->origin[(size_t) text * capacity + (size_t) position] - text % w->of.lanes;
     return place_of(w, text, position, kv_head);
 }

@@ -27,9 +27,9 @@ static const char *name_of(const world *w)
 {
     static char text[160];
     const shape *s = &w->s;
-    char kind[32] = "a memory";
-    if (!w->of.memory)
-        snprintf(kind, sizeof kind, "%d lanes", w->of.lanes);
+    char kind[40] = "a memory";
+    if (w->of.lanes > 0)
+        snprintf(kind, sizeof kind, "%d lanes%s", w->of.lanes, w->of.memory ? ", a memory" : "");
     snprintf(text, sizeof text, "%s: %d heads over %d of %d, window %d, %s, cache of %s%s", kind,
              s->heads, s->kv_heads, s->head_size, s->window, ft_dtype_name(s->dtype),
              ft_dtype_name(s->cache), chip.has_wgmma ? "" : ", by warps");
@@ -46,18 +46,20 @@ static void forget_results(world *w)
     memset(w->result, 0xff, result_bytes(w));
 }
 
-static void store_all(world *w)
-{
-    piece pieces[MOST_TEXTS];
-    for (int i = 0; i < w->texts; i++)
-        pieces[i] = (piece){ i, 0, w->length[i] };
-    must(world_store(w, pieces, w->texts), "store");
-}
-
 /* Texts that cannot be apart: lanes. */
 static int together(const world *w)
 {
     return w->of.lanes > 0 ? w->of.lanes : 1;
+}
+
+/* Lanes have one source. */
+static void store_all(world *w)
+{
+    piece pieces[MOST_TEXTS];
+    int count = 0;
+    for (int i = 0; i < w->texts; i += w->of.memory ? together(w) : 1)
+        pieces[count++] = (piece){ i, 0, w->length[i] };
+    must(world_store(w, pieces, count), "store");
 }
 
 /* Tokens from .. from + count - 1 of `texts` texts, as far as they are there. */
@@ -194,6 +196,20 @@ static void test_lanes(const shape *s, int lanes)
     world_fini(&w);
 }
 
+/* Of lanes, up to eight queries are columns of one product. */
+static void test_memory_of_lanes(const shape *s, int lanes)
+{
+    static const int lengths[] = { 700, 130, 1 };
+    int length[MOST_TEXTS];
+    world w;
+    for (int i = 0; i < 3 * lanes; i++)
+        length[i] = lengths[i / lanes];
+    world_init_shared(&w, s, (sharing){ .memory = true, .lanes = lanes }, length, 3 * lanes);
+    store_all(&w);
+    test_steps(&w);
+    world_fini(&w);
+}
+
 void test_whole_and_shared(void)
 {
     static const shape memories[] = {
@@ -221,6 +237,8 @@ void test_whole_and_shared(void)
     }
     for (size_t i = 0; i < FT_COUNT(shared); i++)
         test_lanes(&shared[i], i % 2 == 0 ? 4 : 3);
+    for (size_t i = 0; i < FT_COUNT(memories); i++)
+        test_memory_of_lanes(&memories[i], i % 3 == 0 ? 4 : i % 3 == 1 ? 12 : 3);
 }
 
 #else

@@ -117,6 +117,8 @@ static void deal_pages(world *w)
     for (int i = 0; i < w->texts; i++)
         for (size_t page = 0; page < ft_pages_for((size_t) w->length[i]); page++)
             w->page[i][page] = deck[--count];
+    for (int i = 0; w->of.memory && w->of.lanes > 0 && i < w->texts; i++)
+        memcpy(w->page[i], w->page[i - i % w->of.lanes], w->most_pages * sizeof *w->page[i]);
     free(deck);
 }
 

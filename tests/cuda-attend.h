@@ -26,7 +26,7 @@ typedef struct shape {
 /* What texts share. */
 typedef struct sharing {
     bool memory;
-    int lanes; /* neighbouring texts, of one length; 0: none */
+    int lanes; /* neighbouring texts, of one length and source; 0: none */
 } sharing;
 
 typedef struct world {

@@ -34,6 +34,7 @@ static ft_attend_job job_of(const ft_cuda_args *args)
     a.sequences = batch->sequences;
     a.start = batch->start;
     a.whole = attr->memory;
+    a.together = attr->memory && batch->lanes > 1 ? (int) batch->lanes : 1;
     a.past = attr->memory ? batch->memory_last : batch->past;
     a.pages = attr->memory ? batch->memory_pages : batch->pages;
     a.most_pages = attr->memory ? batch->most_memory_pages : batch->most_pages;

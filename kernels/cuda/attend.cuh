@@ -30,7 +30,8 @@ typedef struct ft_attend_job {
     float score_scale;  /* of scores, times log2(e): weights are powers of two */
     size_t cached_rows; /* of one head: tokens that the cache has room for, times kv_heads */
 
-    bool whole; /* every row sees all keys up to past[sequence]: the memory */
+    bool whole;   /* every row sees all keys up to past[sequence]: the memory */
+    int together; /* neighbouring sequences that read the same keys: lanes, of the memory; else 1 */
 
     size_t sequences;
     const int32_t *start, *past, *pages;

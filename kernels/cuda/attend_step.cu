@@ -128,11 +128,11 @@ enum { FEWER = 0 };
 /* One less where lanes look up their keys beside codes and as many sums. */
 template <bool lanes, ft_dtype stored, int width>
 static constexpr int blocks_of = form<stored, width>::blocks - FEWER -
-                                 (lanes && stored == FT_I8 && width == 128 ? 1 : 0);
+                                 (lanes && form<stored, width>::row == 128 ? 1 : 0);
 
 /*
- * Grid: shares of the parts, heads of the cache times groups of HEADS of queries, sequences, each
- * of which has one row: its own number.
+ * Grid: shares of the parts, heads of the cache times groups of HEADS of queries, sequences or as
+ * many of them as read the same keys; each has one row, its own number.
  */
 template <bool lanes, ft_dtype stored, int width, bool bf16>
 static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width>)
@@ -140,10 +140,9 @@ static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width
 {
     extern __shared__ uint4 shared[];
     room<stored, width> *r = (room<stored, width> *) shared;
-    int kv_head = (int) blockIdx.y % a.kv_heads, from = (int) blockIdx.y / a.kv_heads * HEADS;
-    int first_head = kv_head * a.group + from, heads = min(a.group - from, HEADS);
-    int warp = (int) threadIdx.x / 32, g = (int) threadIdx.x % 32 / 4;
-    ft_attend_task task = ft_attend_take(a, blockIdx.z);
+    columns of = columns_of(a);
+    int warp = (int) threadIdx.x / 32, heads = of.count;
+    ft_attend_task task = ft_attend_take(a, blockIdx.z * (unsigned) a.together);
     share s = share_of(a, task.position, form<stored, width>::part);
     if (task.rows == 0 || s.begin >= s.end) {
         ft_wait_for_predecessor(); /* or the successor could begin before it has ended */
@@ -151,30 +150,27 @@ static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width
     }
     uint32_t q[width / 16][2];
     walk w;
-    begin_walk<lanes>(&w, &r->warp[warp], a, task, s, kv_head);
-    load_queries<stored, width>(q, a, blockIdx.z, first_head + g, g < heads);
+    begin_walk<lanes>(&w, &r->warp[warp], a, task, s, of.kv_head);
+    load_queries<stored, width>(q, a, of);
 
     bool whole = s.end - s.begin == s.count;
     int end = part_begin(s, s.begin);
     for (int index = s.begin; index < s.end; index++) {
         partial_sums<width> sums = { { -INFINITY, -INFINITY } };
         end += s.size;
-        add_steps<lanes, stored, width, bf16>(&sums, &w, &r->warp[warp], a, task, s, kv_head, q,
+        add_steps<lanes, stored, width, bf16>(&sums, &w, &r->warp[warp], a, task, s, of.kv_head, q,
                                               end);
         gather(r, sums, heads);
         __syncthreads();
-        finish_part(*r, a, whole ? slots_inside(r, a, heads) : slots_outside(a, first_head), heads,
-                    index);
+        finish_part(*r, a, whole ? slots_inside(r, a, heads) : slots_outside(a, of), heads, index);
         __syncthreads(); /* everybody has left what the next part overwrites */
     }
     verdict *v = (verdict *) r->warp; /* whose keys and values have been read */
     float *sums_of_shares = (float *) (v + 1);
     if (whole)
-        finish<true>(v, sums_of_shares, a, slots_inside(r, a, heads), blockIdx.z, first_head, heads,
-                     s.count);
+        finish<true>(v, sums_of_shares, a, slots_inside(r, a, heads), of, s.count);
     else if (is_last(&r->last, a, s))
-        finish<false>(v, sums_of_shares, a, slots_outside(a, first_head), blockIdx.z, first_head,
-                      heads, s.count);
+        finish<false>(v, sums_of_shares, a, slots_outside(a, of), of, s.count);
 }
 
 /* ---- Launch --------------------------------------------------------------------------------- */
@@ -185,9 +181,9 @@ static size_t parts_within(size_t context, size_t smallest)
     return parts < MOST_PARTS ? parts : MOST_PARTS;
 }
 
-static size_t groups_of(int heads, int kv_heads)
+static size_t groups_of(int kv_heads, int columns)
 {
-    return (size_t) kv_heads * (size_t) ((heads / kv_heads + HEADS - 1) / HEADS);
+    return (size_t) kv_heads * (size_t) ((columns + HEADS - 1) / HEADS);
 }
 
 size_t ft_cuda_attend_step_scratch(size_t sequences, size_t context, int heads, int head_size)
@@ -198,7 +194,7 @@ size_t ft_cuda_attend_step_scratch(size_t sequences, size_t context, int heads, 
 
 size_t ft_cuda_attend_step_counters(size_t sequences, int heads, int kv_heads)
 {
-    return sequences * groups_of(heads, kv_heads);
+    return sequences * groups_of(kv_heads, heads / kv_heads);
 }
 
 /* As many parts for a block as leave blocks enough for all multiprocessors, several times over. */
@@ -215,16 +211,17 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_attend_job *j
 {
     const size_t smallest = form<stored, width>::part;
     ft_attend_job a = *job;
-    size_t parts = parts_within(a.context, smallest), groups = groups_of(a.heads, a.kv_heads);
+    int columns = a.group * a.together;
+    size_t parts = parts_within(a.context, smallest), groups = groups_of(a.kv_heads, columns);
+    size_t rows = (a.sequences + (size_t) a.together - 1) / (size_t) a.together;
     if (a.window > 0) { /* which may begin and end within a part */
         size_t touched = ((size_t) a.window + smallest - 2) / smallest + 1;
         parts = touched < parts ? touched : parts;
     }
-    a.parts_of_block = parts_of_block(chip, parts * groups * a.sequences);
+    a.parts_of_block = parts_of_block(chip, parts * groups * rows);
     size_t bytes =
-        room_bytes<stored, width>(a.group < HEADS ? a.group : HEADS, a.head_size, a.parts_of_block);
-    dim3 grid(ft_blocks(parts, (unsigned) a.parts_of_block), (unsigned) groups,
-              (unsigned) a.sequences);
+        room_bytes<stored, width>(columns < HEADS ? columns : HEADS, a.head_size, a.parts_of_block);
+    dim3 grid(ft_blocks(parts, (unsigned) a.parts_of_block), (unsigned) groups, (unsigned) rows);
     cudaError_t status =
         cudaFuncSetAttribute(step_kernel<lanes, stored, width, bf16>,
                              cudaFuncAttributeMaxDynamicSharedMemorySize, (int) chip->shared);

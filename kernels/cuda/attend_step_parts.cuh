@@ -37,10 +37,13 @@ typedef struct slots {
     int of_head, of_part; /* strides */
 } slots;
 
-static __device__ __forceinline__ slots slots_outside(const ft_attend_job &a, int first_head)
+static __device__ __forceinline__ slots slots_outside(const ft_attend_job &a, const columns &of)
 {
     int row = a.head_size + TAIL, most = a.parts_of_block * (int) gridDim.x;
-    size_t at = (size_t) blockIdx.z * (size_t) a.heads + (size_t) first_head;
+    int in_all = a.group * a.together; /* columns that read a head of the cache */
+    size_t at =
+        ((size_t) blockIdx.z * (size_t) a.kv_heads + (size_t) of.kv_head) * (size_t) in_all +
+        (size_t) of.first;
     return slots{ a.partial + at * (size_t) most * (size_t) row, most * row, row };
 }
 
@@ -178,13 +181,12 @@ static __device__ __forceinline__ void weigh_parts(verdict *v, const ft_attend_j
     }
 }
 
-/* Four elements of a head of the result. */
-static __device__ __forceinline__ void write(const ft_attend_job &a, size_t row, int head, int at,
-                                             float4 y, float sum)
+/* Four elements of a column of the result. */
+static __device__ __forceinline__ void write(const ft_attend_job &a, const columns &of, int head,
+                                             int at, float4 y, float sum)
 {
     float v[4] = { y.x / sum, y.y / sum, y.z / sum, y.w / sum };
-    size_t first = (row * (size_t) a.heads + (size_t) head) * (size_t) a.head_size;
-    ft_store<4>(a.y, a.y_dtype, first + (size_t) at, v);
+    ft_store<4>(a.y, a.y_dtype, column_at(a, of, head) + (size_t) at, v);
 }
 
 /*
@@ -193,10 +195,9 @@ static __device__ __forceinline__ void write(const ft_attend_job &a, size_t row,
  */
 template <bool inside>
 static __device__ __forceinline__ void finish(verdict *v, float *sums, const ft_attend_job &a,
-                                              const slots &from, size_t row, int first_head,
-                                              int heads, int count)
+                                              const slots &from, const columns &of, int count)
 {
-    int pieces = a.head_size / 4, items = heads * pieces;
+    int heads = of.count, pieces = a.head_size / 4, items = heads * pieces;
     int shares = items <= THREADS / 4 ? 4 : items <= THREADS / 2 ? 2 : 1;
     weigh_parts<inside>(v, a, from, heads, count);
     __syncthreads();
@@ -208,7 +209,7 @@ static __device__ __forceinline__ void finish(verdict *v, float *sums, const ft_
             y = add_scaled(y, read_slot<inside, float4>(slot_at(from, head, index) + at),
                            v->weight[head][index]);
         if (shares == 1)
-            write(a, row, first_head + head, at, y, v->total[head]);
+            write(a, of, head, at, y, v->total[head]);
         else
             *(float4 *) (sums + 4 * i) = y;
     }
@@ -219,7 +220,7 @@ static __device__ __forceinline__ void finish(verdict *v, float *sums, const ft_
         float4 y = *(const float4 *) (sums + 4 * i);
         for (int share = 1; share < shares; share++)
             y = add_scaled(y, *(const float4 *) (sums + 4 * (i + share * items)), 1.0f);
-        write(a, row, first_head + i / pieces, i % pieces * 4, y, v->total[i / pieces]);
+        write(a, of, i / pieces, i % pieces * 4, y, v->total[i / pieces]);
     }
 }
 

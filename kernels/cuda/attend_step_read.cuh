@@ -61,6 +61,32 @@ static __device__ __forceinline__ int part_begin(const share &s, int index)
     return (s.first / s.size + index) * s.size;
 }
 
+/* ---- The queries of a block ----------------------------------------------------------------- */
+
+/*
+ * Columns of products: queries that read one head of the cache, those of the row's heads that share
+ * it, and where several rows read the same keys, theirs after them.
+ */
+typedef struct columns {
+    int kv_head, first, count; /* from the first of this block on */
+} columns;
+
+static __device__ __forceinline__ columns columns_of(const ft_attend_job &a)
+{
+    columns of = { (int) blockIdx.y % a.kv_heads, (int) blockIdx.y / a.kv_heads * HEADS };
+    of.count = min(a.group * a.together - of.first, HEADS);
+    return of;
+}
+
+/* The first element of a column, in queries and results. */
+static __device__ __forceinline__ size_t column_at(const ft_attend_job &a, const columns &of,
+                                                   int index)
+{
+    int column = of.first + index, head = of.kv_head * a.group + column % a.group;
+    size_t row = (size_t) blockIdx.z * (size_t) a.together + (size_t) (column / a.group);
+    return (row * (size_t) a.heads + (size_t) head) * (size_t) a.head_size;
+}
+
 /* ---- Copies --------------------------------------------------------------------------------- */
 
 /*

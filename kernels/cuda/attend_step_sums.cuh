@@ -53,17 +53,17 @@ static __device__ __forceinline__ uint32_t turn(uint32_t word)
 
 /* Four elements of a query at the places where keys have them: words for products 16 deep. */
 template <ft_dtype stored, int width>
-static __device__ __forceinline__ void
-load_queries(uint32_t q[width / 16][2], const ft_attend_job &a, size_t row, int head, bool exists)
+static __device__ __forceinline__ void load_queries(uint32_t q[width / 16][2],
+                                                    const ft_attend_job &a, const columns &of)
 {
     constexpr int run = 16 / form<stored, width>::element; /* elements of a piece of a key */
-    const uint16_t *from =
-        (const uint16_t *) a.q + (row * (size_t) a.heads + (size_t) head) * (size_t) a.head_size;
+    int g = (int) threadIdx.x % 32 / 4;
+    const uint16_t *from = (const uint16_t *) a.q + column_at(a, of, g);
 #pragma unroll
     for (int i = 0; i < width / 16; i++) {
         int at = ((int) threadIdx.x % 4 + i / (run / 4) * 4) * run + i % (run / 4) * 4;
         uint2 word = make_uint2(0, 0);
-        if (exists && at < a.head_size)
+        if (g < of.count && at < a.head_size)
             word = *(const uint2 *) (from + at);
         q[i][0] = word.x;
         q[i][1] = word.y;

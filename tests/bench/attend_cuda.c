@@ -1,13 +1,14 @@
 /*
  * attend_cuda.c - how long attention over a cache takes on the GPU, and storing into it.
  *
- *     attend_cuda [HEADS KV_HEADS HEAD_SIZE [SEQUENCES CONTEXT]]
+ *     attend_cuda [HEADS KV_HEADS HEAD_SIZE [SEQUENCES CONTEXT [LANES]]]
  *
  * Steps: one row for each of some sequences whose texts are all of one length; the figure beside
  * the time is what is read of the cache.  Prompts: one text, its last rows; the figure counts
- * 4 head_size operations for each key that a row sees.  Every case is a graph of launches over
- * caches that together exceed the second cache (replay.h); the first line is what a copy kernel of
- * the same kind of run reads: a product of nothing but loads.
+ * 4 head_size operations for each key that a row sees.  With LANES, so many sequences are lanes of
+ * beams: of a cache that they share, and of a memory of that many tokens.  Every case is a graph of
+ * launches over caches that together exceed the second cache (replay.h); the first line is what a
+ * copy kernel of the same kind of run reads: a product of nothing but loads.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,6 +31,8 @@ typedef struct problem {
     size_t sequences, context; /* tokens of each text */
     size_t rows;               /* of each text in this run: 1 is a step */
     ft_dtype cache;
+    size_t lanes; /* 0: none */
+    bool memory;
 } problem;
 
 /* Operands of one launch. */
@@ -99,26 +102,28 @@ static ft_cuda_batch batch_of(field *f, const problem *p)
 {
     size_t n = p->sequences, pages = ft_pages_for(p->context), blocks = 0;
     size_t each = (p->rows + FT_CUDA_QUERIES - 1) / FT_CUDA_QUERIES;
-    int32_t *numbers = malloc((n + 1 + n * p->rows + 2 * n + n * pages) * sizeof *numbers);
+    int32_t *numbers = malloc((n + 1 + n * p->rows + 4 * n + n * pages) * sizeof *numbers);
     ft_cuda_queries *block = malloc(n * each * sizeof *block);
     if (numbers == NULL || block == NULL)
         exit(1);
     int32_t *start = numbers, *owner = start + n + 1, *past = owner + n * p->rows,
-            *reach = past + n, *page = reach + n;
+            *reach = past + n, *last = reach + n, *seat = last + n, *page = seat + n;
     for (size_t i = 0; i <= n; i++)
         start[i] = (int32_t) (i * p->rows);
     for (size_t i = 0; i < n; i++) {
         past[i] = (int32_t) (p->context - p->rows);
         reach[i] = (int32_t) p->context;
+        last[i] = (int32_t) p->context - 1;
+        seat[i] = (int32_t) i;
         for (size_t j = 0; j < p->rows; j++)
             owner[i * p->rows + j] = (int32_t) i;
         for (size_t j = 0; j < pages; j++) /* a sequence's pages lie apart */
-            page[i * pages + j] = (int32_t) (j * n + i);
+            page[i * pages + j] = (int32_t) (j * n + (p->memory ? i - i % p->lanes : i));
         for (size_t j = 0; j < each; j++)
             block[blocks++] = (ft_cuda_queries){ start[i], (int32_t) p->rows,
                                                  (int32_t) (j * FT_CUDA_QUERIES), (int32_t) i };
     }
-    size_t total = n + 1 + n * p->rows + 2 * n + n * pages;
+    size_t total = n + 1 + n * p->rows + 4 * n + n * pages;
     const int32_t *at = copied(f, numbers, total * sizeof *numbers);
     ft_cuda_batch batch = { .tokens = n * p->rows,
                             .sequences = n,
@@ -131,7 +136,14 @@ static ft_cuda_batch batch_of(field *f, const problem *p)
                             .pages = at + (page - numbers),
                             .most_pages = pages,
                             .context = p->context,
-                            .step = p->rows == 1 };
+                            .capacity = pages * FT_PAGE,
+                            .step = p->rows == 1,
+                            .seat = at + (seat - numbers),
+                            .memory_last = at + (last - numbers),
+                            .memory_pages = at + (page - numbers),
+                            .most_memory_pages = pages,
+                            .memory = p->context,
+                            .lanes = p->lanes };
     free(numbers);
     free(block);
     return batch;
@@ -144,6 +156,20 @@ static ft_cuda_view rows_of(field *f, size_t rows, int cols, ft_dtype dtype)
                            .rows = rows,
                            .cols = (size_t) cols,
                            .dtype = dtype };
+}
+
+/* Each token of a lane lies with any of them. */
+static ft_cuda_view origins_of(field *f, const problem *p)
+{
+    size_t count = p->sequences * ft_pages_for(p->context) * FT_PAGE;
+    int32_t *origin = malloc(count * sizeof *origin);
+    if (origin == NULL)
+        exit(1);
+    for (size_t i = 0; i < count; i++)
+        origin[i] = (int32_t) (i * 2654435761u % 4294967296u * p->lanes >> 32);
+    ft_cuda_view view = { .data = copied(f, origin, count * sizeof *origin) };
+    free(origin);
+    return view;
 }
 
 static void fill_set(field *f, set *s, const problem *p, const set *first)
@@ -169,6 +195,8 @@ static void fill_set(field *f, set *s, const problem *p, const set *first)
     for (int i = 0; i < (p->cache == FT_I8 ? 4 : 2); i++)
         s->store.state[i] =
             rows_of(f, cached, i < 2 ? kv_cols : p->kv_heads, i < 2 ? p->cache : FT_F32);
+    if (p->lanes > 0)
+        s->store.state[FT_STATE_ORIGIN] = origins_of(f, p);
     s->store.batch = &s->batch;
     s->attend = s->store;
     s->attend.op = &f->attend;
@@ -182,6 +210,7 @@ static void open_field(field *f, const problem *p)
                  .attr = { .heads = p->heads, .kv_heads = p->kv_heads, .softmax_scale = 0.01f } };
     f->attend = f->store;
     f->attend.kind = FT_OP_ATTEND;
+    f->attend.attr.memory = p->memory;
     f->frequency.data = random_bytes(f, 1024, FT_F32);
     double bytes = 2.0 * (double) p->sequences * (double) p->context *
                    (double) (p->kv_heads * p->head_size) * (double) ft_dtype_size(p->cache);
@@ -228,8 +257,12 @@ static void report(const problem *p)
                   (double) p->rows * (double) (p->rows + 1) / 2.0;
     double flops = 4.0 * (double) p->sequences * seen * (double) (p->heads * p->head_size);
     printf("%-6s %-3s %3zu x %5zu, %2d heads over %2d of %3d: %8.2f us, ",
-           p->rows == 1 ? "step" : "prompt", p->cache == FT_I8 ? "i8" : "f16", p->sequences,
-           p->context, p->heads, p->kv_heads, p->head_size, attend);
+           p->memory      ? "memory"
+           : p->lanes > 0 ? "lanes"
+           : p->rows == 1 ? "step"
+                          : "prompt",
+           p->cache == FT_I8 ? "i8" : "f16", p->sequences, p->context, p->heads, p->kv_heads,
+           p->head_size, attend);
     if (p->rows == 1)
         printf("%6.0f GB/s; ", bytes / attend * 1e-3);
     else
@@ -279,10 +312,14 @@ int main(int argc, char **argv)
     report_memory();
     if (argc > 5) {
         size_t context = argument(argc, argv, 5, 512);
-        problem p = { heads, kv_heads, head_size, argument(argc, argv, 4, 1), context, 1, FT_F16 };
-        report(&p);
-        p.cache = FT_I8;
-        report(&p);
+        problem p = { heads,   kv_heads, head_size, argument(argc, argv, 4, 1),
+                      context, 1,        FT_F16,    .lanes = argument(argc, argv, 6, 0) };
+        for (int memory = 0; memory < (p.lanes > 0 ? 2 : 1); memory++)
+            for (int codes = 0; codes < 2; codes++) {
+                p.memory = memory;
+                p.cache = codes ? FT_I8 : FT_F16;
+                report(&p);
+            }
         return 0;
     }
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -293,7 +330,8 @@ int main(int argc, char **argv)
                           all[i].sequences,
                           all[i].context,
                           all[i].rows,
-                          codes ? FT_I8 : FT_F16 };
+                          codes ? FT_I8 : FT_F16,
+                          .lanes = 0 };
             report(&p);
         }
     return 0;

@@ -158,6 +158,7 @@ cuda_sources = \
 	kernels/cuda/gemm_wgmma_any.cuh \
 	kernels/cuda/gemm_wgmma_args.cuh \
 	kernels/cuda/gemm_wgmma_codes.cu \
+	kernels/cuda/gemm_wgmma_deep.cu \
 	kernels/cuda/gemm_wgmma_few.cu \
 	kernels/cuda/gemm_wgmma_finish.cuh \
 	kernels/cuda/gemm_wgmma_floats.cu \
@@ -165,6 +166,7 @@ cuda_sources = \
 	kernels/cuda/gemm_wgmma_kernels.h \
 	kernels/cuda/gemm_wgmma_ring.cuh \
 	kernels/cuda/gemm_wgmma_rs.cu \
+	kernels/cuda/gemm_wgmma_units.cuh \
 	kernels/cuda/history.c \
 	kernels/cuda/inputs.cu \
 	kernels/cuda/linear.cu \

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_M = 1111, MAX_N = 2304, MAX_K = 3072, GUARD = 4096, POISON = 0x5a };
+enum { MAX_M = 1111, MAX_N = 2304, MAX_K = 8208, GUARD = 4096, POISON = 0x5a };
 
 static ft_cuda_chip chip;
 static ft_isa isa;
@@ -360,6 +360,8 @@ int main(int argc, char **argv)
                 if (ms[i] * ns[j] * ks[l] <= largest)
                     test_shape(ms[i], ns[j], ks[l]);
     test_shape(1000, 1003, 80);
+    if ((size_t) 128 * 384 * MAX_K <= largest) /* rings go round several times */
+        test_shape(100, 384, MAX_K);
     test_chain();
     return done_testing();
 }

@@ -96,12 +96,12 @@ static bool is_fast(const ft_cuda_product *p)
     return fits && is_fast_activation(p) && (p->x_scales == NULL || p->y_dtype != FT_I8);
 }
 
-/* The tiles of gemm_wgmma_few.cu. */
+/* The tiles of gemm_wgmma_few.cu and, `deep`, of gemm_wgmma_deep.cu. */
 typedef struct few_tile {
     ft_cuda_wgmma_tile tile;
     const char *name;
     int tokens, cols, blocks;
-    bool floats; /* only to these */
+    bool deep; /* to floats only */
 } few_tile;
 
 static const few_tile few_tiles[] = {
@@ -112,7 +112,11 @@ static const few_tile few_tiles[] = {
     { FT_CUDA_WGMMA_DEEP_64_2, "deep64/2", 64, 64, 2, true },
     { FT_CUDA_WGMMA_DEEP_96, "deep96", 64, 96, 1, true },
     { FT_CUDA_WGMMA_DEEP_128_2, "deep128/2", 64, 128, 2, true },
+    { FT_CUDA_WGMMA_DEEP_192, "deep192", 64, 192, 1, true },
+    { FT_CUDA_WGMMA_PAIR_64_2, "pair64/2", 128, 64, 2, true },
+    { FT_CUDA_WGMMA_PAIR_96, "pair96", 128, 96, 1, true },
     { FT_CUDA_WGMMA_PAIR_128_2, "pair128/2", 128, 128, 2, true },
+    { FT_CUDA_WGMMA_PAIR_192, "pair192", 128, 192, 1, true },
 };
 
 static const few_tile *find_few(ft_cuda_wgmma_tile tile)
@@ -126,7 +130,7 @@ static const few_tile *find_few(ft_cuda_wgmma_tile tile)
 /* A stage for each block. */
 static bool few_takes(const few_tile *f, const ft_cuda_product *p)
 {
-    return p->k > (size_t) (f->blocks - 1) * 128 && !(f->floats && p->y_dtype == FT_I8);
+    return p->k > (size_t) (f->blocks - 1) * 128 && !(f->deep && p->y_dtype == FT_I8);
 }
 
 extern "C" bool ft_cuda_wgmma_tile_takes(ft_cuda_wgmma_tile tile, const ft_cuda_product *p)
@@ -213,32 +217,43 @@ static size_t tiles_across(const ft_cuda_product *p, size_t cols)
 }
 
 /*
- * Tiles that bring weights to floats fastest where rows are few and k is deep, as in decoders: of
- * those whose blocks have a multiprocessor each, the one that keeps most of them busy.  Us on an
- * H200, m = 64: 12288 x 4096 14.0 by deep96, 15.8 to 18.3 by others; 4096 x 11008 13.1 by deep64/2,
- * 15.0 by few/2; 6144 x 4096 8.8 by deep128/2, 9.4 by few/2; 22016 x 4096 26.4 by few96, 26.5 to 27
- * by others.  m = 128: 4096 x 11008 16.9 by pair128/2, 18.7 by few/2.
+ * Clocks of a deep tile, as far as tiles differ.  Memory delivers 16 bytes a clock to each of all
+ * multiprocessors, the second-level cache some 48 to each that has a block; blocks that share a
+ * tile have sums to exchange.  So out of the weights' way: us on an H200, 128 x 4096 x 11008 16.7
+ * by pair64/2, 18.7 with 96 columns, 19.7 by pair128/2.
+ */
+static size_t deep_clocks(const few_tile *f, const ft_cuda_product *p, size_t multiprocessors)
+{
+    size_t steps = (p->k + 127) / 128 / (size_t) f->blocks;
+    size_t taken = steps * (size_t) (f->tokens + f->cols) * 128 / 48;
+    size_t memory = p->n * p->k / multiprocessors / 16;
+    size_t exchanged = f->blocks > 1 ? (size_t) (f->tokens * f->cols) / 6 : 0;
+    return (taken > memory ? taken : memory) + exchanged;
+}
+
+/*
+ * The deep tile that brings weights to floats fastest where rows are few and k is deep, as in
+ * decoders: of those whose blocks have a multiprocessor each and keep enough of them reading.
  */
 static bool choose_deep(ft_cuda_wgmma_tile *out, const ft_cuda_product *p, size_t multiprocessors)
 {
-    size_t most = 0, rows = (p->m + 63) / 64;
+    size_t least = SIZE_MAX, rows = (p->m + 63) / 64;
     *out = FT_CUDA_WGMMA_FEW_96;
     if (p->y_dtype == FT_I8 || p->m > 256 || p->k < 2048)
         return false;
     for (const few_tile &f : few_tiles) {
-        bool fits = f.tile == FT_CUDA_WGMMA_PAIR_128_2 ? rows > 1 : f.floats && rows == 1;
         size_t tiles = (p->m + (size_t) f.tokens - 1) / (size_t) f.tokens;
         size_t blocks = tiles * tiles_across(p, (size_t) f.cols) * (size_t) f.blocks;
-        if (fits && blocks <= multiprocessors && blocks > most) {
-            most = blocks;
+        bool fits = f.deep && (f.tokens == 64) == (rows == 1) && blocks <= multiprocessors &&
+                    blocks >= multiprocessors * (rows > 1 ? 45 : 70) / 100;
+        size_t clocks = fits ? deep_clocks(&f, p, multiprocessors) : SIZE_MAX;
+        if (clocks < least) {
+            least = clocks;
             *out = f.tile;
         }
     }
-    if (most >= multiprocessors * (rows > 1 ? 45 : 70) / 100)
-        return true;
-    *out = FT_CUDA_WGMMA_FEW_96;
     size_t blocks = rows * tiles_across(p, 96);
-    return blocks > multiprocessors && blocks <= 2 * multiprocessors;
+    return least < SIZE_MAX || (blocks > multiprocessors && blocks <= 2 * multiprocessors);
 }
 
 extern "C" ft_cuda_wgmma_tile ft_cuda_wgmma_choose(const ft_cuda_chip *chip,
@@ -264,8 +279,9 @@ extern "C" int ft_cuda_wgmma_run(ft_cuda_wgmma_tile tile, const ft_cuda_chip *ch
 {
     if (!ft_cuda_wgmma_tile_takes(tile, p))
         return (int) cudaErrorInvalidValue;
-    if (find_few(tile) != NULL)
-        return ft_cuda_wgmma_few(tile, chip, stream, p);
+    const few_tile *few = find_few(tile);
+    if (few != NULL)
+        return (few->deep ? ft_cuda_wgmma_deep : ft_cuda_wgmma_few)(tile, chip, stream, p);
     if (p->y_dtype == FT_I8)
         return ft_cuda_wgmma_codes(tile, chip, stream, p);
     return ft_cuda_wgmma_floats(tile, chip, stream, p);

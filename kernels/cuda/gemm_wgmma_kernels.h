@@ -21,12 +21,16 @@ typedef enum ft_cuda_wgmma_tile {
     FT_CUDA_WGMMA_FEW,       /* 64 tokens by 64 weights */
     FT_CUDA_WGMMA_FEW_2,     /* ... a tile by 2 blocks, each half of k */
     FT_CUDA_WGMMA_FEW_4,
-    FT_CUDA_WGMMA_FEW_96,     /* 64 tokens by 96 weights */
-    FT_CUDA_WGMMA_DEEP_64_2,  /* to floats only, with a larger ring: 64 by 64 by 2 blocks */
-    FT_CUDA_WGMMA_DEEP_96,    /* ... 64 by 96 */
-    FT_CUDA_WGMMA_DEEP_128_2, /* ... 64 by 128 by 2 blocks */
-    FT_CUDA_WGMMA_PAIR_128_2, /* ... 128 tokens by 128 weights by 2 blocks */
-    FT_CUDA_WGMMA_GENERAL,    /* any epilogue; in turns, 64 tokens by 128 weights */
+    FT_CUDA_WGMMA_FEW_96,    /* 64 tokens by 96 weights */
+    FT_CUDA_WGMMA_DEEP_64_2, /* to floats only, one block a multiprocessor: 64 by 64 by 2 blocks */
+    FT_CUDA_WGMMA_DEEP_96,   /* ... 64 by 96 */
+    FT_CUDA_WGMMA_DEEP_128_2,
+    FT_CUDA_WGMMA_DEEP_192,
+    FT_CUDA_WGMMA_PAIR_64_2, /* the same with 128 tokens */
+    FT_CUDA_WGMMA_PAIR_96,
+    FT_CUDA_WGMMA_PAIR_128_2,
+    FT_CUDA_WGMMA_PAIR_192,
+    FT_CUDA_WGMMA_GENERAL, /* any epilogue; in turns, 64 tokens by 128 weights */
     FT_CUDA_WGMMA_TILES
 } ft_cuda_wgmma_tile;
 
@@ -46,6 +50,8 @@ int ft_cuda_wgmma_floats(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void
                          const ft_cuda_product *p);
 int ft_cuda_wgmma_few(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
                       const ft_cuda_product *p);
+int ft_cuda_wgmma_deep(ft_cuda_wgmma_tile tile, const ft_cuda_chip *chip, void *stream,
+                       const ft_cuda_product *p);
 
 #ifdef __cplusplus
 }

@@ -207,7 +207,8 @@ static inline int ft_batch_end_op(const ft_plan *plan, const ft_batch *batch)
     return batch->source ? plan->source_ops : plan->nop;
 }
 
-/* The value that names an operation to people: its result, or what it reads where it has none; -1.
+/* The value that names an operation to people: its result, or what it reads first where it has
+ * none; -1.
  */
 static inline int ft_op_named(const ft_op *op)
 {

@@ -51,7 +51,10 @@ static void test_case(const ft_plan *plan, const a_case *c)
             diag("%s", err.text);
         return;
     }
-    int named = c->out != 0 ? c->out : c->codes != 0 ? c->codes : c->in[0];
+    int named = c->out != 0     ? c->out
+                : c->codes != 0 ? c->codes
+                : c->in[0] != 0 ? c->in[0]
+                                : c->in[1];
     char expected[256];
     snprintf(expected, sizeof expected, "m.ft: %s %s: %s", kind,
              named == 0 ? "?" : check_values[named].name, c->why);

@@ -38,13 +38,6 @@
 
 enum { FT_MAX_BEAMS = 64, FT_BEAM_CANDIDATES = FT_MAX_BEAMS + FT_MAX_BANS };
 
-/* When a search whose finished texts are `width` ends. */
-typedef enum ft_early {
-    FT_EARLY_FALSE, /* when the best lane, ending now, would not be better than the worst of them */
-    FT_EARLY_TRUE,  /* at once */
-    FT_EARLY_NEVER, /* when it could not even by ending at the largest length */
-} ft_early;
-
 /* One text in one run.  All numbers are finite; nothing here is checked again by the kernels. */
 typedef struct ft_beams {
     int32_t seat;      /* of lane 0; -1: nobody's */
@@ -64,7 +57,9 @@ typedef struct ft_beams {
     float divisor;     /* of scores that finish now: ft_beams_measure() ... */
     float far_divisor; /* ... and of the best that a lane may hope for */
     int32_t ends;      /* of end[], ids that end a text */
+    int32_t bans;      /* of ban[], ids that are never chosen but where forced */
     int32_t end[FT_MAX_BANS];
+    int32_t ban[FT_MAX_BANS];
 } ft_beams;
 
 /* What a seat remembers.  Each part keeps its finished texts in the seats of its lanes. */

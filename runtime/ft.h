@@ -294,6 +294,64 @@ FT_API FT_MUST_USE ft_status ft_generate(ft_session *session, const ft_request *
                                          size_t count, const ft_generate_options *options,
                                          ft_on_token on_token, void *user, ft_error *err);
 
+/* ---- Beam search -------------------------------------------------------------------------- */
+
+/* When a search that has found as many texts as it has beams ends. */
+typedef enum ft_early {
+    FT_EARLY_FALSE, /* when the best beam, ending now, would be no better than the worst of them */
+    FT_EARLY_TRUE,  /* at once */
+    FT_EARLY_NEVER, /* when it could be no better even by ending at the largest length */
+} ft_early;
+
+/*
+ * How texts are searched for, with the meanings that Hugging Face transformers gave to these words.
+ * The score of a text is the sum of its new tokens' log-probabilities, divided by their number to
+ * the power of the length penalty.
+ */
+typedef struct ft_search_options {
+    int32_t beams;             /* 1 (default) to 64 */
+    int32_t n_best;            /* texts of each source, at most `beams`; default 1 */
+    double length_penalty;     /* default 1 */
+    bool keep_sums;            /* a length penalty of 0: scores are sums */
+    ft_early early_stopping;   /* default FT_EARLY_FALSE */
+    int32_t beam_groups;       /* divides `beams`: so many searches that avoid each other's tokens;
+                                  default 1 */
+    float diversity_penalty;   /* what a token costs for each beam of earlier groups that took it */
+    const int32_t *forced_bos; /* the first new token, -1 for any; NULL: as the model's files say */
+    int32_t look_every;        /* steps between looks whether searches are over, which make a device
+                                  wait; default 1 on the CPU, elsewhere 4 */
+    ft_generate_stats *stats;  /* prompts are sources here, and steps those of all beams; may be
+                                  NULL */
+} ft_search_options;
+
+/* One text that was found. */
+typedef struct ft_found {
+    size_t request;     /* index of its request */
+    size_t rank;        /* 0 for the best */
+    size_t count;       /* texts of this request: n_best, or less where no more have ended */
+    const int32_t *ids; /* [tokens]: new ones, an end included; until the callback returns */
+    size_t tokens;
+    float score;
+    ft_reason reason; /* FT_REASON_END or _LENGTH; _FAILED: there is no text */
+} ft_found;
+
+/* Called for the texts of a request, the best first, once its search is over.  False ends it all.
+ */
+typedef bool (*ft_on_found)(void *user, const ft_found *found);
+
+/*
+ * Search for the best texts of all sources, as many sources at a time as the session has groups of
+ * `beams` sequences and room in its caches.  Of a request, `source` is what is translated; `prompt`
+ * is how every text begins, by default with the model's start alone: a first token that is forced
+ * behind a prompt of one token is a new one.  The bounds of length, repetition_penalty (of
+ * log-probabilities here), no_repeat_ngram and stop_ids hold; all else must be zero.  All is
+ * checked before work begins.  A source where a logit is no number has no text; the others go on,
+ * then that is the error.
+ */
+FT_API FT_MUST_USE ft_status ft_search(ft_session *session, const ft_request *requests,
+                                       size_t count, const ft_search_options *options,
+                                       ft_on_found on_found, void *user, ft_error *err);
+
 /* ---- Tokenizers --------------------------------------------------------------------------- */
 
 typedef struct ft_tokenizer ft_tokenizer;

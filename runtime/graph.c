@@ -436,6 +436,16 @@ int ft_choose(ft_graph *graph, const char *name, int logits, int ids)
     return append(graph, name, &choose);
 }
 
+/* Attention to the text itself reads keys where the lanes that beams come from have them. */
+static void share_origin(ft_graph *graph, int16_t origin)
+{
+    for (int i = 0; i < graph->plan.nop; i++) {
+        ft_op *op = &graph->plan.op[i];
+        if (op->kind == FT_OP_ATTEND && !op->attr.memory)
+            op->state[FT_STATE_ORIGIN] = origin;
+    }
+}
+
 void ft_beam_search(ft_graph *graph, const char *name, int logits)
 {
     if (graph->status != FT_OK)
@@ -447,8 +457,10 @@ void ft_beam_search(ft_graph *graph, const char *name, int logits)
     op.state[FT_STATE_BEAMS] = state(graph, name, ".lanes", FT_SEATS, FT_BEAM_WORDS, FT_I32);
     op.state[FT_STATE_FINISHED] = state(graph, name, ".finished", FT_CONTEXTS, 1, FT_I32);
     op.state[FT_STATE_ORIGIN] = state(graph, name, ".origin", FT_CONTEXTS, 1, FT_I32);
-    if (graph->status == FT_OK)
-        append(graph, name, &op);
+    if (graph->status != FT_OK)
+        return;
+    share_origin(graph, op.state[FT_STATE_ORIGIN]);
+    append(graph, name, &op);
 }
 
 int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling)

@@ -65,6 +65,8 @@ runtime_libcore_la_SOURCES = \
 	runtime/safetensors_scan.c runtime/safetensors_scan.h \
 	runtime/safetensors_write.c \
 	runtime/score.c runtime/score.h \
+	runtime/search.c runtime/search.h \
+	runtime/search_check.c \
 	runtime/session.c runtime/session.h \
 	runtime/sha256.c runtime/sha256.h \
 	runtime/sinusoids.c runtime/sinusoids.h \

@@ -141,17 +141,22 @@ static ft_status check_stop_strings(const checker *c)
     return FT_OK;
 }
 
+ft_status ft_request_check(const ft_session *session, const ft_request *request, size_t index,
+                           bool has_tokenizer, ft_error *err)
+{
+    const checker c = { session, request, index, has_tokenizer, err };
+    FT_TRY(check_source(&c));
+    FT_TRY(check_prompt(&c));
+    FT_TRY(check_cache(&c));
+    FT_TRY(check_choice(&c));
+    FT_TRY(check_stop_ids(&c));
+    return check_stop_strings(&c);
+}
+
 ft_status ft_requests_check(const ft_session *session, const ft_request *requests, size_t count,
                             bool has_tokenizer, ft_error *err)
 {
-    for (size_t i = 0; i < count; i++) {
-        const checker c = { session, &requests[i], i, has_tokenizer, err };
-        FT_TRY(check_source(&c));
-        FT_TRY(check_prompt(&c));
-        FT_TRY(check_cache(&c));
-        FT_TRY(check_choice(&c));
-        FT_TRY(check_stop_ids(&c));
-        FT_TRY(check_stop_strings(&c));
-    }
+    for (size_t i = 0; i < count; i++)
+        FT_TRY(ft_request_check(session, &requests[i], i, has_tokenizer, err));
     return FT_OK;
 }

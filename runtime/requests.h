@@ -14,7 +14,9 @@ size_t ft_request_room(const ft_request *request, size_t context);
 /* The most tokens that the cache must hold at once. */
 size_t ft_request_cached(const ft_request *request, size_t context);
 
-/* Refuse, before any work, what cannot be generated in this session. */
+/* Refuse, before any work, what cannot be generated in this session; `index` is for the error. */
+FT_MUST_USE ft_status ft_request_check(const ft_session *session, const ft_request *request,
+                                       size_t index, bool has_tokenizer, ft_error *err);
 FT_MUST_USE ft_status ft_requests_check(const ft_session *session, const ft_request *requests,
                                         size_t count, bool has_tokenizer, ft_error *err);
 

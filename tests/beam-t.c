@@ -92,10 +92,13 @@ static problem draw_problem(rng *r, int32_t width, int32_t parts, int32_t vocabu
                           .ngram = (int32_t) rng_below(r, 4),
                           .repetition = rng_below(r, 2) == 0 ? 0.0f : 1.2f,
                           .diversity = parts > 1 ? 0.7f : 0.0f,
-                          .ends = (int32_t) rng_below(r, 4) };
+                          .ends = (int32_t) rng_below(r, 4),
+                          .bans = (int32_t) rng_below(r, 3) };
     p.rules.longest = p.rules.prompt + 1 + (int32_t) rng_below(r, 20);
     for (int32_t i = 0; i < p.rules.ends; i++)
         p.rules.end[i] = 1 + 3 * i;
+    for (int32_t i = 0; i < p.rules.bans; i++)
+        p.rules.ban[i] = (int32_t) rng_below(r, (uint32_t) vocabulary);
     for (int32_t i = 0; i < p.rules.prompt; i++)
         p.prompt[i] = (int32_t) rng_below(r, (uint32_t) vocabulary);
     return p;

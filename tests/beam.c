@@ -104,6 +104,9 @@ static double adjusted(const problem *p, const lane *l, double logprob, int32_t 
         return IMPOSSIBLE;
     if (makes_ngram_again(l, rules->ngram, id))
         return IMPOSSIBLE;
+    for (int32_t i = 0; i < rules->bans; i++)
+        if (rules->ban[i] == id)
+            return IMPOSSIBLE;
     if (rules->repetition > 0.0f && knows(l, id))
         return logprob * (double) rules->repetition;
     return logprob;

@@ -117,7 +117,8 @@ static void draw_batch(sides *s, int32_t widest)
                        .early = (int32_t) rng_below(&chance, 3),
                        .ngram = (int32_t) rng_below(&chance, 4),
                        .repetition = rng_below(&chance, 2) == 0 ? 0.0f : 1.2f,
-                       .ends = (int32_t) rng_below(&chance, 5) };
+                       .ends = (int32_t) rng_below(&chance, 5),
+                       .bans = (int32_t) rng_below(&chance, FT_MAX_BANS + 1) };
         if (s->groups == 0 || b.width % b.parts != 0)
             b.width = widest, b.parts = 1;
         if (seat + b.width > SEATS)
@@ -126,6 +127,8 @@ static void draw_batch(sides *s, int32_t widest)
         b.longest = b.prompt + 2 + (int32_t) rng_below(&chance, STEPS);
         for (int32_t i = 0; i < b.ends; i++)
             b.end[i] = (int32_t) rng_below(&chance, (uint32_t) s->words);
+        for (int32_t i = 0; i < b.bans; i++)
+            b.ban[i] = (int32_t) rng_below(&chance, (uint32_t) s->words);
         for (int32_t i = 0; i < b.prompt; i++)
             s->host.history[(size_t) seat * TEXT + (size_t) i] =
                 (int32_t) rng_below(&chance, s->words < 9 ? (uint32_t) s->words : 9);

@@ -125,6 +125,7 @@ c_tests = \
 	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
+	tests/search.t \
 	tests/session.t \
 	tests/sinusoids.t \
 	tests/stop_ids.t \
@@ -294,6 +295,8 @@ tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
 tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(sample_test_libs)
+tests_search_t_SOURCES = tests/search-t.c
+tests_search_t_LDADD = $(calibrated_test_libs)
 tests_session_t_SOURCES = tests/session-t.c
 tests_session_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
 tests_sinusoids_t_SOURCES = tests/sinusoids-t.c

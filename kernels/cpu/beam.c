@@ -78,6 +78,8 @@ static void apply_bans(const row *r)
             ban(r, ft_beam_token(beams, r->memory, r->lane, at + n - 1));
     for (int32_t i = 0; beams->known - beams->prompt < beams->least && i < beams->ends; i++)
         ban(r, beams->end[i]);
+    for (int32_t i = 0; i < beams->bans; i++)
+        ban(r, beams->ban[i]);
 }
 
 static void extend_all(const row *r)

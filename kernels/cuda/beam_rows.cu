@@ -147,7 +147,7 @@ __device__ __forceinline__ void mark_row(row &r)
 {
     const ft_beams &b = *r.beams;
     int32_t n = b.ngram, thread = (int32_t) threadIdx.x;
-    r.marked = b.forced < 0 && (ft_beams_repeat(&b) || n > 0 || bans_ends(b));
+    r.marked = b.forced < 0 && (ft_beams_repeat(&b) || n > 0 || bans_ends(b) || b.bans > 0);
     if (!r.marked)
         return;
     for (size_t i = threadIdx.x; i < mark_words(r.words); i += THREADS)
@@ -160,6 +160,8 @@ __device__ __forceinline__ void mark_row(row &r)
             mark(r, r.banned, ft_beam_token(&b, r.memory, r.lane, at + n - 1));
     if (bans_ends(b) && thread < b.ends)
         mark(r, r.banned, b.end[thread]);
+    if (thread < b.bans)
+        mark(r, r.banned, b.ban[thread]);
     __syncthreads();
 }
 

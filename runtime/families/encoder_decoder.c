@@ -144,6 +144,7 @@ static void build_target(const builder *b)
     x = c->tied ? ft_linear_by(g, "head", x, "embed.word") : ft_linear(g, "head", x);
     ft_output_as(g, "logits", x);
     ft_choose(g, "token", x, ids);
+    ft_beam_search(g, "beam", x);
 }
 
 void ft_build_encoder_decoder(ft_graph *graph, const ft_config *config, bool norm_first)

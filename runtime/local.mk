@@ -118,6 +118,7 @@ ft_run_SOURCES = \
 	runtime/tools/run_options.c \
 	runtime/tools/run_prompts.c runtime/tools/run_prompts.h \
 	runtime/tools/run_report.c \
+	runtime/tools/run_search.c \
 	runtime/tools/talk.c runtime/tools/talk.h \
 	runtime/tools/texts.c runtime/tools/texts.h
 ft_run_LDADD = runtime/libtools.la

@@ -1,5 +1,5 @@
 /*
- * ft-run.c - run an artifact on token ids or on text: classify, embed, or continue it.
+ * ft-run.c - run an artifact on token ids or on text: classify, embed, continue or translate it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,7 +33,8 @@ static ft_status run_model(const ft_run *run, const ft_model *model, ft_output *
         return ft_fail(err, FT_EARG, "--%s: is for --outputs and --keep, or for encoders",
                        run->running);
     if (model->has_cache && !forward)
-        return ft_run_generate(run, model, output, err);
+        return run->search.beams > 0 ? ft_run_search(run, model, output, err)
+                                     : ft_run_generate(run, model, output, err);
     if (run->generating != NULL && !model->has_cache)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: --%s: a model of family %s does not generate",
                        model->path, run->generating, model->family->name);

@@ -39,6 +39,10 @@ typedef struct ft_generation {
 FT_MUST_USE ft_status ft_run_how(ft_request *how, int32_t **stop_id, const ft_run *run,
                                  const ft_model *model, ft_error *err);
 
+/* The model's tokenizer where texts come in or go out; for JSON where there is one, else NULL. */
+FT_MUST_USE ft_status ft_run_tokenizer(ft_tokenizer **out, const ft_run *run, const ft_model *model,
+                                       ft_error *err);
+
 /* Print a part of a text; on a terminal without the control characters that it would obey. */
 void ft_print_piece(const char *text, size_t bytes);
 

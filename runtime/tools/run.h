@@ -33,6 +33,12 @@ typedef struct ft_run {
     int64_t chunk, batch; /* 0: not given */
     const char *system;
     bool ignore_end, chat, logprobs;
+
+    /* Encoder-decoders. */
+    ft_search_options search; /* beams 0: there is none */
+    const char *searching;    /* an option that is for a search; NULL: none given */
+    int32_t forced_bos;
+    bool forces_bos; /* it was given */
 } ft_run;
 
 extern const ft_tool ft_run_tool;
@@ -51,6 +57,10 @@ FT_MUST_USE ft_status ft_run_forward(const ft_run *run, const ft_model *model, f
 /* Continue texts. */
 FT_MUST_USE ft_status ft_run_generate(const ft_run *run, const ft_model *model, ft_output *output,
                                       ft_error *err);
+
+/* Translate by beam search. */
+FT_MUST_USE ft_status ft_run_search(const ft_run *run, const ft_model *model, ft_output *output,
+                                    ft_error *err);
 
 /* With --verbose, print what the session runs and how. */
 FT_MUST_USE ft_status ft_run_explain(const ft_run *run, ft_session *session, ft_error *err);

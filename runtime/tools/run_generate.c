@@ -52,8 +52,9 @@ static void set_begin(ft_generation *g)
     if (!ft_config_has_source(config))
         return;
     g->begin[g->begins++] = config->start_id;
-    if (config->first_id >= 0)
-        g->begin[g->begins++] = config->first_id;
+    int32_t first = g->run->forces_bos ? g->run->forced_bos : config->first_id;
+    if (first >= 0)
+        g->begin[g->begins++] = first;
 }
 
 static ft_status make_requests(ft_generation *g, ft_error *err)
@@ -242,19 +243,20 @@ static ft_status tell(const ft_generation *g, ft_output *output, ft_error *err)
 }
 
 /* Texts in or out need a tokenizer; results for programs have text where there is one. */
-static ft_status open_tokenizer(ft_generation *g, ft_error *err)
+ft_status ft_run_tokenizer(ft_tokenizer **out, const ft_run *run, const ft_model *model,
+                           ft_error *err)
 {
-    const ft_run *run = g->run;
     bool needed = run->data == NULL || run->nstop > 0;
+    *out = NULL;
     if (!needed && !run->json)
         return FT_OK;
-    ft_status status = ft_tokenizer_open_model(&g->tokenizer, g->model, err);
+    ft_status status = ft_tokenizer_open_model(out, model, err);
     return status == FT_EUNSUPPORTED && !needed ? FT_OK : status;
 }
 
 static ft_status work(ft_generation *g, ft_output *output, ft_error *err)
 {
-    FT_TRY(open_tokenizer(g, err));
+    FT_TRY(ft_run_tokenizer(&g->tokenizer, g->run, g->model, err));
     if (g->run->data == NULL && g->run->text == NULL && g->run->noperand == 0)
         return ft_run_chat(g->run, g->model, g->tokenizer, err);
     FT_TRY(ft_prompts_read(&g->prompts, g->run, g->model, g->tokenizer, err));

@@ -47,6 +47,13 @@ enum {
     CHUNK,
     BATCH,
     KV,
+    BEAMS,
+    N_BEST,
+    LENGTH_PENALTY,
+    EARLY,
+    BEAM_GROUPS,
+    DIVERSITY,
+    FORCED_BOS,
 };
 
 static const ft_option options[] = {
@@ -98,6 +105,20 @@ static const ft_option options[] = {
     { CHUNK, "chunk", "N", "prompt tokens of one run; default 512" },
     { BATCH, "batch", "N", "texts at a time; default 64" },
     { KV, "kv", "auto|f16|int8", "what keys and values are cached in" },
+
+    /* Texts to be translated. */
+    { BEAMS, "beams", "K", "search with K beams, at most 64" },
+    { N_BEST, "n-best", "N", "texts of each source; default 1" },
+    { LENGTH_PENALTY, "length-penalty", "A",
+      "scores are divided by the length to the power of A;\n"
+      "default 1" },
+    { EARLY, "early-stopping", "WHEN",
+      "with K texts found: true, at once; false (default),\n"
+      "when no better one is likely; never, when none is\n"
+      "possible" },
+    { BEAM_GROUPS, "beam-groups", "G", "G groups of beams that avoid each other's tokens" },
+    { DIVERSITY, "diversity-penalty", "X", "what a token costs that an earlier group has taken" },
+    { FORCED_BOS, "forced-bos", "ID", "the first new token: the target language" },
     { 0, NULL, NULL, NULL },
 };
 
@@ -108,7 +129,7 @@ const ft_tool ft_run_tool = {
              "-i FILE [OPTION]... TEXT...\n"
              "-i FILE --chat [OPTION]...",
     .about = "Run an artifact on sequences of token ids, or on texts: an encoder classifies or\n"
-             "embeds them, a decoder continues them.",
+             "embeds them, a decoder continues them, an encoder-decoder translates them.",
     .option = options,
 };
 
@@ -210,6 +231,52 @@ static bool take_end(ft_run *r, int option, const char *value)
     case BATCH:
         r->batch = whole(option, value, 1);
         return true;
+    case FORCED_BOS:
+        r->forced_bos = whole(option, value, 0);
+        r->forces_bos = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static ft_early early(const char *text)
+{
+    static const char *const names[] = {
+        [FT_EARLY_FALSE] = "false",
+        [FT_EARLY_TRUE] = "true",
+        [FT_EARLY_NEVER] = "never",
+    };
+    for (int i = 0; i < (int) FT_COUNT(names); i++)
+        if (strcmp(text, names[i]) == 0)
+            return (ft_early) i;
+    ft_tool_usage(&ft_run_tool, "--early-stopping: \"%s\" is not true, false or never", text);
+}
+
+/* How beams are searched with. */
+static bool take_search(ft_run *r, int option, const char *value)
+{
+    ft_search_options *search = &r->search;
+    switch (option) {
+    case BEAMS:
+        search->beams = whole(option, value, 1);
+        return true;
+    case N_BEST:
+        search->n_best = whole(option, value, 1);
+        return true;
+    case LENGTH_PENALTY:
+        search->length_penalty = ft_tool_real(&ft_run_tool, option, value, -8.0, 8.0);
+        search->keep_sums = search->length_penalty == 0.0;
+        return true;
+    case EARLY:
+        search->early_stopping = early(value);
+        return true;
+    case BEAM_GROUPS:
+        search->beam_groups = whole(option, value, 1);
+        return true;
+    case DIVERSITY:
+        search->diversity_penalty = real(option, value, 0.0, 1e6);
+        return true;
     default:
         return false;
     }
@@ -305,6 +372,8 @@ static void check(const ft_run *r)
         ft_tool_usage(&ft_run_tool, "a chat by standard input has neither -o nor --json");
     if (r->system != NULL && !r->chat)
         ft_tool_usage(&ft_run_tool, "--system is for --chat");
+    if (r->searching != NULL && r->search.beams == 0)
+        ft_tool_usage(&ft_run_tool, "--%s is for --beams", r->searching);
     if (r->whole && r->text == NULL)
         ft_tool_usage(&ft_run_tool, "--whole is for --text");
 }
@@ -319,7 +388,9 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
         exit(ft_tool_fail(&ft_run_tool, "no memory"));
     const char *value;
     for (int option; (option = ft_options_next(&ft_run_tool, argc, argv, &value)) != -1;) {
-        if (take_choice(run, option, value) || take_end(run, option, value))
+        if (take_search(run, option, value))
+            run->generating = run->searching = ft_tool_name_of(&ft_run_tool, option);
+        else if (take_choice(run, option, value) || take_end(run, option, value))
             run->generating = ft_tool_name_of(&ft_run_tool, option);
         else if (take_run(run, option, value))
             run->running = ft_tool_name_of(&ft_run_tool, option);

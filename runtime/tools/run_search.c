@@ -1,0 +1,288 @@
+/*
+ * run_search.c - translate by beam search: the sources of a file or texts, n best of each.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/safetensors.h"
+#include "runtime/tools/generation.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One text that was found; none: it has no token. */
+typedef struct text {
+    int32_t *id; /* [tokens]; owned */
+    size_t tokens;
+    float score;
+    ft_reason reason;
+} text;
+
+typedef struct job {
+    const ft_run *run;
+    const ft_model *model;
+    ft_tokenizer *tokenizer; /* NULL: nobody asks for text */
+    ft_prompts sources;
+    ft_request *request; /* [sources.count] */
+    int32_t *stop_id;
+    text *text; /* [sources.count, best] */
+    size_t best;
+    ft_generate_stats stats;
+    bool no_memory;
+} job;
+
+static ft_status make_requests(job *j, ft_error *err)
+{
+    ft_request how;
+    size_t count = j->sources.count;
+    FT_TRY(ft_run_how(&how, &j->stop_id, j->run, j->model, err));
+    j->best = j->run->search.n_best > 0 ? (size_t) j->run->search.n_best : 1;
+    j->request = ft_array(count, sizeof *j->request);
+    j->text = ft_array(count * j->best, sizeof *j->text);
+    if (j->request == NULL || j->text == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu requests", count);
+    for (size_t i = 0; i < count; i++) {
+        j->request[i] = how;
+        j->request[i].source = j->sources.ids + j->sources.start[i];
+        j->request[i].source_tokens = ft_prompt_tokens(&j->sources, i);
+    }
+    return FT_OK;
+}
+
+/* ---- Searching ---------------------------------------------------------------------------- */
+
+/* Room for some sources at a time, each with all that its beams may become. */
+static ft_status open_session(ft_session **out, const job *j, ft_error *err)
+{
+    const ft_run *run = j->run;
+    ft_session_options options = run->session;
+    size_t beams = (size_t) run->search.beams, longest = 0;
+    size_t most = run->batch > 0 ? (size_t) run->batch : beams < 64 ? 64 / beams : 1;
+    size_t groups = ft_min_size(j->sources.count, most), seats = groups * beams;
+    size_t positions = (size_t) ft_model_get_info(j->model).max_positions;
+    for (size_t i = 0; i < j->sources.count; i++)
+        longest = j->request[i].source_tokens > longest ? j->request[i].source_tokens : longest;
+    size_t tokens = run->chunk > 0 ? (size_t) run->chunk : 512;
+    tokens = tokens > longest ? tokens : longest;
+    if (options.context == 0)
+        options.context =
+            (int64_t) (run->how.max_new_tokens > 0
+                           ? ft_min_size(positions, 1 + (size_t) run->how.max_new_tokens)
+                           : positions);
+    options.max_sequences = (int64_t) seats;
+    options.max_tokens = (int64_t) (tokens > seats ? tokens : seats);
+    options.source_tokens = (int64_t) (groups * ft_round_up(longest, FT_PAGE));
+    options.cache_tokens = (int64_t) (seats * ft_round_up((size_t) options.context, FT_PAGE));
+    FT_TRY(ft_session_open(out, j->model, &options, err));
+    return ft_run_explain(run, *out, err);
+}
+
+static bool take_text(void *user, const ft_found *found)
+{
+    job *j = user;
+    text *to = &j->text[found->request * j->best + found->rank];
+    to->reason = found->reason;
+    to->score = found->score;
+    if (found->tokens == 0)
+        return true;
+    to->id = ft_array(found->tokens, sizeof *to->id);
+    j->no_memory = to->id == NULL;
+    if (j->no_memory)
+        return false;
+    memcpy(to->id, found->ids, found->tokens * sizeof *to->id);
+    to->tokens = found->tokens;
+    return true;
+}
+
+static ft_status search(job *j, ft_error *err)
+{
+    ft_search_options options = j->run->search;
+    ft_session *session = NULL;
+    options.stats = &j->stats;
+    if (j->run->forces_bos)
+        options.forced_bos = &j->run->forced_bos;
+    ft_status status = open_session(&session, j, err);
+    if (status == FT_OK)
+        status = ft_search(session, j->request, j->sources.count, &options, take_text, j, err);
+    if (status == FT_OK && j->no_memory)
+        status = ft_fail(err, FT_ENOMEM, "no memory for text");
+    ft_session_close(session);
+    return status;
+}
+
+/* ---- Telling ------------------------------------------------------------------------------ */
+
+/* The text of ids; the caller frees it. */
+static ft_status decode(const job *j, const text *t, char **out, size_t *bytes, ft_error *err)
+{
+    *out = NULL;
+    FT_TRY(ft_tokenizer_decode(j->tokenizer, t->id, t->tokens, true, NULL, 0, bytes, err));
+    *out = ft_array(*bytes + 1, 1);
+    if (*out == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for text");
+    return ft_tokenizer_decode(j->tokenizer, t->id, t->tokens, true, *out, *bytes, bytes, err);
+}
+
+/* A line for each text; where there are several of a source, its number and their scores. */
+static ft_status print_texts(const job *j, ft_error *err)
+{
+    for (size_t i = 0; i < j->sources.count * j->best; i++) {
+        const text *t = &j->text[i];
+        char *words;
+        size_t bytes;
+        if (t->tokens == 0 && j->best > 1)
+            continue;
+        FT_TRY(decode(j, t, &words, &bytes, err));
+        if (j->best > 1)
+            printf("%zu\t%.6g\t", i / j->best + 1, (double) t->score);
+        ft_print_piece(words, bytes);
+        putchar('\n');
+        free(words);
+    }
+    return FT_OK;
+}
+
+static size_t tokens_of_best(const job *j)
+{
+    size_t tokens = 0;
+    for (size_t i = 0; i < j->sources.count; i++)
+        tokens += j->text[i * j->best].tokens;
+    return tokens;
+}
+
+static void print_speed(const job *j, FILE *file)
+{
+    double seconds = j->stats.prompt_seconds + j->stats.step_seconds;
+    size_t count = j->sources.count, made = tokens_of_best(j);
+    fprintf(file, "%zu source%s, %zu tokens, %zu new tokens; %.1f tokens/s\n", count,
+            count == 1 ? "" : "s", j->sources.start[count], made,
+            seconds > 0.0 ? (double) made / seconds : 0.0);
+}
+
+static ft_status json_of_text(const job *j, const text *t, json_t **out, ft_error *err)
+{
+    json_t *ids = json_array();
+    for (size_t i = 0; i < t->tokens; i++)
+        json_array_append_new(ids, json_integer(t->id[i]));
+    *out = json_pack("{so sf ss}", "ids", ids, "score", (double) t->score, "reason",
+                     ft_reason_name(t->reason));
+    if (j->tokenizer == NULL)
+        return FT_OK;
+    char *words;
+    size_t bytes;
+    FT_TRY(decode(j, t, &words, &bytes, err));
+    json_object_set_new(*out, "text", json_stringn(words, bytes));
+    free(words);
+    return FT_OK;
+}
+
+static ft_status add_json(const job *j, json_t *results, ft_error *err)
+{
+    for (size_t i = 0; i < j->sources.count; i++) {
+        json_t *texts = json_array(), *one = NULL;
+        json_array_append_new(results,
+                              json_pack("{sI so}", "source_tokens",
+                                        (json_int_t) j->request[i].source_tokens, "texts", texts));
+        for (size_t k = 0; k < j->best && j->text[i * j->best + k].tokens > 0; k++) {
+            ft_status status = json_of_text(j, &j->text[i * j->best + k], &one, err);
+            json_array_append_new(texts, one);
+            FT_TRY(status);
+        }
+    }
+    return FT_OK;
+}
+
+static ft_status print_json(const job *j, ft_error *err)
+{
+    json_t *results = json_array();
+    json_t *root =
+        json_pack("{sI sI sI sf sf so}", "sources", (json_int_t) j->sources.count, "source_tokens",
+                  (json_int_t) j->sources.start[j->sources.count], "new_tokens",
+                  (json_int_t) tokens_of_best(j), "source_seconds", j->stats.prompt_seconds,
+                  "search_seconds", j->stats.step_seconds, "results", results);
+    ft_status status = add_json(j, results, err);
+    if (status == FT_OK) {
+        json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+        putchar('\n');
+    }
+    json_decref(root);
+    return status;
+}
+
+/* Start, new tokens, padding; a text that was not found is all padding and scores -inf. */
+static ft_status write_texts(const job *j, ft_output *output, ft_error *err)
+{
+    const ft_config *config = &j->model->config;
+    size_t rows = j->sources.count * j->best, cols = 1;
+    for (size_t i = 0; i < rows; i++)
+        cols = j->text[i].tokens + 1 > cols ? j->text[i].tokens + 1 : cols;
+    int32_t *ids = ft_array(rows * cols, sizeof *ids);
+    float *scores = ft_array(rows, sizeof *scores);
+    ft_status status = FT_OK;
+    if (ids == NULL || scores == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for %zu texts of %zu tokens", rows, cols);
+    for (size_t i = 0; i < rows && status == FT_OK; i++) {
+        const text *t = &j->text[i];
+        int32_t *row = ids + i * cols;
+        for (size_t k = 0; k < cols; k++)
+            row[k] = t->tokens == 0 || k > t->tokens ? config->pad_id
+                     : k == 0                        ? config->start_id
+                                                     : t->id[k - 1];
+        scores[i] = t->tokens == 0 ? -INFINITY : t->score;
+    }
+    const ft_named_tensor tensors[] = {
+        { "output_ids", { FT_I32, FT_ROW, 2, { (int64_t) rows, (int64_t) cols }, ids } },
+        { "scores", { FT_F32, FT_ROW, 1, { (int64_t) rows }, scores } },
+    };
+    if (status == FT_OK)
+        status = ft_safetensors_write_to(output, tensors, FT_COUNT(tensors), err);
+    free(ids);
+    free(scores);
+    return status;
+}
+
+static ft_status tell(const job *j, ft_output *output, ft_error *err)
+{
+    if (output != NULL)
+        FT_TRY(write_texts(j, output, err));
+    if (j->run->json)
+        return print_json(j, err);
+    if (j->run->data == NULL)
+        FT_TRY(print_texts(j, err));
+    print_speed(j, j->run->data != NULL ? stdout : stderr);
+    return FT_OK;
+}
+
+/* ---- All ---------------------------------------------------------------------------------- */
+
+/* As of texts that are continued; sources that failed have no text, then that is the error. */
+static ft_status work(job *j, ft_output *output, ft_error *err)
+{
+    if (j->run->chat || j->run->logprobs)
+        return ft_fail(err, FT_EARG, "--%s: a beam search has none",
+                       j->run->chat ? "chat" : "logprobs");
+    FT_TRY(ft_run_tokenizer(&j->tokenizer, j->run, j->model, err));
+    FT_TRY(ft_prompts_read(&j->sources, j->run, j->model, j->tokenizer, err));
+    FT_TRY(make_requests(j, err));
+    FT_TRY(search(j, err));
+    return tell(j, output, err);
+}
+
+ft_status ft_run_search(const ft_run *run, const ft_model *model, ft_output *output, ft_error *err)
+{
+    job j = { .run = run, .model = model };
+    ft_status status = work(&j, output, err);
+    for (size_t i = 0; j.text != NULL && i < j.sources.count * j.best; i++)
+        free(j.text[i].id);
+    free(j.text);
+    free(j.request);
+    free(j.stop_id);
+    ft_prompts_fini(&j.sources);
+    ft_tokenizer_close(j.tokenizer);
+    return status;
+}

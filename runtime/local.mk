@@ -83,6 +83,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/utf8.h \
 	runtime/vocabulary.c runtime/vocabulary.h \
 	runtime/vocabulary_json.c runtime/vocabulary_json.h \
+	runtime/word_list.c runtime/word_list.h \
 	runtime/wordpiece.c runtime/wordpiece.h \
 	runtime/zipdir.c runtime/zipdir.h \
 	runtime/zipwrite.c runtime/zipwrite.h

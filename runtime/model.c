@@ -15,7 +15,9 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/plan.h"
+#include "runtime/stop_ids.h"
 #include "runtime/tokenizer.h"
+#include "runtime/word_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -347,14 +349,32 @@ ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err)
     return ft_plan_write(&model->plan, file, err);
 }
 
+/* Translators may come with a list of words alone. */
+static ft_status open_word_list(ft_tokenizer **out, const ft_model *model,
+                                const ft_artifact_entry *words, ft_error *err)
+{
+    ft_stop_ids ends;
+    const ft_config *config = &model->config;
+    FT_TRY(ft_stop_ids_read(&ends, model->artifact, model->path, config->vocabulary, err));
+    if (ends.count == 0)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: no token ends its texts: give token ids",
+                       model->path);
+    const int32_t special[] = { config->start_id, config->pad_id, ends.id[0] };
+    return ft_word_list_open(out, words->data, words->bytes, ends.id[0], special, FT_COUNT(special),
+                             err);
+}
+
 ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model, ft_error *err)
 {
-    const ft_artifact_entry *file = NULL;
-    if (model->artifact != NULL)
+    const ft_artifact_entry *file = NULL, *words = NULL;
+    if (model->artifact != NULL) {
         file = ft_artifact_find_file(model->artifact, "tokenizer.json");
+        words = ft_artifact_find_file(model->artifact, "vocab.json");
+    }
     *out = NULL;
-    if (file == NULL)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: has no tokenizer.json: give token ids",
-                       model->path);
-    return ft_tokenizer_parse(out, "tokenizer.json", file->data, file->bytes, err);
+    if (file != NULL)
+        return ft_tokenizer_parse(out, "tokenizer.json", file->data, file->bytes, err);
+    if (words != NULL && ft_config_has_source(&model->config))
+        return open_word_list(out, model, words, err);
+    return ft_fail(err, FT_EUNSUPPORTED, "%s: has no tokenizer.json: give token ids", model->path);
 }

@@ -32,6 +32,7 @@ typedef struct job {
     int32_t *stop_id;
     text *text; /* [sources.count, best] */
     size_t best;
+    size_t context; /* of the session */
     ft_generate_stats stats;
     bool no_memory;
 } job;
@@ -57,7 +58,7 @@ static ft_status make_requests(job *j, ft_error *err)
 /* ---- Searching ---------------------------------------------------------------------------- */
 
 /* Room for some sources at a time, each with all that its beams may become. */
-static ft_status open_session(ft_session **out, const job *j, ft_error *err)
+static ft_status open_session(ft_session **out, job *j, ft_error *err)
 {
     const ft_run *run = j->run;
     ft_session_options options = run->session;
@@ -78,6 +79,7 @@ static ft_status open_session(ft_session **out, const job *j, ft_error *err)
     options.max_tokens = (int64_t) (tokens > seats ? tokens : seats);
     options.source_tokens = (int64_t) (groups * ft_round_up(longest, FT_PAGE));
     options.cache_tokens = (int64_t) (seats * ft_round_up((size_t) options.context, FT_PAGE));
+    j->context = (size_t) options.context;
     FT_TRY(ft_session_open(out, j->model, &options, err));
     return ft_run_explain(run, *out, err);
 }
@@ -214,13 +216,22 @@ static ft_status print_json(const job *j, ft_error *err)
     return status;
 }
 
+/* As many as were asked for and the context has, or as there are: start and new tokens. */
+static size_t columns(const job *j)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < j->sources.count * j->best; i++)
+        most = j->text[i].tokens > most ? j->text[i].tokens : most;
+    if (j->run->how.max_new_tokens > 0)
+        most = ft_min_size((size_t) j->run->how.max_new_tokens, j->context - 1);
+    return 1 + most;
+}
+
 /* Start, new tokens, padding; a text that was not found is all padding and scores -inf. */
 static ft_status write_texts(const job *j, ft_output *output, ft_error *err)
 {
     const ft_config *config = &j->model->config;
-    size_t rows = j->sources.count * j->best, cols = 1;
-    for (size_t i = 0; i < rows; i++)
-        cols = j->text[i].tokens + 1 > cols ? j->text[i].tokens + 1 : cols;
+    size_t rows = j->sources.count * j->best, cols = columns(j);
     int32_t *ids = ft_array(rows * cols, sizeof *ids);
     float *scores = ft_array(rows, sizeof *scores);
     ft_status status = FT_OK;

@@ -338,7 +338,8 @@ sh_tests = \
 	tests/layering.sh \
 	tests/manpages.sh \
 	tests/pipeline.sh \
-	tests/run_generate.sh
+	tests/run_generate.sh \
+	tests/run_search.sh
 
 # What the scripts make their inputs with.
 check_PROGRAMS += tests/make-decoder tests/make-sample tests/make-tensors tests/pick-rows

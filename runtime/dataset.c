@@ -34,19 +34,6 @@ typedef struct source {
     bool cut; /* rows may be longer than the model's positions */
 } source;
 
-/* Element i of an I32 or I64 tensor, which may be unaligned. */
-static int64_t whole_number(const ft_tensor *tensor, size_t i)
-{
-    int32_t narrow;
-    int64_t wide;
-    if (tensor->dtype == FT_I64) {
-        memcpy(&wide, (const char *) tensor->data + i * sizeof wide, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
-    return narrow;
-}
-
 /* "[3]" or "[0][3]": where element i of a vector or a matrix stands. */
 static const char *place_text(char *out, size_t size, const ft_tensor *tensor, size_t i)
 {
@@ -72,7 +59,7 @@ static ft_status copy_numbers(int32_t **out, const source *from, const char *nam
         return ft_fail(err, FT_ENOMEM, "%s: %s: no memory for %zu elements", from->path, name,
                        count);
     for (size_t i = 0; i < count; i++) {
-        int64_t number = whole_number(tensor, i);
+        int64_t number = ft_tensor_whole(tensor, i);
         char place[48];
         if (number < low || number >= high)
             return ft_fail(err, FT_EFORMAT, "%s: %s%s is %" PRId64 ", expected %d to %" PRId64,

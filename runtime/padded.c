@@ -49,19 +49,6 @@ int ft_padded_find(const ft_padded *p, const char *name)
     return -1;
 }
 
-/* Read element i of an I32 or I64 tensor, which may be unaligned. */
-static int64_t whole_number(const ft_tensor *tensor, size_t i)
-{
-    int32_t narrow;
-    int64_t wide;
-    if (tensor->dtype == FT_I64) {
-        memcpy(&wide, (const char *) tensor->data + i * sizeof wide, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
-    return narrow;
-}
-
 static ft_status check_input(const ft_padded *p, int input, const ft_tensor *tensor, ft_error *err)
 {
     const ft_padded_limits *limits = &p->limits;
@@ -107,7 +94,7 @@ static ft_status copy_input(int64_t **out, const char *name, bool is_mask, const
     if (copy == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", name, count);
     for (size_t i = 0; i < count; i++)
-        copy[i] = whole_number(tensor, i);
+        copy[i] = ft_tensor_whole(tensor, i);
     ft_status status = FT_OK;
     if (is_mask)
         status = check_mask(name, copy, count, (size_t) tensor->dim[1], err);

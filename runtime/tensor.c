@@ -93,3 +93,15 @@ char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim)
         snprintf(text + used, FT_SHAPE_TEXT - used, "%s]", ndim > FT_MAX_DIMS ? ", ..." : "");
     return text;
 }
+
+int64_t ft_tensor_whole(const ft_tensor *tensor, size_t i)
+{
+    int32_t narrow;
+    int64_t wide;
+    if (tensor->dtype == FT_I64) {
+        memcpy(&wide, (const char *) tensor->data + i * sizeof wide, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
+    return narrow;
+}

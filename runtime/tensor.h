@@ -19,4 +19,7 @@ bool ft_layout_parse(const char *name, ft_layout *out);
 enum { FT_SHAPE_TEXT = 192 };
 char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim);
 
+/* Element i of an I32 or I64 tensor, which may be unaligned. */
+int64_t ft_tensor_whole(const ft_tensor *tensor, size_t i);
+
 #endif

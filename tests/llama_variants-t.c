@@ -36,31 +36,12 @@ static void run(const ft_model *model, const json_t *variant, int first, int cou
     ft_session_close(session);
 }
 
-static void compare(const ft_model *model, const json_t *variant)
-{
-    const char *name = json_string_value(json_object_get(variant, "name"));
-    const json_t *expected = json_object_get(variant, "logits");
-    int rows = (int) json_array_size(expected), same = 0;
-    float together[VARIANT_ROWS * VARIANT_WORDS], alone[VARIANT_ROWS * VARIANT_WORDS];
-    double worst = 0.0;
-    run(model, variant, 0, rows, together);
-    for (int i = 0; i < rows; i++) {
-        const float *found = together + i * VARIANT_WORDS;
-        double d = variant_difference(json_array_get(expected, (size_t) i), found);
-        worst = d <= worst ? worst : d;
-        run(model, variant, i, 1, alone);
-        same += memcmp(alone, found, VARIANT_WORDS * sizeof *alone) == 0;
-    }
-    near(worst, 0.0, tolerance, "%s: the logits of transformers, %.1e away", name, worst);
-    is_int(same, rows, "%s: a row alone gets the bits that it gets among others", name);
-}
-
 static void test_variant(const json_t *variant)
 {
     tiny t;
     llama_make(&t, variant);
     ft_model *model = variant_open(&t, variant);
-    compare(model, variant);
+    variant_compare(model, variant, run, tolerance);
     ft_model_close(model);
     tiny_remove(&t);
 }

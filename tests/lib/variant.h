@@ -98,4 +98,29 @@ static inline ft_model *variant_open(const tiny *t, const json_t *variant)
     return model;
 }
 
+/* Logits behind rows first .. first + count - 1 of a variant. */
+typedef void variant_runs(const ft_model *model, const json_t *variant, int first, int count,
+                          float logits[VARIANT_ROWS * VARIANT_WORDS]);
+
+/* Whether all rows, together and alone, get the logits that the variant has. */
+static inline void variant_compare(const ft_model *model, const json_t *variant, variant_runs *run,
+                                   double tolerance)
+{
+    const char *name = json_string_value(json_object_get(variant, "name"));
+    const json_t *expected = json_object_get(variant, "logits");
+    int rows = (int) json_array_size(expected), same = 0;
+    float together[VARIANT_ROWS * VARIANT_WORDS], alone[VARIANT_ROWS * VARIANT_WORDS];
+    double worst = 0.0;
+    run(model, variant, 0, rows, together);
+    for (int i = 0; i < rows; i++) {
+        const float *found = together + i * VARIANT_WORDS;
+        double d = variant_difference(json_array_get(expected, (size_t) i), found);
+        worst = d <= worst ? worst : d;
+        run(model, variant, i, 1, alone);
+        same += memcmp(alone, found, VARIANT_WORDS * sizeof *alone) == 0;
+    }
+    near(worst, 0.0, tolerance, "%s: the logits of transformers, %.1e away", name, worst);
+    is_int(same, rows, "%s: a row alone gets the bits that it gets among others", name);
+}
+
 #endif

@@ -2,7 +2,8 @@
  * search-t.c - beam search from sources: what transformers finds, whatever else is searched for.
  *
  * numbers-m2m is compared with the texts and scores of its reference file; the random models of
- * tests/golden/translator-variants.json with themselves, alone and among others.
+ * tests/golden/translator-variants.json with tests/golden/translations.txt, and with themselves,
+ * alone and among others.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -314,6 +315,99 @@ static void test_forced(const ft_model *model, const sources *s)
     ft_session_close(session);
 }
 
+/* ---- Random models and transformers ------------------------------------------------------- */
+
+/* A line of translations.txt. */
+typedef struct search_line {
+    char name[32];
+    int source, beams, early;
+    double penalty, score;
+    int32_t id[NEW];
+    size_t tokens;
+} search_line;
+
+static bool read_line(FILE *file, search_line *line)
+{
+    char text[512], *at = text;
+    int used;
+    if (fgets(text, sizeof text, file) == NULL)
+        return false;
+    if (sscanf(text, "%31s %d %d %d %lf %lf%n", line->name, &line->source, &line->beams,
+               &line->early, &line->penalty, &line->score, &used) != 6)
+        bail_out("translations.txt: %s", text);
+    at += used;
+    for (line->tokens = 0; line->tokens < NEW; at += used, line->tokens++)
+        if (sscanf(at, "%d%n", &line->id[line->tokens], &used) != 1)
+            break;
+    return true;
+}
+
+static size_t read_source(const json_t *variant, int index, int32_t ids[LONGEST])
+{
+    const json_t *source = json_array_get(json_object_get(variant, "sources"), (size_t) index);
+    size_t count = json_array_size(source);
+    for (size_t i = 0; i < count && i < LONGEST; i++)
+        ids[i] = (int32_t) json_integer_value(json_array_get(source, i));
+    return count;
+}
+
+/* How the texts of a variant's lines compare with those of transformers. */
+typedef struct comparison {
+    size_t lines, same, ties;
+    double worst;
+} comparison;
+
+static const double tie = 1e-5;
+
+static void compare_line(ft_session *session, const json_t *variant, const search_line *line,
+                         comparison *c)
+{
+    static results found;
+    int32_t ids[LONGEST];
+    const ft_request request = { .source = ids,
+                                 .source_tokens = read_source(variant, line->source, ids),
+                                 .max_new_tokens = 20 };
+    search(session, &request, 1,
+           &(ft_search_options){ .beams = line->beams,
+                                 .early_stopping = (ft_early) line->early,
+                                 .length_penalty = line->penalty },
+           &found);
+    const result *f = &found.of[0];
+    double apart = fabs((double) f->score[0] - line->score);
+    bool same = f->tokens[0] == line->tokens &&
+                memcmp(f->id[0], line->id, line->tokens * sizeof *line->id) == 0;
+    c->lines++;
+    c->same += same;
+    c->ties += !same && apart <= tie;
+    c->worst = fmax(c->worst, apart);
+    if (!same)
+        diag("%s, source %d, %d beams, early %d, penalty %g: another text, scores %.3g apart",
+             line->name, line->source, line->beams, line->early, line->penalty, apart);
+}
+
+static void test_transformers(const ft_model *model, const json_t *variant, const char *name)
+{
+    char path[512];
+    const char *folder = getenv("FT_SRCDIR");
+    comparison c = { .lines = 0 };
+    search_line line;
+    snprintf(path, sizeof path, "%s/tests/golden/translations.txt", folder == NULL ? "." : folder);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        bail_out("%s cannot be opened", path);
+    ft_session *session =
+        open_session(model, &(ft_session_options){ .max_sequences = 32, .threads = 1 });
+    while (read_line(file, &line))
+        if (strcmp(line.name, name) == 0)
+            compare_line(session, variant, &line, &c);
+    ok(c.lines == 135 && 100 * c.same >= 99 * c.lines && c.same + c.ties == c.lines,
+       "%s: the texts of transformers, %zu of %zu; the others tie", name, c.same, c.lines);
+    diag("scores differ by up to %.3g", c.worst);
+    ok(c.worst <= tolerance, "and its scores");
+    ft_session_close(session);
+    (void) fclose(file);
+}
+
 static void test_random(const json_t *variants)
 {
     rng chance = { 5 };
@@ -330,6 +424,7 @@ static void test_random(const json_t *variants)
         ft_model *model = open_model(t.folder, t.folder, NULL);
         if (model == NULL)
             bail_out("%s: cannot be converted", name);
+        test_transformers(model, variant, name);
         for (size_t k = 0; k < 2; k++, kind++)
             test_company(model, name, &s, &kinds[kind % FT_COUNT(kinds)]);
         if (strcmp(name, "marian") == 0)

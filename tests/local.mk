@@ -138,6 +138,7 @@ c_tests = \
 	tests/translator_variants.t \
 	tests/vocabulary.t \
 	tests/weights.t \
+	tests/word_list.t \
 	tests/wordpiece.t \
 	tests/zip.t
 
@@ -323,6 +324,8 @@ tests_vocabulary_t_SOURCES = tests/vocabulary-t.c
 tests_vocabulary_t_LDADD = $(test_libs)
 tests_weights_t_SOURCES = tests/weights-t.c
 tests_weights_t_LDADD = $(calibrate_test_libs)
+tests_word_list_t_SOURCES = tests/word_list-t.c
+tests_word_list_t_LDADD = $(test_libs)
 tests_wordpiece_t_SOURCES = tests/wordpiece-t.c tests/lib/golden_rows.h
 tests_wordpiece_t_LDADD = $(test_libs)
 tests_zip_t_SOURCES = tests/zip-t.c

@@ -59,14 +59,19 @@ static void test_choice(void)
 static void test_few(void)
 {
     static int8_t codes[64] __attribute__((aligned(64)));
-    const ft_cuda_chip chip = {
-        .capability = 90, .multiprocessors = 132, .has_wgmma = true, .shared = 232448
-    };
+    const ft_cuda_chip chip = { .capability = 90,
+                                .overlaps = true,
+                                .multiprocessors = 132,
+                                .has_wgmma = true,
+                                .shared = 232448 };
     ft_cuda_product p = { .m = 8, .n = 4096, .k = 4096, .x = codes, .tiles = codes };
     p.y_dtype = FT_F16;
     p.parts = 1;
     p.width[0] = 4096;
     is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_STREAM, "8 rows of tiles are streamed");
+    ft_cuda_chip translated = chip; /* the driver has translated older code */
+    translated.overlaps = false;
+    ok(!ft_cuda_gemm_stream_takes(&translated, &p), "but not by code for older devices");
     p.m = 9;
     is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_WGMMA, "9 rows are not");
     p.m = 8;

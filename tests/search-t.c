@@ -525,7 +525,7 @@ static void test_bad_options(void)
             FT_EARG, "diversity_penalty is -1, expected 0 to 1e+06");
     refused(fine, &(ft_search_options){ .early_stopping = (ft_early) 3 }, FT_EARG,
             "early_stopping is 3, expected 0 to 2");
-    refused(fine, &(ft_search_options){ .length_penalty = NAN }, FT_EARG,
+    refused(fine, &(ft_search_options){ .length_penalty = (double) NAN }, FT_EARG,
             "length_penalty is nan, expected -8 to 8");
     refused(fine, &(ft_search_options){ .look_every = -1 }, FT_EARG,
             "look_every is -1, expected 1 to 2147483647");

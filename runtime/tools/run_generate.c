@@ -103,14 +103,6 @@ static size_t choose_context(const ft_generation *g)
     return ft_min_size(positions, longest < 4096 ? 4096 : positions);
 }
 
-static size_t longest_source(const ft_generation *g)
-{
-    size_t longest = 0;
-    for (size_t i = 0; i < g->prompts.count; i++)
-        longest = g->request[i].source_tokens > longest ? g->request[i].source_tokens : longest;
-    return longest;
-}
-
 static int larger_first(const void *a, const void *b)
 {
     size_t x = *(const size_t *) a, y = *(const size_t *) b;
@@ -143,12 +135,13 @@ static ft_status open_session(ft_session **out, const ft_generation *g, ft_error
     size_t seats = ft_min_size(g->prompts.count, g->run->batch > 0 ? (size_t) g->run->batch : 64);
     size_t chunk = g->run->chunk > 0 ? (size_t) g->run->chunk : 512, cache = 0;
     chunk = ft_min_size(chunk, g->prompts.start[g->prompts.count]);
+    size_t source = g->begins > 0 ? ft_prompts_longest(&g->prompts) : 0;
     FT_TRY(sum_cache(g, seats, &cache, err));
     options.max_sequences = (int64_t) seats;
-    if (chunk < longest_source(g)) /* which is read whole */
-        chunk = longest_source(g);
+    if (chunk < source) /* which is read whole */
+        chunk = source;
     options.max_tokens = (int64_t) (chunk > seats ? chunk : seats);
-    options.source_tokens = (int64_t) (seats * ft_round_up(longest_source(g), FT_PAGE));
+    options.source_tokens = (int64_t) (seats * ft_round_up(source, FT_PAGE));
     options.context = (int64_t) g->context;
     options.cache_tokens = (int64_t) cache;
     FT_TRY(ft_session_open(out, g->model, &options, err));

@@ -62,12 +62,10 @@ static ft_status open_session(ft_session **out, job *j, ft_error *err)
 {
     const ft_run *run = j->run;
     ft_session_options options = run->session;
-    size_t beams = (size_t) run->search.beams, longest = 0;
+    size_t beams = (size_t) run->search.beams, longest = ft_prompts_longest(&j->sources);
     size_t most = run->batch > 0 ? (size_t) run->batch : beams < 64 ? 64 / beams : 1;
     size_t groups = ft_min_size(j->sources.count, most), seats = groups * beams;
     size_t positions = (size_t) ft_model_get_info(j->model).max_positions;
-    for (size_t i = 0; i < j->sources.count; i++)
-        longest = j->request[i].source_tokens > longest ? j->request[i].source_tokens : longest;
     size_t tokens = run->chunk > 0 ? (size_t) run->chunk : 512;
     tokens = tokens > longest ? tokens : longest;
     if (options.context == 0)

@@ -9,25 +9,13 @@
 #include <config.h>
 
 #include "kernels/cpu/beam.h"
+#include "kernels/cpu/choose.h"
 #include "kernels/cpu/cpu.h"
 #include "runtime/mem.h"
 
 #include <omp.h>
 
 /* ---- Rows --------------------------------------------------------------------------------- */
-
-/* False: one is NaN. */
-static bool find_largest(const float *logits, size_t n, float *largest)
-{
-    float most = -INFINITY;
-    bool number = true;
-    for (size_t i = 0; i < n; i++) {
-        number &= logits[i] == logits[i];
-        most = logits[i] > most ? logits[i] : most;
-    }
-    *largest = most;
-    return number;
-}
 
 static uint64_t weigh(const float *logits, size_t n, float largest)
 {
@@ -145,7 +133,7 @@ void ft_cpu_beam_row(const ft_beam_memory *memory, const ft_beams *beams, int32_
     row r = { .memory = memory, .beams = beams, .lane = lane, .logits = logits, .values = values };
     size_t n = memory->vocabulary;
     memset(out, 0, sizeof *out);
-    out->failed = !find_largest(logits, n, &r.largest);
+    out->failed = !ft_cpu_choose_largest(logits, n, &r.largest);
     if (out->failed || r.largest == -INFINITY)
         return;
     r.score = ft_beam_score(beams, memory, lane);

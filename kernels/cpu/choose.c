@@ -58,8 +58,7 @@ static row row_in(void *scratch, size_t vocabulary)
 
 /* ---- Logits ------------------------------------------------------------------------------- */
 
-/* False: one is NaN. */
-static bool find_largest(const float *logits, size_t n, float *largest)
+bool ft_cpu_choose_largest(const float *logits, size_t n, float *largest)
 {
     float most = -INFINITY;
     bool number = true;
@@ -241,10 +240,10 @@ void ft_cpu_choose_row(const float *logits, size_t vocabulary, const ft_choice *
     *token = FT_NO_TOKEN;
     if (logprob != NULL)
         *logprob = NAN;
-    if (!find_largest(logits, vocabulary, &largest))
+    if (!ft_cpu_choose_largest(logits, vocabulary, &largest))
         return;
     adjust(&r, logits, choice, history, seen);
-    find_largest(r.logit, vocabulary, &r.largest);
+    ft_cpu_choose_largest(r.logit, vocabulary, &r.largest);
     if (r.largest == -INFINITY)
         return;
     if (choice->temperature > 0.0f && r.largest < INFINITY)

@@ -8,6 +8,9 @@
 
 #include "kernels/choice.h"
 
+/* The largest of a row of logits; false: one is NaN. */
+bool ft_cpu_choose_largest(const float *logits, size_t n, float *largest);
+
 /* Bytes of scratch for one row of so many logits. */
 size_t ft_cpu_choose_scratch(size_t vocabulary);
 

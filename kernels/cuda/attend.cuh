@@ -153,6 +153,24 @@ __device__ __forceinline__ void ft_attend_hide(float s[keys / 8][4], const ft_at
     }
 }
 
+/* The largest or the sum of the lanes of a warp that have the same columns of a product: t of (g,
+ * t). */
+__device__ __forceinline__ float ft_attend_largest(float x)
+{
+#pragma unroll
+    for (int step = 4; step < 32; step *= 2)
+        x = fmaxf(x, __shfl_xor_sync(~0u, x, step));
+    return x;
+}
+
+__device__ __forceinline__ float ft_attend_total(float x)
+{
+#pragma unroll
+    for (int step = 4; step < 32; step *= 2)
+        x += __shfl_xor_sync(~0u, x, step);
+    return x;
+}
+
 /* Eight codes times their scale, rounded to halves: four words. */
 template <bool bf16>
 __device__ __forceinline__ void ft_scale_codes(uint32_t out[4], uint2 codes, float scale)

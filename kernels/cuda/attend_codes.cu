@@ -80,7 +80,7 @@ static __device__ __forceinline__ void write_sums(float *slots, const partial_su
     int lane = (int) threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int set = 0; set < sets; set++) {
-        float sum = total(sums.sum[set]), *slot = slots + (4 * set + t) * SLOT;
+        float sum = ft_attend_total(sums.sum[set]), *slot = slots + (4 * set + t) * SLOT;
         const float *y = sums.y[set];
         if (4 * set + t >= heads)
             continue;

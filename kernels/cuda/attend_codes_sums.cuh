@@ -103,23 +103,6 @@ template <int sets> struct partial_sums {
     float most[sets], sum[sets], y[sets][16];
 };
 
-/* The largest or the sum of the lanes that have the same head. */
-static __device__ __forceinline__ float largest(float x)
-{
-#pragma unroll
-    for (int step = 4; step < 32; step *= 2)
-        x = fmaxf(x, __shfl_xor_sync(~0u, x, step));
-    return x;
-}
-
-static __device__ __forceinline__ float total(float x)
-{
-#pragma unroll
-    for (int step = 4; step < 32; step *= 2)
-        x += __shfl_xor_sync(~0u, x, step);
-    return x;
-}
-
 /* s[.][i]: key 8i + key_of(g) for head t of each set, as whole numbers. */
 template <int sets>
 static __device__ __forceinline__ void score(float s[sets][4], const char *keys,
@@ -165,7 +148,7 @@ static __device__ __forceinline__ weighing weigh(uint32_t whole[4], float s[4], 
         s[i] = seen >> i & 1 ? s[i] : -INFINITY;
         after = fmaxf(after, s[i]);
     }
-    *most = after = largest(after);
+    *most = after = ft_attend_largest(after);
     weighing w = { ft_power_of_two(before - after) };
     *sum *= w.shrink;
 #pragma unroll
@@ -176,7 +159,7 @@ static __device__ __forceinline__ weighing weigh(uint32_t whole[4], float s[4], 
         worth = fmaxf(worth, s[i]);
     }
     /* 2^n <= worth < 2^(n + 1): whole numbers below 2^14 */
-    uint32_t bits = __float_as_uint(largest(worth)) & 0x7f800000;
+    uint32_t bits = __float_as_uint(ft_attend_largest(worth)) & 0x7f800000;
     constexpr float less = 16383.0f / 16384.0f;
     float scale = __uint_as_float(0x7f000000u + (13u << 23) - bits) * less;
     w.unit = __uint_as_float(bits - (13u << 23)) * (1.0f / less);

@@ -70,7 +70,7 @@ static __device__ __forceinline__ void gather(room<stored, width> *to,
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int head = 2 * t + i;
-        float sum = total(sums.sum[i]);
+        float sum = ft_attend_total(sums.sum[i]);
         if (head >= heads)
             continue;
         if (g == 0) {

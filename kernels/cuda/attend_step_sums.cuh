@@ -78,23 +78,6 @@ template <int width> struct partial_sums {
     float y[width / 16][4]; /* [0], [1]: an element for both heads; [2], [3]: its neighbour */
 };
 
-/* The largest or the sum of the lanes that have the same heads. */
-static __device__ __forceinline__ float largest(float x)
-{
-#pragma unroll
-    for (int step = 4; step < 32; step *= 2)
-        x = fmaxf(x, __shfl_xor_sync(~0u, x, step));
-    return x;
-}
-
-static __device__ __forceinline__ float total(float x)
-{
-#pragma unroll
-    for (int step = 4; step < 32; step *= 2)
-        x += __shfl_xor_sync(~0u, x, step);
-    return x;
-}
-
 /* The words of a key for one product: two of a piece of halves, or one of codes. */
 template <ft_dtype stored, bool bf16>
 static __device__ __forceinline__ void key_words(uint32_t out[2], const uint32_t piece[4], int i)
@@ -159,14 +142,14 @@ static __device__ __forceinline__ void weigh(float s[][4], partial_sums<width> *
     }
     if (stored == FT_I8) {
         /* 2^n, not above the largest scale: an amax / 127 leaves room for 2^-n */
-        uint32_t bits = __float_as_uint(fmaxf(largest(worth), sums->unit)) & 0x7f800000;
+        uint32_t bits = __float_as_uint(fmaxf(ft_attend_largest(worth), sums->unit)) & 0x7f800000;
         inverse = bits > 0 ? __uint_as_float(0x7f000000 - bits) : 0.0f;
         ratio = sums->unit * inverse;
         sums->unit = __uint_as_float(bits);
     }
 #pragma unroll
     for (int head = 0; head < 2; head++) {
-        most[head] = largest(most[head]);
+        most[head] = ft_attend_largest(most[head]);
         float shrink = ft_power_of_two(sums->most[head] - most[head]);
         float sum = sums->sum[head] * shrink;
         sums->most[head] = most[head];

@@ -476,6 +476,7 @@ EXTRA_DIST += $(sh_tests) tests/lib/tap.sh tests/run.sh tests/lsan.supp tests/ts
 EXTRA_DIST += \
 	tests/bench/check-bert.py \
 	tests/bench/check-llama.py \
+	tests/bench/check-m2m.py \
 	tests/bench/make-bert.py \
 	tests/bench/make-big.py \
 	tests/bench/minilm-check.py \

@@ -3,7 +3,7 @@
  *
  * numbers-m2m is compared with the texts and scores of its reference file; the random models of
  * tests/golden/translator-variants.json with tests/golden/translations.txt, and with themselves,
- * alone and among others.
+ * alone and among others.  All that on the CPU, and on a GPU where there is one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,6 +43,7 @@ typedef struct results {
 } results;
 
 static ft_error err;
+static ft_model_options how; /* the device under test */
 
 static bool take(void *user, const ft_found *found)
 {
@@ -84,8 +85,7 @@ static bool same_result(const result *a, const result *b)
 }
 
 /* Converted to `model.ft` in a folder; NULL: there is no such checkpoint. */
-static ft_model *open_model(const char *checkpoint, const char *folder,
-                            const ft_model_options *options)
+static ft_model *open_model(const char *checkpoint, const char *folder)
 {
     char path[128];
     const char *paths[] = { checkpoint };
@@ -99,7 +99,7 @@ static ft_model *open_model(const char *checkpoint, const char *folder,
         return NULL;
     status = converted_write(conversion, path);
     ft_conversion_close(conversion);
-    if (status != FT_OK || ft_model_open(&model, path, options, &err) != FT_OK)
+    if (status != FT_OK || ft_model_open(&model, path, &how, &err) != FT_OK)
         bail_out("%s: cannot be opened: %s", checkpoint, err.text);
     return model;
 }
@@ -205,7 +205,7 @@ static void test_numbers(void)
     const char *models = getenv("FT_MODELS");
     snprintf(path, sizeof path, "%s/numbers-m2m", models == NULL ? "" : models);
     folder_make(folder);
-    ft_model *model = open_model(path, folder, NULL);
+    ft_model *model = open_model(path, folder);
     if (model == NULL) {
         skip(5, "no %s; set FT_MODELS to the folder of the test models", path);
     } else {
@@ -421,7 +421,7 @@ static void test_random(const json_t *variants)
         translator_make(&t, variant);
         tiny_write(&t);
         draw_sources(&s, &chance);
-        ft_model *model = open_model(t.folder, t.folder, NULL);
+        ft_model *model = open_model(t.folder, t.folder);
         if (model == NULL)
             bail_out("%s: cannot be converted", name);
         test_transformers(model, variant, name);
@@ -554,7 +554,7 @@ static void test_refused(const json_t *variants)
     tiny t;
     translator_make(&t, llama_variant(variants, "m2m"));
     tiny_write(&t);
-    ft_model *model = open_model(t.folder, t.folder, NULL);
+    ft_model *model = open_model(t.folder, t.folder);
     if (model == NULL)
         bail_out("m2m cannot be converted");
     session = open_session(model, &(ft_session_options){ .max_sequences = 4, .max_tokens = 20 });
@@ -579,12 +579,24 @@ static void test_refused(const json_t *variants)
     tiny_remove(&t);
 }
 
-int main(void)
+static void test_device(const char *name, const json_t *variants)
 {
-    json_t *variants = golden_json("translator-variants.json");
+    how.device = name;
+    diag("on %s", name);
     test_numbers();
     test_random(variants);
     test_refused(variants);
+}
+
+int main(void)
+{
+    json_t *variants = golden_json("translator-variants.json");
+    ft_device_info devices[2]; /* the CPU, and the first GPU or why there is none */
+    test_device("cpu", variants);
+    if (ft_devices(devices, FT_COUNT(devices)) > 1 && devices[1].usable)
+        test_device(devices[1].name, variants);
+    else
+        skip(1, "%s", devices[1].detail);
     json_decref(variants);
     return done_testing();
 }

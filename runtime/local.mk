@@ -104,6 +104,7 @@ runtime_libtools_la_SOURCES = \
 	runtime/tools/noise.h \
 	runtime/tools/options.c runtime/tools/options.h \
 	runtime/tools/progress.c runtime/tools/progress.h \
+	runtime/tools/shapes.c \
 	runtime/tools/synthetic.c runtime/tools/synthetic.h
 runtime_libtools_la_LIBADD = runtime/libcore.la
 
@@ -149,7 +150,10 @@ ft_bench_SOURCES = \
 	runtime/tools/bench_decode.c \
 	runtime/tools/bench_gemm.c \
 	runtime/tools/bench_ops.c \
+	runtime/tools/bench_options.c runtime/tools/bench_options.h \
 	runtime/tools/bench_product.c \
+	runtime/tools/bench_search.c \
+	runtime/tools/bench_step.c \
 	runtime/tools/bench_time.c \
 	runtime/tools/ft-bench.c \
 	runtime/tools/table.c runtime/tools/table.h

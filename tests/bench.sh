@@ -40,7 +40,8 @@ is 0 '--help ends with 0' "$bench" --help
 is 0 '--version ends with 0' "$bench" --version
 refused 2 'give either -i FILE or --shape NAME' "$bench"
 refused 2 'give either -i FILE or --shape NAME' "$bench" -i model.ft --shape minilm
-refused 2 '"tiny" is none of bert-base, bert-large, minilm' "$bench" --shape tiny
+refused 2 ' is none of bert-base, bert-large, minilm, llama-2-7b, llama-3-8b, llama-1b, ft-decoding' \
+    "$bench" --shape tiny
 refused 2 '"int4" is none of float, f16, int8, int8-residual' "$bench" --shape minilm --scheme int4
 refused 2 '--kv: "int4" is none of auto, f16 and int8' "$bench" --shape minilm --kv int4
 refused 2 '--scheme goes with --shape' "$bench" -i model.ft --scheme int8
@@ -50,6 +51,16 @@ refused 2 '--runs: "0" is not a number' "$bench" --shape minilm -r 0
 refused 2 '--threads: at most 1024' "$bench" --shape minilm -t 1025
 refused 2 '--fill: "1.5" is not a number above 0' "$bench" --shape minilm --fill 1.5
 refused 2 '--fill: "nan" is not a number above 0' "$bench" --shape minilm --fill nan
+refused 2 '--decode: "0" is not a number from 1 to 1048576' "$bench" --shape ft-decoding --decode 0
+refused 2 '--beams: "0" is not a number from 1 to 64' "$bench" --shape ft-decoding --beams 0
+refused 2 '--beams: "65" is not a number from 1 to 64' "$bench" --shape ft-decoding --beams 4,65
+refused 2 '--beams: "many" is not a number' "$bench" --shape ft-decoding --beams many
+refused 1 '--beams: bert-base does not translate' "$bench" --shape bert-base --beams 4
+refused 1 '--beams: llama-1b does not translate' "$bench" --shape llama-1b --beams 1 --decode 8
+refused 1 '--top-p: ft-decoding is timed in searches, which draw no tokens' \
+    "$bench" --shape ft-decoding --top-p 0.5
+refused 1 'scheme int8-residual is for encoders' "$bench" --shape ft-decoding --scheme int8-residual
+refused 1 'scheme w8a8-dynamic is for decoders' "$bench" --shape minilm --scheme w8a8-dynamic
 refused 2 '--ops and --gemm exclude each other' "$bench" --shape minilm --ops --gemm
 refused 2 '--json and --csv exclude each other' "$bench" --shape minilm --json --csv
 refused 2 '-q and -v at once' "$bench" --shape minilm -q -v
@@ -138,6 +149,67 @@ else
     skip 'no python3'
 fi
 
+# ---- Searches -----------------------------------------------------------------------------------
+
+is 0 'eight cases of a translator' "$bench" --shape ft-decoding --scheme w8a8-dynamic -b 1,3 -l 5,9 \
+    --beams 1,4 --decode 3 --fill 0.6 -r 3 -t 2 --csv
+cp out searches.csv
+cut -d, -f1-7 searches.csv >found
+cat >wanted <<'EOF'
+model,scheme,device,sources,source_tokens,beams,new_tokens
+ft-decoding,w8a8-dynamic,cpu,1,3,1,3
+ft-decoding,w8a8-dynamic,cpu,3,9,1,3
+ft-decoding,w8a8-dynamic,cpu,1,5,1,3
+ft-decoding,w8a8-dynamic,cpu,3,16,1,3
+ft-decoding,w8a8-dynamic,cpu,1,3,4,3
+ft-decoding,w8a8-dynamic,cpu,3,9,4,3
+ft-decoding,w8a8-dynamic,cpu,1,5,4,3
+ft-decoding,w8a8-dynamic,cpu,3,16,4,3
+EOF
+diff wanted found >difference
+check $? 'are searches, each with true tokens of its sources'
+sed 's/^/# /' difference
+holds 'least time, median and 95 % of searches are in order' \
+    'if (!($9 > 0 && $9 <= $8 && $8 <= $10)) bad()' searches.csv
+holds 'steps are what texts of one token do not have' \
+    'if (!($11 > 0) || !near($12, ($8 - $11) / ($7 - 1), 0.0001)) bad()' searches.csv
+holds 'tokens are those of the texts that were found' \
+    'if (!near($13, 1000 * $4 * $7 / $8, 0.1)) bad()' searches.csv
+
+is 0 'texts of one token' "$bench" --shape ft-decoding --scheme f16 -b 2 -l 4 --decode 1 -r 1 -t 1 --csv
+holds 'have no steps, and four beams' 'if ($12 != "" || $6 != 4 || $7 != 1) bad()' out
+is 0 'texts of more tokens than a shape has positions' \
+    "$bench" --shape ft-decoding -b 1 -l 514 --decode 514 --beams 1 -r 1 -t 2 --csv
+holds 'are searched for' 'if ($5 != 514 || $7 != 514) bad()' out
+
+is 0 'the operations of a step' "$bench" --shape ft-decoding -b 3 -l 9 --beams 2 --decode 4 -r 2 -t 1 \
+    --ops --csv
+cp out step.csv
+awk -F, 'NR > 1 { print $NF }' step.csv >names
+test "$(head -n 1 names)" = decoder.embed && test "$(grep -c '^encoder' names)" -eq 0
+check $? 'are those of the decoder'
+holds 'of all beams, each with the tokens before its last' 'if ($4 != 6 || $5 != 4) bad()' step.csv
+# 2 x 6 x 512 x 30000 operations: a row of logits for each beam.
+awk -F, '$12 == "linear" && $13 == "head" { seen++; off = $9 * $7 - 2e-9 * 6 * 512 * 30000 }
+         END { exit seen != 1 || off * off > 4e-6 }' step.csv
+check $? 'which all have logits'
+# Of 3 sources 9 tokens, once for both beams, keys and values of 512; 6 rows of queries are read and
+# as many written: all in floats of 4 bytes, or of 2.
+awk -F, '$12 == "attend" && $13 ~ /layer.0.cross/ { seen++; bytes = 1e6 * $7 * $10 }
+         END { all = 3 * 9 * 2 * 512 + 2 * 6 * 512; exit seen != 1 || bytes < 1.5 * all || bytes > 4.5 * all }
+    ' step.csv
+check $? 'and read a source once for all beams of it'
+awk -F, '$12 == "beam" && $7 > 0 && $10 > 0 { seen++ } END { exit seen != 1 }' step.csv
+check $? 'the search is one of them'
+
+is 0 'the products of a step' "$bench" --shape ft-decoding -b 3 -l 9 --beams 2 --decode 2 -r 1 -t 1 \
+    --gemm --csv
+awk -F, '$16 == "yes" { print $6 "," $7 "," $8 "," $9 }' out | sort >found
+printf '6,%s\n' 2048,512,6 30000,512,1 512,2048,6 512,512,12 512,512,24 >wanted
+diff wanted found >difference
+check $? 'are those of the decoder, each shape and result once'
+sed 's/^/# /' difference
+
 # ---- An artifact --------------------------------------------------------------------------------
 
 "$FT_BUILDDIR/ft-convert" -q -i "$sample" -o 'a, "b".ft' >out 2>&1
@@ -147,5 +219,19 @@ check $? 'is named as CSV wants it'
 is 1 'more tokens than it has positions are a failure' "$bench" -i 'a, "b".ft' -b 1 -l 4000 -r 1
 grep -q 'ft-bench: input_ids: sequences of 4000 positions, but the model has' err
 check $? 'which says so'
+
+translator=$FT_MODELS/numbers-m2m
+if test -d "$translator"; then
+    quietly "$FT_BUILDDIR/ft-convert" -i "$translator" -o m.ft
+    is 0 'the artifact of a translator' "$bench" -i m.ft -b 2 -r 2 -t 2 --csv
+    holds 'is searched as shapes are, 32 tokens from 32' \
+        'if ($5 != 64 || $6 != 4 || $7 != 32) bad()' out
+    is 1 'more new tokens than it has positions are a failure' \
+        "$bench" -i m.ft -b 1 --decode 4000 -r 1 -q
+    grep -q 'ft-bench: m.ft: a context of 4001 tokens, but the model has 128 positions' err
+    check $? 'which says so'
+else
+    skip "no numbers-m2m in $FT_MODELS"
+fi
 
 echo "1..$count"

@@ -77,7 +77,10 @@ typedef struct ft_product {
     ft_activation activation;
 } ft_product;
 
-/* The product that a LINEAR of a plan computes. */
+/*
+ * The product that a LINEAR of a plan computes.  That of real numbers writes what it reads: logits
+ * alone differ, and no operation may but theirs.
+ */
 ft_product ft_product_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch);
 
 /* Times of one product of random numbers: of ten runs, or as many as 0.2 s allow. */
@@ -110,10 +113,37 @@ FT_MUST_USE ft_status ft_bench_case(ft_bench *bench, size_t sequences, size_t le
 FT_MUST_USE ft_status ft_bench_decode(ft_bench *bench, size_t sequences, size_t context,
                                       ft_error *err);
 
-/* Time the operations of a session's plan one by one, after it has run once. */
+/* Texts to search for. */
+typedef struct ft_bench_texts {
+    size_t sources, length; /* tokens of the longest source */
+    size_t beams, new_tokens;
+} ft_bench_texts;
+
+/* Time beam searches for the texts of random sources, each as long as it may be; adds rows. */
+FT_MUST_USE ft_status ft_bench_search(ft_bench *bench, const ft_bench_texts *texts, ft_error *err);
+
+/*
+ * Make a session's last run the step of a search that finds the last of `new_tokens` tokens: to
+ * every source of `requests` belongs a group of `beams` seats.  The run reads `rules` [sources],
+ * which must outlive it.
+ */
+FT_MUST_USE ft_status ft_bench_step(ft_session *session, const ft_request *requests,
+                                    const ft_bench_texts *texts, struct ft_beams *rules,
+                                    ft_error *err);
+
+/*
+ * Draw true lengths whose mean is `fill` times `length`: spread evenly over a range that reaches up
+ * to `length`, or, for a mean below half of it, down to 1; in random order.
+ */
+void ft_bench_lengths(size_t *out, size_t count, size_t length, double fill);
+
+/* Columns of the matrix that was set, or tokens of the longest text in the cache. */
+size_t ft_bench_length(const ft_session *session);
+
+/* Time the operations of a session's last run one by one. */
 FT_MUST_USE ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err);
 
-/* Time each shape of product that a session's plan has, alone. */
+/* Time each shape of product that a session's last run has, alone. */
 FT_MUST_USE ft_status ft_bench_products(ft_bench *bench, const ft_session *session, ft_error *err);
 
 #endif

@@ -24,11 +24,7 @@ enum { IDS_KEY = 11, SHUFFLE_KEY = 12 };
 
 /* ---- Inputs ------------------------------------------------------------------------------- */
 
-/*
- * True lengths whose mean is `fill` times `length`: spread evenly over a range that reaches up to
- * `length`, or, for a mean below half of it, down to 1; in random order.
- */
-static void draw_lengths(size_t *out, size_t count, size_t length, double fill)
+void ft_bench_lengths(size_t *out, size_t count, size_t length, double fill)
 {
     double low = 1.0, high = (double) length, mean = fill * high;
     if (2.0 * mean - high >= low)
@@ -68,7 +64,7 @@ static ft_status set_inputs(ft_session *session, size_t sequences, size_t length
     if (ids == NULL || mask == NULL || lengths == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for %zu token ids", count);
     else {
-        draw_lengths(lengths, sequences, length, fill);
+        ft_bench_lengths(lengths, sequences, length, fill);
         for (size_t i = 0; i < count; i++) {
             ids[i] =
                 (int32_t) ft_noise_below(IDS_KEY, i, (uint32_t) session->model->config.vocabulary);

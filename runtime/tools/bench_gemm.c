@@ -19,7 +19,7 @@ static bool same_product(const ft_product *a, const ft_product *b)
 }
 
 /*
- * The next product of the plan, from operation *at on, which moves behind it.  `joins`: linears of
+ * The next product of the run, from operation *at on, which moves behind it.  `joins`: linears of
  * one input and one shape, as queries, keys and values are, are one product to the device.
  */
 static bool next_product(const ft_session *session, bool joins, int *at, ft_product *out)
@@ -45,8 +45,8 @@ static bool next_product(const ft_session *session, bool joins, int *at, ft_prod
 static int count_products(const ft_session *session, bool joins, int end, const ft_product *p)
 {
     ft_product other;
-    int count = 0;
-    for (int at = 0; at < end && next_product(session, joins, &at, &other);)
+    int count = 0, at = ft_batch_first_op(&session->plan, &session->batch);
+    while (at < end && next_product(session, joins, &at, &other))
         count += at <= end && same_product(p, &other);
     return count;
 }
@@ -102,10 +102,10 @@ static void add_contender(ft_bench *bench, const ft_session *session, const ft_p
         { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
         { .name = "device", .text = bench->device, .column = FT_FOR_CSV },
         { .name = "sequences",
-          .number = (double) session->text[FT_TEXT].rows,
+          .number = (double) session->batch.sequences,
           .column = FT_FOR_MACHINES },
         { .name = "length",
-          .number = (double) session->text[FT_TEXT].cols,
+          .number = (double) ft_bench_length(session),
           .column = FT_FOR_MACHINES },
         { .name = "m", .number = (double) p->m },
         { .name = "n", .number = (double) p->n },
@@ -141,9 +141,9 @@ static ft_status add_product(ft_bench *bench, const ft_session *session, const f
 ft_status ft_bench_products(ft_bench *bench, const ft_session *session, ft_error *err)
 {
     bool joins = bench->model->backend->compare != NULL;
-    int end = session->plan.nop, before = 0;
+    int end = session->plan.nop, before = ft_batch_first_op(&session->plan, &session->batch);
     ft_product p;
-    for (int at = 0; next_product(session, joins, &at, &p); before = at)
+    for (int at = before; next_product(session, joins, &at, &p); before = at)
         if (count_products(session, joins, before, &p) == 0)
             FT_TRY(add_product(bench, session, &p, count_products(session, joins, end, &p), err));
     return FT_OK;

@@ -18,20 +18,36 @@
 
 enum { BLOCK = 20 }; /* runs of one operation in a row */
 
-/* Seconds of each operation of the plan: medians of bench->runs. */
+/* The operations of the session's last run: begin .. end - 1 of its plan. */
+typedef struct part {
+    int begin, end;
+} part;
+
+static part part_of(const ft_session *session)
+{
+    return (part){ ft_batch_first_op(&session->plan, &session->batch),
+                   ft_batch_end_op(&session->plan, &session->batch) };
+}
+
+/* Seconds of each operation of the run: medians of bench->runs. */
 static ft_status time_ops(double *out, const ft_bench *bench, const ft_session *session,
                           double *sample, ft_error *err)
 {
-    int count = session->plan.nop;
+    part p = part_of(session);
     size_t runs = (size_t) bench->runs;
     ft_target target = { session->model->backend, session->exec, &session->batch, 0 };
     int block = ft_target_queues(&target) ? BLOCK : 1;
     for (size_t run = 0; run < runs; run++)
-        for (target.op = 0; target.op < count; target.op++)
+        for (target.op = p.begin; target.op < p.end; target.op++)
             FT_TRY(ft_target_time(&target, block, &sample[(size_t) target.op * runs + run], err));
-    for (int i = 0; i < count; i++)
+    for (int i = p.begin; i < p.end; i++)
         out[i] = ft_times_of(sample + (size_t) i * runs, runs).median;
     return FT_OK;
+}
+
+size_t ft_bench_length(const ft_session *session)
+{
+    return session->passages != NULL ? session->batch.context : session->text[FT_TEXT].cols;
 }
 
 static void add_op(ft_bench *bench, const ft_session *session, int index, double seconds,
@@ -45,10 +61,10 @@ static void add_op(ft_bench *bench, const ft_session *session, int index, double
         { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
         { .name = "device", .text = bench->device, .column = FT_FOR_CSV },
         { .name = "sequences",
-          .number = (double) session->text[FT_TEXT].rows,
+          .number = (double) session->batch.sequences,
           .column = FT_FOR_MACHINES },
         { .name = "length",
-          .number = (double) session->text[FT_TEXT].cols,
+          .number = (double) ft_bench_length(session),
           .column = FT_FOR_MACHINES },
         { .name = "op", .number = index },
         { .name = "ms", .number = 1e3 * seconds, .digits = 4 },
@@ -68,18 +84,19 @@ static void add_kind(ft_bench *bench, const ft_session *session, ft_op_kind kind
                      const double *seconds, double total)
 {
     double sum = 0.0;
+    part p = part_of(session);
     int count = 0;
-    for (int i = 0; i < session->plan.nop; i++)
+    for (int i = p.begin; i < p.end; i++)
         if (session->plan.op[i].kind == kind) {
             sum += seconds[i];
             count++;
         }
     ft_cell cells[] = {
         { .name = "sequences",
-          .number = (double) session->text[FT_TEXT].rows,
+          .number = (double) session->batch.sequences,
           .column = FT_FOR_MACHINES },
         { .name = "length",
-          .number = (double) session->text[FT_TEXT].cols,
+          .number = (double) ft_bench_length(session),
           .column = FT_FOR_MACHINES },
         { .name = "count", .number = count },
         { .name = "ms", .number = 1e3 * sum, .digits = 4 },
@@ -98,12 +115,13 @@ static void blank_line(const ft_bench *bench)
 
 static void report(ft_bench *bench, const ft_session *session, const double *seconds)
 {
+    part p = part_of(session);
     double total = 0.0;
-    for (int i = 0; i < session->plan.nop; i++)
+    for (int i = p.begin; i < p.end; i++)
         total += seconds[i];
     blank_line(bench);
     ft_table_restart(&bench->ops);
-    for (int i = 0; i < session->plan.nop; i++)
+    for (int i = p.begin; i < p.end; i++)
         add_op(bench, session, i, seconds[i], total);
     if (bench->kinds.format == FT_FORMAT_CSV) /* one table is all that a file can hold */
         return;
@@ -112,7 +130,7 @@ static void report(ft_bench *bench, const ft_session *session, const double *sec
     for (int kind = 0; kind < FT_OP_KINDS; kind++)
         add_kind(bench, session, (ft_op_kind) kind, seconds, total);
     if (bench->ops.format == FT_FORMAT_TEXT)
-        printf("%9d  %9.4f  the sum of all\n\n", session->plan.nop, 1e3 * total);
+        printf("%9d  %9.4f  the sum of all\n\n", p.end - p.begin, 1e3 * total);
 }
 
 ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err)

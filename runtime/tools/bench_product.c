@@ -172,13 +172,14 @@ ft_product ft_product_of(const ft_plan *plan, const ft_op *op, const ft_batch *b
 {
     const ft_value *x = &plan->value[op->in[0]];
     const ft_weight *w = &plan->weight[op->weight[0]];
+    ft_dtype y = plan->value[op->codes >= 0 ? op->codes : op->out].dtype;
     return (ft_product){
         .m = ft_batch_rows(batch, x->rows),
         .n = w->rows,
         .k = w->cols,
         .x = x->dtype,
         .w = w->dtype,
-        .y = plan->value[op->codes >= 0 ? op->codes : op->out].dtype,
+        .y = x->dtype != FT_I8 ? x->dtype : y,
         .activation = op->attr.activation,
     };
 }
@@ -277,8 +278,6 @@ static ft_status measure(ft_ceilings *out, const ft_plan *plan, const ft_backend
         if (plan->op[i].kind != FT_OP_LINEAR)
             continue;
         ft_product p = ft_product_of(plan, &plan->op[i], &batch);
-        if (p.x != FT_I8) /* logits alone are written in another precision */
-            p.y = p.x;
         double *rate = p.x == FT_I8 ? &out->int8 : &out->real;
         if (*rate <= 0.0)
             FT_TRY(product_rate(p, backend, device, threads, rate, err));

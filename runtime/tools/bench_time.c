@@ -78,12 +78,23 @@ static double bytes_of(const ft_plan *plan, int value, const ft_batch *batch)
     return rows_of(v, batch) * v->cols * (double) ft_dtype_size(v->dtype);
 }
 
+/* Of sources; lanes of a search share theirs. */
+static double remembered_rows(const ft_batch *batch)
+{
+    double rows = 0.0;
+    for (size_t i = 0; i<batch->sequences; i += batch->lanes> 1 ? batch->lanes : 1)
+        rows += batch->memory[i];
+    return rows;
+}
+
 /* What a state adds: keys and values of all tokens that a row attends to, or those it stores. */
 static double cached_rows(const ft_op *op, const ft_batch *batch)
 {
     double rows = 0.0;
     if (op->kind == FT_OP_STORE)
         return (double) batch->tokens;
+    if (op->kind == FT_OP_ATTEND && op->attr.memory)
+        return remembered_rows(batch);
     for (size_t i = 0; op->kind == FT_OP_ATTEND && i < batch->sequences; i++) {
         double own = (double) (batch->start[i + 1] - batch->start[i]);
         double all = batch->past[i] + own, window = op->attr.window;
@@ -124,6 +135,15 @@ static double attention_operations(const ft_value *q, const ft_batch *batch)
     return 4.0 * pairs * q->cols;
 }
 
+/* Each row with all of the source. */
+static double memory_operations(const ft_value *q, const ft_batch *batch)
+{
+    double pairs = 0.0;
+    for (size_t i = 0; i < batch->sequences; i++)
+        pairs += (double) (batch->start[i + 1] - batch->start[i]) * batch->memory[i];
+    return 4.0 * pairs * q->cols;
+}
+
 /* Each row with all before it. */
 static double causal_operations(const ft_value *q, const ft_batch *batch)
 {
@@ -140,15 +160,26 @@ static double product_operations(const ft_plan *plan, const ft_op *op, const ft_
     if (op->kind == FT_OP_ATTENTION)
         return attention_operations(&plan->value[op->in[0]], batch);
     if (op->kind == FT_OP_ATTEND)
-        return causal_operations(&plan->value[op->in[0]], batch);
+        return op->attr.memory ? memory_operations(&plan->value[op->in[0]], batch)
+                               : causal_operations(&plan->value[op->in[0]], batch);
     if (op->kind != FT_OP_LINEAR)
         return 0.0;
     ft_product p = ft_product_of(plan, op, batch);
     return 2.0 * (double) p.m * (double) p.n * (double) p.k;
 }
 
+/* What has been noted, chosen or searched for before, or is by nobody. */
+static bool is_idle(const ft_op *op, const ft_batch *batch)
+{
+    return (op->kind == FT_OP_NOTE && batch->step) ||
+           (op->kind == FT_OP_CHOOSE && batch->choice == NULL) ||
+           (op->kind == FT_OP_BEAM && batch->beams == NULL);
+}
+
 ft_work ft_work_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
 {
+    if (is_idle(op, batch))
+        return (ft_work){ 0 };
     double operations = product_operations(plan, op, batch);
     bool int8 = operations > 0.0 && plan->value[op->in[0]].dtype == FT_I8;
     ft_work work = { .int8 = int8 ? operations : 0.0, .real = int8 ? 0.0 : operations };

@@ -7,247 +7,73 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/tools/bench.h"
-#include "runtime/tools/options.h"
+#include "runtime/tools/bench_options.h"
 #include "runtime/tools/progress.h"
-#include "runtime/tools/synthetic.h"
 
-#include <getopt.h>
-#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHAPE = FT_LONG_ONLY, SCHEME, FILL, DECODE, TOP_P, KV, DEVICE, OPS, GEMM, JSON, CSV };
-
-static const ft_option options[] = {
-    { 'i', "input", "FILE", "time this artifact" },
-    { SHAPE, "shape", "NAME",
-      "time random weights instead: bert-base, bert-large,\nminilm, llama-2-7b, llama-3-8b or "
-      "llama-1b" },
-    { SCHEME, "scheme", "NAME",
-      "of a shape: float, f16, int8 (default), int8-residual\n"
-      "(encoders), or w8a8-dynamic (decoders)" },
-    { 'b', "batch", "N,...", "sequences of a run; default 1,8,32" },
-    { 'l', "length", "N,...", "tokens of the longest sequence; default 128" },
-    { FILL, "fill", "F", "mean length as a fraction of --length; default 1" },
-    { DECODE, "decode", "N,...",
-      "time steps of one token for each sequence, with N\n"
-      "tokens of it in the cache (decoders)" },
-    { TOP_P, "top-p", "P",
-      "decoding draws from so much probability; default\n"
-      "the most likely token" },
-    { KV, "kv", "NAME", "what keys and values are cached in: auto (default),\nf16 or int8" },
-    { 'r', "runs", "N", "timed runs of each case; default 30" },
-    { OPS, "ops", NULL, "time every operation of the plan" },
-    { GEMM, "gemm", NULL, "time every shape of product, and other ways for it" },
-    { JSON, "json", NULL, "print one JSON object" },
-    { CSV, "csv", NULL, "print CSV" },
-    { 't', "threads", "N", "threads; default all processors" },
-    { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
-    { 'q', "quiet", NULL, "show no progress" },
-    { 'v', "verbose", NULL, "print the plan to standard error" },
-    { 0, NULL, NULL, NULL },
-};
-
-static const ft_tool tool = {
-    .name = "ft-bench",
-    .usage = "-i FILE [OPTION]...\n--shape NAME [--scheme NAME] [OPTION]...",
-    .about = "Measure how fast a model runs, and how much of what the device can do that is.",
-    .option = options,
-};
-
-enum { MAX_CASES = 32 };
-
-typedef struct list {
-    size_t item[MAX_CASES];
-    size_t count;
-} list;
-
-typedef struct request {
-    const char *input, *shape, *device;
-    ft_config config;
-    ft_scheme scheme;
-    bool has_scheme, quiet;
-    ft_kv kv;
-    list sequences, lengths, contexts;
-    ft_format format;
-} request;
-
-/* ---- Command line ------------------------------------------------------------------------- */
-
-static size_t positive(const char *option, const char *text, size_t length)
-{
-    char *end;
-    long number = strtol(text, &end, 10);
-    if (length == 0 || end != text + length || number < 1 || number > 1 << 20)
-        ft_tool_usage(&tool, "--%s: \"%.*s\" is not a number from 1 to %d", option, (int) length,
-                      text, 1 << 20);
-    return (size_t) number;
-}
-
-static list numbers(const char *option, const char *text)
-{
-    list out = { .count = 0 };
-    for (const char *end;; text = end + 1) {
-        end = text + strcspn(text, ",");
-        if (out.count == MAX_CASES)
-            ft_tool_usage(&tool, "--%s: more than %d numbers", option, MAX_CASES);
-        out.item[out.count++] = positive(option, text, (size_t) (end - text));
-        if (*end == '\0')
-            return out;
-    }
-}
-
-static double fraction(const char *option, const char *text)
-{
-    char *end;
-    double number = strtod(text, &end);
-    if (end == text || *end != '\0' || !(number > 0.0 && number <= 1.0))
-        ft_tool_usage(&tool, "--%s: \"%s\" is not a number above 0 and up to 1", option, text);
-    return number;
-}
-
-static void take_shape(request *r, const char *name)
-{
-    char known[128] = "";
-    for (size_t i = 0; ft_shape_name(i) != NULL; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i > 0 ? ", " : "",
-                 ft_shape_name(i));
-    if (!ft_shape_parse(name, &r->config))
-        ft_tool_usage(&tool, "--shape: \"%s\" is none of %s", name, known);
-    r->shape = name;
-}
-
-static void take_scheme(request *r, const char *name)
-{
-    char known[128] = "";
-    for (int i = 0; i < FT_SCHEMES; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i > 0 ? ", " : "",
-                 ft_scheme_name((ft_scheme) i));
-    if (!ft_scheme_parse(name, &r->scheme))
-        ft_tool_usage(&tool, "--scheme: \"%s\" is none of %s", name, known);
-    r->has_scheme = true;
-}
-
-static void take_view(ft_bench *bench, ft_bench_view view)
-{
-    if (bench->view != FT_BENCH_RUNS && bench->view != view)
-        ft_tool_usage(&tool, "--ops and --gemm exclude each other");
-    bench->view = view;
-}
-
-static void take_format(request *r, ft_format format)
-{
-    if (r->format != FT_FORMAT_TEXT && r->format != format)
-        ft_tool_usage(&tool, "--json and --csv exclude each other");
-    r->format = format;
-}
-
-static void take_option(request *r, ft_bench *bench, int option, const char *value)
-{
-    switch (option) {
-    case 'i':
-        r->input = value;
-        break;
-    case SHAPE:
-        take_shape(r, value);
-        break;
-    case SCHEME:
-        take_scheme(r, value);
-        break;
-    case 'b':
-        r->sequences = numbers("batch", value);
-        break;
-    case 'l':
-        r->lengths = numbers("length", value);
-        break;
-    case FILL:
-        bench->fill = fraction("fill", value);
-        break;
-    case DECODE:
-        r->contexts = numbers("decode", value);
-        break;
-    case TOP_P:
-        bench->top_p = fraction("top-p", value);
-        break;
-    case KV:
-        r->kv = ft_tool_kv(&tool, option, value);
-        break;
-    case 'r':
-        bench->runs = (int) positive("runs", value, strlen(value));
-        break;
-    case OPS:
-        take_view(bench, FT_BENCH_OPS);
-        break;
-    case GEMM:
-        take_view(bench, FT_BENCH_GEMM);
-        break;
-    case JSON:
-        take_format(r, FT_FORMAT_JSON);
-        break;
-    case CSV:
-        take_format(r, FT_FORMAT_CSV);
-        break;
-    case 't':
-        bench->threads = (int) positive("threads", value, strlen(value));
-        break;
-    case DEVICE:
-        r->device = value;
-        break;
-    case 'q':
-        r->quiet = true;
-        break;
-    case 'v':
-        bench->verbose = true;
-        break;
-    }
-}
-
-static void parse(request *r, ft_bench *bench, int argc, char **argv)
-{
-    const char *value;
-    for (int option; (option = ft_options_next(&tool, argc, argv, &value)) != -1;)
-        take_option(r, bench, option, value);
-    if (optind < argc)
-        ft_tool_usage(&tool, "unexpected argument %s", argv[optind]);
-    if ((r->input != NULL) + (r->shape != NULL) != 1)
-        ft_tool_usage(&tool, "give either -i FILE or --shape NAME");
-    if (r->input != NULL && r->has_scheme)
-        ft_tool_usage(&tool, "--scheme goes with --shape: an artifact has its own");
-    if (r->quiet && bench->verbose)
-        ft_tool_usage(&tool, "-q and -v at once");
-    if (bench->threads > FT_MAX_THREADS)
-        ft_tool_usage(&tool, "--threads: at most %d", FT_MAX_THREADS);
-}
-
 /* ---- Work --------------------------------------------------------------------------------- */
 
 typedef struct job {
-    request *request;
+    ft_bench_request *request;
     ft_bench *bench;
     ft_synthetic made;
     ft_model *model;
     ft_device_info device;
 } job;
 
-/* A shape has as many positions as the longest sequence wants. */
-static void fit_positions(request *r)
+static void set_default(ft_bench_list *list, size_t item)
 {
-    for (size_t i = 0; i < r->lengths.count; i++)
-        if ((size_t) r->config.positions < r->lengths.item[i])
-            r->config.positions = (int32_t) r->lengths.item[i];
-    for (size_t i = 0; i < r->contexts.count; i++)
-        if ((size_t) r->config.positions <= r->contexts.item[i])
-            r->config.positions = (int32_t) r->contexts.item[i] + 1;
+    if (list->count == 0)
+        *list = (ft_bench_list){ { item }, 1 };
+}
+
+/* What the command line leaves open, the kind of model decides. */
+static ft_status settle(const job *j, const ft_config *config, const char *name, ft_error *err)
+{
+    ft_bench_request *r = j->request;
+    bool translates = ft_config_has_source(config);
+    if (r->beams.count > 0 && !translates)
+        return ft_fail(err, FT_EARG, "--beams: %s does not translate", name);
+    if (j->bench->top_p > 0.0 && translates)
+        return ft_fail(err, FT_EARG, "--top-p: %s is timed in searches, which draw no tokens",
+                       name);
+    set_default(&r->lengths, translates ? 32 : 128);
+    if (translates) {
+        set_default(&r->decode, 32);
+        set_default(&r->beams, 4);
+    }
+    return FT_OK;
+}
+
+static size_t largest(const ft_bench_list *list)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < list->count; i++)
+        most = list->item[i] > most ? list->item[i] : most;
+    return most;
+}
+
+/* A shape has as many positions as the longest sequence wants, and the tokens before a last one. */
+static void fit_positions(ft_bench_request *r)
+{
+    size_t length = largest(&r->lengths), decoded = largest(&r->decode) + 1;
+    int32_t most = (int32_t) (length > decoded ? length : decoded) + r->config.position_offset;
+    if (r->config.positions < most)
+        r->config.positions = most;
 }
 
 static ft_status open_model(job *j, ft_error *err)
 {
-    request *r = j->request;
+    ft_bench_request *r = j->request;
     const ft_model_options how = { .device = r->device, .kv = r->kv };
-    if (r->input != NULL)
-        return ft_model_open(&j->model, r->input, &how, err);
+    if (r->input != NULL) {
+        FT_TRY(ft_model_open(&j->model, r->input, &how, err));
+        return settle(j, &j->model->config, r->input, err);
+    }
+    FT_TRY(settle(j, &r->config, r->shape, err));
     fit_positions(r);
     /* A GPU gets a copy of its own of every layer: they may be alike where they come from. */
     bool alike = strncmp(r->device, "cpu", 3) != 0;
@@ -293,21 +119,49 @@ static ft_status prepare(job *j, ft_error *err)
     return ft_ceilings_measure(&bench->ceilings, &j->model->plan, device, bench->threads, err);
 }
 
+/* The next digit of a number whose digits are the items of lists: *index loses it. */
+static size_t digit(const ft_bench_list *list, size_t *index)
+{
+    size_t item = list->item[*index % list->count];
+    *index /= list->count;
+    return item;
+}
+
+/* Case number `index`: every number of sequences with every other. */
+static ft_status run_case(const job *j, size_t index, ft_error *err)
+{
+    const ft_bench_request *r = j->request;
+    size_t sequences = digit(&r->sequences, &index);
+    if (ft_config_has_source(&j->model->config)) {
+        ft_bench_texts texts = { .sources = sequences };
+        texts.length = digit(&r->lengths, &index);
+        texts.beams = digit(&r->beams, &index);
+        texts.new_tokens = digit(&r->decode, &index);
+        return ft_bench_search(j->bench, &texts, err);
+    }
+    if (r->decode.count > 0)
+        return ft_bench_decode(j->bench, sequences, digit(&r->decode, &index), err);
+    return ft_bench_case(j->bench, sequences, digit(&r->lengths, &index), err);
+}
+
+static size_t count_cases(const job *j)
+{
+    const ft_bench_request *r = j->request;
+    size_t count = r->sequences.count;
+    if (ft_config_has_source(&j->model->config))
+        return count * r->lengths.count * r->beams.count * r->decode.count;
+    return count * (r->decode.count > 0 ? r->decode.count : r->lengths.count);
+}
+
 static ft_status run_cases(job *j, ft_error *err)
 {
-    const request *r = j->request;
-    bool decodes = r->contexts.count > 0;
-    const list *sequences = &r->sequences, *lengths = decodes ? &r->contexts : &r->lengths;
-    size_t total = sequences->count * lengths->count;
+    size_t total = count_cases(j);
     bool shares_terminal = j->request->format != FT_FORMAT_JSON;
     ft_progress_line line;
     ft_progress_begin(&line, "timing", "cases", j->request->quiet || shares_terminal);
     ft_status status = FT_OK;
     for (size_t i = 0; i < total && status == FT_OK; i++) {
-        size_t count = sequences->item[i % sequences->count];
-        size_t length = lengths->item[i / sequences->count];
-        status = decodes ? ft_bench_decode(j->bench, count, length, err)
-                         : ft_bench_case(j->bench, count, length, err);
+        status = run_case(j, i, err);
         ft_progress_step(&line, i + 1, total);
     }
     ft_progress_end(&line);
@@ -368,10 +222,10 @@ static void add_table(json_t *root, const char *name, const ft_table *table)
 static void print_json(const job *j)
 {
     ft_bench *b = j->bench;
-    json_t *root = json_pack("{ss, ss, so, s{ss, ss}, si, sf, so}", "tool", tool.name, "version",
-                             ft_version(), "model", json_of_model(j), "device", "name", b->device,
-                             "detail", j->device.detail, "runs", b->runs, "fill", b->fill,
-                             "ceilings", json_of_ceilings(&b->ceilings));
+    json_t *root = json_pack("{ss, ss, so, s{ss, ss}, si, sf, so}", "tool", ft_bench_tool.name,
+                             "version", ft_version(), "model", json_of_model(j), "device", "name",
+                             b->device, "detail", j->device.detail, "runs", b->runs, "fill",
+                             b->fill, "ceilings", json_of_ceilings(&b->ceilings));
     if (on_cpu(j))
         json_object_set_new(root, "threads", json_integer(b->threads));
     add_table(root, "cases", &b->cases);
@@ -398,21 +252,20 @@ static ft_status run(job *j, ft_error *err)
 
 int main(int argc, char **argv)
 {
-    request r = { .device = "cpu",
-                  .scheme = FT_SCHEME_INT8,
-                  .sequences = { { 1, 8, 32 }, 3 },
-                  .lengths = { { 128 }, 1 } };
+    ft_bench_request r = { .device = "cpu",
+                           .scheme = FT_SCHEME_INT8,
+                           .sequences = { { 1, 8, 32 }, 3 } };
     ft_bench bench = { .threads = omp_get_num_procs(), .runs = 30, .fill = 1.0 };
-    parse(&r, &bench, argc, argv);
+    ft_bench_parse(&r, &bench, argc, argv);
     ft_table *const tables[] = { &bench.cases, &bench.ops, &bench.kinds, &bench.products };
     for (size_t i = 0; i < FT_COUNT(tables); i++)
         ft_table_init(tables[i], r.format);
     job j = { .request = &r, .bench = &bench };
     ft_error err;
-    int status = run(&j, &err) == FT_OK ? 0 : ft_tool_fail(&tool, err.text);
+    int status = run(&j, &err) == FT_OK ? 0 : ft_tool_fail(&ft_bench_tool, err.text);
     for (size_t i = 0; i < FT_COUNT(tables); i++)
         ft_table_fini(tables[i]);
     ft_model_close(j.model);
     ft_synthetic_fini(&j.made);
-    return ft_tool_end(&tool, status);
+    return ft_tool_end(&ft_bench_tool, status);
 }

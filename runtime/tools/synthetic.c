@@ -18,107 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Names -------------------------------------------------------------------------------- */
-
-static const char *const schemes[FT_SCHEMES] = {
-    [FT_SCHEME_FLOAT] = "float",
-    [FT_SCHEME_F16] = "f16",
-    [FT_SCHEME_INT8] = "int8",
-    [FT_SCHEME_INT8_RESIDUAL] = "int8-residual",
-    [FT_SCHEME_DYNAMIC] = "w8a8-dynamic",
-};
-
-const char *ft_scheme_name(ft_scheme scheme)
-{
-    return (unsigned) scheme < FT_SCHEMES ? schemes[scheme] : "unknown";
-}
-
-bool ft_scheme_parse(const char *name, ft_scheme *out)
-{
-    for (size_t i = 0; i < FT_SCHEMES; i++)
-        if (strcmp(schemes[i], name) == 0) {
-            *out = (ft_scheme) i;
-            return true;
-        }
-    return false;
-}
-
-#define BERT                                                                                       \
-    .vocabulary = 30522, .positions = 512, .types = 2, .padding_id = -1, .eps = 1e-12f,            \
-    .activation = FT_ACT_GELU
-
-#define LLAMA .padding_id = -1, .eps = 1e-5f, .activation = FT_ACT_SILU, .rope = FT_ROPE_DEFAULT
-
-/*
- * The first two as google-research published them, the third as all-MiniLM-L6-v2 embeds; then the
- * published Llamas, the last with the matrices of Llama 3.2 1B and Llama 2's vocabulary.
- */
-static const struct {
-    const char *name;
-    ft_config config;
-} shapes[] = {
-    { "bert-base",
-      { .layers = 12, .hidden = 768, .heads = 12, .ffn = 3072, .pooler = true, BERT } },
-    { "bert-large",
-      { .layers = 24, .hidden = 1024, .heads = 16, .ffn = 4096, .pooler = true, BERT } },
-    { "minilm",
-      { .layers = 6,
-        .hidden = 384,
-        .heads = 12,
-        .ffn = 1536,
-        .embedding = FT_EMBEDDING_MEAN,
-        .normalize = true,
-        BERT } },
-    { "llama-2-7b",
-      { .layers = 32,
-        .hidden = 4096,
-        .heads = 32,
-        .kv_heads = 32,
-        .head_size = 128,
-        .ffn = 11008,
-        .vocabulary = 32000,
-        .positions = 4096,
-        .rope_theta = 1e4,
-        LLAMA } },
-    { "llama-3-8b",
-      { .layers = 32,
-        .hidden = 4096,
-        .heads = 32,
-        .kv_heads = 8,
-        .head_size = 128,
-        .ffn = 14336,
-        .vocabulary = 128256,
-        .positions = 8192,
-        .rope_theta = 5e5,
-        LLAMA } },
-    { "llama-1b",
-      { .layers = 16,
-        .hidden = 2048,
-        .heads = 32,
-        .kv_heads = 8,
-        .head_size = 64,
-        .ffn = 8192,
-        .vocabulary = 32000,
-        .positions = 4096,
-        .rope_theta = 5e5,
-        LLAMA } },
-};
-
-const char *ft_shape_name(size_t index)
-{
-    return index < FT_COUNT(shapes) ? shapes[index].name : NULL;
-}
-
-bool ft_shape_parse(const char *name, ft_config *out)
-{
-    for (size_t i = 0; i < FT_COUNT(shapes); i++)
-        if (strcmp(shapes[i].name, name) == 0) {
-            *out = shapes[i].config;
-            return true;
-        }
-    return false;
-}
-
 /* ---- One weight --------------------------------------------------------------------------- */
 
 /* Borrowed data are const; who made them may free them. */
@@ -192,6 +91,33 @@ void ft_weight_clear(ft_weight *weight)
     weight->scale = NULL;
 }
 
+/* ---- Layers ------------------------------------------------------------------------------- */
+
+/*
+ * A name in a layer is STEM NUMBER REST: "decoder.layer." 11 ".attn.q".  The number begins here;
+ * NULL: the name is in no layer.
+ */
+static const char *number_in(const char *name)
+{
+    static const char word[] = "layer.";
+    const char *at = strstr(name, word);
+    return at != NULL && (at == name || at[-1] == '.') ? at + sizeof word - 1 : NULL;
+}
+
+/* The same name in another layer. */
+static void name_in_layer(char out[FT_NAME], const char *name, int layer)
+{
+    const char *number = number_in(name);
+    snprintf(out, FT_NAME, "%.*s%d%s", (int) (number - name), name, layer,
+             number + strspn(number, "0123456789"));
+}
+
+/* How many layers have such a name. */
+static int layers_of(const ft_config *config, const char *name)
+{
+    return strncmp(name, "encoder.", 8) == 0 ? config->encoder_layers : config->layers;
+}
+
 /* ---- All weights -------------------------------------------------------------------------- */
 
 static bool is_int8(ft_scheme scheme)
@@ -230,10 +156,10 @@ static ft_status make_weight(ft_weight *weight, const ft_weight_spec *spec, ft_s
 static const ft_weight *twin_of(const ft_synthetic *made, const char *name)
 {
     char first[FT_NAME];
-    int layer, used = 0;
-    if (!made->alike || sscanf(name, "layer.%d.%n", &layer, &used) != 1 || layer == 0)
+    const char *number = number_in(name);
+    if (!made->alike || number == NULL || *number == '0')
         return NULL;
-    snprintf(first, sizeof first, "layer.0.%s", name + used);
+    name_in_layer(first, name, 0);
     for (size_t i = 0; i < made->nweight; i++)
         if (strcmp(made->weight[i].name, first) == 0)
             return &made->weight[i];
@@ -270,7 +196,7 @@ static ft_status make_weights(ft_synthetic *made, ft_scheme scheme, int threads,
 
 /* ---- Ranges ------------------------------------------------------------------------------- */
 
-enum { OBSERVED = 64 }; /* tokens, of one sequence */
+enum { OBSERVED = 64 }; /* tokens, of one sequence; of a translator, as many of its source */
 
 /* The greatest magnitude that was counted. */
 static float greatest(ft_counts *counts)
@@ -280,33 +206,41 @@ static float greatest(ft_counts *counts)
 }
 
 /* What was measured in layer 0 holds in every layer. */
-static ft_status add_ranges(ft_amax *list, const char *name, float amax, int layers, ft_error *err)
+static ft_status add_ranges(ft_amax *list, const char *name, float amax, const ft_config *config,
+                            ft_error *err)
 {
-    static const char first[] = "layer.0.";
-    bool in_layer = strncmp(name, first, sizeof first - 1) == 0;
-    for (int i = 0; i < (in_layer ? layers : 1); i++) {
-        char other[FT_NAME];
-        if (in_layer)
-            snprintf(other, sizeof other, "layer.%d.%s", i, name + sizeof first - 1);
+    int count = number_in(name) != NULL ? layers_of(config, name) : 1;
+    for (int i = 0; i < count; i++) {
+        char own[FT_NAME];
+        if (number_in(name) != NULL)
+            name_in_layer(own, name, i);
         else
-            snprintf(other, sizeof other, "%s", name);
-        FT_TRY(ft_amax_add(list, &(ft_amax_entry){ .name = other, .amax = amax, .method = "max" },
-                           err));
+            snprintf(own, sizeof own, "%s", name);
+        FT_TRY(
+            ft_amax_add(list, &(ft_amax_entry){ .name = own, .amax = amax, .method = "max" }, err));
     }
     return FT_OK;
+}
+
+static ft_status set_random_ids(ft_session *session, const char *name, uint64_t key, ft_error *err)
+{
+    int32_t ids[OBSERVED];
+    ft_tensor input = { .dtype = FT_I32, .ndim = 2, .dim = { 1, OBSERVED }, .data = ids };
+    uint32_t vocabulary = (uint32_t) session->model->config.vocabulary;
+    for (size_t i = 0; i < OBSERVED; i++)
+        ids[i] = (int32_t) ft_noise_below(key, i, vocabulary);
+    return ft_session_set(session, name, &input, err);
 }
 
 /* Run random tokens; counts [nvalue] has counters where the plan has points. */
 static ft_status observe(const ft_model *model, ft_counts *const *counts, ft_error *err)
 {
-    int32_t ids[OBSERVED];
-    ft_tensor input = { .dtype = FT_I32, .ndim = 2, .dim = { 1, OBSERVED }, .data = ids };
     ft_session *session;
-    for (size_t i = 0; i < OBSERVED; i++)
-        ids[i] = (int32_t) ft_noise_below(1, i, (uint32_t) model->config.vocabulary);
     FT_TRY(ft_session_open(
         &session, model, &(ft_session_options){ .max_tokens = OBSERVED, .max_sequences = 1 }, err));
-    ft_status status = ft_session_set(session, "input_ids", &input, err);
+    ft_status status = set_random_ids(session, "input_ids", 1, err);
+    if (status == FT_OK && ft_config_has_source(&model->config))
+        status = set_random_ids(session, "decoder_input_ids", 2, err);
     if (status == FT_OK)
         status = ft_session_run_counting(session, counts, err);
     if (status == FT_OK)
@@ -315,7 +249,8 @@ static ft_status observe(const ft_model *model, ft_counts *const *counts, ft_err
     return status;
 }
 
-static ft_status measure_points(ft_amax *list, const ft_model *model, int layers, ft_error *err)
+static ft_status measure_points(ft_amax *list, const ft_model *model, const ft_config *config,
+                                ft_error *err)
 {
     const ft_plan *plan = &model->plan;
     ft_counts *own = ft_array((size_t) plan->nvalue, sizeof *own);
@@ -330,7 +265,7 @@ static ft_status measure_points(ft_amax *list, const ft_model *model, int layers
                             : ft_fail(err, FT_ENOMEM, "no memory for the counters of a layer");
     for (int i = 0; i < plan->nvalue && status == FT_OK; i++)
         if (plan->value[i].point)
-            status = add_ranges(list, plan->value[i].name, greatest(&own[i]), layers, err);
+            status = add_ranges(list, plan->value[i].name, greatest(&own[i]), config, err);
     for (int i = 0; own != NULL && i < plan->nvalue; i++)
         ft_counts_fini(&own[i]);
     free(counts);
@@ -346,6 +281,7 @@ static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
                          .purpose = { .mode = FT_MODE_OBSERVE } };
     ft_model *model = NULL;
     one.config.layers = 1;
+    one.config.encoder_layers = made->config.encoder_layers > 0;
     one.config.vocabulary = 512;
     one.config.positions = OBSERVED + one.config.position_offset;
     made->amax = ft_amax_new();
@@ -357,7 +293,7 @@ static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
     if (status == FT_OK)
         status = ft_synthetic_open(&model, &one, "one layer", NULL, err);
     if (status == FT_OK)
-        status = measure_points(made->amax, model, made->config.layers, err);
+        status = measure_points(made->amax, model, &made->config, err);
     ft_model_close(model);
     ft_synthetic_fini(&one);
     return status;
@@ -365,11 +301,16 @@ static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
 
 /* ---- Models ------------------------------------------------------------------------------- */
 
+static const char *family_of(const ft_config *config)
+{
+    return ft_config_has_source(config) ? "m2m100" : ft_config_writes(config) ? "llama" : "bert";
+}
+
 ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config, ft_scheme scheme,
                             bool alike, int threads, ft_error *err)
 {
-    bool decoder = config->rope != FT_ROPE_NONE;
-    *out = (ft_synthetic){ .family = ft_family_find(decoder ? "llama" : "bert"),
+    bool decoder = ft_config_writes(config);
+    *out = (ft_synthetic){ .family = ft_family_find(family_of(config)),
                            .config = *config,
                            .alike = alike && decoder };
     if (decoder ? scheme == FT_SCHEME_INT8_RESIDUAL : scheme == FT_SCHEME_DYNAMIC)

@@ -48,6 +48,14 @@ static bool is_private(const ft_plan *plan, int value)
            !is_output(plan, value);
 }
 
+static bool reads(const ft_op *op, int value)
+{
+    for (int i = 0; i < FT_MAX_IN; i++)
+        if (op->in[i] == value)
+            return true;
+    return false;
+}
+
 /* The operation that makes `value`, if it is of this kind; else NULL. */
 static ft_op *producer_of_kind(ft_plan *plan, int value, ft_op_kind kind)
 {
@@ -98,6 +106,15 @@ static bool fuse_activation(ft_plan *plan, int index)
     return true;
 }
 
+/* Whether an operation between the one that makes `value` and number `end` reads it. */
+static bool is_read_before(const ft_plan *plan, int value, int end)
+{
+    for (int i = ft_plan_producer(plan, value) + 1; i < end; i++)
+        if (reads(&plan->op[i], value))
+            return true;
+    return false;
+}
+
 /* norm(x + residual): the norm adds while it reads; where others read the sum, it writes that too.
  */
 static bool fuse_residual(ft_plan *plan, int index)
@@ -108,7 +125,7 @@ static bool fuse_residual(ft_plan *plan, int index)
         return false;
     ft_op *add = producer_of_kind(plan, sum, FT_OP_ADD);
     bool shared = !is_private(plan, sum);
-    if (add == NULL || (shared && norm->attr.norm == FT_NORM_LAYER))
+    if (add == NULL || is_read_before(plan, sum, index))
         return false;
     norm->in[0] = add->in[0];
     norm->in[1] = add->in[1];
@@ -306,10 +323,7 @@ static bool observe(ft_plan *plan)
 
 static bool touches(const ft_op *op, int value)
 {
-    bool touched = op->out == value;
-    for (int i = 0; i < FT_MAX_IN; i++)
-        touched = touched || op->in[i] == value;
-    return touched;
+    return op->out == value || reads(op, value);
 }
 
 /* Whether an operation that computes in one precision reads or writes the value. */

@@ -155,7 +155,15 @@ static void test_fuse_residual(void)
     ft_pool(&g, "p", sum, FT_POOL_FIRST);
     ft_norm(&g, "n", sum, 1e-5f);
     plan = finish(&g, FT_MODE_FLOAT, true, false);
-    has_ops(&plan, "embed linear add pool norm", "or that somebody else reads");
+    has_ops(&plan, "embed linear add pool norm", "or that somebody reads before the norm");
+    ft_plan_fini(&plan);
+
+    g = begin(&x);
+    sum = ft_add_residual(&g, "sum", ft_linear(&g, "f", x), x);
+    ft_add_residual(&g, "later", ft_norm(&g, "n", sum, 1e-5f), sum);
+    plan = finish(&g, FT_MODE_FLOAT, true, false);
+    has_ops(&plan, "embed linear norm add", "what is read behind it, the norm writes");
+    is_int(plan.op[2].second, sum, "... as its second result");
     ft_plan_fini(&plan);
 }
 

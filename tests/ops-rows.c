@@ -1,5 +1,6 @@
 /*
- * ops-rows.c - tests of what decoders do with rows: gate, select, rms norm, codes scaled by row.
+ * ops-rows.c - tests of what decoders do with rows: gate, select, norms that keep the
+ * sum, codes scaled by row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -164,44 +165,53 @@ void test_select(bench *on)
     }
 }
 
-/* ---- Rms norm ----------------------------------------------------------------------------- */
+/* ---- Norms of sums ------------------------------------------------------------------------ */
 
-typedef struct rms_case {
+typedef struct norm_case {
     ft_dtype x, residual, second, out; /* FT_BOOL: there is none */
     size_t cols;
-} rms_case;
+} norm_case;
 
-/* Of the sum as it is stored, where it is stored. */
-static void expect_rms(double *y, const double *x, const float *weight, size_t cols)
+/* Of the sum as it is stored, where it is stored; `bias` NULL: an rms norm. */
+static void expect_norm(double *y, const double *x, const float *weight, const float *bias,
+                        size_t cols)
 {
     for (size_t row = 0; row < TOKENS; row++, x += cols, y += cols) {
-        double square = 0.0;
+        double mean = 0.0, square = 0.0;
+        for (size_t i = 0; i < cols && bias != NULL; i++)
+            mean += x[i] / (double) cols;
         for (size_t i = 0; i < cols; i++)
-            square += x[i] * x[i];
+            square += (x[i] - mean) * (x[i] - mean);
         for (size_t i = 0; i < cols; i++)
-            y[i] = x[i] / sqrt(square / (double) cols + 1e-5) * (double) weight[i];
+            y[i] = (x[i] - mean) / sqrt(square / (double) cols + 1e-5) * (double) weight[i] +
+                   (bias != NULL ? (double) bias[i] : 0.0);
     }
 }
 
-static void rms_norm_case(bench *on, const rms_case *c)
+static void norm_of_sum(bench *on, const norm_case *c, ft_norm_kind kind)
 {
+    const char *what = kind == FT_NORM_RMS ? "rms norm" : "layer norm";
     size_t n = TOKENS * c->cols;
     bool adds = c->residual != FT_BOOL, keeps = c->second != FT_BOOL;
     double *value, *other, *expected = must_have(n, sizeof *expected);
     void *x = random_reals(73, n, c->x, &value);
     void *residual = random_reals(74, n, adds ? c->residual : FT_F32, &other);
-    float *weight = random_floats(75, c->cols, 1.0), *scales = must_have(TOKENS, sizeof *scales);
+    float *weight = random_floats(75, c->cols, 1.0);
+    float *bias = kind == FT_NORM_LAYER ? random_floats(77, c->cols, 1.0) : NULL,
+          *scales = must_have(TOKENS, sizeof *scales);
     float *found = must_have(n, sizeof *found), *sum = must_have(n, sizeof *sum);
     void *out = must_have(n, sizeof(float)), *second = must_have(n, sizeof(float));
     int8_t *codes = must_have(n, 1);
     oneop t;
     oneop_begin(&t, on, FT_OP_NORM, &mixed_batch);
-    t.op.attr.norm = FT_NORM_RMS;
+    t.op.attr.norm = kind;
     t.op.attr.eps = 1e-5f;
     oneop_in(&t, 0, FT_TOKENS, (int32_t) c->cols, c->x, 0.0f, x);
     if (adds)
         oneop_in(&t, 1, FT_TOKENS, (int32_t) c->cols, c->residual, 0.0f, residual);
     oneop_weight(&t, 0, (ft_weight){ .rows = 1, .cols = c->cols, .data = weight });
+    if (bias != NULL)
+        oneop_weight(&t, 1, (ft_weight){ .rows = 1, .cols = c->cols, .data = bias });
     oneop_out_as(&t, FT_TOKENS, (int32_t) c->cols, c->out);
     oneop_dynamic_codes(&t, FT_TOKENS, (int32_t) c->cols, FT_I8);
     if (keeps)
@@ -217,24 +227,28 @@ static void rms_norm_case(bench *on, const rms_case *c)
         for (size_t i = 0; i < n; i++)
             sum[i] = (float) number_of(second, c->second, i);
         near(worst_error(sum, value, NULL, ROUNDING + rounding_in(c->second), 0x1p-24, n), 0.0, 1.0,
-             "%s: rms norm: the sum, in %s", on->name, ft_dtype_name(c->second));
+             "%s: %s: the sum, in %s", on->name, what, ft_dtype_name(c->second));
         for (size_t i = 0; i < n; i++)
             value[i] = (double) sum[i];
     }
-    expect_rms(expected, value, weight, c->cols);
+    expect_norm(expected, value, weight, bias, c->cols);
     for (size_t i = 0; i < n; i++)
         found[i] = (float) number_of(out, c->out, i);
-    /* Squares have a rounding each in chains of cols / 256, then 8 in a tree; the root halves. */
+    /*
+     * Squares have a rounding each in chains of cols / 256, then 8 in a tree; the root halves.  A
+     * mean, or a bias, is added to numbers of about 1, whose sum may be small.
+     */
     double relative = ((double) c->cols / 256 + 8 + 8) * ROUNDING;
-    near(worst_error(found, expected, NULL, relative + rounding_in(c->out), 0x1p-24, n), 0.0, 1.0,
-         "%s: rms norm: %s%s, %zu wide, to %s", on->name, ft_dtype_name(c->x),
+    double absolute = bias != NULL ? 8 * relative : 0x1p-24;
+    near(worst_error(found, expected, NULL, relative + rounding_in(c->out), absolute, n), 0.0, 1.0,
+         "%s: %s: %s%s, %zu wide, to %s", on->name, what, ft_dtype_name(c->x),
          adds ? " and a residual" : "", c->cols, ft_dtype_name(c->out));
     for (size_t i = 0; i < n; i++)
         expected[i] = (double) found[i]; /* codes are those of what is stored */
     is_int((long long) wrong_rows(codes, FT_I8, scales, expected, 0.0, c->cols), 0,
-           "%s: rms norm: codes scaled by row", on->name);
-    void *all[] = { x,   residual, weight, scales, found, sum,
-                    out, second,   codes,  value,  other, expected };
+           "%s: %s: codes scaled by row", on->name, what);
+    void *all[] = { x,   residual, weight, bias,  scales, found,   sum,
+                    out, second,   codes,  value, other,  expected };
     for (size_t i = 0; i < FT_COUNT(all); i++)
         free(all[i]);
 }
@@ -433,13 +447,15 @@ static void embed_places(bench *on)
 
 void test_decoder_rows(bench *on)
 {
-    static const rms_case cases[] = {
+    static const norm_case cases[] = {
         { FT_F32, FT_BOOL, FT_BOOL, FT_F32, HIDDEN }, { FT_F32, FT_F32, FT_F32, FT_F32, 1000 },
         { FT_F16, FT_F32, FT_F32, FT_F16, 257 },      { FT_BF16, FT_BF16, FT_BF16, FT_BF16, 33 },
         { FT_F32, FT_F16, FT_BOOL, FT_F32, 7 },       { FT_F32, FT_F32, FT_F16, FT_F32, 64 },
     };
-    for (size_t i = 0; i < FT_COUNT(cases); i++)
-        rms_norm_case(on, &cases[i]);
+    for (size_t i = 0; i < FT_COUNT(cases); i++) {
+        norm_of_sum(on, &cases[i], FT_NORM_RMS);
+        norm_of_sum(on, &cases[i], FT_NORM_LAYER);
+    }
     dynamic_quantize(on, FT_F32);
     dynamic_quantize(on, FT_F16);
     dynamic_linear(on, 37, 70, 96);

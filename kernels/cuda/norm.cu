@@ -1,5 +1,6 @@
 /*
- * norm.cu - layer norm of x, or of x + residual; writes floats, codes, or both.
+ * norm.cu - layer norm of x, or of x + residual; writes floats, codes, or both, and the sum where
+ * others read it.
  *
  * The order of sums is that of kernels/norm.h, so the bits are the CPU's.  A warp holds a row of up
  * to 2048 columns in registers, 8 neighbours in each lane for every 256 columns: a step.  A lane
@@ -24,6 +25,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "kernels/cuda/amax.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/norm.cuh"
 
@@ -91,11 +93,23 @@ __device__ __forceinline__ void fetch_row(raw_row<x_dtype, residual_dtype, steps
         }
 }
 
-/* x, or x + residual. */
+/* Real values of x's dtype, unless they may have any; v becomes what is written. */
+template <int x_dtype>
+__device__ __forceinline__ void store(const ft_cuda_view &view, float v[FT_EIGHT], size_t at)
+{
+    if (view.data == NULL)
+        return;
+    if constexpr (x_dtype == ANY)
+        ft_store<FT_EIGHT>(view.data, view.dtype, at, v);
+    else
+        ft_store_as<(ft_dtype) x_dtype, FT_EIGHT>(view.data, at, v);
+}
+
+/* x, or x + residual; a sum that others read is what they will read. */
 template <int x_dtype, int residual_dtype, int steps>
 __device__ __forceinline__ void unpack_row(float x[steps][FT_EIGHT],
                                            const raw_row<x_dtype, residual_dtype, steps> &raw,
-                                           const ft_cuda_norm_args &n)
+                                           const ft_cuda_norm_args &n, size_t at)
 {
 #pragma unroll
     for (int s = 0; s < steps; s++) {
@@ -107,6 +121,8 @@ __device__ __forceinline__ void unpack_row(float x[steps][FT_EIGHT],
 #pragma unroll
         for (int e = 0; e < FT_EIGHT; e++)
             x[s][e] = fmaf(more[e], n.residual_scale, x[s][e]);
+        if (has<sure_steps<x_dtype, steps>>(n, s))
+            store<x_dtype>(n.second, x[s], at + s * STEP);
     }
 }
 
@@ -176,21 +192,51 @@ __device__ __forceinline__ void scale(float x[FT_EIGHT], const parameters &p)
     }
 }
 
-/* Floats are of x's dtype and codes in int8, unless x may have any. */
-template <int x_dtype>
-__device__ __forceinline__ void store(float x[FT_EIGHT], const ft_cuda_norm_args &n, size_t at)
+/* What a row's codes are multiplied by: all of them by one number, or the row has a scale. */
+template <int steps, int sure>
+__device__ __forceinline__ float inverse_of_row(const float x[steps][FT_EIGHT],
+                                                const ft_cuda_norm_args &n, size_t row)
 {
-    if constexpr (x_dtype == ANY) {
-        if (n.out.data != NULL)
-            ft_store<FT_EIGHT>(n.out.data, n.out.dtype, at, x);
-        if (n.codes.data != NULL)
-            ft_store_codes<FT_EIGHT>(n.codes.data, n.codes.dtype, at, x, n.inverse);
-    } else {
-        if (n.out.data != NULL)
-            ft_store_as<(ft_dtype) x_dtype, FT_EIGHT>(n.out.data, at, x);
-        if (n.codes.data != NULL)
-            ft_store_codes_as<FT_I8, FT_EIGHT>(n.codes.data, at, x, n.inverse);
-    }
+    if (n.codes.scales == NULL)
+        return n.inverse;
+    float amax = 0.0f;
+#pragma unroll
+    for (int i = 0; i < steps * FT_EIGHT; i++)
+        if (has<sure>(n, i / FT_EIGHT))
+            amax = ft_amax(amax, x[i / FT_EIGHT][i % FT_EIGHT]);
+    float scale = ft_scale_from_amax(ft_amax_of_warp(amax));
+    if (threadIdx.x == 0)
+        n.codes.scales[row] = scale;
+    return ft_inverse_scale(scale);
+}
+
+/* Codes in int8, unless x may have any dtype. */
+template <int x_dtype>
+__device__ __forceinline__ void store_codes(const float x[FT_EIGHT], const ft_cuda_norm_args &n,
+                                            size_t at, float inverse)
+{
+    if constexpr (x_dtype == ANY)
+        ft_store_codes<FT_EIGHT>(n.codes.data, n.codes.dtype, at, x, inverse);
+    else
+        ft_store_codes_as<FT_I8, FT_EIGHT>(n.codes.data, at, x, inverse);
+}
+
+/* Floats, codes, or both. */
+template <int x_dtype, int steps, int sure>
+__device__ __forceinline__ void store_row(float x[steps][FT_EIGHT], const ft_cuda_norm_args &n,
+                                          size_t row, size_t at)
+{
+#pragma unroll
+    for (int s = 0; s < steps; s++)
+        if (has<sure>(n, s))
+            store<x_dtype>(n.out, x[s], at + s * STEP);
+    if (n.codes.data == NULL)
+        return;
+    float inverse = inverse_of_row<steps, sure>(x, n, row);
+#pragma unroll
+    for (int s = 0; s < steps; s++)
+        if (has<sure>(n, s))
+            store_codes<x_dtype>(x[s], n, at + s * STEP, inverse);
 }
 
 /*
@@ -219,9 +265,8 @@ static __global__ void __launch_bounds__(FT_WARP *ROWS, blocks)
     while (row < n.x.rows) {
         float x[steps][FT_EIGHT];
         size_t next = at + stride * n.x.cols;
-        unpack_row(x, raw, n);
-        row += stride;
-        if (ahead && row < n.x.rows)
+        unpack_row(x, raw, n, at);
+        if (ahead && row + stride < n.x.rows)
             fetch_row(raw, n, next);
         standardize<steps, sure>(x, n);
 #pragma unroll
@@ -230,8 +275,9 @@ static __global__ void __launch_bounds__(FT_WARP *ROWS, blocks)
                 if (!ahead)
                     load_parameters(p[s], n, s);
                 scale(x[s], p[s]);
-                store<x_dtype>(x[s], n, at + s * STEP);
             }
+        store_row<x_dtype, steps, sure>(x, n, row, at);
+        row += stride;
         if (!ahead && row < n.x.rows)
             fetch_row(raw, n, next);
         at = next;
@@ -257,6 +303,7 @@ static bool is_plain(const ft_cuda_norm_args &n)
                     (n.residual.dtype == dtype && n.residual.scale <= 0.0f);
     return (dtype == FT_F16 || dtype == FT_F32) && residual && n.x.cols <= 4 * STEP &&
            (n.out.data == NULL || n.out.dtype == dtype) &&
+           (n.second.data == NULL || n.second.dtype == dtype) &&
            (n.codes.data == NULL || n.codes.dtype == FT_I8);
 }
 
@@ -290,8 +337,7 @@ extern "C" int ft_cuda_norm(const ft_cuda_args *args)
     n.inverse_cols = 1.0f / n.cols;
     if (n.x.rows == 0)
         return (int) cudaSuccess;
-    if (args->op->attr.norm != FT_NORM_LAYER || n.second.data != NULL || n.codes.scales != NULL ||
-        n.x.cols % FT_EIGHT != 0 || n.x.cols > 8 * STEP)
+    if (args->op->attr.norm != FT_NORM_LAYER || n.x.cols % FT_EIGHT != 0 || n.x.cols > 8 * STEP)
         return ft_cuda_norm_any(args, n);
     if (is_plain(n))
         return n.x.dtype == FT_F16 ? launch_plain<FT_F16>(args, n) : launch_plain<FT_F32>(args, n);

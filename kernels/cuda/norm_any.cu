@@ -1,6 +1,6 @@
 /*
  * norm_any.cu - rms norms, and layer norms that norm.cu does not take: of rows whose width is no
- * multiple of eight or more than a warp holds, with a sum that others read, with scales of rows.
+ * multiple of eight or more than a warp holds.
  *
  * A block takes a row.  Its threads keep neighbours in registers, as memory likes it, and lay them
  * in shared memory for those that add: one thread for each part of a sum (kernels/norm.h).  Rows

@@ -17,6 +17,7 @@
 #include "runtime/tools/bench.h"
 #include "runtime/tools/noise.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { IDS_KEY = 14 };

@@ -42,12 +42,12 @@ bool ft_scheme_parse(const char *name, ft_scheme *out)
     .vocabulary = 30522, .positions = 512, .types = 2, .padding_id = -1, .eps = 1e-12f,            \
     .activation = FT_ACT_GELU
 
+#define LLAMA .padding_id = -1, .eps = 1e-5f, .activation = FT_ACT_SILU, .rope = FT_ROPE_DEFAULT
+
 #define TRANSLATOR                                                                                 \
     .position_offset = 2, .padding_id = 1, .pad_id = 1, .start_id = 2, .first_id = -1,             \
     .last_id = -1, .eps = 1e-5f, .activation = FT_ACT_RELU, .sinusoids = FT_SINUSOIDS_CLOSED,      \
     .scale_words = true, .tied = true
-
-#define LLAMA .padding_id = -1, .eps = 1e-5f, .activation = FT_ACT_SILU, .rope = FT_ROPE_DEFAULT
 
 /*
  * The first two as google-research published them, the third as all-MiniLM-L6-v2 embeds; then the

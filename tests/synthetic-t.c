@@ -32,6 +32,31 @@ static const ft_config small = {
     .pooler = true,
 };
 
+static const ft_config translator = {
+    .layers = LAYERS,
+    .encoder_layers = 2,
+    .hidden = HIDDEN,
+    .heads = 4,
+    .kv_heads = 4,
+    .head_size = HIDDEN / 4,
+    .encoder_heads = 3,
+    .ffn = 100,
+    .encoder_ffn = 60,
+    .vocabulary = 70,
+    .positions = COLS + 2,
+    .position_offset = 2,
+    .padding_id = 1,
+    .pad_id = 1,
+    .start_id = 2,
+    .first_id = -1,
+    .last_id = -1,
+    .eps = 1e-5f,
+    .activation = FT_ACT_RELU,
+    .sinusoids = FT_SINUSOIDS_CLOSED,
+    .scale_words = true,
+    .tied = true,
+};
+
 static void must(ft_status status, const ft_error *err)
 {
     if (status != FT_OK)
@@ -52,6 +77,10 @@ static void test_names(void)
     ok(ft_shape_parse("bert-large", &config) && config.layers == 24 && config.hidden == 1024 &&
            config.heads == 16 && config.ffn == 4096,
        "bert-large has its sizes");
+    ok(ft_shape_parse("nllb-600m", &config) && config.layers == 12 && config.encoder_layers == 12 &&
+           config.hidden == 1024 && config.heads == 16 && config.encoder_heads == 16 &&
+           config.ffn == 4096 && config.encoder_ffn == 4096 && config.vocabulary == 256206,
+       "so has nllb-600m");
     ok(!ft_shape_parse("bert", &config), "another word is no shape");
     int shapes = 0;
     for (fine = true; ft_shape_name((size_t) shapes) != NULL; shapes++) {
@@ -137,8 +166,10 @@ static void run(ft_session *session)
     ft_tensor input = { .dtype = FT_I32, .ndim = 2, .dim = { ROWS, COLS }, .data = ids };
     ft_error err;
     for (size_t i = 0; i < FT_COUNT(ids); i++)
-        ids[i] = (int32_t) (i * 31 % 70);
+        ids[i] = (int32_t) (2 + i * 31 % 68);
     must(ft_session_set(session, "input_ids", &input, &err), &err);
+    if (ft_config_has_source(&session->model->config))
+        must(ft_session_set(session, "decoder_input_ids", &input, &err), &err);
     must(ft_session_run(session, &err), &err);
 }
 
@@ -165,13 +196,18 @@ static double deviation(const float *x, size_t n)
     return sqrt(squares / (double) n);
 }
 
-static ft_model *open_model(ft_synthetic *made, ft_scheme scheme, int threads)
+static ft_model *open_as(ft_synthetic *made, const ft_config *config, ft_scheme scheme, int threads)
 {
     ft_model *model;
     ft_error err;
-    must(ft_synthetic_make(made, &small, scheme, false, threads, &err), &err);
+    must(ft_synthetic_make(made, config, scheme, false, threads, &err), &err);
     must(ft_synthetic_open(&model, made, "small", &(ft_model_options){ 0 }, &err), &err);
     return model;
+}
+
+static ft_model *open_model(ft_synthetic *made, ft_scheme scheme, int threads)
+{
+    return open_as(made, &small, scheme, threads);
 }
 
 static void test_scheme(ft_scheme scheme, const char *precision)
@@ -253,6 +289,88 @@ static void test_faked(void)
     }
 }
 
+/* ---- Translators -------------------------------------------------------------------------- */
+
+static void test_translator(ft_scheme scheme, const char *precision)
+{
+    float source[ROWS * COLS * HIDDEN], target[ROWS * COLS * HIDDEN];
+    ft_synthetic made;
+    ft_model *model = open_as(&made, &translator, scheme, 2);
+    const char *name = ft_scheme_name(scheme);
+    run_and_read(model, "encoder.norm", source);
+    run_and_read(model, "last_hidden_state", target);
+    near(deviation(source, FT_COUNT(source)), 1.0, 0.1, "%s: so has what a source becomes", name);
+    near(deviation(target, FT_COUNT(target)), 1.0, 0.1, "%s: and what a target does", name);
+    is_str(ft_model_get_info(model).precision, precision, "%s: a translator is %s", name,
+           precision);
+    ft_model_close(model);
+    ft_synthetic_fini(&made);
+}
+
+static const ft_weight *weight_named(const ft_synthetic *made, const char *name)
+{
+    for (size_t i = 0; i < made->nweight; i++)
+        if (strcmp(made->weight[i].name, name) == 0)
+            return &made->weight[i];
+    bail_out("no weight %s", name);
+}
+
+static const void *data_of(const ft_synthetic *made, const char *name)
+{
+    return weight_named(made, name)->data;
+}
+
+static void test_alike(void)
+{
+    ft_synthetic made;
+    ft_error err;
+    must(ft_synthetic_make(&made, &translator, FT_SCHEME_DYNAMIC, true, 2, &err), &err);
+    ok(data_of(&made, "decoder.layer.2.cross.k.weight") ==
+               data_of(&made, "decoder.layer.0.cross.k.weight") &&
+           data_of(&made, "encoder.layer.1.ffn.up.weight") ==
+               data_of(&made, "encoder.layer.0.ffn.up.weight"),
+       "layers that are alike share their numbers");
+    ok(data_of(&made, "encoder.layer.0.attn.q.weight") !=
+           data_of(&made, "decoder.layer.0.attn.q.weight"),
+       "but not those of an encoder with those of a decoder");
+    ft_synthetic_fini(&made); /* and frees each of them once */
+    must(ft_synthetic_make(&made, &translator, FT_SCHEME_DYNAMIC, false, 2, &err), &err);
+    const ft_weight *first = weight_named(&made, "decoder.layer.0.ffn.up.weight"),
+                    *last = weight_named(&made, "decoder.layer.2.ffn.up.weight");
+    ok(memcmp(first->data, last->data, first->cols) != 0, "others have numbers of their own");
+    ft_synthetic_fini(&made);
+}
+
+/* Every layer has ranges, of its own half. */
+static void test_translator_ranges(void)
+{
+    static const char *const names[] = { "encoder.layer.1.attn.norm", "decoder.layer.2.attn.norm",
+                                         "decoder.layer.2.cross.norm", "encoder.norm" };
+    ft_synthetic made;
+    ft_model *model = open_as(&made, &translator, FT_SCHEME_INT8, 2);
+    float values[ROWS * COLS * HIDDEN];
+    for (size_t i = 0; i < FT_COUNT(names); i++) {
+        const ft_amax_entry *range = ft_amax_find(made.amax, names[i]);
+        run_and_read(model, names[i], values);
+        double codes = range == NULL
+                           ? 0.0
+                           : 127.0 * deviation(values, FT_COUNT(values)) / (double) range->amax;
+        ok(codes > 15.0 && codes < 70.0, "%s: codes have deviation %.1f", names[i], codes);
+    }
+    ok(ft_amax_find(made.amax, "encoder.layer.2.attn.norm") == NULL,
+       "the encoder has ranges for its own number of layers");
+    run_and_read(model, "last_hidden_state", values);
+    ft_model_close(model);
+    ft_error err;
+    float faked[ROWS * COLS * HIDDEN];
+    made.purpose.mode = FT_MODE_FAKE;
+    must(ft_synthetic_open(&model, &made, "small", &(ft_model_options){ 0 }, &err), &err);
+    run_and_read(model, "last_hidden_state", faked);
+    ok(memcmp(values, faked, sizeof values) == 0, "faked int8 gives a translator's bits");
+    ft_model_close(model);
+    ft_synthetic_fini(&made);
+}
+
 /* ---- Refusals ----------------------------------------------------------------------------- */
 
 static void refused(ft_synthetic *made, ft_status status, const char *part)
@@ -263,6 +381,18 @@ static void refused(ft_synthetic *made, ft_status status, const char *part)
            part);
     has(err.text, part, "which the error tells");
     ok(model == NULL, "and no model is left");
+}
+
+static void test_schemes(void)
+{
+    ft_synthetic made;
+    ft_error err = { 0 };
+    is_int(ft_synthetic_make(&made, &small, FT_SCHEME_DYNAMIC, false, 1, &err), FT_EUNSUPPORTED,
+           "an encoder has no dynamic ranges");
+    has(err.text, "scheme w8a8-dynamic is for decoders", "which the error tells");
+    is_int(ft_synthetic_make(&made, &translator, FT_SCHEME_INT8_RESIDUAL, false, 1, &err),
+           FT_EUNSUPPORTED, "a translator has no codes in its residual streams");
+    has(err.text, "scheme int8-residual is for encoders", "which the error tells too");
 }
 
 static void test_refusals(void)
@@ -301,6 +431,13 @@ int main(void)
     test_info();
     test_ranges();
     test_faked();
+    test_translator(FT_SCHEME_FLOAT, "float");
+    test_translator(FT_SCHEME_F16, "float");
+    test_translator(FT_SCHEME_INT8, "int8");
+    test_translator(FT_SCHEME_DYNAMIC, "int8");
+    test_alike();
+    test_translator_ranges();
+    test_schemes();
     test_refusals();
     return done_testing();
 }

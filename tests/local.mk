@@ -482,6 +482,7 @@ EXTRA_DIST += \
 	tests/bench/minilm-check.py \
 	tests/bench/vs-onnxruntime.py \
 	tests/bench/vs-pytorch.py tests/bench/vs-transformers.py \
+	tests/bench/vs-transformers-nllb.py \
 	tests/lib/bert_onnx.py \
 	tests/lib/lean_bert.py \
 	tests/lib/ort_variants.py \

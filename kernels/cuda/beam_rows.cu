@@ -4,7 +4,9 @@
  * The n best of a row are found without sorting it.  Each thread's share of the row has a largest
  * logit; the n-th of those is a bound that at least n tokens reach, and hardly more do.  What
  * reaches it is listed and put in order by counting, for each, those before it.  So the time is
- * that of three looks at the row, whatever n is.
+ * that of two looks at the row, whatever n is: one for the largest logits, and one that lists while
+ * it adds up probabilities.  Where tokens that are known have a price, their scores must be known
+ * before they are listed, and that takes a third look.
  *
  * Rows of which too many tokens reach the bound, because most are equal, take the long way: the
  * n-th candidate is found bit by bit, with a look at the row for each.
@@ -13,6 +15,8 @@
  */
 #include "kernels/cuda/beam.h"
 #include "kernels/cuda/common.cuh"
+
+#include <cfloat>
 
 enum { THREADS = 1024, WARPS = THREADS / 32, LIST = 2048 };
 
@@ -44,7 +48,7 @@ typedef struct row {
     int32_t lane;
     const float *logits;
     uint32_t words;          /* the vocabulary */
-    bool aligned;            /* logits may be read in fours */
+    uint32_t skew;           /* tokens before the first that 16 bytes may be read from */
     bool marked;             /* seen[] and banned[] hold something */
     uint32_t *seen, *banned; /* a bit for each token, in the scratch */
     float score, largest, log_total;
@@ -98,32 +102,28 @@ __device__ __forceinline__ float value_of(uint32_t key)
 
 enum { AHEAD = 4 }; /* loads that are under way at once: visits may keep the next ones waiting */
 
-/* visit(token, logit) for all of the row; One is what is loaded at once. */
-template <typename One, typename Visit>
-__device__ __forceinline__ void each_by(const row &r, Visit visit)
-{
-    const uint32_t width = sizeof(One) / 4, stride = THREADS * width;
-    for (uint32_t first = threadIdx.x * width; first < r.words; first += AHEAD * stride) {
-        One x[AHEAD];
-#pragma unroll
-        for (uint32_t i = 0; i < AHEAD; i++)
-            if (first + i * stride < r.words)
-                x[i] = *(const One *) (r.logits + first + i * stride);
-#pragma unroll
-        for (uint32_t i = 0; i < AHEAD; i++)
-            if (first + i * stride < r.words)
-#pragma unroll
-                for (uint32_t j = 0; j < width; j++)
-                    visit(first + i * stride + j, ((const float *) &x[i])[j]);
-    }
-}
-
+/* visit(token, logit) for all of the row: in fours, but for what lies before and behind them. */
 template <typename Visit> __device__ __forceinline__ void each(const row &r, Visit visit)
 {
-    if (r.aligned)
-        each_by<float4>(r, visit);
-    else
-        each_by<float>(r, visit);
+    const float4 *from = (const float4 *) (r.logits + r.skew);
+    uint32_t fours = (r.words - r.skew) / 4, edge = threadIdx.x;
+    for (uint32_t first = threadIdx.x; first < fours; first += AHEAD * THREADS) {
+        float4 x[AHEAD];
+#pragma unroll
+        for (uint32_t i = 0; i < AHEAD; i++)
+            if (first + i * THREADS < fours)
+                x[i] = from[first + i * THREADS];
+#pragma unroll
+        for (uint32_t i = 0; i < AHEAD; i++)
+            if (first + i * THREADS < fours)
+#pragma unroll
+                for (uint32_t j = 0; j < 4; j++)
+                    visit(r.skew + (first + i * THREADS) * 4 + j, ((const float *) &x[i])[j]);
+    }
+    if (edge >= r.words - 4 * fours)
+        return;
+    edge += edge < r.skew ? 0 : 4 * fours;
+    visit(edge, r.logits[edge]);
 }
 
 __device__ __forceinline__ bool has_mark(const uint32_t *marks, uint32_t token)
@@ -241,6 +241,46 @@ __device__ __forceinline__ void list_from(row_shared &s, const row &r, uint64_t 
     __syncthreads();
 }
 
+/*
+ * A logit below which no candidate is one of the best: below `least`, which n tokens reach, by more
+ * than what rounding makes of differences.  A score is the sum of four numbers, of which the last
+ * is the logarithm of at most 2^31.
+ */
+__device__ __forceinline__ float floor_of(const row &r, float least)
+{
+    float size = fabsf(r.score) + fabsf(r.largest) + fabsf(least) + 32.0f;
+    return least - size * 0x1p-20f;
+}
+
+/*
+ * Weigh the row, and list its best tokens in the same look: no known token has a price.  False:
+ * there are too many of them, and the list is of no use.
+ */
+__device__ __forceinline__ bool weigh_and_list(row_shared &s, row &r, uint32_t key)
+{
+    float slope = ft_choice_slope(1.0f);
+    float least = key == 0 ? -FLT_MAX : floor_of(r, value_of(key));
+    wide sum = 0;
+    if (threadIdx.x == 0)
+        s.listed = 0;
+    __syncthreads();
+    each(r, [&](uint32_t token, float logit) {
+        sum += ft_choice_mass(ft_choice_exponent(logit, r.largest, slope));
+        if (logit < least)
+            return;
+        uint32_t at = atomicAdd(&s.listed, 1u);
+        if (at < LIST)
+            s.list[at] = ft_beam_candidate(logit, token);
+    });
+    r.log_total = ft_beam_log_total(sum_block(s, sum)); /* all have listed theirs */
+    if (s.listed > LIST)
+        return false;
+    for (uint32_t i = threadIdx.x; i < s.listed; i += THREADS)
+        s.list[i] = candidate_of(r, ft_beam_index(s.list[i]), ft_beam_value(s.list[i]));
+    __syncthreads();
+    return true;
+}
+
 /* The rare case: the n-th largest candidate itself is the bound. */
 __device__ __noinline__ void list_crowded(row_shared &s, const row r, int n)
 {
@@ -256,21 +296,35 @@ __device__ __noinline__ void list_crowded(row_shared &s, const row r, int n)
     list_from(s, r, bound);
 }
 
-/* The n best of the list, in order; then zeros. */
+/* The n best of the list, in order; then zeros, as what is listed may be too. */
 __device__ __forceinline__ void hand_in(const row_shared &s, int n, ft_cuda_beam_list *out)
 {
     uint32_t listed = s.listed;
-    for (uint32_t i = threadIdx.x; i < (uint32_t) n; i += THREADS)
-        if (i >= listed)
-            out->candidate[i] = 0;
+    for (int i = (int) threadIdx.x; i < n; i += THREADS)
+        out->candidate[i] = 0;
+    __syncthreads();
     for (uint32_t i = threadIdx.x; i < listed; i += THREADS) {
         uint64_t own = s.list[i];
-        uint32_t rank = 0;
+        uint32_t rank = own == 0 ? (uint32_t) n : 0;
         for (uint32_t j = 0; j < listed; j++)
             rank += s.list[j] > own;
         if (rank < (uint32_t) n)
             out->candidate[rank] = own;
     }
+}
+
+/* `key` is that of a logit which at least n tokens without a mark reach; 0: no such is known. */
+__device__ __forceinline__ void list_best(row_shared &s, row &r, uint32_t key, int n)
+{
+    bool priced = r.marked && ft_beams_repeat(r.beams);
+    if (!priced && weigh_and_list(s, r, key))
+        return;
+    if (priced)
+        r.log_total = weigh(s, r);
+    float bound = key == 0 ? -INFINITY : extend(r, value_of(key), false);
+    list_from(s, r, (uint64_t) key_of(bound) << 32);
+    if (s.listed > LIST)
+        list_crowded(s, r, n);
 }
 
 /* A list of one candidate, or of none. */
@@ -299,12 +353,7 @@ __device__ __forceinline__ void work(row_shared &s, row &r, ft_cuda_beam_list *o
         hand_in_one(n, exists ? ft_beam_candidate(r.score, index) : 0, out);
         return;
     }
-    uint32_t key = find_key(own, n);
-    r.log_total = weigh(s, r);
-    float bound = key == 0 ? -INFINITY : extend(r, value_of(key), false);
-    list_from(s, r, (uint64_t) key_of(bound) << 32);
-    if (s.listed > LIST)
-        list_crowded(s, r, n);
+    list_best(s, r, find_key(own, n), n);
     hand_in(s, n, out);
 }
 
@@ -336,7 +385,7 @@ static __global__ void __launch_bounds__(THREADS, 1) rows_kernel(const ft_cuda_b
     uint32_t *marks = (uint32_t *) ((char *) args.scratch + lists_bytes(args.seats));
     r.words = (uint32_t) words;
     r.logits = args.logits + (size_t) ft_beam_row(&s.beams, lane) * words;
-    r.aligned = words % 4 == 0 && (uintptr_t) args.logits % 16 == 0;
+    r.skew = min(r.words, (uint32_t) (-(intptr_t) r.logits / 4 & 3));
     r.seen = marks + seat * 2 * mark_words(words);
     r.banned = r.seen + mark_words(words);
     work(s, r, (ft_cuda_beam_list *) args.scratch + seat);

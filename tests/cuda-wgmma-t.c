@@ -156,6 +156,7 @@ static const epilogue epilogues[] = {
     { "floats, no bias, a scale a row", FT_F32, FT_ACT_NONE, false, false, true, 1, false },
     { "floats and residual, a scale a row, no activation", FT_F32, FT_ACT_NONE, true, true, true, 1,
       false },
+    { "halves of relu, a scale a row", FT_F16, FT_ACT_RELU, true, false, true, 1, false },
     { "halves of uneven three, a scale a row", FT_F16, FT_ACT_NONE, true, false, true, 3, true },
     { "codes of uneven three", FT_I8, FT_ACT_NONE, true, false, false, 3, true },
 };

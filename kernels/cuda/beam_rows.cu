@@ -248,6 +248,8 @@ __device__ __forceinline__ void list_from(row_shared &s, const row &r, uint64_t 
  */
 __device__ __forceinline__ float floor_of(const row &r, float least)
 {
+    if (r.largest == INFINITY) /* nothing else has a score */
+        return INFINITY;
     float size = fabsf(r.score) + fabsf(r.largest) + fabsf(least) + 32.0f;
     return least - size * 0x1p-20f;
 }

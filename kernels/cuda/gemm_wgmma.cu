@@ -76,24 +76,28 @@ extern "C" bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda
            (p->residual == NULL || p->y_dtype != FT_I8);
 }
 
-/* No activation, or a gelu to codes whose smallest value, -0.17, is above -127 steps. */
-static bool is_fast_activation(const ft_cuda_product *p)
+/* A gelu to codes, whose smallest value, -0.17, is above -127 steps. */
+static bool is_fast_gelu(const ft_cuda_product *p)
 {
-    bool fast =
-        p->activation == FT_ACT_NONE || (p->activation == FT_ACT_GELU_CODES && p->y_dtype == FT_I8);
+    bool fast = p->activation == FT_ACT_GELU_CODES && p->y_dtype == FT_I8;
     for (int i = 0; i < p->parts; i++)
-        fast = fast && (p->activation == FT_ACT_NONE || p->y_inverse[i] < 700.0f);
+        fast = fast && p->y_inverse[i] < 700.0f;
     return fast;
 }
 
-/* Whole groups of 8 columns, stored at once, and parts that are whole groups of 32 weights. */
-static bool is_fast(const ft_cuda_product *p)
+/*
+ * Whole groups of 8 columns, stored at once, and parts that are whole groups of 32 weights; no
+ * activation but gelu, or relu in kernels of few tokens, which wait for memory.
+ */
+static bool is_fast(const ft_cuda_product *p, bool few)
 {
     size_t align = p->y_dtype == FT_I8 ? 8 : 16;
     bool fits = is_aligned(p->residual, 16);
     for (int i = 0; i < p->parts; i++)
         fits = fits && is_aligned(p->y[i], align) && p->width[i] % (p->parts > 1 ? 32 : 8) == 0;
-    return fits && is_fast_activation(p) && (p->x_scales == NULL || p->y_dtype != FT_I8);
+    bool fast =
+        p->activation == FT_ACT_NONE || is_fast_gelu(p) || (few && p->activation == FT_ACT_RELU);
+    return fits && fast && (p->x_scales == NULL || p->y_dtype != FT_I8);
 }
 
 /* The tiles of gemm_wgmma_few.cu and, `deep`, of gemm_wgmma_deep.cu. */
@@ -136,10 +140,11 @@ static bool few_takes(const few_tile *f, const ft_cuda_product *p)
 extern "C" bool ft_cuda_wgmma_tile_takes(ft_cuda_wgmma_tile tile, const ft_cuda_product *p)
 {
     if (tile == FT_CUDA_WGMMA_TURNS_128)
-        return is_fast(p) && p->residual == NULL && (p->x_scales == NULL || p->y_dtype != FT_F32);
+        return is_fast(p, false) && p->residual == NULL &&
+               (p->x_scales == NULL || p->y_dtype != FT_F32);
     if (find_few(tile) != NULL)
-        return is_fast(p) && few_takes(find_few(tile), p);
-    return tile == FT_CUDA_WGMMA_GENERAL || is_fast(p);
+        return is_fast(p, true) && few_takes(find_few(tile), p);
+    return tile == FT_CUDA_WGMMA_GENERAL || is_fast(p, false);
 }
 
 /* ---- Which tile ----------------------------------------------------------------------------- */
@@ -263,7 +268,7 @@ extern "C" ft_cuda_wgmma_tile ft_cuda_wgmma_choose(const ft_cuda_chip *chip,
     size_t rows = (p->m + 63) / 64, small = rows * tiles_across(p, 64);
     bool codes = p->y_dtype == FT_I8;
     ft_cuda_wgmma_tile deep;
-    if (!is_fast(p))
+    if (!is_fast(p, true))
         return FT_CUDA_WGMMA_GENERAL;
     if (choose_deep(&deep, p, multiprocessors))
         return deep;
@@ -271,6 +276,8 @@ extern "C" ft_cuda_wgmma_tile ft_cuda_wgmma_choose(const ft_cuda_chip *chip,
         return choose_few(small, steps, multiprocessors, codes);
     if (codes && rows * tiles_across(p, 96) <= 2 * multiprocessors)
         return FT_CUDA_WGMMA_FEW_96;
+    if (!is_fast(p, false))
+        return FT_CUDA_WGMMA_GENERAL;
     return choose_large(p->m, tiles_across(p, 192), steps, multiprocessors, p);
 }
 

@@ -34,7 +34,8 @@ typedef struct wgmma_args {
     int row_tiles, tiles;
     int box_rows; /* of x that a copy brings */
     float x_scale;
-    ft_activation activation; /* general kernels only */
+    ft_activation activation; /* general kernels; others know theirs, but for: */
+    bool relu;                /* kernels of few tokens */
     const float *x_scales, *w_scale, *bias;
     const void *residual;
     void *y[FT_CUDA_PARTS];
@@ -214,8 +215,8 @@ template <ft_epilogue EPILOGUE, typename Y> struct wgmma_kind {
 };
 
 /*
- * launch(wgmma_kind) for a product without an activation, or with the gelu of codes to codes; with
- * a scale for each row only to floats.
+ * launch(wgmma_kind) for a product without an activation, with relu, or with the gelu of codes to
+ * codes; with a scale for each row only to floats.
  */
 template <class LAUNCH> static int wgmma_by_kind(const ft_cuda_product *p, LAUNCH launch)
 {
@@ -227,9 +228,9 @@ template <class LAUNCH> static int wgmma_by_kind(const ft_cuda_product *p, LAUNC
         return launch(wgmma_kind<FT_EPILOGUE_NONE, __half>());
     if (p->y_dtype == FT_F32)
         return launch(wgmma_kind<FT_EPILOGUE_NONE, float>());
-    if (p->activation == FT_ACT_NONE)
-        return launch(wgmma_kind<FT_EPILOGUE_NONE, int8_t>());
-    return launch(wgmma_kind<FT_EPILOGUE_GELU, int8_t>());
+    if (p->activation == FT_ACT_GELU_CODES)
+        return launch(wgmma_kind<FT_EPILOGUE_GELU, int8_t>());
+    return launch(wgmma_kind<FT_EPILOGUE_NONE, int8_t>());
 }
 
 /* Parts, spans and tiles of tile_cols columns. */
@@ -261,6 +262,7 @@ static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool 
     wgmma_args_divide(a, p, general, tile_cols);
     a->x_scale = p->x_scale;
     a->activation = p->activation;
+    a->relu = p->activation == FT_ACT_RELU;
     a->x_scales = p->x_scales;
     a->w_scale = p->w_scale;
     a->bias = p->bias;

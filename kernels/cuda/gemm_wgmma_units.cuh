@@ -134,7 +134,7 @@ template <typename Y> struct wgmma_added {
 template <ft_epilogue EPILOGUE, int COLS>
 __device__ __forceinline__ void wgmma_finish_four(float (&value)[4], int4 sums,
                                                   const wgmma_columns<COLS> &columns, int right,
-                                                  float row)
+                                                  float row, bool relu)
 {
     float4 scale = *(const float4 *) &columns.scale[right];
     float4 bias = *(const float4 *) &columns.bias[right];
@@ -144,6 +144,9 @@ __device__ __forceinline__ void wgmma_finish_four(float (&value)[4], int4 sums,
     value[1] = ft_finish<EPILOGUE>(sums.y, scale.y, bias.y, FT_ACT_NONE);
     value[2] = ft_finish<EPILOGUE>(sums.z, scale.z, bias.z, FT_ACT_NONE);
     value[3] = ft_finish<EPILOGUE>(sums.w, scale.w, bias.w, FT_ACT_NONE);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        value[i] = relu ? ft_relu(value[i]) : value[i];
 }
 
 /*
@@ -200,7 +203,7 @@ template <class SHAPE, ft_epilogue EPILOGUE, typename Y> struct wgmma_units {
                 const int32_t *four = &sums[i][4 * quad];
                 wgmma_finish_four<EPILOGUE>(value[quad],
                                             make_int4(four[0], four[1], four[2], four[3]), columns,
-                                            right_of(i) + 4 * quad, row_scale[i]);
+                                            right_of(i) + 4 * quad, row_scale[i], a.relu);
             }
             if (adds && !early)
                 added[0].fetch(a, row_of(i), place.col + right_of(i), is_inside(a, place, i));

@@ -47,6 +47,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/simd_math.h \
 	kernels/cpu/simd_norm.h \
 	kernels/cpu/store.c \
+	kernels/cpu/team.c kernels/cpu/team.h \
 	kernels/cpu/views.c \
 	kernels/half.h \
 	kernels/layout.h \

@@ -131,6 +131,7 @@ c_tests = \
 	tests/stop_ids.t \
 	tests/stop_text.t \
 	tests/synthetic.t \
+	tests/team.t \
 	tests/threads.t \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
@@ -308,6 +309,8 @@ tests_stop_text_t_SOURCES = tests/stop_text-t.c tests/lib/tiny_tokenizer.h
 tests_stop_text_t_LDADD = $(lib_libs)
 tests_synthetic_t_SOURCES = tests/synthetic-t.c
 tests_synthetic_t_LDADD = tests/tap/libtap.a runtime/libtools.la
+tests_team_t_SOURCES = tests/team-t.c
+tests_team_t_LDADD = $(test_libs)
 tests_threads_t_SOURCES = tests/threads-t.c
 tests_threads_t_LDADD = $(calibrated_test_libs)
 tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h

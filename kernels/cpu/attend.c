@@ -19,7 +19,6 @@
 #include "kernels/cpu/float.h"
 #include "runtime/mem.h"
 
-#include <omp.h>
 #include <string.h>
 
 enum { BLOCK_ROWS = 24 }; /* queries of an item, as far as a group of heads is not more */
@@ -70,9 +69,9 @@ size_t ft_cpu_attend_scratch(const ft_plan *plan, const ft_op *op, const ft_limi
            (ft_round_up(desk_floats(&s, limits) * sizeof(float), 64) + 64);
 }
 
-static desk desk_of(const ft_args *args, const shape *s)
+static desk desk_of(const ft_args *args, const shape *s, int thread)
 {
-    float *own = ft_thread_scratch(args, omp_get_thread_num());
+    float *own = ft_thread_scratch(args, thread);
     desk d = { .query = own, .score_stride = score_stride(args->limits) };
     d.result = d.query + s->rows * s->width;
     d.page = d.result + s->rows * s->width;
@@ -289,13 +288,21 @@ static void see_cache(item *it, size_t sequence, size_t token)
     it->position = (size_t) batch->past[sequence] + token;
 }
 
+/* Everything of one run. */
+typedef struct job {
+    const ft_args *args;
+    shape s;
+    size_t blocks; /* of the longest sequence */
+} job;
+
 /* Item `index`; those of late tokens, which have most to do, come first. */
-static void attend_item(const ft_args *args, const shape *s, const desk *d, size_t index,
-                        size_t blocks)
+static void attend_item(const job *j, const desk *d, size_t index)
 {
+    const ft_args *args = j->args;
+    const shape *s = &j->s;
     const ft_batch *batch = args->batch;
     size_t sequence = index / s->kv_heads % batch->sequences;
-    size_t block = blocks - 1 - index / s->kv_heads / batch->sequences;
+    size_t block = j->blocks - 1 - index / s->kv_heads / batch->sequences;
     size_t start = (size_t) batch->start[sequence], token = block * s->tokens;
     size_t length = (size_t) batch->start[sequence + 1] - start;
     if (token >= length)
@@ -314,16 +321,31 @@ static void attend_item(const ft_args *args, const shape *s, const desk *d, size
     attend(&it);
 }
 
+static void attend_items(const void *job_, int thread, size_t first, size_t end)
+{
+    const job *j = job_;
+    desk d = desk_of(j->args, &j->s, thread);
+    for (size_t i = first; i < end; i++)
+        attend_item(j, &d, i);
+}
+
+/* A key costs a query two products as long as a head. */
+static double work_of(const job *j)
+{
+    const ft_batch *batch = j->args->batch;
+    double keys = 0.0;
+    for (size_t i = 0; i < batch->sequences; i++) {
+        int32_t length = batch->start[i + 1] - batch->start[i];
+        int32_t seen = j->args->op->attr.memory ? batch->memory[i] : batch->past[i] + length;
+        keys += (double) length * (double) seen;
+    }
+    return keys * 2.0 * (double) j->args->in[0].cols / FT_TEAM_PRODUCTS_FLOAT;
+}
+
 void ft_cpu_attend(const ft_args *args)
 {
-    shape s = shape_of(&args->op->attr, args->in[0].cols);
-    size_t blocks = (args->batch->longest + s.tokens - 1) / s.tokens;
-    size_t items = args->batch->sequences * s.kv_heads * blocks;
-#pragma omp parallel num_threads(ft_team(args, items))
-    {
-        desk d = desk_of(args, &s);
-#pragma omp for schedule(dynamic)
-        for (size_t i = 0; i < items; i++)
-            attend_item(args, &s, &d, i, blocks);
-    }
+    job j = { .args = args, .s = shape_of(&args->op->attr, args->in[0].cols) };
+    j.blocks = (args->batch->longest + j.s.tokens - 1) / j.s.tokens;
+    size_t items = args->batch->sequences * j.s.kv_heads * j.blocks;
+    ft_team_deal(ft_team_size(args->threads, items, work_of(&j)), items, attend_items, &j);
 }

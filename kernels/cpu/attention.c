@@ -18,13 +18,26 @@ size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_l
     return ft_cpu_attention_f32_scratch(dim, limits);
 }
 
+/* A key costs a query two products as long as a head. */
+int ft_cpu_attention_team(const ft_args *args, size_t pieces, int products)
+{
+    const ft_batch *batch = args->batch;
+    double keys = 0.0;
+    for (size_t i = 0; i < batch->sequences; i++) {
+        double length = (double) (batch->start[i + 1] - batch->start[i]);
+        keys += length * length;
+    }
+    double work = keys * 2.0 * (double) args->in[0].cols / products;
+    return ft_team_size(args->threads, pieces, work);
+}
+
 static void attention_i8(const ft_args *args)
 {
     const ft_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];
     bool to_codes = args->codes.data != NULL;
     ft_attention_i8_run(&(ft_attention_i8){
         .isa = args->isa,
-        .threads = args->threads,
+        .threads = ft_cpu_attention_team(args, (size_t) args->threads, FT_TEAM_PRODUCTS_I8),
         .sequences = args->batch->sequences,
         .heads = (size_t) args->op->attr.heads,
         .head_size = q->cols / (size_t) args->op->attr.heads,

@@ -20,7 +20,6 @@
 #include "runtime/mem.h"
 
 #include <cblas.h>
-#include <omp.h>
 #include <string.h>
 
 enum { QUERIES = 64, EXACT_DEPTH = 1024 };
@@ -47,9 +46,9 @@ size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits)
 }
 
 /* Sequences of a run are shorter than the limit that the scratch was made for. */
-static block_scratch scratch_of(const ft_args *args, size_t dim)
+static block_scratch scratch_of(const ft_args *args, int thread, size_t dim)
 {
-    float *memory = ft_thread_scratch(args, omp_get_thread_num());
+    float *memory = ft_thread_scratch(args, thread);
     size_t sums = QUERIES * ft_round_up(dim, 16);
     return (block_scratch){ .part = memory,
                             .sums = (int32_t *) (void *) (memory + sums),
@@ -136,25 +135,35 @@ static void attend(const ft_args *args, const task *t, const block_scratch *scra
         ft_row_f32(&args->out, t->first + t->query) + t->col, args->out.cols);
 }
 
+static size_t blocks_of(const ft_batch *batch)
+{
+    return (batch->longest + QUERIES - 1) / QUERIES;
+}
+
+static void attend_blocks(const void *job, int thread, size_t first, size_t end)
+{
+    const ft_args *args = job;
+    const ft_batch *batch = args->batch;
+    size_t heads = (size_t) args->op->attr.heads, dim = args->in[0].cols / heads;
+    size_t blocks = blocks_of(batch);
+    block_scratch scratch = scratch_of(args, thread, dim);
+    for (size_t i = first; i < end; i++) {
+        size_t sequence = i / (heads * blocks);
+        task t = { .first = (size_t) batch->start[sequence],
+                   .query = i % blocks * QUERIES,
+                   .col = i / blocks % heads * dim,
+                   .dim = dim };
+        t.length = (size_t) batch->start[sequence + 1] - t.first;
+        t.m = t.query < t.length ? ft_min_size(QUERIES, t.length - t.query) : 0;
+        if (t.m > 0)
+            attend(args, &t, &scratch);
+    }
+}
+
 void ft_cpu_attention_f32(const ft_args *args)
 {
     const ft_batch *batch = args->batch;
-    size_t heads = (size_t) args->op->attr.heads, dim = args->in[0].cols / heads;
-    size_t blocks = (batch->longest + QUERIES - 1) / QUERIES;
-#pragma omp parallel num_threads(args->threads)
-    {
-        block_scratch scratch = scratch_of(args, dim);
-#pragma omp for schedule(dynamic)
-        for (size_t i = 0; i < batch->sequences * heads * blocks; i++) {
-            size_t sequence = i / (heads * blocks);
-            task t = { .first = (size_t) batch->start[sequence],
-                       .query = i % blocks * QUERIES,
-                       .col = i / blocks % heads * dim,
-                       .dim = dim };
-            t.length = (size_t) batch->start[sequence + 1] - t.first;
-            t.m = t.query < t.length ? ft_min_size(QUERIES, t.length - t.query) : 0;
-            if (t.m > 0)
-                attend(args, &t, &scratch);
-        }
-    }
+    size_t pieces = batch->sequences * (size_t) args->op->attr.heads * blocks_of(batch);
+    ft_team_deal(ft_cpu_attention_team(args, pieces, FT_TEAM_PRODUCTS_FLOAT), pieces, attend_blocks,
+                 args);
 }

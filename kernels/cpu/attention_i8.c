@@ -11,6 +11,7 @@
 #include "kernels/cpu/attention_i8.h"
 
 #include "kernels/cpu/i8.h"
+#include "kernels/cpu/team.h"
 #include "kernels/softmax.h"
 
 #include <assert.h>
@@ -224,10 +225,15 @@ static void attend_part(const ft_attention_i8 *a, size_t thread, char *scratch)
     }
 }
 
+static void attend_parts(const void *job, int thread, size_t first, size_t end)
+{
+    const ft_attention_i8 *a = job;
+    (void) thread; /* there are as many parts */
+    for (size_t part = first; part < end; part++)
+        attend_part(a, part, a->scratch);
+}
+
 void ft_attention_i8_run(const ft_attention_i8 *a)
 {
-    size_t threads = (size_t) a->threads;
-#pragma omp parallel for schedule(static) num_threads(a->threads)
-    for (size_t thread = 0; thread < threads; thread++)
-        attend_part(a, thread, a->scratch);
+    ft_team_share(a->threads, (size_t) a->threads, attend_parts, a);
 }

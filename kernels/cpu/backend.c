@@ -225,12 +225,12 @@ static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,
     kernels[op->kind](&args);
 }
 
-/* The float library asks OpenMP how many threads it may use; inside our own, one. */
+/* The float library asks OpenMP how many threads it may use: a call of it is one thread's work. */
 static void run_range(const ft_exec *exec, int first, int count, const ft_batch *batch,
                       ft_counts *const *counts)
 {
     int before = omp_get_max_threads();
-    omp_set_num_threads(exec->limits.threads);
+    omp_set_num_threads(1);
     for (int i = first; i < first + count; i++)
         run_op(exec, &exec->plan->op[i], batch, counts);
     omp_set_num_threads(before);

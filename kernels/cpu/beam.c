@@ -13,8 +13,6 @@
 #include "kernels/cpu/cpu.h"
 #include "runtime/mem.h"
 
-#include <omp.h>
-
 /* ---- Rows --------------------------------------------------------------------------------- */
 
 static uint64_t weigh(const float *logits, size_t n, float largest)
@@ -276,41 +274,69 @@ size_t ft_cpu_beam_scratch(const ft_plan *plan, const ft_op *op, const ft_limits
     return (size_t) limits->threads * bytes + limits->sequences * sizeof(ft_beam_list);
 }
 
-static void list_lane(const ft_args *args, const ft_beam_memory *memory, const ft_beams *beams,
-                      int32_t lane, ft_beam_list *lists)
+/* Everything of one step. */
+typedef struct step {
+    const ft_args *args;
+    ft_beam_memory memory;
+    ft_beam_list *lists; /* of all seats */
+} step;
+
+static void list_lane(const step *s, const ft_beams *beams, int32_t lane, float *values)
 {
     size_t at = (size_t) ft_beam_row(beams, lane);
-    char *values =
-        (char *) args->scratch + (size_t) omp_get_thread_num() * row_bytes(memory->vocabulary);
-    if (ft_beam_score(beams, memory, lane) > -INFINITY)
-        ft_cpu_beam_row(memory, beams, lane, ft_row_f32(&args->in[0], at),
-                        (float *) (void *) values, &lists[beams->seat + lane]);
+    if (ft_beam_score(beams, &s->memory, lane) > -INFINITY)
+        ft_cpu_beam_row(&s->memory, beams, lane, ft_row_f32(&s->args->in[0], at), values,
+                        &s->lists[beams->seat + lane]);
 }
+
+/* A piece is a place where a text may have a lane. */
+static void list_lanes(const void *job, int thread, size_t first, size_t end)
+{
+    const step *s = job;
+    char *values = (char *) s->args->scratch + (size_t) thread * row_bytes(s->memory.vocabulary);
+    for (size_t i = first; i < end; i++) {
+        const ft_beams *beams = &s->args->batch->beams[i / FT_MAX_BEAMS];
+        int32_t lane = (int32_t) (i % FT_MAX_BEAMS);
+        if (beams->seat >= 0 && lane < beams->width)
+            list_lane(s, beams, lane, (float *) (void *) values);
+    }
+}
+
+static void merge_lanes(const void *job, int thread, size_t first, size_t end)
+{
+    const step *s = job;
+    (void) thread;
+    for (size_t i = first; i < end; i++) {
+        const ft_beams *beams = &s->args->batch->beams[i];
+        if (beams->seat >= 0)
+            ft_cpu_beam_merge(&s->memory, beams, s->lists + beams->seat);
+    }
+}
+
+/* What a token costs, a mass and a logarithm; and what a merge does, mostly to origins. */
+enum { TOKEN_COST = 8, MERGE_COST = 8 };
 
 void ft_cpu_beam(const ft_args *args)
 {
     const ft_batch *batch = args->batch;
-    const ft_beam_memory memory = {
-        .last = args->state[FT_STATE_LAST].data,
-        .history = args->state[FT_STATE_HISTORY].data,
-        .origin = args->state[FT_STATE_ORIGIN].data,
-        .finished = args->state[FT_STATE_FINISHED].data,
-        .beam = args->state[FT_STATE_BEAMS].data,
-        .context = args->limits->context,
-        .vocabulary = args->in[0].cols,
-    };
-    size_t rows = (size_t) args->limits->threads * row_bytes(memory.vocabulary);
-    ft_beam_list *lists = (ft_beam_list *) (void *) ((char *) args->scratch + rows);
-    size_t groups = batch->beams == NULL ? 0 : batch->groups;
-#pragma omp parallel for num_threads(args->threads) schedule(dynamic)
-    for (size_t i = 0; i < groups * FT_MAX_BEAMS; i++) {
-        const ft_beams *beams = &batch->beams[i / FT_MAX_BEAMS];
-        int32_t lane = (int32_t) (i % FT_MAX_BEAMS);
-        if (beams->seat >= 0 && lane < beams->width)
-            list_lane(args, &memory, beams, lane, lists);
-    }
-#pragma omp parallel for num_threads(args->threads) schedule(dynamic)
+    size_t groups = batch->beams == NULL ? 0 : batch->groups, lanes = 0;
+    step s = { .args = args,
+               .memory = {
+                   .last = args->state[FT_STATE_LAST].data,
+                   .history = args->state[FT_STATE_HISTORY].data,
+                   .origin = args->state[FT_STATE_ORIGIN].data,
+                   .finished = args->state[FT_STATE_FINISHED].data,
+                   .beam = args->state[FT_STATE_BEAMS].data,
+                   .context = args->limits->context,
+                   .vocabulary = args->in[0].cols,
+               } };
+    size_t rows = (size_t) args->limits->threads * row_bytes(s.memory.vocabulary);
+    s.lists = (ft_beam_list *) (void *) ((char *) args->scratch + rows);
     for (size_t i = 0; i < groups; i++)
-        if (batch->beams[i].seat >= 0)
-            ft_cpu_beam_merge(&memory, &batch->beams[i], lists + batch->beams[i].seat);
+        lanes += (size_t) batch->beams[i].width;
+    double listing = (double) TOKEN_COST * (double) lanes * (double) s.memory.vocabulary;
+    double merging = (double) MERGE_COST * (double) lanes * (double) batch->context;
+    ft_team_deal(ft_team_size(args->threads, lanes, listing), groups * FT_MAX_BEAMS, list_lanes,
+                 &s);
+    ft_team_deal(ft_team_size(args->threads, groups, merging), groups, merge_lanes, &s);
 }

@@ -9,6 +9,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/team.h"
 #include "kernels/op.h"
 
 /* A value while an operation runs; rows lie one after the other, cols elements apart. */
@@ -55,6 +56,7 @@ size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits
 /* The forms that go through the float library; operations choose by dtype. */
 void ft_cpu_linear_f32(const ft_args *args);
 void ft_cpu_attention_f32(const ft_args *args);
+int ft_cpu_attention_team(const ft_args *args, size_t pieces, int products);
 size_t ft_cpu_linear_f32_scratch(const ft_weight *weight, const ft_limits *limits, size_t rows);
 size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits);
 
@@ -65,10 +67,11 @@ static inline void *ft_thread_scratch(const ft_args *args, int thread)
     return (char *) args->scratch + part * (size_t) thread;
 }
 
-/* Threads for so many pieces of work: to wake one that has nothing to do takes microseconds. */
-static inline int ft_team(const ft_args *args, size_t pieces)
+/* An operation whose rows are alike: `task` gets the arguments as its job. */
+static inline void ft_share_rows(const ft_args *args, size_t rows, size_t cols, ft_task *task)
 {
-    return pieces == 0 ? 1 : pieces < (size_t) args->threads ? (int) pieces : args->threads;
+    int team = ft_team_size(args->threads, rows, (double) rows * (double) cols);
+    ft_team_share(team, rows, task, args);
 }
 
 /* ---- Rows of any dtype: operations that are not hot compute on floats, and know no other ---- */
@@ -76,7 +79,7 @@ static inline int ft_team(const ft_args *args, size_t pieces)
 enum { FT_ROW_COPIES = 2 };
 
 /* Room for a row of floats, number `copy` of FT_ROW_COPIES that each thread has. */
-float *ft_row_copy(const ft_args *args, int copy);
+float *ft_row_copy(const ft_args *args, int thread, int copy);
 
 /* Real values of a row, or those that its codes stand for: where they lie, or made in `copy`. */
 const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, float *copy);

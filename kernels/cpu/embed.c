@@ -36,12 +36,12 @@ static int32_t index_of(const ft_args *args, int input, size_t row)
     return index >= 0 ? index : ((const int32_t *) args->state[FT_STATE_LAST].data)[-1 - index];
 }
 
-void ft_cpu_embed(const ft_args *args)
+static void embed_rows(const void *job, int thread, size_t first_row, size_t end)
 {
+    const ft_args *args = job;
     size_t cols = args->out.cols;
-#pragma omp parallel for num_threads(ft_team(args, args->out.rows)) schedule(static)
-    for (size_t row = 0; row < args->out.rows; row++) {
-        float *out = ft_row_begin(&args->out, row, ft_row_copy(args, 0));
+    for (size_t row = first_row; row < end; row++) {
+        float *out = ft_row_begin(&args->out, row, ft_row_copy(args, thread, 0));
         memset(out, 0, cols * sizeof *out);
         for (int i = 0; i < FT_MAX_IN; i++)
             for (size_t first = 0; args->weight[i] != NULL && first < cols; first += BLOCK)
@@ -50,4 +50,9 @@ void ft_cpu_embed(const ft_args *args)
                               cols - first < BLOCK ? cols - first : BLOCK);
         ft_row_end(args, &args->out, row, out);
     }
+}
+
+void ft_cpu_embed(const ft_args *args)
+{
+    ft_share_rows(args, args->out.rows, args->out.cols, embed_rows);
 }

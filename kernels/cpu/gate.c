@@ -7,12 +7,12 @@
 
 #include "kernels/cpu/cpu.h"
 
-void ft_cpu_gate(const ft_args *args)
+static void gate_rows(const void *job, int thread, size_t first, size_t end)
 {
+    const ft_args *args = job;
     size_t cols = args->in[0].cols;
-#pragma omp parallel for num_threads(ft_team(args, args->in[0].rows)) schedule(static)
-    for (size_t row = 0; row < args->in[0].rows; row++) {
-        float *y = ft_row_copy(args, 0), *other = ft_row_copy(args, 1);
+    float *y = ft_row_copy(args, thread, 0), *other = ft_row_copy(args, thread, 1);
+    for (size_t row = first; row < end; row++) {
         args->rows->activate(y, ft_row_real(args, &args->in[0], row, y), args->op->attr.activation,
                              cols);
         const float *b = ft_row_real(args, &args->in[1], row, other);
@@ -23,4 +23,9 @@ void ft_cpu_gate(const ft_args *args)
         else
             ft_row_write(args, &args->out, row, y);
     }
+}
+
+void ft_cpu_gate(const ft_args *args)
+{
+    ft_share_rows(args, args->in[0].rows, args->in[0].cols, gate_rows);
 }

@@ -13,6 +13,7 @@
 
 #include "kernels/cpu/float.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/team.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 
@@ -55,6 +56,8 @@ typedef struct product {
     const ft_rows_isa *rows;
     const float *x; /* [m, k] in float */
     size_t x_stride, w_size;
+    float *copy;                   /* of x in float, where it is not */
+    struct block_scratch *scratch; /* [threads] */
 } product;
 
 /* Scratch of one thread: what belongs to a block. */
@@ -216,41 +219,45 @@ static void multiply_part(const product *job, block all, block_scratch *scratch)
     }
 }
 
-/* x in float: where it lies, or made in `copy` by all threads. */
-static void convert_rows(const product *job, float *copy, size_t first, size_t count)
+/* The parts of threads first .. end - 1. */
+static void multiply_parts(const void *of, int thread, size_t first, size_t end)
 {
-    const ft_gemm_float *g = job->g;
-    size_t stride = g->x_stride * ft_dtype_size(g->x_dtype);
-    for (size_t i = first; i < first + count; i++)
-        job->rows->to_float(copy + i * g->k, (const char *) g->x + i * stride, g->x_dtype, g->k);
+    const product *job = of;
+    for (size_t i = first; i < end; i++)
+        multiply_part(job, block_of_thread(job->g, i, (size_t) job->g->threads),
+                      &job->scratch[thread]);
 }
 
+static void convert_rows(const void *of, int thread, size_t first, size_t end)
+{
+    const product *job = of;
+    const ft_gemm_float *g = job->g;
+    size_t stride = g->x_stride * ft_dtype_size(g->x_dtype);
+    (void) thread;
+    for (size_t i = first; i < end; i++)
+        job->rows->to_float(job->copy + i * g->k, (const char *) g->x + i * stride, g->x_dtype,
+                            g->k);
+}
+
+/* x in float: where it lies, or made in the copy by all threads. */
 void ft_gemm_float_run(const ft_gemm_float *g)
 {
     assert(g->scratch_bytes >= ft_gemm_float_scratch(g->x_dtype, g->m, g->k, g->threads));
-    bool converts = g->x_dtype != FT_F32;
-    size_t threads = (size_t) g->threads;
     block_scratch *scratch = g->scratch;
-    float *copy = (float *) (void *) (scratch + threads);
     product job = {
         .g = g,
         .kernels = ft_float_kernels_of(g->isa),
         .rows = ft_rows_of(g->isa),
-        .x = converts ? copy : g->x,
-        .x_stride = converts ? g->k : g->x_stride,
+        .x = g->x,
+        .x_stride = g->x_stride,
         .w_size = ft_dtype_size(g->w_dtype),
+        .copy = (float *) (void *) (scratch + g->threads),
+        .scratch = scratch,
     };
-#pragma omp parallel num_threads(g->threads)
-    {
-        if (converts) {
-#pragma omp for schedule(static)
-            for (size_t thread = 0; thread < threads; thread++) {
-                size_t rows, first = share(g->m, 1, thread, threads, &rows);
-                convert_rows(&job, copy, first, rows);
-            }
-        }
-#pragma omp for schedule(static)
-        for (size_t thread = 0; thread < threads; thread++)
-            multiply_part(&job, block_of_thread(g, thread, threads), &scratch[thread]);
+    if (g->x_dtype != FT_F32) {
+        job.x = job.copy;
+        job.x_stride = g->k;
+        ft_team_share(g->threads, g->m, convert_rows, &job);
     }
+    ft_team_share(g->threads, (size_t) g->threads, multiply_parts, &job);
 }

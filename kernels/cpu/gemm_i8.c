@@ -13,6 +13,7 @@
 #include "kernels/cpu/gemm_i8.h"
 
 #include "kernels/cpu/i8.h"
+#include "kernels/cpu/team.h"
 #include "runtime/mem.h"
 
 #include <assert.h>
@@ -68,6 +69,9 @@ typedef struct product {
     const ft_i8_kernels *kernels;
     const int8_t *x; /* with zeros from k to the end of the last quad */
     size_t x_stride, padded_n;
+    bool walks;
+    int8_t *copy;  /* of x, where k is no whole number of quads */
+    char *scratch; /* of the first thread */
 } product;
 
 /* Where k is no whole number of quads, the threads share a copy of x that is. */
@@ -197,17 +201,28 @@ static void walk_part(const product *job, part p, char *scratch)
     }
 }
 
-static void run_part(const product *job, size_t thread, bool walks, char *scratch)
+/* The parts of threads first .. end - 1. */
+static void run_parts(const void *of, int thread, size_t first, size_t end)
 {
+    const product *job = of;
     const ft_gemm_i8 *g = job->g;
-    part p = part_of_thread(g, thread, (size_t) g->threads);
-    scratch += thread * thread_bytes(g->m, g->n, g->k);
-    if (p.rows == 0 || p.cols == 0)
-        return;
-    if (walks)
-        walk_part(job, p, scratch);
-    else
-        multiply_part(job, p, scratch);
+    char *scratch = job->scratch + (size_t) thread * thread_bytes(g->m, g->n, g->k);
+    for (size_t i = first; i < end; i++) {
+        part p = part_of_thread(g, i, (size_t) g->threads);
+        if (p.rows == 0 || p.cols == 0)
+            continue;
+        if (job->walks)
+            walk_part(job, p, scratch);
+        else
+            multiply_part(job, p, scratch);
+    }
+}
+
+static void copy_rows(const void *of, int thread, size_t first, size_t end)
+{
+    const product *job = of;
+    (void) thread;
+    copy_padded(job->copy + first * job->x_stride, job->x_stride, job->g, first, end - first);
 }
 
 bool ft_gemm_i8_walks(ft_isa isa, size_t m)
@@ -224,28 +239,14 @@ void ft_gemm_i8_run(const ft_gemm_i8 *g)
         .x = g->x,
         .x_stride = g->x_stride,
         .padded_n = ft_layout_rows(FT_COL4_4R2_8C, g->n),
+        .walks = ft_gemm_i8_walks(g->isa, g->m),
+        .copy = g->scratch,
+        .scratch = (char *) g->scratch + x_copy_bytes(g->m, g->k),
     };
-    bool walks = ft_gemm_i8_walks(g->isa, g->m);
-    bool copies = g->k % 4 != 0 && !walks;
-    int8_t *copy = g->scratch;
-    if (copies) {
-        job.x = copy;
+    if (g->k % 4 != 0 && !job.walks) {
+        job.x = job.copy;
         job.x_stride = ft_i8_stride(g->k);
+        ft_team_share(g->threads, g->m, copy_rows, &job);
     }
-    char *scratch = (char *) g->scratch + x_copy_bytes(g->m, g->k);
-    size_t threads = (size_t) g->threads;
-
-#pragma omp parallel num_threads(g->threads)
-    {
-        if (copies) {
-#pragma omp for schedule(static)
-            for (size_t thread = 0; thread < threads; thread++) {
-                size_t rows, first = ft_i8_share(g->m, thread, threads, &rows);
-                copy_padded(copy + first * job.x_stride, job.x_stride, g, first, rows);
-            }
-        }
-#pragma omp for schedule(static)
-        for (size_t thread = 0; thread < threads; thread++)
-            run_part(&job, thread, walks, scratch);
-    }
+    ft_team_share(g->threads, (size_t) g->threads, run_parts, &job);
 }

@@ -9,8 +9,6 @@
 #include "kernels/cpu/cpu.h"
 #include "runtime/mem.h"
 
-#include <omp.h>
-
 size_t ft_cpu_choose_op_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
     size_t row = ft_cpu_choose_scratch((size_t) plan->value[op->in[0]].cols);
@@ -45,22 +43,29 @@ void ft_cpu_note(const ft_args *args)
                                                        .seat = batch->seat });
 }
 
-void ft_cpu_choose(const ft_args *args)
+static void choose_rows(const void *job, int thread, size_t first, size_t end)
 {
-    const ft_batch *batch = args->batch;
+    const ft_args *args = job;
     const ft_cpu_memory memory = memory_of(args);
     int32_t *token = args->out.data;
     float *logprob = args->second.data;
-    if (batch->choice == NULL)
-        return;
-#pragma omp parallel for num_threads(args->threads) schedule(dynamic)
-    for (size_t row = 0; row < args->in[0].rows; row++) {
-        const ft_choice *choice = &batch->choice[row];
+    for (size_t row = first; row < end; row++) {
+        const ft_choice *choice = &args->batch->choice[row];
         size_t seat = choice->seat < 0 ? 0 : (size_t) choice->seat;
-        ft_cpu_choose_row(
-            ft_row_f32(&args->in[0], row), args->in[0].cols, choice,
-            memory.history + seat * memory.context, memory.seen + seat * memory.vocabulary,
-            ft_thread_scratch(args, omp_get_thread_num()), &token[row], &logprob[row]);
+        ft_cpu_choose_row(ft_row_f32(&args->in[0], row), args->in[0].cols, choice,
+                          memory.history + seat * memory.context,
+                          memory.seen + seat * memory.vocabulary, ft_thread_scratch(args, thread),
+                          &token[row], &logprob[row]);
         ft_cpu_choose_keep(&memory, choice, token[row]);
     }
+}
+
+/* A token costs an exponential or two; what is done with the most likely ones differs by row. */
+void ft_cpu_choose(const ft_args *args)
+{
+    enum { COST = 8 };
+    size_t rows = args->in[0].rows;
+    double work = (double) COST * (double) rows * (double) args->in[0].cols;
+    if (args->batch->choice != NULL)
+        ft_team_deal(ft_team_size(args->threads, rows, work), rows, choose_rows, args);
 }

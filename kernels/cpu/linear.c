@@ -30,6 +30,14 @@ size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limi
     return ft_cpu_linear_f32_scratch(weight, limits, rows);
 }
 
+static int team_of(const ft_args *args, int products)
+{
+    const ft_weight *weight = args->weight[0];
+    double rows = (double) args->in[0].rows;
+    double work = rows * (double) weight->rows * (double) weight->cols / products;
+    return ft_team_size(args->threads, (size_t) args->threads, work);
+}
+
 static void linear_i8(const ft_args *args)
 {
     const ft_weight *weight = args->weight[0];
@@ -52,7 +60,7 @@ static void linear_i8(const ft_args *args)
         .y_dtype = y->dtype,
         .y = y->data,
         .y_stride = weight->rows,
-        .threads = args->threads,
+        .threads = team_of(args, FT_TEAM_PRODUCTS_I8),
         .scratch = args->scratch,
         .scratch_bytes = args->scratch_bytes,
     });
@@ -63,7 +71,7 @@ static void linear_float(const ft_args *args)
     const ft_weight *weight = args->weight[0];
     ft_gemm_float_run(&(ft_gemm_float){
         .isa = args->isa,
-        .threads = args->threads,
+        .threads = team_of(args, FT_TEAM_PRODUCTS_FLOAT),
         .m = args->in[0].rows,
         .n = weight->rows,
         .k = weight->cols,

@@ -18,7 +18,6 @@
 #include "runtime/mem.h"
 
 #include <cblas.h>
-#include <omp.h>
 #include <string.h>
 
 enum { BLOCK_ROWS = 256, BLOCK_COLS = 128, EXACT_DEPTH = 1024 };
@@ -141,22 +140,31 @@ static void compute_fake(const ft_args *args, const block *b, const block_scratc
     }
 }
 
+static size_t blocks_across(const ft_args *args)
+{
+    return (args->weight[0]->rows + BLOCK_COLS - 1) / BLOCK_COLS;
+}
+
+static void compute_blocks(const void *job, int thread, size_t first, size_t end)
+{
+    const ft_args *args = job;
+    block_scratch scratch = scratch_of(args, thread);
+    size_t across = blocks_across(args);
+    for (size_t i = first; i < end; i++) {
+        block b = { .row = i / across * BLOCK_ROWS, .col = i % across * BLOCK_COLS };
+        b.m = ft_min_size(BLOCK_ROWS, args->in[0].rows - b.row);
+        b.n = ft_min_size(BLOCK_COLS, args->weight[0]->rows - b.col);
+        if (args->weight[0]->scale != NULL)
+            compute_fake(args, &b, &scratch);
+        else
+            compute_plain(args, &b, &scratch);
+    }
+}
+
 void ft_cpu_linear_f32(const ft_args *args)
 {
-    size_t m = args->in[0].rows, n = args->weight[0]->rows;
-    size_t across = (n + BLOCK_COLS - 1) / BLOCK_COLS, down = (m + BLOCK_ROWS - 1) / BLOCK_ROWS;
-#pragma omp parallel num_threads(args->threads)
-    {
-        block_scratch scratch = scratch_of(args, omp_get_thread_num());
-#pragma omp for schedule(static)
-        for (size_t i = 0; i < across * down; i++) {
-            block b = { .row = i / across * BLOCK_ROWS, .col = i % across * BLOCK_COLS };
-            b.m = ft_min_size(BLOCK_ROWS, m - b.row);
-            b.n = ft_min_size(BLOCK_COLS, n - b.col);
-            if (args->weight[0]->scale != NULL)
-                compute_fake(args, &b, &scratch);
-            else
-                compute_plain(args, &b, &scratch);
-        }
-    }
+    size_t m = args->in[0].rows, blocks = blocks_across(args) * ((m + BLOCK_ROWS - 1) / BLOCK_ROWS);
+    double work = (double) m * (double) args->weight[0]->rows * (double) args->weight[0]->cols;
+    ft_team_share(ft_team_size(args->threads, blocks, work / FT_TEAM_PRODUCTS_FLOAT), blocks,
+                  compute_blocks, args);
 }

@@ -49,13 +49,15 @@ static void norm_row(const ft_args *args, size_t row, float *sum, float *copy)
     ft_row_quantize(args, &args->codes, row, normal);
 }
 
+static void norm_rows(const void *job, int thread, size_t first, size_t end)
+{
+    const ft_args *args = job;
+    float *sum = ft_row_copy(args, thread, 0), *copy = ft_row_copy(args, thread, 1);
+    for (size_t row = first; row < end; row++)
+        norm_row(args, row, sum, copy);
+}
+
 void ft_cpu_norm(const ft_args *args)
 {
-#pragma omp parallel num_threads(ft_team(args, args->in[0].rows))
-    {
-        float *sum = ft_row_copy(args, 0), *copy = ft_row_copy(args, 1);
-#pragma omp for schedule(static)
-        for (size_t row = 0; row < args->in[0].rows; row++)
-            norm_row(args, row, sum, copy);
-    }
+    ft_share_rows(args, args->in[0].rows, args->in[0].cols, norm_rows);
 }

@@ -17,7 +17,6 @@
 #include "runtime/mem.h"
 
 #include <math.h>
-#include <omp.h>
 
 /* Of one thread: cosines and sines of a row, a row of heads, and a head as it is stored. */
 typedef struct turn {
@@ -32,9 +31,9 @@ size_t ft_cpu_store_scratch(const ft_plan *plan, const ft_op *op, const ft_limit
     return (size_t) limits->threads * (2 * ft_round_up(cols * sizeof(float), 64) + 64);
 }
 
-static turn turn_of(const ft_args *args)
+static turn turn_of(const ft_args *args, int thread)
 {
-    char *own = ft_thread_scratch(args, omp_get_thread_num());
+    char *own = ft_thread_scratch(args, thread);
     bool plain = args->in[0].data == NULL;
     size_t cols = plain ? args->in[1].cols : args->in[0].cols;
     size_t head_size = cols / (size_t) (plain ? args->op->attr.kv_heads : args->op->attr.heads);
@@ -131,13 +130,16 @@ static void store_row(const ft_args *args, turn *t, size_t row)
     keep(args, t, &args->state[FT_STATE_VALUES], &args->state[FT_STATE_VALUE_SCALES], row);
 }
 
+static void store_rows(const void *job, int thread, size_t first, size_t end)
+{
+    turn t = turn_of(job, thread);
+    for (size_t row = first; row < end; row++)
+        store_row(job, &t, row);
+}
+
+/* Cosines and sines take as long as many numbers that are only moved. */
 void ft_cpu_store(const ft_args *args)
 {
-#pragma omp parallel num_threads(ft_team(args, args->in[1].rows))
-    {
-        turn t = turn_of(args);
-#pragma omp for schedule(static)
-        for (size_t row = 0; row < args->in[1].rows; row++)
-            store_row(args, &t, row);
-    }
+    size_t turned = args->in[0].data == NULL ? 0 : args->in[0].cols + 16 * args->in[1].cols;
+    ft_share_rows(args, args->in[1].rows, 2 * args->in[1].cols + turned, store_rows);
 }

@@ -12,8 +12,6 @@
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
-#include <omp.h>
-
 static size_t wider(const ft_plan *plan, int value, size_t cols)
 {
     size_t own = value < 0 ? 0 : (size_t) plan->value[value].cols;
@@ -26,11 +24,11 @@ size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits
     return (size_t) limits->threads * FT_ROW_COPIES * ft_round_up(cols * sizeof(float), 64);
 }
 
-float *ft_row_copy(const ft_args *args, int copy)
+float *ft_row_copy(const ft_args *args, int thread, int copy)
 {
     size_t cols = args->out.cols > args->codes.cols ? args->out.cols : args->codes.cols;
     cols = args->in[0].cols > cols ? args->in[0].cols : cols;
-    char *own = ft_thread_scratch(args, omp_get_thread_num());
+    char *own = ft_thread_scratch(args, thread);
     return (float *) (void *) (own + (size_t) copy * ft_round_up(cols * sizeof(float), 64));
 }
 

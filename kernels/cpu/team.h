@@ -1,0 +1,38 @@
+/*
+ * team.h - work for threads: how many of them it is worth waking, and who does which part.
+ *
+ * To wake a thread and to wait for it takes microseconds, as long as a whole operation on the few
+ * rows of a decoder's step.  So an operation says how much work it is, and threads that would get
+ * next to nothing sleep on.  One thread alone is a plain call: a parallel region of one would still
+ * ask the system to wake nobody.
+ *
+ * Work gets the number of its thread as an argument and never asks OpenMP for it: whoever runs a
+ * session may be a thread of a team of his own.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CPU_TEAM_H
+#define FT_KERNELS_CPU_TEAM_H
+
+#include <stddef.h>
+
+/*
+ * Threads, at most `threads` and at least 1, for so many pieces of work.  `work` counts numbers
+ * that are read, computed with a little and written; for other work, as many of them as take as
+ * long.
+ */
+int ft_team_size(int threads, size_t pieces, double work);
+
+/* How many multiplications and additions of a product take as long as one such number. */
+enum { FT_TEAM_PRODUCTS_I8 = 32, FT_TEAM_PRODUCTS_FLOAT = 8 };
+
+/* Pieces first .. end - 1 of a job, by thread number `thread` of its team. */
+typedef void ft_task(const void *job, int thread, size_t first, size_t end);
+
+/* Each thread gets equally many neighbouring pieces. */
+void ft_team_share(int team, size_t pieces, ft_task *task, const void *job);
+
+/* Pieces that differ are dealt out one by one, to whoever is done with his. */
+void ft_team_deal(int team, size_t pieces, ft_task *task, const void *job);
+
+#endif

@@ -130,7 +130,7 @@ static void *attend(bench *on, const world *w, const ft_batch *batch, const void
         oneop_state(&t, FT_STATE_KEY_SCALES, rows, (int32_t) v->kv_heads, FT_F32, keys->scale);
         oneop_state(&t, FT_STATE_VALUE_SCALES, rows, (int32_t) v->kv_heads, FT_F32, values->scale);
     }
-    if (v->lanes)
+    if (v->lanes && !v->memory)
         oneop_state(&t, FT_STATE_ORIGIN, FT_CONTEXTS, 1, FT_I32, w->origin);
     oneop_run(&t, found, NULL);
     oneop_end(&t);
@@ -203,7 +203,7 @@ static void attend_case(bench *on, const variant *v)
     cache keys = make_cache(&w, 52), values = make_cache(&w, 53);
     void *found = attend(on, &w, &w.batch, q, &keys, &values);
     compare_with_oracle(on, &w, q, &keys, &values, found);
-    if (!v->lanes) /* which cannot be alone */
+    if (!v->lanes || v->memory) /* lanes of a cache cannot be alone */
         ok(same_in_chunks(on, &w, q, &keys, &values, found, 1) &&
                same_in_chunks(on, &w, q, &keys, &values, found, 19),
            "%s: attend: %s: the same bits alone, row by row and in chunks", on->name,
@@ -233,7 +233,10 @@ void test_attend(bench *on)
         { 2, 2, 24, 0, FT_F32, FT_I8, true, false },
         { 4, 4, 64, 0, FT_F32, FT_F32, false, true },
         { 4, 2, 24, 0, FT_F16, FT_F16, false, true },
+        { 4, 4, 32, 0, FT_F16, FT_F16, false, true },
         { 3, 3, 32, 0, FT_F32, FT_I8, false, true },
+        { 4, 4, 32, 0, FT_F16, FT_F16, true, true },
+        { 4, 2, 24, 0, FT_F32, FT_I8, true, true },
     };
     for (size_t i = 0; i < FT_COUNT(variants); i++)
         attend_case(on, &variants[i]);

@@ -27,6 +27,16 @@ static void use_memory(world *w)
     w->batch.pages = nowhere;
 }
 
+/* Two lanes a text have one source. */
+static void share_memory(world *w)
+{
+    w->batch.lanes = 2;
+    for (int32_t i = 1; i < SEQUENCES; i += 2) {
+        w->reach[i] = w->reach[i - 1];
+        memcpy(w->pages + i * LIST, w->pages + (i - 1) * LIST, LIST * sizeof *w->pages);
+    }
+}
+
 /* Two lanes a text; a token is one's own or, where the other lane reaches as far, anybody's. */
 static void mix_lanes(world *w)
 {
@@ -72,7 +82,9 @@ void world_init(world *w, const variant *v)
                            .context = 264 };
     if (v->memory)
         use_memory(w);
-    if (v->lanes)
+    if (v->lanes && v->memory)
+        share_memory(w);
+    else if (v->lanes)
         mix_lanes(w);
 }
 
@@ -91,7 +103,7 @@ size_t world_position(const world *w, size_t row)
 
 size_t world_place(const world *w, size_t sequence, size_t position, size_t head)
 {
-    if (w->v->lanes)
+    if (w->v->lanes && !w->v->memory)
         sequence = sequence / 2 * 2 + (size_t) w->origin[sequence * CONTEXT + position];
     size_t page = (size_t) w->pages[sequence * LIST + position / 64];
     return (page * w->v->kv_heads + head) * 64 + position % 64;

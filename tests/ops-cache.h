@@ -17,7 +17,7 @@ typedef struct variant {
     int32_t window;
     ft_dtype real, cache; /* of queries and results; of keys and values */
     bool memory;          /* of a source: nothing is turned, every query sees all of it */
-    bool lanes;           /* neighbouring sequences share their tokens */
+    bool lanes;           /* neighbouring sequences share their tokens, or their source */
 } variant;
 
 typedef struct world {

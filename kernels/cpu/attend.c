@@ -135,27 +135,52 @@ static size_t place_of(const item *it, size_t position)
     return ft_cache_find(pages, position, it->kv_head, it->s->kv_heads);
 }
 
-/* The first `tokens` of the page at `position`: as they lie, or made floats in scratch. */
-static page page_at(const item *it, int slot, int scale_slot, size_t position, size_t tokens)
+/* How many of `tokens` tokens from `position` on lie one behind the other: those of one lane do. */
+static size_t run_at(const item *it, size_t position, size_t tokens)
+{
+    size_t run = it->origin == NULL ? tokens : 1;
+    while (run < tokens && it->origin[position + run] == it->origin[position])
+        run++;
+    return run;
+}
+
+/* Tokens that lie one behind the other from row `place` of the cache on, as floats. */
+static void make_floats(const item *it, int slot, int scale_slot, size_t place, size_t tokens,
+                        float *to)
 {
     const ft_view *cache = &it->args->state[slot];
     const ft_rows_isa *rows = it->args->rows;
     size_t size = it->s->size, width = it->s->width, bytes = size * ft_dtype_size(cache->dtype);
-    const char *data = cache->data;
-    if (cache->dtype != FT_I8 && size == width && it->origin == NULL)
-        return (page){ data + place_of(it, position) * bytes, size, cache->dtype };
-    float *to = it->d->page;
-    for (size_t i = 0; i < tokens; i++, to += width) {
-        size_t place = place_of(it, position + i);
-        const char *from = data + place * bytes;
+    const char *from = (const char *) cache->data + place * bytes;
+    for (size_t i = 0; i < tokens; i++, from += bytes, to += width) {
         if (cache->dtype == FT_I8)
             rows->dequantize_i8(to, (const int8_t *) from,
-                                ft_row_f32(&it->args->state[scale_slot], 0)[place], size);
+                                ft_row_f32(&it->args->state[scale_slot], 0)[place + i], size);
         else
             rows->to_float(to, from, cache->dtype, size);
         memset(to + size, 0, (width - size) * sizeof *to);
     }
-    return (page){ it->d->page, width, FT_F32 };
+}
+
+/* The first `tokens` of the page at `position`: as they lie, or gathered in scratch; codes, and
+ * heads that are no whole number of lanes, as floats. */
+static page page_at(const item *it, int slot, int scale_slot, size_t position, size_t tokens)
+{
+    const ft_view *cache = &it->args->state[slot];
+    size_t size = it->s->size, width = it->s->width, bytes = size * ft_dtype_size(cache->dtype);
+    const char *data = cache->data;
+    bool usable = cache->dtype != FT_I8 && size == width;
+    for (size_t i = 0, run; i < tokens; i += run) {
+        size_t place = place_of(it, position + i);
+        run = run_at(it, position + i, tokens - i);
+        if (usable && run == tokens)
+            return (page){ data + place * bytes, size, cache->dtype };
+        if (usable)
+            memcpy((char *) it->d->page + i * bytes, data + place * bytes, run * bytes);
+        else
+            make_floats(it, slot, scale_slot, place, run, it->d->page + i * width);
+    }
+    return (page){ it->d->page, width, usable ? cache->dtype : FT_F32 };
 }
 
 /* ---- One item ----------------------------------------------------------------------------- */
@@ -288,23 +313,37 @@ static void see_cache(item *it, size_t sequence, size_t token)
     it->position = (size_t) batch->past[sequence] + token;
 }
 
-/* Everything of one run. */
+/*
+ * Everything of one run.  Its texts are its sequences; but lanes of a beam have one source, so that
+ * for the memory all their tokens are those of one text.
+ */
 typedef struct job {
     const ft_args *args;
     shape s;
-    size_t blocks; /* of the longest sequence */
+    size_t texts, lanes; /* lanes: sequences of a text */
+    size_t blocks;       /* of the longest text, or more */
 } job;
+
+static job job_of(const ft_args *args)
+{
+    const ft_batch *batch = args->batch;
+    job j = { .args = args, .s = shape_of(&args->op->attr, args->in[0].cols), .lanes = 1 };
+    if (args->op->attr.memory && batch->lanes > 1)
+        j.lanes = batch->lanes;
+    j.texts = batch->sequences / j.lanes;
+    j.blocks = (batch->longest * j.lanes + j.s.tokens - 1) / j.s.tokens;
+    return j;
+}
 
 /* Item `index`; those of late tokens, which have most to do, come first. */
 static void attend_item(const job *j, const desk *d, size_t index)
 {
     const ft_args *args = j->args;
     const shape *s = &j->s;
-    const ft_batch *batch = args->batch;
-    size_t sequence = index / s->kv_heads % batch->sequences;
-    size_t block = j->blocks - 1 - index / s->kv_heads / batch->sequences;
-    size_t start = (size_t) batch->start[sequence], token = block * s->tokens;
-    size_t length = (size_t) batch->start[sequence + 1] - start;
+    size_t sequence = index / s->kv_heads % j->texts * j->lanes;
+    size_t block = j->blocks - 1 - index / s->kv_heads / j->texts;
+    size_t start = (size_t) args->batch->start[sequence], token = block * s->tokens;
+    size_t length = (size_t) args->batch->start[sequence + j->lanes] - start;
     if (token >= length)
         return;
     item it = { .args = args,
@@ -344,8 +383,7 @@ static double work_of(const job *j)
 
 void ft_cpu_attend(const ft_args *args)
 {
-    job j = { .args = args, .s = shape_of(&args->op->attr, args->in[0].cols) };
-    j.blocks = (args->batch->longest + j.s.tokens - 1) / j.s.tokens;
-    size_t items = args->batch->sequences * j.s.kv_heads * j.blocks;
+    job j = job_of(args);
+    size_t items = j.texts * j.s.kv_heads * j.blocks;
     ft_team_deal(ft_team_size(args->threads, items, work_of(&j)), items, attend_items, &j);
 }

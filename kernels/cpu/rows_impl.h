@@ -139,8 +139,12 @@ static void row_exp(float *x, float max, size_t n)
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
         vf_store(x + i, vf_exp(vf_load(x + i) - vf_set(max)));
-    for (; i < n; i++)
-        x[i] = ft_exp(x[i] - max);
+    if (i < n) { /* a short row is little but this */
+        float rest[LANES] = { 0 };
+        memcpy(rest, x + i, (n - i) * sizeof *x);
+        vf_store(rest, vf_exp(vf_load(rest) - vf_set(max)));
+        memcpy(x + i, rest, (n - i) * sizeof *x);
+    }
 }
 
 static void row_softmax(float *x, float scale, size_t n)

@@ -417,7 +417,7 @@ contest = tests/bench/contest.c tests/bench/contest.h $(measure)
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
 benchmarks = tests/bench/counters tests/bench/decode tests/bench/encoder \
 	tests/bench/gemm tests/bench/gemm_float tests/bench/open \
-	tests/bench/tokenizer
+	tests/bench/search tests/bench/tokenizer
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
 tests_bench_counters_SOURCES = tests/bench/counters.c $(measure)
@@ -432,6 +432,8 @@ tests_bench_gemm_float_SOURCES = tests/bench/gemm_float.c $(contest)
 tests_bench_gemm_float_LDADD = runtime/libcore.la
 tests_bench_open_SOURCES = tests/bench/open.c $(measure) $(random_artifact)
 tests_bench_open_LDADD = runtime/libcore.la
+tests_bench_search_SOURCES = tests/bench/search.c $(measure)
+tests_bench_search_LDADD = runtime/libcore.la
 tests_bench_tokenizer_SOURCES = tests/bench/tokenizer.c $(measure)
 tests_bench_tokenizer_LDADD = runtime/libcore.la
 if WITH_CUDA
@@ -483,6 +485,7 @@ EXTRA_DIST += \
 	tests/bench/make-bert.py \
 	tests/bench/make-big.py \
 	tests/bench/minilm-check.py \
+	tests/bench/vs-ctranslate2.py \
 	tests/bench/vs-onnxruntime.py \
 	tests/bench/vs-pytorch.py tests/bench/vs-transformers.py \
 	tests/bench/vs-transformers-nllb.py \

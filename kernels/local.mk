@@ -100,10 +100,13 @@ cuda_sources = \
 	kernels/cuda/attend_codes_walk.cuh \
 	kernels/cuda/attend_mma.cu \
 	kernels/cuda/attend_plain.cu \
+	kernels/cuda/attend_short.cu \
 	kernels/cuda/attend_step.cu \
+	kernels/cuda/attend_step_forms.cuh \
 	kernels/cuda/attend_step_parts.cuh \
 	kernels/cuda/attend_step_read.cuh \
 	kernels/cuda/attend_step_sums.cuh \
+	kernels/cuda/attend_step_walk.cuh \
 	kernels/cuda/attend_wgmma.cu \
 	kernels/cuda/attend_wgmma.cuh \
 	kernels/cuda/attention.cu \

@@ -177,6 +177,14 @@ static void test_long_steps(void)
         test_steps(&longer[i], one, FT_COUNT(one), 2);
 }
 
+/* A warp takes a text where a device with one multiprocessor has many. */
+static void test_short_steps(void)
+{
+    static const int shorter[] = { 200, 1, 33, 128, 129, 65, 200 };
+    for (size_t i = 0; i < FT_COUNT(shapes); i++)
+        test_steps(&shapes[i], shorter, FT_COUNT(shorter), STEPS);
+}
+
 static void test_batch_of_64(void)
 {
     int length[64];
@@ -291,6 +299,7 @@ int main(void)
     chip.has_wgmma = false;
     test_codes_as_halves(&shapes[1]);
     chip.has_wgmma = has_wgmma;
+    test_short_steps();
     test_batch_of_64();
     test_long_steps();
     test_far_positions();

@@ -196,10 +196,23 @@ static void test_lanes(const shape *s, int lanes)
     world_fini(&w);
 }
 
-/* Of lanes, up to eight queries are columns of one product. */
-static void test_memory_of_lanes(const shape *s, int lanes)
+/* Short texts are a warp's each where they are many: one multiprocessor has many soon. */
+static void test_short_lanes(const shape *s, int lanes)
 {
-    static const int lengths[] = { 700, 130, 1 };
+    static const int by_four[] = { 200, 200, 200, 200, 33, 33, 33, 33, 129, 129, 129, 129 };
+    static const int by_three[] = { 64, 64, 64, 256, 256, 256, 7, 7, 7, 34, 34, 34 };
+    world w;
+    world_init_shared(&w, s, (sharing){ .lanes = lanes }, lanes == 4 ? by_four : by_three,
+                      FT_COUNT(by_four));
+    store_all(&w);
+    test_steps(&w);
+    test_own_lanes(&w);
+    world_fini(&w);
+}
+
+/* Of lanes, up to eight queries are columns of one product. */
+static void test_memory_of_lanes(const shape *s, int lanes, const int lengths[3])
+{
     int length[MOST_TEXTS];
     world w;
     for (int i = 0; i < 3 * lanes; i++)
@@ -237,8 +250,14 @@ void test_whole_and_shared(void)
     }
     for (size_t i = 0; i < FT_COUNT(shared); i++)
         test_lanes(&shared[i], i % 2 == 0 ? 4 : 3);
-    for (size_t i = 0; i < FT_COUNT(memories); i++)
-        test_memory_of_lanes(&memories[i], i % 3 == 0 ? 4 : i % 3 == 1 ? 12 : 3);
+    for (size_t i = 0; i < FT_COUNT(shared); i++)
+        test_short_lanes(&shared[i], i % 2 == 0 ? 4 : 3);
+    static const int lengths[] = { 700, 130, 1 }, shorter[] = { 200, 33, 1 };
+    for (size_t i = 0; i < FT_COUNT(memories); i++) {
+        int lanes = i % 3 == 0 ? 4 : i % 3 == 1 ? 12 : 3;
+        test_memory_of_lanes(&memories[i], lanes, lengths);
+        test_memory_of_lanes(&memories[i], lanes, shorter);
+    }
 }
 
 #else

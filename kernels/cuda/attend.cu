@@ -60,6 +60,9 @@ static int step(const ft_cuda_args *args, const ft_attend_job *a)
     int status = ft_cuda_attend_codes(args->chip, args->stream, a);
     if (status != (int) cudaErrorNotSupported)
         return status;
+    status = ft_cuda_attend_short(args->chip, args->stream, a);
+    if (status != (int) cudaErrorNotSupported)
+        return status;
     return ft_cuda_attend_step(args->chip, args->stream, a);
 }
 

@@ -57,6 +57,7 @@ typedef struct ft_attend_job {
 /* The forms: they return cudaErrorNotSupported for what they do not take. */
 int ft_cuda_attend_plain(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_step(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
+int ft_cuda_attend_short(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_codes(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_mma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_wgmma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);

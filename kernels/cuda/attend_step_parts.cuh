@@ -1,6 +1,6 @@
 /*
- * attend_step_parts.cuh - inside attend_step.cu: sums of warps become those of a part, sums of
- * parts the result.
+ * attend_step_parts.cuh - inside attend_step.cu and attend_short.cu: sums of quarters become those
+ * of a part, sums of parts the result.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,14 +9,14 @@
 
 #include "kernels/cuda/attend_step_sums.cuh"
 
-/* ---- A block's parts ------------------------------------------------------------------------- */
+/* ---- A crew's parts -------------------------------------------------------------------------- */
 
-/* Shared memory.  Rows of elements are longer than full, to spread the banks. */
-template <ft_dtype stored, int width> struct room {
-    reading<stored, width> warp[WARPS];
-    float most[WARPS][HEADS], sum[WARPS][HEADS];
-    bool last;                   /* this block finished after all others */
-    __align__(16) float rest[1]; /* [WARPS, heads, width + 4] of a part, then slots of parts */
+/* Shared memory of a crew.  Rows of elements are longer than full, to spread the banks. */
+template <int warps, ft_dtype stored, int width, int stages = 1> struct room {
+    reading<stored, width> warp[warps][stages];
+    float most[WARPS][HEADS], sum[WARPS][HEADS]; /* of quarters */
+    bool last;                                   /* this block finished after all others */
+    __align__(16) float rest[1]; /* [WARPS, heads, width + 4] of quarters, then slots of parts */
 };
 
 /* When everything has been read: what each part counts, the sum of all, and sums of its shares. */
@@ -24,11 +24,12 @@ typedef struct verdict {
     float weight[HEADS][MOST_PARTS], total[HEADS];
 } verdict;
 
-template <ft_dtype stored, int width> static size_t room_bytes(int heads, int head_size, int parts)
+template <int warps, ft_dtype stored, int width, int stages = 1>
+static size_t room_bytes(int heads, int head_size, int parts)
 {
-    size_t warps = (size_t) WARPS * (size_t) heads * (size_t) (width + 4);
+    size_t quarters = (size_t) WARPS * (size_t) heads * (size_t) (width + 4);
     size_t slots = (size_t) parts * (size_t) heads * (size_t) (head_size + TAIL);
-    return sizeof(room<stored, width>) + (warps + slots) * sizeof(float);
+    return sizeof(room<warps, stored, width, stages>) + (quarters + slots) * sizeof(float);
 }
 
 /* Where a head's parts are written: its elements, its largest score, its sum. */
@@ -41,15 +42,14 @@ static __device__ __forceinline__ slots slots_outside(const ft_attend_job &a, co
 {
     int row = a.head_size + TAIL, most = a.parts_of_block * (int) gridDim.x;
     int in_all = a.group * a.together; /* columns that read a head of the cache */
-    size_t at =
-        ((size_t) blockIdx.z * (size_t) a.kv_heads + (size_t) of.kv_head) * (size_t) in_all +
-        (size_t) of.first;
+    size_t at = ((size_t) of.rows * (size_t) a.kv_heads + (size_t) of.kv_head) * (size_t) in_all +
+                (size_t) of.first;
     return slots{ a.partial + at * (size_t) most * (size_t) row, most * row, row };
 }
 
-template <ft_dtype stored, int width>
-static __device__ __forceinline__ slots slots_inside(room<stored, width> *r, const ft_attend_job &a,
-                                                     int heads)
+template <int warps, ft_dtype stored, int width, int stages>
+static __device__ __forceinline__ slots slots_inside(room<warps, stored, width, stages> *r,
+                                                     const ft_attend_job &a, int heads)
 {
     int row = a.head_size + TAIL;
     return slots{ r->rest + WARPS * heads * (width + 4), a.parts_of_block * row, row };
@@ -60,12 +60,13 @@ static __device__ __forceinline__ float *slot_at(const slots &to, int head, int 
     return to.data + head * to.of_head + index * to.of_part;
 }
 
-template <ft_dtype stored, int width>
-static __device__ __forceinline__ void gather(room<stored, width> *to,
+/* What this warp has summed is a quarter of a part. */
+template <int warps, ft_dtype stored, int width, int stages>
+static __device__ __forceinline__ void gather(room<warps, stored, width, stages> *to, int quarter,
                                               const partial_sums<width> &sums, int heads)
 {
     typedef form<stored, width> f;
-    int g = (int) threadIdx.x % 32 / 4, t = (int) threadIdx.x % 4, warp = (int) threadIdx.x / 32;
+    int g = (int) threadIdx.x % 32 / 4, t = (int) threadIdx.x % 4;
     float unit = stored == FT_I8 ? sums.unit : 1.0f;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -74,10 +75,10 @@ static __device__ __forceinline__ void gather(room<stored, width> *to,
         if (head >= heads)
             continue;
         if (g == 0) {
-            to->most[warp][head] = sums.most[i];
-            to->sum[warp][head] = sum;
+            to->most[quarter][head] = sums.most[i];
+            to->sum[quarter][head] = sum;
         }
-        float *y = to->rest + (warp * heads + head) * (width + 4);
+        float *y = to->rest + (quarter * heads + head) * (width + 4);
 #pragma unroll
         for (int j = 0; j < width / 16; j += 2) {
             int at = (g + 8 * (2 * j / f::run)) * f::run + 2 * j % f::run;
@@ -94,32 +95,56 @@ static __device__ __forceinline__ float4 add_scaled(float4 y, float4 x, float sc
                        fmaf(x.w, scale, y.w));
 }
 
-/* The warps' sums become those of a part. */
-template <ft_dtype stored, int width>
-static __device__ __forceinline__ void finish_part(const room<stored, width> &r,
-                                                   const ft_attend_job &a, const slots &to,
-                                                   int heads, int index)
+/* Four elements of a column of the result. */
+static __device__ __forceinline__ void write(const ft_attend_job &a, const columns &of, int head,
+                                             int at, float4 y, float sum)
+{
+    float v[4] = { y.x / sum, y.y / sum, y.z / sum, y.w / sum };
+    ft_store<4>(a.y, a.y_dtype, column_at(a, of, head) + (size_t) at, v);
+}
+
+/* Four elements of a part: what its quarters make together. */
+typedef struct together {
+    float most, sum;
+    float4 y;
+} together;
+
+/*
+ * Quarters from `begin` to before `end` were computed.  Others have no keys of the row, and would
+ * add zeros.
+ */
+template <int width, typename room>
+static __device__ __forceinline__ together add_quarters(const room &r, int heads, int head, int at,
+                                                        int begin, int end)
+{
+    together all = { r.most[begin][head] };
+#pragma unroll
+    for (int w = begin + 1; w < end; w++)
+        all.most = fmaxf(all.most, r.most[w][head]);
+#pragma unroll
+    for (int w = begin; w < end; w++) {
+        const float *from = r.rest + (w * heads + head) * (width + 4) + at;
+        float weight = ft_power_of_two(r.most[w][head] - all.most);
+        all.sum = fmaf(r.sum[w][head], weight, all.sum);
+        all.y = add_scaled(all.y, *(const float4 *) from, weight);
+    }
+    return all;
+}
+
+template <int warps, ft_dtype stored, int width, int stages>
+static __device__ __forceinline__ void
+finish_part(const room<warps, stored, width, stages> &r, const ft_attend_job &a, const slots &to,
+            int heads, int index, int begin = 0, int end = WARPS)
 {
     int pieces = a.head_size / 4;
-    for (int i = (int) threadIdx.x; i < heads * pieces; i += THREADS) {
+    for (int i = crew<warps>::index(); i < heads * pieces; i += crew<warps>::threads) {
         int head = i / pieces, at = i % pieces * 4;
-        float most = r.most[0][head], sum = 0.0f;
-        float4 y = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll
-        for (int w = 1; w < WARPS; w++)
-            most = fmaxf(most, r.most[w][head]);
-#pragma unroll
-        for (int w = 0; w < WARPS; w++) {
-            const float *from = r.rest + (w * heads + head) * (width + 4) + at;
-            float weight = ft_power_of_two(r.most[w][head] - most);
-            sum = fmaf(r.sum[w][head], weight, sum);
-            y = add_scaled(y, *(const float4 *) from, weight);
-        }
+        together all = add_quarters<width>(r, heads, head, at, begin, end);
         float *slot = slot_at(to, head, index);
-        *(float4 *) (slot + at) = y;
+        *(float4 *) (slot + at) = all.y;
         if (at == 0) {
-            slot[a.head_size] = most;
-            slot[a.head_size + 1] = sum;
+            slot[a.head_size] = all.most;
+            slot[a.head_size + 1] = all.sum;
         }
     }
 }
@@ -150,12 +175,12 @@ template <bool inside, typename T> static __device__ __forceinline__ T read_slot
 }
 
 /* What each part of each head counts, and the sum of all: a warp takes a head at a time. */
-template <bool inside>
+template <bool inside, int warps>
 static __device__ __forceinline__ void weigh_parts(verdict *v, const ft_attend_job &a,
                                                    const slots &from, int heads, int count)
 {
     int lane = (int) threadIdx.x % 32;
-    for (int head = (int) threadIdx.x / 32; head < heads; head += WARPS) {
+    for (int head = crew<warps>::index() / 32; head < heads; head += warps) {
         float most[MOST_PARTS / 32], sum[MOST_PARTS / 32], largest = -INFINITY, all = 0.0f;
 #pragma unroll
         for (int i = 0; i < MOST_PARTS / 32; i++) {
@@ -181,27 +206,19 @@ static __device__ __forceinline__ void weigh_parts(verdict *v, const ft_attend_j
     }
 }
 
-/* Four elements of a column of the result. */
-static __device__ __forceinline__ void write(const ft_attend_job &a, const columns &of, int head,
-                                             int at, float4 y, float sum)
-{
-    float v[4] = { y.x / sum, y.y / sum, y.z / sum, y.w / sum };
-    ft_store<4>(a.y, a.y_dtype, column_at(a, of, head) + (size_t) at, v);
-}
-
 /*
  * Threads that find no elements of their own share those of others: each takes every `shares`th
- * part, and the shares are added in order.
+ * part, and the shares are added in order.  A warp alone does the same, to the same bits.
  */
-template <bool inside>
+template <bool inside, int warps>
 static __device__ __forceinline__ void finish(verdict *v, float *sums, const ft_attend_job &a,
                                               const slots &from, const columns &of, int count)
 {
     int heads = of.count, pieces = a.head_size / 4, items = heads * pieces;
     int shares = items <= THREADS / 4 ? 4 : items <= THREADS / 2 ? 2 : 1;
-    weigh_parts<inside>(v, a, from, heads, count);
-    __syncthreads();
-    for (int i = (int) threadIdx.x; i < items * shares; i += THREADS) {
+    weigh_parts<inside, warps>(v, a, from, heads, count);
+    crew<warps>::sync();
+    for (int i = crew<warps>::index(); i < items * shares; i += crew<warps>::threads) {
         int share = i / items, head = i % items / pieces, at = i % pieces * 4;
         float4 y = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 8
@@ -215,8 +232,8 @@ static __device__ __forceinline__ void finish(verdict *v, float *sums, const ft_
     }
     if (shares == 1)
         return;
-    __syncthreads();
-    for (int i = (int) threadIdx.x; i < items; i += THREADS) {
+    crew<warps>::sync();
+    for (int i = crew<warps>::index(); i < items; i += crew<warps>::threads) {
         float4 y = *(const float4 *) (sums + 4 * i);
         for (int share = 1; share < shares; share++)
             y = add_scaled(y, *(const float4 *) (sums + 4 * (i + share * items)), 1.0f);

@@ -11,7 +11,7 @@
 #include "kernels/cuda/copy.cuh"
 
 enum {
-    WARPS = 4,
+    WARPS = 4, /* of a block; the keys of a part are in as many quarters */
     THREADS = 32 * WARPS,
     HEADS = 8,       /* of queries, that a block computes */
     MOST_PARTS = 64, /* of the keys of a sequence; longer texts have larger ones */
@@ -34,15 +34,33 @@ template <ft_dtype stored, int width> struct form {
     static constexpr int run = value_bytes / element;            /* elements of such a piece */
 };
 
+/* Threads that compute a result together: all warps of a block, or one alone. */
+template <int warps> struct crew {
+    static constexpr int threads = 32 * warps;
+    static __device__ __forceinline__ int index()
+    {
+        return warps == 1 ? (int) threadIdx.x % 32 : (int) threadIdx.x;
+    }
+    static __device__ __forceinline__ void sync()
+    {
+        if (warps == 1)
+            __syncwarp();
+        else
+            __syncthreads();
+    }
+};
+
 /* ---- The keys of a row ---------------------------------------------------------------------- */
 
-/* Parts begin at multiples of `size`; this block has the parts begin .. end - 1 of `count`. */
+/* Parts begin at multiples of `size`; this crew has the parts begin .. end - 1 of `count`. */
 typedef struct share {
     int size, count, begin, end;
     int first, last; /* keys of the row */
 } share;
 
-static __device__ __forceinline__ share share_of(const ft_attend_job &a, int position, int smallest)
+/* Block `block` of those that have `parts` parts of the row each. */
+static __device__ __forceinline__ share share_of(const ft_attend_job &a, int position, int smallest,
+                                                 int block)
 {
     share s = { smallest };
     s.first = ft_attend_first_key(a, position);
@@ -50,7 +68,7 @@ static __device__ __forceinline__ share share_of(const ft_attend_job &a, int pos
     while (position / s.size - s.first / s.size >= MOST_PARTS)
         s.size *= 2;
     s.count = position / s.size - s.first / s.size + 1;
-    s.begin = (int) blockIdx.x * a.parts_of_block;
+    s.begin = block * a.parts_of_block;
     s.end = min(s.begin + a.parts_of_block, s.count);
     return s;
 }
@@ -61,19 +79,22 @@ static __device__ __forceinline__ int part_begin(const share &s, int index)
     return (s.first / s.size + index) * s.size;
 }
 
-/* ---- The queries of a block ----------------------------------------------------------------- */
+/* ---- The queries of a crew ----------------------------------------------------------------- */
 
 /*
  * Columns of products: queries that read one head of the cache, those of the row's heads that share
  * it, and where several rows read the same keys, theirs after them.
  */
 typedef struct columns {
-    int kv_head, first, count; /* from the first of this block on */
+    int kv_head, first, count; /* from the first of this crew on */
+    unsigned rows;             /* its row, or which of those that read the same keys */
 } columns;
 
-static __device__ __forceinline__ columns columns_of(const ft_attend_job &a)
+static __device__ __forceinline__ columns columns_of(const ft_attend_job &a, unsigned group,
+                                                     unsigned rows)
 {
-    columns of = { (int) blockIdx.y % a.kv_heads, (int) blockIdx.y / a.kv_heads * HEADS };
+    columns of = { (int) group % a.kv_heads, (int) group / a.kv_heads * HEADS };
+    of.rows = rows;
     of.count = min(a.group * a.together - of.first, HEADS);
     return of;
 }
@@ -83,7 +104,7 @@ static __device__ __forceinline__ size_t column_at(const ft_attend_job &a, const
                                                    int index)
 {
     int column = of.first + index, head = of.kv_head * a.group + column % a.group;
-    size_t row = (size_t) blockIdx.z * (size_t) a.together + (size_t) (column / a.group);
+    size_t row = (size_t) of.rows * (size_t) a.together + (size_t) (column / a.group);
     return (row * (size_t) a.heads + (size_t) head) * (size_t) a.head_size;
 }
 
@@ -131,11 +152,15 @@ template <bool lanes> static __device__ __forceinline__ uint32_t row_of(const pl
     return lanes ? __shfl_sync(~0u, at.row, key) : at.row + (uint32_t) key;
 }
 
-/* Whether all rows and all their pieces are there, as they are but at the ends of a text. */
-template <ft_dtype stored, int width>
+/*
+ * Whether all rows and all their pieces may be read, as they may but at the ends of a text.  Where
+ * keys were looked up one by one, rows behind the last are the last once more: they weigh nothing.
+ */
+template <bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ bool is_full(const ft_attend_job &a, const share &s, int base)
 {
-    return a.head_size == width && sees(s, base) && sees(s, base + form<stored, width>::keys - 1);
+    return a.head_size == width && sees(s, base) &&
+           (lanes || sees(s, base + form<stored, width>::keys - 1));
 }
 
 /* Begin to copy the keys of a step.  A full one takes no instruction but the copies. */
@@ -219,7 +244,7 @@ template <bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void read_keys(reading<stored, width> *to, const ft_attend_job &a,
                                                  const share &s, const place &at)
 {
-    if (is_full<stored, width>(a, s, at.base))
+    if (is_full<lanes, stored, width>(a, s, at.base))
         copy_keys<true, lanes>(to, a, s, at);
     else
         copy_keys<false, lanes>(to, a, s, at);
@@ -231,7 +256,7 @@ template <bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void
 read_values(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
 {
-    if (is_full<stored, width>(a, s, at.base))
+    if (is_full<lanes, stored, width>(a, s, at.base))
         copy_values<true, lanes>(to, a, s, at);
     else
         copy_values<false, lanes>(to, a, s, at);

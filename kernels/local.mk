@@ -167,6 +167,10 @@ cuda_sources = \
 	kernels/cuda/gemm_wgmma_finish.cuh \
 	kernels/cuda/gemm_wgmma_floats.cu \
 	kernels/cuda/gemm_wgmma_floats.cuh \
+	kernels/cuda/gemm_wgmma_halves.cu \
+	kernels/cuda/gemm_wgmma_halves.cuh \
+	kernels/cuda/gemm_wgmma_halves.h \
+	kernels/cuda/gemm_wgmma_halves_finish.cuh \
 	kernels/cuda/gemm_wgmma_kernels.h \
 	kernels/cuda/gemm_wgmma_ring.cuh \
 	kernels/cuda/gemm_wgmma_rs.cu \

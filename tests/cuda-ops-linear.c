@@ -179,15 +179,17 @@ static void test_alone(size_t m, size_t n, size_t k, ft_dtype dtype)
 
 /* ---- Groups of floats ----------------------------------------------------------------------- */
 
-/* Three linears whose weights and results are parts of one matrix; `apart`: results with a gap. */
-static void test_float_group(ft_dtype dtype, size_t m, size_t n, size_t k, size_t gap)
+enum { COUNT = 3 };
+
+/* Three linears whose weights and results are parts of one matrix; `gap`: rows between results. */
+static void open_group(both *b, const ft_cuda_args **args, ft_dtype dtype, size_t m, size_t n,
+                       size_t k, size_t gap, bool steady)
 {
-    enum { COUNT = 3 };
-    both all, b[COUNT];
-    const ft_cuda_args *args[COUNT];
-    size_t wrong = 0, size = ft_dtype_size(dtype);
+    both all;
+    size_t size = ft_dtype_size(dtype);
     begin_case();
     begin(&all, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
+    all.device_batch.steady = steady;
     all.in[0] = random_matrix(m, k, dtype, 0.0f);
     add_weight(&all, 0, COUNT * n, k, dtype);
     all.out = result_of(COUNT * (m + gap), n, dtype, 0.0f);
@@ -202,17 +204,47 @@ static void test_float_group(ft_dtype dtype, size_t m, size_t n, size_t k, size_
         b[i].out.device.rows = m;
         args[i] = device_args(&b[i]);
     }
-    is_int(ft_cuda_linear_group(args, COUNT), 0, "three linears in %s are one product",
-           ft_dtype_name(dtype));
+}
+
+/* Elements of a group that has run that are wrong. */
+static size_t check_group(const both *b)
+{
+    size_t wrong = 0;
     if (cudaDeviceSynchronize() != cudaSuccess)
         bail_out("a group of linears fails: %s", cudaGetErrorString(cudaGetLastError()));
     for (size_t i = 0; i < COUNT; i++)
         wrong += check_float(&b[i]);
-    is_int((long long) wrong, 0, "and give what they give alone");
-    b[1].out.device.data = (char *) b[1].out.device.data + size;
+    return wrong;
+}
+
+static void test_float_group(ft_dtype dtype, size_t m, size_t n, size_t k, size_t gap)
+{
+    both b[COUNT];
+    const ft_cuda_args *args[COUNT];
+    open_group(b, args, dtype, m, n, k, gap, false);
+    is_int(ft_cuda_linear_group(args, COUNT), 0, "three linears in %s are one product",
+           ft_dtype_name(dtype));
+    is_int((long long) check_group(b), 0, "and give what they give alone");
+    b[1].out.device.data = (char *) b[1].out.device.data + ft_dtype_size(dtype);
     args[1] = device_args(&b[1]);
     is_int(ft_cuda_linear_group(args, COUNT), cudaErrorNotSupported,
            "results at unequal distances are no group");
+}
+
+/* Of steady plans: only where one kernel takes all. */
+static void test_steady_group(ft_dtype dtype, size_t m, size_t n, size_t k)
+{
+    both b[COUNT];
+    const ft_cuda_args *args[COUNT];
+    bool together = chip.has_wgmma && dtype != FT_F32 && k % 8 == 0;
+    open_group(b, args, dtype, m, n, k, 1, true);
+    int status = ft_cuda_linear_group(args, COUNT);
+    is_int(status, together ? 0 : cudaErrorNotSupported,
+           "three steady linears in %s of depth %zu%s", ft_dtype_name(dtype), k,
+           together ? ": one product" : " are no group here");
+    for (size_t i = 0; i < COUNT && !together; i++)
+        status = run_device(&b[i]);
+    is_int((long long) check_group(b), 0, "and give what they give alone");
 }
 
 /* ---- Codes -------------------------------------------------------------------------------- */
@@ -280,7 +312,6 @@ static void test_codes(void)
 /* Three int8 linears, whose parameters follow each other as a model's do after its upload. */
 static void test_codes_group(size_t m, size_t n, size_t k)
 {
-    enum { COUNT = 3 };
     both b[COUNT];
     const ft_cuda_args *args[COUNT];
     size_t part = ft_cuda_tiles_bytes(n, k), wrong = 0;
@@ -324,6 +355,10 @@ void test_linear(void)
     test_float_group(FT_F32, 37, 96, 64, 0);
     test_float_group(FT_F16, 130, 768, 768, 5);
     test_float_group(FT_BF16, 5, 16, 24, 1);
+    test_steady_group(FT_F16, 70, 96, 512);
+    test_steady_group(FT_BF16, 3, 40, 24);
+    test_steady_group(FT_F16, 5, 16, 12);
+    test_steady_group(FT_F32, 9, 33, 64);
     test_codes();
     test_codes_group(70, 96, 64);
     test_codes_group(1111, 768, 768);

@@ -178,7 +178,7 @@ static bool is_near(const floats *q)
 
 static bool is_steady(const ft_cuda_chip *chip, const floats *q)
 {
-    static const size_t few[] = { 1, 2, 3, 9, 16, 17, 64, 65, 130, 299 };
+    static const size_t few[] = { 1, 2, 3, 5, 8, 9, 16, 17, 32, 33, 64, 65, 128, 130, 256, 299 };
     size_t stride = q->n * ft_dtype_size(q->form->y);
     char *y = malloc(ROWS * stride);
     bool same = true;
@@ -205,9 +205,10 @@ static void test_form(const ft_cuda_chip *chip, const form *f, size_t n, size_t 
 
 int main(void)
 {
-    static const size_t shape[][2] = { { 1, 8 },      { 16, 32 },   { 100, 40 },    { 33, 100 },
-                                       { 520, 264 },  { 130, 7 },   { 1000, 1056 }, { 129, 4096 },
-                                       { 17000, 64 }, { 384, 1000 } };
+    static const size_t shape[][2] = { { 1, 8 },       { 16, 32 },    { 100, 40 },    { 33, 100 },
+                                       { 520, 264 },   { 130, 7 },    { 1000, 1056 }, { 129, 4096 },
+                                       { 17000, 64 },  { 384, 1000 }, { 64, 512 },    { 512, 512 },
+                                       { 1024, 1024 }, { 4100, 136 }, { 2050, 264 } };
     ft_cuda_chip chip = need_chip();
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         for (size_t j = 0; j < sizeof forms / sizeof forms[0]; j++)

@@ -80,6 +80,7 @@ c_tests = \
 	tests/cuda-failure.t \
 	tests/cuda-ferry.t \
 	tests/cuda-gemm.t \
+	tests/cuda-halves.t \
 	tests/cuda-steady.t \
 	tests/cuda.t \
 	tests/cuda-messages.t \
@@ -216,6 +217,8 @@ tests_cuda_relayout_t_SOURCES = tests/cuda-relayout-t.c tests/cuda-gemm.c tests/
 tests_cuda_relayout_t_LDADD = $(test_libs)
 tests_cuda_sessions_t_SOURCES = tests/cuda-sessions-t.c
 tests_cuda_sessions_t_LDADD = $(calibrated_test_libs)
+tests_cuda_halves_t_SOURCES = tests/cuda-halves-t.c $(gpu)
+tests_cuda_halves_t_LDADD = $(test_libs)
 tests_cuda_steady_t_SOURCES = tests/cuda-steady-t.c tests/cuda-gemm.c tests/cuda-gemm.h $(gpu)
 tests_cuda_steady_t_LDADD = $(test_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c $(gpu)

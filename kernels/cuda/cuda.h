@@ -154,8 +154,8 @@ typedef struct ft_cuda_float_product {
 /*
  * A row of y depends on its row of x alone: it has the same bits whatever m is and wherever the row
  * stands.  (The library behind ft_cuda_linear does not promise that.)  Sums are in float, in one
- * order, that of the tensor cores' instruction where x and w are of one type of 16 bits, and that
- * of linear_few.cu elsewhere.
+ * order, that of the tensor cores' instruction where x and w are of one type of 16 bits (on sm_90a
+ * in ranges of k, gemm_wgmma_halves.h), and that of linear_few.cu elsewhere.
  */
 int ft_cuda_float_steady(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p);
 

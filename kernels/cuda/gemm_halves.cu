@@ -11,6 +11,7 @@
  */
 #include "kernels/cuda/copy.cuh"
 #include "kernels/cuda/gemm_halves.cuh"
+#include "kernels/cuda/gemm_wgmma_halves.h"
 
 enum { WEIGHTS = 128, STEP = 64, LINE = 2 * STEP, THREADS = 256, STAGES = 3 };
 
@@ -230,6 +231,8 @@ extern "C" int ft_cuda_float_steady(const ft_cuda_chip *chip, void *stream,
 {
     if (p->m == 0 || p->n == 0)
         return (int) cudaSuccess;
+    if (ft_cuda_wgmma_halves_takes(chip, p))
+        return ft_cuda_wgmma_halves(chip, stream, p, 1);
     if (!ft_cuda_halves_takes(chip, p))
         return ft_cuda_float_few(chip, stream, p);
     return p->m <= FT_CUDA_HALVES_FEW ? ft_cuda_halves_few(chip, stream, p)

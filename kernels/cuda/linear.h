@@ -21,12 +21,18 @@ size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight);
 
 /* The same for one product of few rows, of any dtypes, without the library and without scratch. */
 int ft_cuda_linear_few(const ft_cuda_args *args);
-int ft_cuda_linear_steady(const ft_cuda_args *args); /* by ft_cuda_float_steady() */
 int ft_cuda_float_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p);
 
 /*
- * ft_cuda_float_steady() where the tensor cores multiply: gemm_halves_few.cu for up to
- * FT_CUDA_HALVES_FEW rows, gemm_halves.cu for any number.
+ * By ft_cuda_float_steady(); several products of one x and one shape by one launch:
+ * cudaErrorNotSupported where they cannot be.
+ */
+int ft_cuda_linear_steady(const ft_cuda_args *const *args, int count);
+
+/*
+ * ft_cuda_float_steady() where the tensor cores multiply and the chip is not one for
+ * gemm_wgmma_halves.h: gemm_halves_few.cu for up to FT_CUDA_HALVES_FEW rows, gemm_halves.cu for any
+ * number.
  */
 enum { FT_CUDA_HALVES_FEW = 16 };
 bool ft_cuda_halves_takes(const ft_cuda_chip *chip, const ft_cuda_float_product *p);

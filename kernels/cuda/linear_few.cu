@@ -12,6 +12,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/common.cuh"
+#include "kernels/cuda/gemm_wgmma_halves.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/rows.cuh"
 
@@ -180,8 +181,16 @@ int ft_cuda_linear_few(const ft_cuda_args *args)
     return ft_cuda_float_few(args->chip, args->stream, &p);
 }
 
-int ft_cuda_linear_steady(const ft_cuda_args *args)
+int ft_cuda_linear_steady(const ft_cuda_args *const *args, int count)
 {
-    ft_cuda_float_product p = product_of(args);
-    return ft_cuda_float_steady(args->chip, args->stream, &p);
+    ft_cuda_float_product p[FT_CUDA_PARTS];
+    bool together = true;
+    for (int i = 0; i < count; i++) {
+        p[i] = product_of(args[i]);
+        together = together && ft_cuda_wgmma_halves_takes(args[i]->chip, &p[i]);
+    }
+    if (count == 1)
+        return ft_cuda_float_steady(args[0]->chip, args[0]->stream, p);
+    return together ? ft_cuda_wgmma_halves(args[0]->chip, args[0]->stream, p, count)
+                    : (int) cudaErrorNotSupported;
 }

@@ -230,7 +230,7 @@ int ft_cuda_linear_float(const ft_cuda_args *const *args, int count)
 {
     const ft_weight *weight = args[0]->weight[0];
     if (is_steady(args[0]))
-        return count == 1 ? ft_cuda_linear_steady(args[0]) : (int) cudaErrorNotSupported;
+        return ft_cuda_linear_steady(args, count);
     if (is_few(args[0]))
         return count == 1 ? ft_cuda_linear_few(args[0]) : (int) cudaErrorNotSupported;
     int status =

@@ -64,7 +64,22 @@ __device__ __forceinline__ void ft_wgmma_halves_rows(float (&c)[N / 2], const ui
                      : LIST("+f", c)                                                               \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                        \
     }
+/* Operand lists that wgmma.cuh has no need of. */
+#define FT_C4(m, c) m((c)[0]), m((c)[1]), m((c)[2]), m((c)[3])
+#define FT_C16(m, c) FT_C8(m, c, 0), FT_C8(m, c, 8)
+#define FT_C128(m, c) FT_C64(m, c), FT_C32_AT(m, c, 64), FT_C32_AT(m, c, 96)
+#define FT_NAMES_16 FT_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define FT_NAMES_3                                                                                 \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "   \
+    "%127"
 #define FT_WGMMA_HALVES_ALL(BF16, TYPE)                                                            \
+    FT_WGMMA_HALVES(8, BF16, TYPE, "%0, %1, %2, %3", FT_C4, "%4", "%5", "%6")                      \
+    FT_WGMMA_HALVES(16, BF16, TYPE, FT_NAMES_8, FT_C8_ALL, "%8", "%9", "%10")                      \
+    FT_WGMMA_HALVES(32, BF16, TYPE, FT_NAMES_16, FT_C16, "%16", "%17", "%18")                      \
+    FT_WGMMA_HALVES(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32", "%33", "%34")                       \
+    FT_WGMMA_HALVES(256, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1 ", " FT_NAMES_2 ", " FT_NAMES_3,   \
+                    FT_C128, "%128", "%129", "%130")                                               \
     FT_WGMMA_HALVES(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64, "%64", "%65", "%66")      \
     FT_WGMMA_HALVES_ROWS(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32, %33, %34, %35", "%36")          \
     FT_WGMMA_HALVES_ROWS(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64,                      \
@@ -74,6 +89,11 @@ FT_WGMMA_HALVES_ALL(true, "bf16")
 #undef FT_WGMMA_HALVES_ALL
 #undef FT_WGMMA_HALVES_ROWS
 #undef FT_WGMMA_HALVES
+#undef FT_NAMES_3
+#undef FT_NAMES_16
+#undef FT_C128
+#undef FT_C16
+#undef FT_C4
 
 #endif
 #endif

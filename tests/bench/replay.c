@@ -56,6 +56,11 @@ static int by_size(const void *a, const void *b)
 
 double replay(launch_one launch, void *data)
 {
+    return replay_times(launch, data, REPLAYS);
+}
+
+double replay_times(launch_one launch, void *data, int replays)
+{
     cudaStream_t stream;
     cudaGraph_t graph;
     cudaGraphExec_t run;
@@ -71,7 +76,7 @@ double replay(launch_one launch, void *data)
         must(launch(stream, i, data), "captured launch");
     must(cudaStreamEndCapture(stream, &graph), "capture");
     must(cudaGraphInstantiate(&run, graph, 0), "instantiate");
-    for (int i = -WARM_UPS; i < REPLAYS; i++) {
+    for (int i = -WARM_UPS; i < replays; i++) {
         must(cudaEventRecord(begin, stream), "record");
         must(cudaGraphLaunch(run, stream), "launch");
         must(cudaEventRecord(end, stream), "record");
@@ -79,11 +84,11 @@ double replay(launch_one launch, void *data)
         if (i >= 0)
             must(cudaEventElapsedTime(&times[i], begin, end), "elapsed");
     }
-    qsort(times, REPLAYS, sizeof *times, by_size);
+    qsort(times, (size_t) replays, sizeof *times, by_size);
     cudaGraphExecDestroy(run);
     cudaGraphDestroy(graph);
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
     cudaStreamDestroy(stream);
-    return (double) times[REPLAYS / 2] * 1e3 / LAUNCHES;
+    return (double) times[replays / 2] * 1e3 / LAUNCHES;
 }

@@ -30,5 +30,6 @@ typedef int (*launch_one)(cudaStream_t stream, size_t i, void *data);
 
 /* Microseconds of one launch: the median of 30 replays of a graph. */
 double replay(launch_one launch, void *data);
+double replay_times(launch_one launch, void *data, int replays); /* of so many, up to 30 */
 
 #endif

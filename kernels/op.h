@@ -180,8 +180,9 @@ typedef struct ft_batch {
 
     /*
      * Beams: so many neighbouring sequences, of neighbouring seats, are `lanes` of one text.  The
-     * token at a position of a lane lies in the pages of the lane that FT_STATE_ORIGIN names.  0 or
-     * 1: every sequence has its own.
+     * token at a position of a lane lies in the pages of the lane that FT_STATE_ORIGIN names; their
+     * source is one, so that `memory` and `memory_pages` are the same for all.  0 or 1: every
+     * sequence has its own.
      */
     size_t lanes;
     const struct ft_beams *beams; /* [groups]: texts whose beams take a step; NULL: none does */

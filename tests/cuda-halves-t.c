@@ -177,8 +177,9 @@ static void test_forms(const ft_cuda_chip *chip, ft_dtype dtype, ft_dtype to,
         }
         close_problem(&q);
     }
-    ok(least > 20, "%zu x %zu of %s to %s, %s: every form and group, every bit", n, k,
+    ok(least >= 16, "%zu x %zu of %s to %s, %s: every form and group, every bit", n, k,
        ft_dtype_name(dtype), ft_dtype_name(to), ft_activation_name(activation));
+    diag("%d forms or more", least);
 }
 
 /* ---- The rule ------------------------------------------------------------------------------- */

@@ -240,6 +240,11 @@ static void finish(run *r, bool source, bool step, size_t lanes)
     b->source = source;
     b->step = step;
     b->lanes = lanes;
+    for (size_t i = 0; i < b->sequences && lanes > 1; i++) { /* of one text, and so of one source */
+        size_t first = i / lanes * lanes;
+        r->memory[i] = r->memory[first];
+        memcpy(r->memory_pages[i], r->memory_pages[first], sizeof r->memory_pages[i]);
+    }
 }
 
 static float *values_of(const side *s, int value, size_t rows)

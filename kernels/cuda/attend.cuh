@@ -48,7 +48,7 @@ typedef struct ft_attend_job {
     const ft_cuda_queries *blocks; /* NULL: each sequence has one row */
     size_t nblocks;
 
-    int parts_of_block; /* attend_step.cu chooses it ... */
+    int parts_of_block; /* attend_step.cu and attend_short.cu choose it ... */
     int shares, groups; /* ... and attend_codes.cu these: of a row's keys, and of its heads */
     float *partial;     /* both: of parts of the keys ... */
     uint32_t *arrived;  /* ... and how many are there: [sequences, kv_heads, groups of heads] */

@@ -16,7 +16,8 @@
  *
  * The sums of parts are always weighed and added in the same way and order, so it does not matter
  * how many of them a block computes: with many sequences all of a head's, and the result, with few
- * one, and the last block of a sequence and head to finish adds up what all have written.
+ * one, and the last block of a sequence and head to finish adds up what all have written.  Many
+ * short texts have a warp each: attend_short.cu.
  *
  * A block asks for its first keys before its predecessor has ended.  Only the newest key is still
  * under way then: earlier ones, and the numbers of the run, were there before the predecessor began
@@ -63,7 +64,7 @@ static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width
     }
     uint32_t q[width / 16][2];
     walk w;
-    begin_walk<WARPS, lanes>(&w, r->warp[warp], a, task, s, of.kv_head);
+    begin_walk<WARPS, lanes>(&w, &r->warp[warp], a, task, s, of.kv_head);
     load_queries<stored, width>(q, a, of);
 
     bool whole = s.end - s.begin == s.count;
@@ -71,7 +72,7 @@ static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width
     for (int index = s.begin; index < s.end; index++) {
         partial_sums<width> sums = { { -INFINITY, -INFINITY } };
         end += s.size;
-        add_steps<WARPS, lanes, bf16>(&sums, &w, r->warp[warp], a, task, s, of.kv_head, q, end);
+        add_steps<WARPS, lanes, bf16>(&sums, &w, &r->warp[warp], a, task, s, of.kv_head, q, end);
         gather(r, warp, sums, heads);
         __syncthreads();
         finish_part(*r, a, whole ? slots_inside(r, a, heads) : slots_outside(a, of), heads, index);
@@ -84,6 +85,7 @@ static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width
     else if (is_last(&r->last, a, s))
         finish<false, WARPS>(v, sums_of_shares, a, slots_outside(a, of), of, s.count);
 }
+
 /* ---- Launch --------------------------------------------------------------------------------- */
 
 size_t ft_cuda_attend_step_scratch(size_t sequences, size_t context, int heads, int head_size)

@@ -39,20 +39,14 @@ static extent extent_of(const ft_attend_job *a, size_t smallest)
     return e;
 }
 
-/* The kernel may have so much shared memory; with `all`, as many blocks of it as there is room for.
- */
+/* The kernel may have so much shared memory. */
 template <typename... Parameters>
-static int allow_shared(const ft_cuda_chip *chip, void (*kernel)(Parameters...), size_t bytes,
-                        bool all = false)
+static int allow_shared(const ft_cuda_chip *chip, void (*kernel)(Parameters...), size_t bytes)
 {
     if (bytes > chip->shared)
         return (int) cudaErrorNotSupported;
-    cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              (int) chip->shared);
-    if (status == cudaSuccess && all)
-        status = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                      cudaSharedmemCarveoutMaxShared);
-    return (int) status;
+    return (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      (int) chip->shared);
 }
 
 /* ---- Kinds of launches ---------------------------------------------------------------------- */

@@ -12,8 +12,8 @@
 /* ---- A crew's parts -------------------------------------------------------------------------- */
 
 /* Shared memory of a crew.  Rows of elements are longer than full, to spread the banks. */
-template <int warps, ft_dtype stored, int width, int stages = 1> struct room {
-    reading<stored, width> warp[warps][stages];
+template <int warps, ft_dtype stored, int width> struct room {
+    reading<stored, width> warp[warps];
     float most[WARPS][HEADS], sum[WARPS][HEADS]; /* of quarters */
     bool last;                                   /* this block finished after all others */
     __align__(16) float rest[1]; /* [WARPS, heads, width + 4] of quarters, then slots of parts */
@@ -24,12 +24,12 @@ typedef struct verdict {
     float weight[HEADS][MOST_PARTS], total[HEADS];
 } verdict;
 
-template <int warps, ft_dtype stored, int width, int stages = 1>
+template <int warps, ft_dtype stored, int width>
 static size_t room_bytes(int heads, int head_size, int parts)
 {
     size_t quarters = (size_t) WARPS * (size_t) heads * (size_t) (width + 4);
     size_t slots = (size_t) parts * (size_t) heads * (size_t) (head_size + TAIL);
-    return sizeof(room<warps, stored, width, stages>) + (quarters + slots) * sizeof(float);
+    return sizeof(room<warps, stored, width>) + (quarters + slots) * sizeof(float);
 }
 
 /* Where a head's parts are written: its elements, its largest score, its sum. */
@@ -47,8 +47,8 @@ static __device__ __forceinline__ slots slots_outside(const ft_attend_job &a, co
     return slots{ a.partial + at * (size_t) most * (size_t) row, most * row, row };
 }
 
-template <int warps, ft_dtype stored, int width, int stages>
-static __device__ __forceinline__ slots slots_inside(room<warps, stored, width, stages> *r,
+template <int warps, ft_dtype stored, int width>
+static __device__ __forceinline__ slots slots_inside(room<warps, stored, width> *r,
                                                      const ft_attend_job &a, int heads)
 {
     int row = a.head_size + TAIL;
@@ -61,8 +61,8 @@ static __device__ __forceinline__ float *slot_at(const slots &to, int head, int 
 }
 
 /* What this warp has summed is a quarter of a part. */
-template <int warps, ft_dtype stored, int width, int stages>
-static __device__ __forceinline__ void gather(room<warps, stored, width, stages> *to, int quarter,
+template <int warps, ft_dtype stored, int width>
+static __device__ __forceinline__ void gather(room<warps, stored, width> *to, int quarter,
                                               const partial_sums<width> &sums, int heads)
 {
     typedef form<stored, width> f;
@@ -103,21 +103,21 @@ static __device__ __forceinline__ void write(const ft_attend_job &a, const colum
     ft_store<4>(a.y, a.y_dtype, column_at(a, of, head) + (size_t) at, v);
 }
 
-/* Four elements of a part: what its quarters make together. */
-typedef struct together {
+/* Four elements of a part. */
+typedef struct part_sums {
     float most, sum;
     float4 y;
-} together;
+} part_sums;
 
 /*
- * Quarters from `begin` to before `end` were computed.  Others have no keys of the row, and would
- * add zeros.
+ * What quarters make together: those from `begin` to before `end`.  Others have no keys of the row,
+ * and would add zeros.
  */
 template <int width, typename room>
-static __device__ __forceinline__ together add_quarters(const room &r, int heads, int head, int at,
-                                                        int begin, int end)
+static __device__ __forceinline__ part_sums add_quarters(const room &r, int heads, int head, int at,
+                                                         int begin, int end)
 {
-    together all = { r.most[begin][head] };
+    part_sums all = { r.most[begin][head] };
 #pragma unroll
     for (int w = begin + 1; w < end; w++)
         all.most = fmaxf(all.most, r.most[w][head]);
@@ -131,15 +131,15 @@ static __device__ __forceinline__ together add_quarters(const room &r, int heads
     return all;
 }
 
-template <int warps, ft_dtype stored, int width, int stages>
+template <int warps, ft_dtype stored, int width>
 static __device__ __forceinline__ void
-finish_part(const room<warps, stored, width, stages> &r, const ft_attend_job &a, const slots &to,
-            int heads, int index, int begin = 0, int end = WARPS)
+finish_part(const room<warps, stored, width> &r, const ft_attend_job &a, const slots &to, int heads,
+            int index, int begin = 0, int end = WARPS)
 {
     int pieces = a.head_size / 4;
     for (int i = crew<warps>::index(); i < heads * pieces; i += crew<warps>::threads) {
         int head = i / pieces, at = i % pieces * 4;
-        together all = add_quarters<width>(r, heads, head, at, begin, end);
+        part_sums all = add_quarters<width>(r, heads, head, at, begin, end);
         float *slot = slot_at(to, head, index);
         *(float4 *) (slot + at) = all.y;
         if (at == 0) {

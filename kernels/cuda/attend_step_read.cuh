@@ -58,7 +58,7 @@ typedef struct share {
     int first, last; /* keys of the row */
 } share;
 
-/* Block `block` of those that have `parts` parts of the row each. */
+/* Of a row, block `block`: each has parts_of_block parts. */
 static __device__ __forceinline__ share share_of(const ft_attend_job &a, int position, int smallest,
                                                  int block)
 {

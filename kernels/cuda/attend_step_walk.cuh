@@ -10,16 +10,15 @@
 #include "kernels/cuda/attend_step_sums.cuh"
 
 /*
- * The warps of a crew take steps in turns.  Each has room for `stages` of its steps.  Keys of a
- * later step are asked for as soon as those of this one have been multiplied, values likewise; the
- * page of the step after that is looked up before.
+ * The warps of a crew take steps in turns.  Keys of the next step are asked for as soon as those of
+ * this one have been multiplied, values likewise; the page of the step after that is looked up
+ * before.
  */
 typedef struct walk {
     const uint32_t *rows; /* of all keys of lanes, where a warp alone has looked them up */
     int base;             /* of this step */
-    int stage;            /* where it is */
-    uint32_t next;        /* row of the first one that has not been asked for */
     int end;              /* no step begins here or later */
+    uint32_t next;        /* row of the next one */
 } walk;
 
 /* Of lanes, every lane of the warp looks a key up; those that are not there stand for the last. */
@@ -39,10 +38,10 @@ static __device__ __forceinline__ place find(const ft_attend_job &a, const ft_at
     return at;
 }
 
-/* The first steps: what is read before the predecessor has ended must not be its work. */
-template <int warps, bool lanes, int stages, ft_dtype stored, int width>
+/* The first step: what is read before the predecessor has ended must not be its work. */
+template <int warps, bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void
-begin_walk(walk *w, reading<stored, width> (&room)[stages], const ft_attend_job &a,
+begin_walk(walk *w, reading<stored, width> *room, const ft_attend_job &a,
            const ft_attend_task &task, const share &s, int kv_head)
 {
     typedef form<stored, width> f;
@@ -52,38 +51,29 @@ begin_walk(walk *w, reading<stored, width> (&room)[stages], const ft_attend_job 
     if (base + f::keys <= s.first)
         base += stride;
     w->base = base;
-    w->stage = 0;
     w->end = min(part_begin(s, s.end), s.last + 1);
-    place at[stages];
-#pragma unroll
-    for (int i = 0; i < stages; i++)
-        at[i] = find<warps, lanes>(a, task, w->rows, kv_head, base + i * stride, w->end);
-    w->next = find<warps, lanes>(a, task, w->rows, kv_head, base + stages * stride, w->end).row;
-    bool waited = false;
-#pragma unroll
-    for (int i = 0; i < stages; i++) {
-        if (!waited && at[i].base + f::keys > s.last) { /* the newest key */
-            ft_wait_for_predecessor();
-            waited = true;
-        }
-        if (at[i].base < w->end)
-            read_keys<lanes>(&room[i], a, s, at[i]);
-        ft_copy_commit();
-        if (at[i].base < w->end)
-            read_values<lanes>(&room[i], a, s, at[i]);
-        ft_copy_commit();
-    }
-    if (!waited)
+    place now = find<warps, lanes>(a, task, w->rows, kv_head, base, w->end);
+    w->next = find<warps, lanes>(a, task, w->rows, kv_head, base + stride, w->end).row;
+    bool newest = base + f::keys > s.last;
+    if (newest)
+        ft_wait_for_predecessor();
+    if (base < w->end)
+        read_keys<lanes>(room, a, s, now);
+    ft_copy_commit();
+    if (base < w->end)
+        read_values<lanes>(room, a, s, now);
+    ft_copy_commit();
+    if (!newest)
         ft_wait_for_predecessor();
     ft_let_successor_begin();
 }
 
 /* The steps before `end`. */
-template <int warps, bool lanes, bool bf16, int stages, ft_dtype stored, int width>
+template <int warps, bool lanes, bool bf16, ft_dtype stored, int width>
 static __device__ __forceinline__ void
-add_steps(partial_sums<width> *sums, walk *w, reading<stored, width> (&room)[stages],
-          const ft_attend_job &a, const ft_attend_task &task, const share &of, int kv_head,
-          const uint32_t q[width / 16][2], int end)
+add_steps(partial_sums<width> *sums, walk *w, reading<stored, width> *room, const ft_attend_job &a,
+          const ft_attend_task &task, const share &of, int kv_head, const uint32_t q[width / 16][2],
+          int end)
 {
     typedef form<stored, width> f;
     constexpr int stride = warps * f::keys;
@@ -91,30 +81,28 @@ add_steps(partial_sums<width> *sums, walk *w, reading<stored, width> (&room)[sta
     while (w->base < min(end, w->end)) {
         float s[f::keys / 16][4];
         scales<f::keys> scale;
-        reading<stored, width> *now = stages == 1 ? room : room + w->stage;
-        place next = { w->base + stages * stride, w->next };
+        place next = { w->base + stride, w->next };
         bool more = next.base < w->end;
         if (warps == 1 && lanes)
             next = find<warps, lanes>(a, task, w->rows, kv_head, next.base, w->end);
         else
             w->next = find<warps, lanes>(a, task, w->rows, kv_head, next.base + stride, w->end).row;
-        ft_copy_wait<2 * stages - 1>();
+        ft_copy_wait<1>();
         __syncwarp(); /* scales are others' copies */
-        score<stored, width, bf16>(s, *now, q);
+        score<stored, width, bf16>(s, *room, q);
         if (stored == FT_I8)
-            load_scales<stored, width>(&scale, *now);
+            load_scales<stored, width>(&scale, *room);
         __syncwarp();
         if (more)
-            read_keys<lanes>(now, a, of, next);
+            read_keys<lanes>(room, a, of, next);
         ft_copy_commit();
         weigh<stored, width>(s, sums, scale, a, of, w->base);
-        ft_copy_wait<2 * stages - 1>();
-        mix<stored, width, bf16>(sums, s, *now);
+        ft_copy_wait<1>();
+        mix<stored, width, bf16>(sums, s, *room);
         if (more)
-            read_values<lanes>(now, a, of, next);
+            read_values<lanes>(room, a, of, next);
         ft_copy_commit();
-        w->base += stride;
-        w->stage = stages == 1 ? 0 : (w->stage + 1) % stages;
+        w->base = next.base;
     }
 }
 

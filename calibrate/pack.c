@@ -15,13 +15,20 @@
 
 /* ---- Scales ------------------------------------------------------------------------------- */
 
-/* What the model reads as codes, it has for observing among its quantizable weights. */
-static ft_status add_quantized(ft_quantized *q, const ft_weight *weight, ft_error *err)
+/*
+ * What the model reads as codes, it has for observing among its quantizable weights.  Their values
+ * are those of the file: the model's own may lie on a device.
+ */
+static ft_status add_quantized(ft_quantized *q, const ft_model *model, const ft_weight *weight,
+                               ft_error *err)
 {
+    const ft_artifact_tensor *stored = ft_artifact_find(model->artifact, weight->name);
+    if (stored == NULL) /* a head that the file has as the table of words */
+        stored = ft_artifact_find(model->artifact, "embed.word");
     q->weights = (ft_weights){
         .name = weight->name,
         .dtype = weight->dtype,
-        .data = weight->data,
+        .data = stored->data,
         .rows = weight->rows,
         .cols = weight->cols,
     };
@@ -39,7 +46,7 @@ ft_status ft_quantized_new(ft_quantized **out, size_t *count, const ft_model *mo
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %d weights", model->path, model->nweight);
     for (int i = 0; i < model->nweight; i++)
         if (model->quantizable[i])
-            FT_TRY(add_quantized(&(*out)[(*count)++], &model->weight[i], err));
+            FT_TRY(add_quantized(&(*out)[(*count)++], model, &model->weight[i], err));
     return FT_OK;
 }
 

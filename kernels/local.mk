@@ -43,6 +43,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/rows_generic.c \
 	kernels/cpu/rows_impl.h \
 	kernels/cpu/select.c \
+	kernels/cpu/shares.c kernels/cpu/shares.h \
 	kernels/cpu/simd.h \
 	kernels/cpu/simd_math.h \
 	kernels/cpu/simd_norm.h \

@@ -127,6 +127,7 @@ c_tests = \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/search.t \
+	tests/shares.t \
 	tests/session.t \
 	tests/sinusoids.t \
 	tests/stop_ids.t \
@@ -302,6 +303,8 @@ tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(sample_test_libs)
 tests_search_t_SOURCES = tests/search-t.c
 tests_search_t_LDADD = $(calibrated_test_libs)
+tests_shares_t_SOURCES = tests/shares-t.c
+tests_shares_t_LDADD = $(lib_libs)
 tests_session_t_SOURCES = tests/session-t.c
 tests_session_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
 tests_sinusoids_t_SOURCES = tests/sinusoids-t.c

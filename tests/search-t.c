@@ -265,8 +265,9 @@ static void test_company(const ft_model *model, const char *name, const sources 
 {
     static results together, crowded, alone, one;
     const int64_t beams = options->beams;
-    ft_session *large = open_session(
-        model, &(ft_session_options){ .max_sequences = SOURCES * beams, .cache_tokens = 1 << 14 });
+    ft_session *large = open_session(model, &(ft_session_options){ .max_sequences = SOURCES * beams,
+                                                                   .cache_tokens = 1 << 14,
+                                                                   .threads = 2 });
     ft_session *small = open_session(model, &(ft_session_options){ .max_sequences = 2 * beams + 1,
                                                                    .max_tokens = 2 * beams + 19,
                                                                    .cache_tokens = 3 * beams * 64,

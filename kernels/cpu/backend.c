@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm_i8.h"
+#include "kernels/cpu/shares.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -25,8 +26,10 @@ struct ft_exec {
     ft_isa isa;
     ft_limits limits;
     char *arena;
-    void *scratch;
-    size_t scratch_bytes;
+    ft_shares *shares; /* NULL: threads work together on each operation */
+    char *scratch;
+    size_t scratch_bytes; /* for all threads that work on an operation ... */
+    size_t share_scratch; /* ... or for the one of a share */
 };
 
 static void (*const kernels[])(const ft_args *) = {
@@ -105,8 +108,20 @@ static size_t scratch_of(const ft_plan *plan, const ft_op *op, const ft_limits *
     }
 }
 
+/* What the operation takes that takes most. */
+static size_t most_scratch(const ft_plan *plan, const ft_limits *limits)
+{
+    size_t most = 0;
+    for (int i = 0; i < plan->nop; i++) {
+        size_t bytes = scratch_of(plan, &plan->op[i], limits);
+        most = bytes > most ? bytes : most;
+    }
+    return ft_round_up(most, 64);
+}
+
 static void release(ft_exec *exec)
 {
+    ft_shares_close(exec->shares);
     free(exec->arena);
     free(exec->scratch);
     free(exec);
@@ -123,29 +138,52 @@ static ft_status refuse_memory(const ft_limits *limits, size_t arena, size_t scr
         limits->tokens, cache, arena, scratch, ft_memory_free());
 }
 
+/* Operations of shares have one thread each. */
+static ft_limits limits_of_share(const ft_limits *limits)
+{
+    ft_limits one = *limits;
+    one.threads = 1;
+    return one;
+}
+
+/* Scratch is for threads that work on one operation, or each on his own. */
+static size_t set_scratch(ft_exec *exec)
+{
+    ft_limits one = limits_of_share(&exec->limits);
+    exec->scratch_bytes = most_scratch(exec->plan, &exec->limits);
+    if (exec->shares == NULL)
+        return exec->scratch_bytes;
+    exec->share_scratch = most_scratch(exec->plan, &one);
+    size_t apart = exec->share_scratch * (size_t) exec->limits.threads;
+    return exec->scratch_bytes > apart ? exec->scratch_bytes : apart;
+}
+
+static ft_status allocate(ft_exec *exec, ft_error *err)
+{
+    FT_TRY(ft_shares_open(&exec->shares, exec->plan, &exec->limits, err));
+    size_t scratch = set_scratch(exec), arena = exec->plan->arena, bytes;
+    if (ft_add(arena, scratch, &bytes) && bytes < ft_memory_free()) {
+        exec->arena = ft_alloc(arena);
+        exec->scratch = ft_alloc(scratch);
+    }
+    return exec->arena != NULL && exec->scratch != NULL
+               ? FT_OK
+               : refuse_memory(&exec->limits, arena, scratch, err);
+}
+
 static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
                          const ft_limits *limits, ft_error *err)
 {
-    size_t most = 0;
-    for (int i = 0; i < plan->nop; i++) {
-        size_t bytes = scratch_of(plan, &plan->op[i], limits);
-        most = bytes > most ? bytes : most;
-    }
     ft_exec *exec = ft_array(1, sizeof *exec);
     if (exec == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
     exec->plan = plan;
     exec->isa = device->isa;
     exec->limits = *limits;
-    exec->scratch_bytes = most;
-    size_t bytes, free = ft_memory_free();
-    if (ft_add(plan->arena, most, &bytes) && bytes < free) {
-        exec->arena = ft_alloc(plan->arena);
-        exec->scratch = ft_alloc(most);
-    }
-    if (exec->arena == NULL || exec->scratch == NULL) {
+    ft_status status = allocate(exec, err);
+    if (status != FT_OK) {
         release(exec);
-        return refuse_memory(limits, plan->arena, most, err);
+        return status;
     }
     *out = exec;
     return FT_OK;
@@ -181,42 +219,86 @@ static ft_status read_value(const ft_exec *exec, int value, void *data, float *s
     return FT_OK;
 }
 
-static ft_view view_of(const ft_exec *exec, int value, const ft_batch *batch)
+/* What a kernel computes with: the threads of a run and all its texts, or one and its share. */
+typedef struct place {
+    const ft_exec *exec;
+    const ft_batch *batch;
+    const ft_share *share; /* NULL: all texts */
+    ft_limits limits;
+    char *scratch;
+    size_t scratch_bytes;
+} place;
+
+static place whole_of(const ft_exec *exec, const ft_batch *batch)
+{
+    return (place){ .exec = exec,
+                    .batch = batch,
+                    .limits = exec->limits,
+                    .scratch = exec->scratch,
+                    .scratch_bytes = exec->scratch_bytes };
+}
+
+static place share_of(const ft_exec *exec, size_t index)
+{
+    const ft_share *share = ft_shares_get(exec->shares, index);
+    return (place){ .exec = exec,
+                    .batch = &share->batch,
+                    .share = share,
+                    .limits = limits_of_share(&exec->limits),
+                    .scratch = exec->scratch + index * exec->share_scratch,
+                    .scratch_bytes = exec->share_scratch };
+}
+
+/* Its first row, and in *scales the scale of that. */
+static char *begin_of(const place *p, int value, float **scales)
+{
+    const ft_exec *exec = p->exec;
+    const ft_value *v = &exec->plan->value[value];
+    size_t own = p->share == NULL ? SIZE_MAX : ft_shares_offset(exec->shares, value);
+    size_t before = p->share == NULL || own != SIZE_MAX ? 0 : p->share->first[v->rows];
+    char *data = own == SIZE_MAX ? exec->arena + v->offset : p->share->arena + own;
+    *scales = v->dynamic
+                  ? (float *) (void *) (data + ft_row_scales_offset(v, &exec->limits)) + before
+                  : NULL;
+    return data + bytes_of_rows(v, before);
+}
+
+static ft_view view_of(const place *p, int value)
 {
     if (value < 0)
         return (ft_view){ 0 };
-    const ft_value *v = &exec->plan->value[value];
-    return (ft_view){
-        .data = exec->arena + v->offset,
-        .rows = v->state ? ft_rows_within(&exec->limits, v->rows) : ft_batch_rows(batch, v->rows),
+    const ft_value *v = &p->exec->plan->value[value];
+    ft_view view = {
+        .rows = v->state ? ft_rows_within(&p->limits, v->rows) : ft_batch_rows(p->batch, v->rows),
         .cols = (size_t) v->cols,
         .dtype = v->dtype,
         .scale = v->scale,
-        .scales = v->dynamic ? row_scales(exec, v) : NULL,
     };
+    view.data = begin_of(p, value, &view.scales);
+    return view;
 }
 
-static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,
-                   ft_counts *const *counts)
+static void run_op(const place *p, const ft_op *op, ft_counts *const *counts)
 {
+    const ft_exec *exec = p->exec;
     ft_args args = {
         .isa = exec->isa,
         .rows = ft_rows_of(exec->isa),
         .op = op,
-        .out = view_of(exec, op->out, batch),
-        .codes = view_of(exec, op->codes, batch),
-        .second = view_of(exec, op->second, batch),
-        .batch = batch,
-        .limits = &exec->limits,
+        .out = view_of(p, op->out),
+        .codes = view_of(p, op->codes),
+        .second = view_of(p, op->second),
+        .batch = p->batch,
+        .limits = &p->limits,
         .steady = exec->plan->steady,
-        .scratch = exec->scratch,
-        .scratch_bytes = exec->scratch_bytes,
-        .threads = exec->limits.threads,
+        .scratch = p->scratch,
+        .scratch_bytes = p->scratch_bytes,
+        .threads = p->limits.threads,
     };
     for (int i = 0; i < FT_MAX_IN; i++)
-        args.in[i] = view_of(exec, op->in[i], batch);
+        args.in[i] = view_of(p, op->in[i]);
     for (int i = 0; i < FT_MAX_STATES; i++)
-        args.state[i] = view_of(exec, op->state[i], batch);
+        args.state[i] = view_of(p, op->state[i]);
     for (int i = 0; i < FT_MAX_WEIGHTS; i++)
         args.weight[i] = op->weight[i] < 0 ? NULL : &exec->plan->weight[op->weight[i]];
     int observed = op->kind == FT_OP_OBSERVE ? op->in[0] : op->inner;
@@ -226,14 +308,40 @@ static void run_op(const ft_exec *exec, const ft_op *op, const ft_batch *batch,
 }
 
 /* The float library asks OpenMP how many threads it may use: a call of it is one thread's work. */
-static void run_range(const ft_exec *exec, int first, int count, const ft_batch *batch,
-                      ft_counts *const *counts)
+static void run_range(const place *p, int first, int count, ft_counts *const *counts)
 {
     int before = omp_get_max_threads();
     omp_set_num_threads(1);
     for (int i = first; i < first + count; i++)
-        run_op(exec, &exec->plan->op[i], batch, counts);
+        run_op(p, &p->exec->plan->op[i], counts);
     omp_set_num_threads(before);
+}
+
+typedef struct shared_range {
+    const ft_exec *exec;
+    int first, count;
+} shared_range;
+
+static void run_shares(const void *job, int thread, size_t first, size_t end)
+{
+    const shared_range *range = job;
+    (void) thread;
+    for (size_t i = first; i < end; i++) {
+        place p = share_of(range->exec, i);
+        run_range(&p, range->first, range->count, NULL);
+    }
+}
+
+/* By all threads together, or by each for its share. */
+static void run_ops(ft_exec *exec, int first, int count, const ft_batch *batch,
+                    ft_counts *const *counts)
+{
+    size_t shares = exec->shares == NULL ? 0 : ft_shares_cut(exec->shares, batch, exec->arena);
+    place whole = whole_of(exec, batch);
+    if (shares > 1)
+        ft_team_share((int) shares, shares, run_shares, &(shared_range){ exec, first, count });
+    else
+        run_range(&whole, first, count, counts);
 }
 
 static ft_status run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err)
@@ -241,14 +349,14 @@ static ft_status run(ft_exec *exec, const ft_batch *batch, ft_counts *const *cou
     (void) err;
     assert(counts == NULL || exec->limits.threads == 1);
     int first = ft_batch_first_op(exec->plan, batch);
-    run_range(exec, first, ft_batch_end_op(exec->plan, batch) - first, batch, counts);
+    run_ops(exec, first, ft_batch_end_op(exec->plan, batch) - first, batch, counts);
     return FT_OK;
 }
 
 static ft_status run_one(ft_exec *exec, const ft_batch *batch, int op, ft_error *err)
 {
     (void) err;
-    run_range(exec, op, 1, batch, NULL);
+    run_ops(exec, op, 1, batch, NULL);
     return FT_OK;
 }
 
@@ -261,7 +369,7 @@ static int explain(ft_exec *exec, const ft_batch *batch, int op, char *text, siz
     snprintf(text, size, "%s", "");
     if (!is_product)
         return 0;
-    size_t rows = view_of(exec, o->in[0], batch).rows;
+    size_t rows = ft_batch_rows(batch, plan->value[o->in[0]].rows);
     snprintf(text, size, "%s, %s", ft_isa_name(exec->isa),
              ft_gemm_i8_walks(exec->isa, rows) ? "walk" : "panels");
     return 1;

@@ -181,7 +181,7 @@ def run(args, work):
     field = [Ours(check, "dynamic", "ours, w8a8-dynamic", args.threads),
              Ours(check, "static", "ours, w8a8", args.threads)]
     field += [Theirs(folder, words, intra, args.threads // intra, piece)
-              for intra, piece in ((args.threads, 0), (1, 0), (1, 32), (1, 16))]
+              for intra, piece in ((args.threads, 0), (1, 0), (1, 32), (1, 16), (1, 8))]
     print(f"{machine()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}; "
           f"{args.threads} threads; CTranslate2 {ctranslate2.__version__}, "
           f"{len(sources)} sources, {BEAMS} beams\n")

@@ -330,7 +330,7 @@ void step_on_cpu(const ft_beam_memory *m, const ft_beams *rules, const float *lo
     memset(lists, 0xee, sizeof lists);
     for (int32_t i = 0; i < rules->width; i++)
         if (ft_beam_score(rules, m, i) > -INFINITY)
-            ft_cpu_beam_row(m, rules, i,
+            ft_cpu_beam_row(ft_rows_of(FT_ISA_GENERIC), m, rules, i,
                             logits + (size_t) (ft_beam_row(rules, i) - rules->row) * m->vocabulary,
                             values, &lists[i]);
     ft_cpu_beam_merge(m, rules, lists);

@@ -24,7 +24,8 @@ static int32_t choose(const float *x, size_t n, const ft_choice *choice, float *
 {
     int32_t token = -77;
     memset(scratch, (int) rng_below(&chance, 256), ft_cpu_choose_scratch(n));
-    ft_cpu_choose_row(x, n, choice, history, seen, scratch, &token, logprob);
+    ft_cpu_choose_row(ft_rows_of(FT_ISA_GENERIC), x, n, choice, history, seen, scratch, &token,
+                      logprob);
     return token;
 }
 

@@ -96,8 +96,9 @@ static void choose_on_cpu(size_t rows, size_t n)
         if (choice->seat < 0)
             continue;
         size_t seat = (size_t) choice->seat;
-        ft_cpu_choose_row(host.logits + i * n, n, choice, host.history + seat * CONTEXT,
-                          host.seen + seat * n, host_scratch, &host.token[i], &host.logprob[i]);
+        ft_cpu_choose_row(ft_rows_of(FT_ISA_GENERIC), host.logits + i * n, n, choice,
+                          host.history + seat * CONTEXT, host.seen + seat * n, host_scratch,
+                          &host.token[i], &host.logprob[i]);
         ft_cpu_choose_keep(&memory, choice, host.token[i]);
     }
 }

@@ -182,6 +182,29 @@ static size_t call_amax(const ft_rows_isa *rows, const row_data *d, size_t at, v
     return sizeof amax;
 }
 
+static size_t call_largest(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                           size_t n)
+{
+    float largest;
+    bool numbers = rows->largest(d->x + at, n, &largest);
+    memcpy(out, &largest, sizeof largest);
+    memcpy((char *) out + sizeof largest, &numbers, sizeof numbers);
+    return sizeof largest + sizeof numbers;
+}
+
+/* The sum, then what it is the sum of. */
+static size_t call_masses(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                          size_t n)
+{
+    float largest;
+    (void) rows->largest(d->x + at, n, &largest);
+    uint64_t sum = rows->masses(out, d->x + at, largest, 1.3f, n);
+    for (size_t i = 0; i < n; i++)
+        sum -= ((const uint32_t *) out)[i];
+    ((uint32_t *) out)[0] ^= (uint32_t) sum;
+    return n * sizeof(uint32_t);
+}
+
 static size_t call_softmax(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
                            size_t n)
 {
@@ -265,6 +288,8 @@ static const struct {
     { "norm", call_norm },
     { "rms norm", call_rms_norm },
     { "largest magnitude", call_amax },
+    { "largest logit", call_largest },
+    { "masses of logits", call_masses },
     { "softmax", call_softmax },
     { "codes of a softmax", call_softmax_codes },
     { "the total of these codes", call_softmax_total },
@@ -522,6 +547,46 @@ static void test_amax(const ft_rows_isa *rows, const char *name)
     is_int(hidden, 0, "%s: a NaN is above all numbers", name);
 }
 
+/* The same of logits, of which none may be above 0. */
+static void test_largest(const ft_rows_isa *rows, const char *name)
+{
+    enum { N = 37 };
+    float x[N], found;
+    int wrong = 0, hidden = 0;
+    for (int i = 0; i < N; i++)
+        x[i] = i % 3 == 0 ? -INFINITY : (float) -i - 2.0f;
+    for (int i = 0; i < N; i++) {
+        float before = x[i];
+        x[i] = -1.5f;
+        wrong += !rows->largest(x, N, &found) || found != -1.5f;
+        x[i] = NAN;
+        hidden += rows->largest(x, N, &found);
+        x[i] = before;
+    }
+    wrong += !rows->largest(x, 1, &found) || found != -INFINITY;
+    wrong += !rows->largest(x, 0, &found) || found != -INFINITY;
+    is_int(wrong, 0, "%s: the largest logit is found wherever it is", name);
+    is_int(hidden, 0, "%s: a NaN is no logit", name);
+}
+
+/* The largest has 2^30, 1 less half of it; what is below the floor, or no number, has none. */
+static void test_masses(const ft_rows_isa *rows, const char *name)
+{
+    enum { N = 35 };
+    float x[N];
+    uint32_t mass[N];
+    int wrong = 0;
+    for (int i = 0; i < N; i++)
+        x[i] = 7.0f - (float) i;
+    x[33] = -INFINITY;
+    x[34] = NAN;
+    uint64_t sum = rows->masses(mass, x, 7.0f, 1.0f, N);
+    for (int i = 0; i < N; i++)
+        wrong += mass[i] != (i <= 30 ? UINT32_C(1) << (30 - i) : 0);
+    is_int(wrong, 0, "%s: a logit one below another has half its mass", name);
+    ok(sum == (UINT64_C(1) << 31) - 1, "%s: and the sum is that of all masses", name);
+}
+
 static void test_sums(const ft_rows_isa *rows, const char *name)
 {
     const int32_t sums[] = { INT32_MAX, INT32_MIN, 16777217, -16777219, 0, 1 };
@@ -548,6 +613,8 @@ int main(void)
             test_order(ft_rows_of((ft_isa) isa), &d, ft_isa_name((ft_isa) isa));
             test_quantize(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
             test_amax(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_largest(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_masses(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
             test_sums(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
         }
     test_sets(&d);

@@ -15,15 +15,6 @@
 
 /* ---- Rows --------------------------------------------------------------------------------- */
 
-static uint64_t weigh(const float *logits, size_t n, float largest)
-{
-    float slope = ft_choice_slope(1.0f);
-    uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += ft_choice_mass(ft_choice_exponent(logits[i], largest, slope));
-    return sum;
-}
-
 /* One row under work. */
 typedef struct row {
     const ft_beam_memory *memory;
@@ -125,17 +116,25 @@ static void keep_best(const row *r, ft_beam_list *out)
     sort_heap(heap, depth);
 }
 
-void ft_cpu_beam_row(const ft_beam_memory *memory, const ft_beams *beams, int32_t lane,
-                     const float *logits, float *values, ft_beam_list *out)
+/* Masses need the room of the values before these are there. */
+static float log_total(const ft_rows_isa *isa, const row *r)
+{
+    uint32_t *mass = (uint32_t *) (void *) r->values;
+    return ft_beam_log_total(
+        isa->masses(mass, r->logits, r->largest, ft_choice_slope(1.0f), r->memory->vocabulary));
+}
+
+void ft_cpu_beam_row(const ft_rows_isa *isa, const ft_beam_memory *memory, const ft_beams *beams,
+                     int32_t lane, const float *logits, float *values, ft_beam_list *out)
 {
     row r = { .memory = memory, .beams = beams, .lane = lane, .logits = logits, .values = values };
     size_t n = memory->vocabulary;
     memset(out, 0, sizeof *out);
-    out->failed = !ft_cpu_choose_largest(logits, n, &r.largest);
+    out->failed = !isa->largest(logits, n, &r.largest);
     if (out->failed || r.largest == -INFINITY)
         return;
     r.score = ft_beam_score(beams, memory, lane);
-    r.log_total = ft_beam_log_total(weigh(logits, n, r.largest));
+    r.log_total = log_total(isa, &r);
     extend_all(&r);
     keep_best(&r, out);
 }
@@ -285,8 +284,8 @@ static void list_lane(const step *s, const ft_beams *beams, int32_t lane, float 
 {
     size_t at = (size_t) ft_beam_row(beams, lane);
     if (ft_beam_score(beams, &s->memory, lane) > -INFINITY)
-        ft_cpu_beam_row(&s->memory, beams, lane, ft_row_f32(&s->args->in[0], at), values,
-                        &s->lists[beams->seat + lane]);
+        ft_cpu_beam_row(s->args->rows, &s->memory, beams, lane, ft_row_f32(&s->args->in[0], at),
+                        values, &s->lists[beams->seat + lane]);
 }
 
 /* A piece is a place where a text may have a lane. */

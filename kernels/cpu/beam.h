@@ -7,6 +7,7 @@
 #define FT_KERNELS_CPU_BEAM_H
 
 #include "kernels/beam.h"
+#include "kernels/cpu/rows.h"
 
 /* What a lane hands in: candidates in order, none behind the first 0. */
 typedef struct ft_beam_list {
@@ -18,8 +19,8 @@ typedef struct ft_beam_list {
  * The best candidates of a live lane from its row of logits; `values` has room for a row.  Only
  * reads the memory.
  */
-void ft_cpu_beam_row(const ft_beam_memory *memory, const ft_beams *beams, int32_t lane,
-                     const float *logits, float *values, ft_beam_list *out);
+void ft_cpu_beam_row(const ft_rows_isa *isa, const ft_beam_memory *memory, const ft_beams *beams,
+                     int32_t lane, const float *logits, float *values, ft_beam_list *out);
 
 /* The lists of all lanes, [width], become the next lanes; lists of dead lanes are not read. */
 void ft_cpu_beam_merge(const ft_beam_memory *memory, const ft_beams *beams, ft_beam_list *lists);

@@ -23,6 +23,7 @@ typedef struct entry {
 
 /* One row, in the caller's scratch. */
 typedef struct row {
+    const ft_rows_isa *isa;
     size_t vocabulary;
     float *logit;       /* [vocabulary]: with penalties and bans; then with top-k's */
     uint32_t *weight;   /* [vocabulary]: masses; or 1 for each token, to count them */
@@ -43,10 +44,10 @@ size_t ft_cpu_choose_scratch(size_t vocabulary)
            aligned(BINS * sizeof(uint64_t)) + aligned(vocabulary * sizeof(entry));
 }
 
-static row row_in(void *scratch, size_t vocabulary)
+static row row_in(const ft_rows_isa *isa, void *scratch, size_t vocabulary)
 {
     char *p = scratch;
-    row r = { .vocabulary = vocabulary, .logit = scratch };
+    row r = { .isa = isa, .vocabulary = vocabulary, .logit = scratch };
     p += aligned(vocabulary * sizeof *r.logit);
     r.weight = (uint32_t *) (void *) p;
     p += aligned(vocabulary * sizeof *r.weight);
@@ -57,18 +58,6 @@ static row row_in(void *scratch, size_t vocabulary)
 }
 
 /* ---- Logits ------------------------------------------------------------------------------- */
-
-bool ft_cpu_choose_largest(const float *logits, size_t n, float *largest)
-{
-    float most = -INFINITY;
-    bool number = true;
-    for (size_t i = 0; i < n; i++) {
-        number &= logits[i] == logits[i];
-        most = logits[i] > most ? logits[i] : most;
-    }
-    *largest = most;
-    return number;
-}
 
 static void ban(row *r, int32_t id)
 {
@@ -188,12 +177,7 @@ static void keep_top_k(row *r, int32_t k)
 
 static uint64_t weigh(row *r, float slope)
 {
-    uint64_t sum = 0;
-    for (size_t id = 0; id < r->vocabulary; id++) {
-        r->weight[id] = ft_choice_mass(ft_choice_exponent(r->logit[id], r->largest, slope));
-        sum += r->weight[id];
-    }
-    return sum;
+    return r->isa->masses(r->weight, r->logit, r->largest, slope, r->vocabulary);
 }
 
 static uint64_t mass_above(const row *r, float least)
@@ -231,19 +215,19 @@ static int32_t first_of(const float *logits, float value)
     return id;
 }
 
-void ft_cpu_choose_row(const float *logits, size_t vocabulary, const ft_choice *choice,
-                       const int32_t *history, const uint32_t *seen, void *scratch, int32_t *token,
-                       float *logprob)
+void ft_cpu_choose_row(const ft_rows_isa *isa, const float *logits, size_t vocabulary,
+                       const ft_choice *choice, const int32_t *history, const uint32_t *seen,
+                       void *scratch, int32_t *token, float *logprob)
 {
-    row r = row_in(scratch, vocabulary);
+    row r = row_in(isa, scratch, vocabulary);
     float largest;
     *token = FT_NO_TOKEN;
     if (logprob != NULL)
         *logprob = NAN;
-    if (!ft_cpu_choose_largest(logits, vocabulary, &largest))
+    if (!isa->largest(logits, vocabulary, &largest))
         return;
     adjust(&r, logits, choice, history, seen);
-    ft_cpu_choose_largest(r.logit, vocabulary, &r.largest);
+    isa->largest(r.logit, vocabulary, &r.largest);
     if (r.largest == -INFINITY)
         return;
     if (choice->temperature > 0.0f && r.largest < INFINITY)

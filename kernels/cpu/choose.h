@@ -7,9 +7,7 @@
 #define FT_KERNELS_CPU_CHOOSE_H
 
 #include "kernels/choice.h"
-
-/* The largest of a row of logits; false: one is NaN. */
-bool ft_cpu_choose_largest(const float *logits, size_t n, float *largest);
+#include "kernels/cpu/rows.h"
 
 /* Bytes of scratch for one row of so many logits. */
 size_t ft_cpu_choose_scratch(size_t vocabulary);
@@ -21,9 +19,9 @@ size_t ft_cpu_choose_scratch(size_t vocabulary);
  * token's probability under the raw logits.  logprob may be NULL.  Nothing else is changed:
  * ft_cpu_choose_keep() puts the token into the sequence's state.
  */
-void ft_cpu_choose_row(const float *logits, size_t vocabulary, const ft_choice *choice,
-                       const int32_t *history, const uint32_t *seen, void *scratch, int32_t *token,
-                       float *logprob);
+void ft_cpu_choose_row(const ft_rows_isa *isa, const float *logits, size_t vocabulary,
+                       const ft_choice *choice, const int32_t *history, const uint32_t *seen,
+                       void *scratch, int32_t *token, float *logprob);
 
 /* What is remembered of the sequences, by seat. */
 typedef struct ft_cpu_memory {

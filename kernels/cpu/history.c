@@ -52,7 +52,7 @@ static void choose_rows(const void *job, int thread, size_t first, size_t end)
     for (size_t row = first; row < end; row++) {
         const ft_choice *choice = &args->batch->choice[row];
         size_t seat = choice->seat < 0 ? 0 : (size_t) choice->seat;
-        ft_cpu_choose_row(ft_row_f32(&args->in[0], row), args->in[0].cols, choice,
+        ft_cpu_choose_row(args->rows, ft_row_f32(&args->in[0], row), args->in[0].cols, choice,
                           memory.history + seat * memory.context,
                           memory.seen + seat * memory.vocabulary, ft_thread_scratch(args, thread),
                           &token[row], &logprob[row]);

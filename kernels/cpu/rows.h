@@ -54,6 +54,12 @@ typedef struct ft_rows_isa {
     /* sum of x[i] * x[i]. */
     float (*square_sum)(const float *x, size_t n);
 
+    /* The largest of logits in *largest, -inf where there is none; false: one is no number. */
+    bool (*largest)(const float *logits, size_t n, float *largest);
+
+    /* ft_choice_mass() of each logit; returns their sum. */
+    uint64_t (*masses)(uint32_t *mass, const float *logits, float largest, float slope, size_t n);
+
     /* out[i] = sums[i] * (scale * row_scale[i]) + bias[i]; bias may be NULL. */
     void (*scale_sums)(float *out, const int32_t *sums, float scale, const float *row_scale,
                        const float *bias, size_t n);

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "kernels/choose.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/simd_math.h"
 #include "kernels/cpu/simd_norm.h"
@@ -314,6 +315,41 @@ static void row_scale_sums(float *restrict out, const int32_t *restrict sums, fl
             out[i] = ft_dequantize(sums[i], scale * row_scale[i], bias[i]);
 }
 
+static bool row_largest(const float *logits, size_t n, float *largest)
+{
+    float most = -INFINITY, lane[SUMS];
+    int strange = 0, other[SUMS] = { 0 };
+    size_t whole = n / SUMS * SUMS;
+    for (size_t j = 0; j < SUMS; j++)
+        lane[j] = -INFINITY;
+    for (size_t i = 0; i < whole; i += SUMS)
+        for (size_t j = 0; j < SUMS; j++) {
+            lane[j] = logits[i + j] > lane[j] ? logits[i + j] : lane[j];
+            other[j] |= logits[i + j] != logits[i + j];
+        }
+    for (size_t i = whole; i < n; i++) {
+        most = logits[i] > most ? logits[i] : most;
+        strange |= logits[i] != logits[i];
+    }
+    for (size_t j = 0; j < SUMS; j++) {
+        most = lane[j] > most ? lane[j] : most;
+        strange |= other[j];
+    }
+    *largest = most;
+    return strange == 0;
+}
+
+static uint64_t row_masses(uint32_t *restrict mass, const float *restrict logits, float largest,
+                           float slope, size_t n)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        mass[i] = ft_choice_mass(ft_choice_exponent(logits[i], largest, slope));
+    for (size_t i = 0; i < n; i++)
+        sum += mass[i];
+    return sum;
+}
+
 /* clang-format off */
 #define FT_ROWS_TABLE                                                                              \
     {                                                                                              \
@@ -333,6 +369,8 @@ static void row_scale_sums(float *restrict out, const int32_t *restrict sums, fl
         .softmax = row_softmax,                                                                    \
         .softmax_codes = row_softmax_codes,                                                        \
         .square_sum = row_square_sum,                                                              \
+        .largest = row_largest,                                                                    \
+        .masses = row_masses,                                                                      \
         .scale_sums = row_scale_sums,                                                              \
     }
 /* clang-format on */

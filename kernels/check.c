@@ -86,6 +86,14 @@ static bool is_float_matrix(const ft_weight *weight)
     return weight != NULL && weight->layout == FT_ROW && is_float(weight->dtype);
 }
 
+/* Codes with a scale for each group. */
+static bool is_block_matrix(const ft_weight *weight)
+{
+    return weight != NULL && weight->layout == FT_PANEL32 && weight->scale == NULL &&
+           weight->blocks.scale != NULL && ft_blocks_bits(weight->dtype) != 0 &&
+           weight->blocks.group >= 0 && weight->blocks.group % 32 == 0;
+}
+
 /* The state in slot `slot`, if it is one; else NULL. */
 static const ft_value *state_at(const checker *c, int slot)
 {
@@ -200,9 +208,10 @@ static ft_status check_linear(const checker *c)
                 x->dtype == FT_F32;
     bool int8 = w->scale != NULL && w->dtype == FT_I8 && w->layout == FT_COL4_4R2_8C &&
                 is_codes(x) && x->dtype == FT_I8;
-    if (!plain && !fake && !int8)
+    bool blocks = is_block_matrix(w) && is_real(x);
+    if (!plain && !fake && !int8 && !blocks)
         return refuse(c, "input and weight are not both float or both codes");
-    if (!plain && w->cols > 65536)
+    if ((fake || int8) && w->cols > 65536)
         return refuse(c, "the weight is deeper than the 65536 codes that int32 adds safely");
     return check_product(c, x, w->rows, 1u << FT_F32 | 1u << FT_F16);
 }

@@ -1,5 +1,6 @@
 /*
- * layout.h - where element (row, column) of an int8 matrix lies, for the orders of cuBLASLt.
+ * layout.h - where element (row, column) of a matrix of codes lies: cuBLASLt's orders of int8, and
+ * our own of 4 and 8 bits.
  *
  * The same inline code serves host and device.  Offsets are bytes from the start of the matrix;
  * the padded sizes below are part of each layout, pad elements are zero.
@@ -19,7 +20,9 @@
 #define FT_HOST_DEVICE static inline
 #endif
 
-/* COL4_4R2_8C pads rows to 8 and columns to 32; COL32 columns to 32; COL32_2R_4R4 rows to 32 too.
+/*
+ * COL4_4R2_8C pads rows to 8 and columns to 32; COL32 columns to 32; COL32_2R_4R4 and PANEL32 rows
+ * to 32 too.
  */
 FT_HOST_DEVICE size_t ft_layout_rows(ft_layout layout, size_t rows)
 {
@@ -27,6 +30,7 @@ FT_HOST_DEVICE size_t ft_layout_rows(ft_layout layout, size_t rows)
     case FT_COL4_4R2_8C:
         return (rows + 7) / 8 * 8;
     case FT_COL32_2R_4R4:
+    case FT_PANEL32:
         return (rows + 31) / 32 * 32;
     case FT_ROW:
     case FT_COL32:
@@ -61,6 +65,7 @@ FT_HOST_DEVICE size_t ft_offset(ft_layout layout, size_t row, size_t col, size_t
 {
     switch (layout) {
     case FT_ROW:
+    case FT_PANEL32: /* below */
         break;
     case FT_COL32:
         return (col >> 5) * 32 * rows + row * 32 + (col & 31);
@@ -73,6 +78,44 @@ FT_HOST_DEVICE size_t ft_offset(ft_layout layout, size_t row, size_t col, size_t
     }
     }
     return row * cols + col;
+}
+
+/*
+ * PANEL32, for codes of 4 or 8 bits: a panel is 32 rows, and in it a block is as many columns as
+ * make 16 bytes a row: 32 of 4 bits, 16 of 8.  A block is four lines, a line 32 words of 32 bits,
+ * word r for row r.  Line t has the columns 2t and 2t + 1 of every eight.  In a word of bytes the
+ * columns are in order; in one of 4 bits first those that are even, from the low end on, then the
+ * odd ones.
+ *
+ * So a lane of a warp that loads 16 bytes has four rows of just the columns which it holds for
+ * mma.m16n8k16, with neighbouring columns 16 bits apart, where they become two halves by one mask;
+ * and a vector register of the CPU has the same columns of 16 rows, whose codes one shift brings
+ * to the low end of each lane.
+ */
+FT_HOST_DEVICE size_t ft_panel_bytes(size_t rows, size_t cols, int bits)
+{
+    return ft_layout_rows(FT_PANEL32, rows) * ft_layout_cols(FT_PANEL32, cols) / 8 * (size_t) bits;
+}
+
+/* The word in which an element lies. */
+FT_HOST_DEVICE size_t ft_panel_word(size_t row, size_t col, size_t cols, int bits)
+{
+    size_t wide = bits == 4 ? 32 : 16, blocks = ft_layout_cols(FT_PANEL32, cols) / wide;
+    return ((row >> 5) * blocks + col / wide) * 128 + ((col & 7) >> 1) * 32 + (row & 31);
+}
+
+/* Its lowest bit there. */
+FT_HOST_DEVICE int ft_panel_shift(size_t col, int bits)
+{
+    return bits == 4 ? (int) ((col & 1) * 16 + ((col & 31) >> 3) * 4)
+                     : (int) (((col & 15) >> 3) * 16 + (col & 1) * 8);
+}
+
+FT_HOST_DEVICE uint32_t ft_panel_code(const uint32_t *panels, size_t row, size_t col, size_t cols,
+                                      int bits)
+{
+    return panels[ft_panel_word(row, col, cols, bits)] >> ft_panel_shift(col, bits) &
+           ((1u << bits) - 1);
 }
 
 #endif

@@ -6,6 +6,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/activation.h \
 	kernels/backend.h \
 	kernels/beam.h \
+	kernels/blocks.h \
 	kernels/cache.h \
 	kernels/check.c \
 	kernels/choice.h \

@@ -1,5 +1,5 @@
 /*
- * op.c - names of operations and activations.
+ * op.c - names of operations and activations, sizes of weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,4 +50,19 @@ bool ft_activation_parse(const char *name, ft_activation *out)
             return true;
         }
     return false;
+}
+
+size_t ft_weight_bytes(const ft_weight *weight)
+{
+    switch (weight->layout) {
+    case FT_ROW:
+        break;
+    case FT_PANEL32:
+        return ft_panel_bytes(weight->rows, weight->cols, ft_blocks_bits(weight->dtype));
+    case FT_COL32:
+    case FT_COL4_4R2_8C:
+    case FT_COL32_2R_4R4:
+        return ft_layout_bytes(weight->layout, weight->rows, weight->cols);
+    }
+    return weight->rows * weight->cols * ft_dtype_size(weight->dtype);
 }

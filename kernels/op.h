@@ -10,6 +10,7 @@
 #define FT_KERNELS_OP_H
 
 #include "kernels/activation.h"
+#include "kernels/blocks.h"
 #include "kernels/choice.h"
 #include "kernels/count.h"
 #include "runtime/ft.h"
@@ -72,12 +73,39 @@ typedef struct ft_weight {
     size_t rows, cols; /* a vector has one row */
     ft_dtype dtype;
     ft_layout layout;
-    const float *scale; /* [rows], codes (int8, or float when faked); NULL: real values */
+    const float *scale; /* [rows], codes (int8, or float when faked); NULL: real values, or: */
+    ft_blocks blocks;   /* codes with a scale for each group: U4 or U8 in FT_PANEL32 */
     const void *data;   /* 64-byte aligned */
     const void *tiles;  /* the same codes in an order of the device's own; NULL: there is none */
 } ft_weight;
 
+/* Bytes of its data. */
+size_t ft_weight_bytes(const ft_weight *weight);
+
+/*
+ * A convolution of images [sequences, channels * height * width] with the weights [outputs,
+ * kernel rows * kernel columns * channels], channels innermost; results are [sequences, outputs *
+ * rows * columns].  Pairs are of rows and of columns.
+ */
+typedef struct ft_conv {
+    int32_t channels, height, width; /* of the input */
+    int32_t kernel[2], stride[2], padding[2], dilation[2];
+    int32_t zero; /* of codes: the one that stands for 0, and that is padded with */
+    bool clamps;  /* what the activation gives is cut to low .. high */
+    float low, high;
+} ft_conv;
+
+/* Rows (which 0) or columns (1) of the result; below 1: the kernel does not fit. */
+FT_HOST_DEVICE int32_t ft_conv_size(const ft_conv *conv, int which)
+{
+    int32_t size = which == 0 ? conv->height : conv->width;
+    int32_t reach = conv->dilation[which] * (conv->kernel[which] - 1) + 1;
+    int32_t room = size + 2 * conv->padding[which] - reach;
+    return room < 0 ? 0 : room / conv->stride[which] + 1;
+}
+
 typedef struct ft_attr {
+    ft_conv conv;             /* CONV */
     float eps;                /* NORM */
     ft_norm_kind norm;        /* NORM */
     ft_activation activation; /* LINEAR, ACTIVATE, GATE */

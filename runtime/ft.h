@@ -78,10 +78,17 @@ typedef enum ft_dtype {
     FT_I64,
     FT_U8,
     FT_BOOL,
+    FT_U4, /* two to a byte; weights of artifacts only */
 } ft_dtype;
 
 /* How the elements of a matrix lie in memory; kernels/layout.h has the formulas. */
-typedef enum ft_layout { FT_ROW, FT_COL32, FT_COL4_4R2_8C, FT_COL32_2R_4R4 } ft_layout;
+typedef enum ft_layout {
+    FT_ROW,
+    FT_COL32,
+    FT_COL4_4R2_8C,
+    FT_COL32_2R_4R4,
+    FT_PANEL32,
+} ft_layout;
 
 enum { FT_MAX_DIMS = 8 };
 
@@ -96,7 +103,7 @@ typedef struct ft_tensor {
 /* "F32", "BF16", ...; NULL for a value that is no dtype. */
 FT_API const char *ft_dtype_name(ft_dtype dtype);
 
-/* Bytes of one element; 0 for a value that is no dtype. */
+/* Bytes of one element; 0 for a value that is no dtype, and for U4. */
 FT_API size_t ft_dtype_size(ft_dtype dtype);
 
 /* Elements and bytes of a tensor; both 0 when a dimension is negative or the product overflows. */

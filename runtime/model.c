@@ -9,7 +9,6 @@
 
 #include "runtime/model.h"
 
-#include "kernels/layout.h"
 #include "runtime/bind.h"
 #include "runtime/devices.h"
 #include "runtime/error.h"
@@ -310,11 +309,8 @@ static bool has_codes(const ft_model *model)
 static size_t weight_bytes(const ft_model *model)
 {
     size_t bytes = 0;
-    for (int i = 0; i < model->nweight && model->artifact == NULL; i++) {
-        const ft_weight *w = &model->weight[i];
-        bytes += w->dtype == FT_I8 ? ft_layout_bytes(w->layout, w->rows, w->cols)
-                                   : w->rows * w->cols * ft_dtype_size(w->dtype);
-    }
+    for (int i = 0; i < model->nweight && model->artifact == NULL; i++)
+        bytes += ft_weight_bytes(&model->weight[i]);
     for (size_t i = 0; model->artifact != NULL && i < ft_artifact_count(model->artifact); i++)
         bytes += ft_artifact_at(model->artifact, i)->bytes;
     return bytes;

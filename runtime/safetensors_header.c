@@ -75,7 +75,7 @@ static ft_status read_dtype(ft_scan *scan, entry *e)
     static const char choices[] = "F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL";
     const char *dtype;
     FT_TRY(ft_scan_string(scan, &dtype));
-    if (ft_dtype_parse(dtype, &e->tensor.dtype))
+    if (ft_dtype_parse(dtype, &e->tensor.dtype) && ft_dtype_size(e->tensor.dtype) > 0)
         return FT_OK;
     if (is_known_elsewhere(dtype))
         return refuse(scan, FT_EUNSUPPORTED, "dtype %s is not supported, expected %s", dtype,

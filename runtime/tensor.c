@@ -19,7 +19,7 @@ static const struct {
     [FT_F32] = { "F32", 4 },   [FT_F16] = { "F16", 2 }, [FT_BF16] = { "BF16", 2 },
     [FT_F64] = { "F64", 8 },   [FT_I8] = { "I8", 1 },   [FT_I16] = { "I16", 2 },
     [FT_I32] = { "I32", 4 },   [FT_I64] = { "I64", 8 }, [FT_U8] = { "U8", 1 },
-    [FT_BOOL] = { "BOOL", 1 },
+    [FT_BOOL] = { "BOOL", 1 }, [FT_U4] = { "U4", 0 },
 };
 
 static const char *const layouts[] = {
@@ -27,6 +27,7 @@ static const char *const layouts[] = {
     [FT_COL32] = "col32",
     [FT_COL4_4R2_8C] = "col4_4r2_8c",
     [FT_COL32_2R_4R4] = "col32_2r_4r4",
+    [FT_PANEL32] = "panel32",
 };
 
 const char *ft_dtype_name(ft_dtype dtype)

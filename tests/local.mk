@@ -32,6 +32,7 @@ convert_test_libs = tests/lib/libtiny.a tests/lib/libsample.a convert/libconvert
 
 check_LIBRARIES += tests/lib/liblib.a
 tests_lib_liblib_a_SOURCES = \
+	tests/lib/blocked.c tests/lib/blocked.h \
 	tests/lib/bert.c tests/lib/bert.h \
 	tests/lib/bert_file.c tests/lib/bert_file.h \
 	tests/lib/family.c tests/lib/family.h \
@@ -117,6 +118,7 @@ c_tests = \
 	tests/ops.t \
 	tests/output.t \
 	tests/packing.t \
+	tests/panel.t \
 	tests/passages.t \
 	tests/plan.t \
 	tests/refuse.t \
@@ -285,6 +287,8 @@ tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = $(sample_test_libs)
 tests_packing_t_SOURCES = tests/packing-t.c
 tests_packing_t_LDADD = $(calibrated_test_libs)
+tests_panel_t_SOURCES = tests/panel-t.c
+tests_panel_t_LDADD = $(test_libs)
 tests_passages_t_SOURCES = tests/passages-t.c
 tests_passages_t_LDADD = $(lib_libs)
 tests_plan_t_SOURCES = tests/plan-t.c

@@ -42,7 +42,7 @@ static bool holds(const char *path, const char *name)
 
 static void test_round_trip(void)
 {
-    enum { DTYPES = FT_BOOL + 1 };
+    enum { DTYPES = FT_BOOL + 1 }; /* U4 is no dtype of the format */
     static const char awkward[] = "\"quoted\\\"\n\t\x7f \u00e9\u4e2d\U0001f600";
     static unsigned char data[64];
     ft_named_tensor written[DTYPES + 2];

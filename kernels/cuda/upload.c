@@ -2,8 +2,9 @@
  * upload.c - all weights of a model to the device.
  *
  * The device gets one allocation: first the matrices, then the int8 matrices once more in the order
- * of the device's own product, then scales, then vectors.  So the weights of queries, keys and
- * values, which follow each other in a model, follow each other here too, and can be one product.
+ * of the device's own product, then scales and zeros, then vectors.  So the weights of queries,
+ * keys and values, which follow each other in a model, follow each other here too, and can be one
+ * product.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,17 +23,29 @@ enum { ALIGN = 256 };
 
 /* ---- Places ------------------------------------------------------------------------------- */
 
-typedef enum region { MATRICES, TILES, SCALES, VECTORS, REGIONS } region;
-
-static size_t stored_bytes(const ft_weight *w)
-{
-    return w->layout == FT_ROW ? w->rows * w->cols * ft_dtype_size(w->dtype)
-                               : ft_layout_bytes(w->layout, w->rows, w->cols);
-}
+typedef enum region { MATRICES, TILES, SCALES, ZEROS, VECTORS, REGIONS } region;
 
 static bool is_vector(const ft_weight *w)
 {
     return w->rows == 1;
+}
+
+/* Scales of rows, or of blocks. */
+static size_t scale_bytes(const ft_weight *w)
+{
+    if (w->blocks.scale != NULL)
+        return ft_blocks_count(&w->blocks, w->rows, w->cols) * sizeof *w->blocks.scale;
+    return w->scale != NULL ? w->rows * sizeof *w->scale : 0;
+}
+
+static const void *scales_of(const ft_weight *w)
+{
+    return w->blocks.scale != NULL ? (const void *) w->blocks.scale : w->scale;
+}
+
+static size_t zero_bytes(const ft_weight *w)
+{
+    return w->blocks.zero != NULL ? ft_blocks_count(&w->blocks, w->rows, w->cols) : 0;
 }
 
 static bool has_tiles(const ft_device *device, const ft_weight *w)
@@ -45,13 +58,15 @@ static size_t bytes_in(const ft_device *device, const ft_weight *w, region where
 {
     switch (where) {
     case MATRICES:
-        return is_vector(w) ? 0 : stored_bytes(w);
+        return is_vector(w) ? 0 : ft_weight_bytes(w);
     case TILES:
         return has_tiles(device, w) ? ft_cuda_tiles_bytes(w->rows, w->cols) : 0;
     case SCALES:
-        return w->scale != NULL ? w->rows * sizeof(float) : 0;
+        return scale_bytes(w);
+    case ZEROS:
+        return zero_bytes(w);
     case VECTORS:
-        return is_vector(w) ? stored_bytes(w) : 0;
+        return is_vector(w) ? ft_weight_bytes(w) : 0;
     case REGIONS:
         break;
     }
@@ -79,7 +94,9 @@ static int pack(ft_cuda_part *out, const ft_device *device, const ft_weight *wei
         for (int i = 0; i < count; i++) {
             const ft_weight *w = &weights[i];
             size_t bytes = bytes_in(device, w, (region) where);
-            const void *from = where == SCALES ? (const void *) w->scale : w->data;
+            const void *from = where == SCALES  ? scales_of(w)
+                               : where == ZEROS ? w->blocks.zero
+                                                : w->data;
             if (bytes > 0 && where != TILES)
                 out[parts++] = (ft_cuda_part){ from, offset[i * REGIONS + where], bytes };
         }
@@ -100,6 +117,10 @@ static int take_over(cudaStream_t stream, const ft_device *device, ft_weight *we
         w->data = memory + at[is_vector(w) ? VECTORS : MATRICES];
         if (w->scale != NULL)
             w->scale = (const float *) (void *) (memory + at[SCALES]);
+        if (w->blocks.scale != NULL)
+            w->blocks.scale = (const uint16_t *) (void *) (memory + at[SCALES]);
+        if (w->blocks.zero != NULL)
+            w->blocks.zero = (const uint8_t *) (memory + at[ZEROS]);
         if (tiled)
             w->tiles = memory + at[TILES];
         if (tiled && status == 0)

@@ -12,6 +12,8 @@
 
 #include "kernels/layout.h"
 
+#include <math.h>
+
 typedef struct ft_blocks {
     int32_t group; /* inputs of a group, a multiple of 32; the last may have fewer.  0: a
                       group is a whole row */
@@ -49,6 +51,16 @@ FT_HOST_DEVICE size_t ft_blocks_count(const ft_blocks *blocks, size_t rows, size
 FT_HOST_DEVICE int32_t ft_blocks_zero(const ft_blocks *blocks, size_t index, int bits)
 {
     return blocks->zero != NULL ? blocks->zero[index] : 1 << (bits - 1);
+}
+
+/*
+ * A product adds its groups to 0 in order.  `sum` is a group's sum of (code - zero) times x, where
+ * x is whole numbers of x_unit: by codes exact, and x_unit is ft_scale_from_amax() of that group of
+ * x.
+ */
+FT_HOST_DEVICE float ft_blocks_add(float y, float sum, float scale, float x_unit)
+{
+    return fmaf(sum, scale * x_unit, y);
 }
 
 #endif

@@ -211,7 +211,7 @@ static ft_status check_linear(const checker *c)
     bool blocks = is_block_matrix(w) && is_real(x);
     if (!plain && !fake && !int8 && !blocks)
         return refuse(c, "input and weight are not both float or both codes");
-    if ((fake || int8) && w->cols > 65536)
+    if ((fake || int8 || (blocks && w->blocks.by_codes)) && w->cols > 65536)
         return refuse(c, "the weight is deeper than the 65536 codes that int32 adds safely");
     return check_product(c, x, w->rows, 1u << FT_F32 | 1u << FT_F16);
 }

@@ -26,6 +26,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/float_generic.c \
 	kernels/cpu/float_impl.h \
 	kernels/cpu/gate.c \
+	kernels/cpu/gemm_blocks.c kernels/cpu/gemm_blocks.h \
 	kernels/cpu/gemm_float.c kernels/cpu/gemm_float.h \
 	kernels/cpu/gemm_i8.c kernels/cpu/gemm_i8.h \
 	kernels/cpu/history.c \
@@ -39,6 +40,10 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/maps.c \
 	kernels/cpu/norm.c \
 	kernels/cpu/observe.c \
+	kernels/cpu/panel.h \
+	kernels/cpu/panel_generic.c \
+	kernels/cpu/panel_impl.h \
+	kernels/cpu/panel_split.h \
 	kernels/cpu/pool.c \
 	kernels/cpu/rows.c kernels/cpu/rows.h \
 	kernels/cpu/rows_generic.c \
@@ -65,20 +70,22 @@ kernels_libcpu_la_LIBADD =
 if WITH_AVX2
 noinst_LTLIBRARIES += kernels/libavx2.la
 kernels_libavx2_la_SOURCES = kernels/cpu/float_avx2.c kernels/cpu/i8_avx2.c kernels/cpu/i8_ymm.h \
+	kernels/cpu/panel_avx2.c kernels/cpu/panel_ymm.h \
 	kernels/cpu/rows_avx2.c
 kernels_libavx2_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX2_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx2.la
 endif
 if WITH_AVXVNNI
 noinst_LTLIBRARIES += kernels/libavxvnni.la
-kernels_libavxvnni_la_SOURCES = kernels/cpu/i8_avxvnni.c kernels/cpu/i8_ymm.h
+kernels_libavxvnni_la_SOURCES = kernels/cpu/i8_avxvnni.c kernels/cpu/i8_ymm.h \
+	kernels/cpu/panel_avxvnni.c kernels/cpu/panel_ymm.h
 kernels_libavxvnni_la_CFLAGS = $(AM_CFLAGS) $(FT_AVXVNNI_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavxvnni.la
 endif
 if WITH_AVX512
 noinst_LTLIBRARIES += kernels/libavx512.la
 kernels_libavx512_la_SOURCES = kernels/cpu/float_avx512.c kernels/cpu/i8_avx512.c \
-	kernels/cpu/rows_avx512.c
+	kernels/cpu/panel_avx512.c kernels/cpu/rows_avx512.c
 kernels_libavx512_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX512_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx512.la
 endif

@@ -102,6 +102,7 @@ c_tests = \
 	tests/family_translator.t \
 	tests/feed.t \
 	tests/gemm.t \
+	tests/gemm_blocks.t \
 	tests/gemm_float.t \
 	tests/graph.t \
 	tests/half.t \
@@ -250,6 +251,8 @@ tests_feed_t_SOURCES = tests/feed-t.c
 tests_feed_t_LDADD = $(convert_test_libs)
 tests_gemm_t_SOURCES = tests/gemm-t.c
 tests_gemm_t_LDADD = $(test_libs)
+tests_gemm_blocks_t_SOURCES = tests/gemm_blocks-t.c
+tests_gemm_blocks_t_LDADD = $(lib_libs)
 tests_gemm_float_t_SOURCES = tests/gemm_float-t.c
 tests_gemm_float_t_LDADD = $(lib_libs)
 tests_graph_t_SOURCES = tests/graph-t.c
@@ -279,7 +282,7 @@ tests_model_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
 tests_modes_t_SOURCES = tests/modes-t.c
 tests_modes_t_LDADD = $(lib_libs)
 tests_ops_t_SOURCES = tests/ops-t.c tests/beam.c tests/beam.h tests/ops-attend.c \
-	tests/ops-attention.c tests/ops-beam.c tests/ops-cache.c tests/ops-cache.h \
+	tests/ops-attention.c tests/ops-beam.c tests/ops-blocks.c tests/ops-cache.c tests/ops-cache.h \
 	tests/ops-decoder.c tests/ops-halves.c tests/ops-linear.c tests/ops-maps.c \
 	tests/ops-rows.c tests/ops-store.c tests/ops-sums.c tests/ops.h
 tests_ops_t_LDADD = $(lib_libs)
@@ -426,7 +429,7 @@ measure = tests/bench/measure.c tests/bench/measure.h
 contest = tests/bench/contest.c tests/bench/contest.h $(measure)
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
 benchmarks = tests/bench/counters tests/bench/decode tests/bench/encoder \
-	tests/bench/gemm tests/bench/gemm_float tests/bench/open \
+	tests/bench/gemm tests/bench/gemm_blocks tests/bench/gemm_float tests/bench/open \
 	tests/bench/search tests/bench/tokenizer
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
@@ -438,7 +441,9 @@ tests_bench_encoder_SOURCES = tests/bench/encoder.c $(measure)
 tests_bench_encoder_LDADD = runtime/libcore.la
 tests_bench_gemm_SOURCES = tests/bench/gemm.c $(contest)
 tests_bench_gemm_LDADD = runtime/libcore.la
-tests_bench_gemm_float_SOURCES = tests/bench/gemm_float.c $(contest)
+tests_bench_gemm_blocks_SOURCES = tests/bench/gemm_blocks.c tests/bench/contest_floats.c $(contest)
+tests_bench_gemm_blocks_LDADD = runtime/libcore.la
+tests_bench_gemm_float_SOURCES = tests/bench/gemm_float.c tests/bench/contest_floats.c $(contest)
 tests_bench_gemm_float_LDADD = runtime/libcore.la
 tests_bench_open_SOURCES = tests/bench/open.c $(measure) $(random_artifact)
 tests_bench_open_LDADD = runtime/libcore.la

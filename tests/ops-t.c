@@ -97,6 +97,7 @@ int main(void)
     for (int kind = 0; kind < FT_OP_KINDS; kind++)
         test_on_all(ft_op_name((ft_op_kind) kind), tests[kind], devices, count);
     test_on_all("halves", test_halves, devices, count);
+    test_on_all("weights in blocks", test_blocks, devices, count);
     test_on_all("rows of decoders", test_decoder_rows, devices, count);
     for (int i = 0; i < count; i++)
         devices[i].backend->close(devices[i].device);

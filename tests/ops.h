@@ -29,6 +29,9 @@ ft_batch single_batch(size_t tokens, int32_t start[2]);
 /* Operations on rows, of halves. */
 void test_halves(bench *on);
 
+/* Products with weights in blocks. */
+void test_blocks(bench *on);
+
 /* Operations that decoders do otherwise: rms norms, codes scaled by row, tokens of seats. */
 void test_decoder_rows(bench *on);
 

@@ -1,5 +1,6 @@
 /*
- * linear.c - y = act(x . w^T + b): chooses the int8 form or one of floats.
+ * linear.c - y = act(x . w^T + b): chooses the int8 form, that of weights in blocks, or one of
+ * floats.
  *
  * Products of floats whose rows must not depend on each other, and those that read halves, are our
  * own; the others, and faked int8, are the float library's, which is faster where rows are many.
@@ -9,6 +10,7 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/gemm_blocks.h"
 #include "kernels/cpu/gemm_float.h"
 #include "kernels/cpu/gemm_i8.h"
 #include "kernels/quant.h"
@@ -23,6 +25,8 @@ size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limi
     const ft_weight *weight = &plan->weight[op->weight[0]];
     const ft_value *x = &plan->value[op->in[0]];
     size_t rows = ft_rows_within(limits, x->rows);
+    if (weight->blocks.scale != NULL)
+        return ft_gemm_blocks_scratch(&weight->blocks, rows, weight->cols, limits->threads);
     if (is_own_product(weight, x->dtype, plan->steady))
         return ft_gemm_float_scratch(x->dtype, rows, weight->cols, limits->threads);
     if (weight->dtype == FT_I8)
@@ -66,6 +70,31 @@ static void linear_i8(const ft_args *args)
     });
 }
 
+static void linear_blocks(const ft_args *args)
+{
+    const ft_weight *weight = args->weight[0];
+    ft_gemm_blocks_run(&(ft_gemm_blocks){
+        .isa = args->isa,
+        .threads = args->threads,
+        .m = args->in[0].rows,
+        .n = weight->rows,
+        .k = weight->cols,
+        .x = args->in[0].data,
+        .x_dtype = args->in[0].dtype,
+        .x_stride = args->in[0].cols,
+        .w = weight->data,
+        .bits = ft_blocks_bits(weight->dtype),
+        .blocks = weight->blocks,
+        .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
+        .activation = args->op->attr.activation,
+        .y = args->out.data,
+        .y_dtype = args->out.dtype,
+        .y_stride = weight->rows,
+        .scratch = args->scratch,
+        .scratch_bytes = args->scratch_bytes,
+    });
+}
+
 static void linear_float(const ft_args *args)
 {
     const ft_weight *weight = args->weight[0];
@@ -96,6 +125,8 @@ void ft_cpu_linear(const ft_args *args)
         return;
     if (args->weight[0]->dtype == FT_I8)
         linear_i8(args);
+    else if (args->weight[0]->blocks.scale != NULL)
+        linear_blocks(args);
     else if (is_own_product(args->weight[0], args->in[0].dtype, args->steady))
         linear_float(args);
     else

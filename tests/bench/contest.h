@@ -46,6 +46,9 @@ typedef struct contest_times {
 
 contest_times contest_run(const contest *c, const contest_options *options, int threads);
 
+/* Multiply-adds of floats a second, each counting two; 0 where they are no single instruction. */
+double peak_of_floats(ft_isa isa, int threads);
+
 /* A dash where there is nothing to compare with. */
 void print_ratio(double value);
 

@@ -1,0 +1,277 @@
+/*
+ * gemm_blocks.c - shares a product with weights in blocks out to threads, panels and tiles.
+ *
+ * Each thread owns a rectangle of the output.  x becomes whole numbers once: all threads share
+ * them, or, where rows are few, each makes its own, which is quicker than waiting for another.
+ * Weights are used as they lie, a few panels at a time, which stay in the second cache while all
+ * rows pass by.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/gemm_blocks.h"
+
+#include "kernels/cpu/panel.h"
+#include "kernels/cpu/rows.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+
+#include <assert.h>
+#include <string.h>
+
+const ft_panel_kernels *ft_panel_kernels_of(ft_isa isa)
+{
+    static const ft_panel_kernels *const kernels[FT_ISA_COUNT] = {
+        [FT_ISA_GENERIC] = &ft_panel_generic,
+#if defined HAVE_AVX2
+        [FT_ISA_AVX2] = &ft_panel_avx2,
+#endif
+#if defined HAVE_AVXVNNI
+        [FT_ISA_AVXVNNI] = &ft_panel_avxvnni,
+#endif
+#if defined HAVE_AVX512
+        [FT_ISA_AVX512VNNI] = &ft_panel_avx512,
+#endif
+    };
+    assert(kernels[isa] != NULL);
+    return kernels[isa];
+}
+
+enum {
+    FEW_ROWS = 4,     /* of x: each thread splits them for itself */
+    BLOCK_PANELS = 4, /* whose results a thread keeps at once ... */
+    BLOCK_COLS = BLOCK_PANELS * FT_PANEL_ROWS,
+    BLOCK_BYTES = 384 << 10, /* ... and whose codes, if they are not longer than this */
+};
+
+typedef struct product {
+    const ft_gemm_blocks *g;
+    const ft_panel_kernels *kernels;
+    const ft_rows_isa *rows;
+    ft_panel_weights w;
+} product;
+
+/* A rectangle of the output, in rows and panels. */
+typedef struct block {
+    size_t row, rows, panel, panels;
+} block;
+
+/* ---- Scratch ------------------------------------------------------------------------------ */
+
+static int planes_of(const ft_blocks *blocks)
+{
+    return blocks->by_codes ? 1 : FT_PANEL_PLANES;
+}
+
+/* From row to row an odd number of cache lines, or they contend for places of the first cache. */
+static size_t split_stride(const ft_blocks *blocks, size_t k)
+{
+    return ft_round_up(ft_round_up(k, FT_PANEL_SPAN) * (size_t) planes_of(blocks), 64) | 64;
+}
+
+/* Of rows of x as whole numbers: bytes, units and sums. */
+static size_t split_bytes(const ft_blocks *blocks, size_t rows, size_t k)
+{
+    size_t words = 1 + (size_t) planes_of(blocks);
+    return rows * (split_stride(blocks, k) + ft_blocks_groups(blocks, k) * 4 * words);
+}
+
+/* Of one thread: results of a tile, one row of x in float, a few as whole numbers. */
+static size_t thread_bytes(const ft_blocks *blocks, size_t k)
+{
+    size_t floats = FT_PANEL_TILE * BLOCK_COLS + ft_round_up(k, 16);
+    return ft_round_up(floats * sizeof(float) + split_bytes(blocks, FEW_ROWS, k), 64);
+}
+
+size_t ft_gemm_blocks_scratch(const ft_blocks *blocks, size_t m, size_t k, int threads)
+{
+    enum { LIMIT = 1 << 30 };
+    size_t bytes, shared;
+    if (m > LIMIT || k > LIMIT || !ft_mul(thread_bytes(blocks, k), (size_t) threads, &bytes) ||
+        !ft_mul(split_bytes(blocks, 1, k), m, &shared) || !ft_add(bytes, shared, &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
+/* Room for rows of x as whole numbers, in memory of split_bytes(). */
+static ft_panel_x split_room(const ft_gemm_blocks *g, size_t rows, char *memory)
+{
+    size_t groups = ft_blocks_groups(&g->blocks, g->k);
+    ft_panel_x x = {
+        .bytes = (int8_t *) memory,
+        .stride = split_stride(&g->blocks, g->k),
+        .groups = groups,
+        .planes = planes_of(&g->blocks),
+    };
+    x.unit = (float *) (void *) (memory + rows * x.stride);
+    x.sum = (int32_t *) (void *) (x.unit + rows * groups);
+    return x;
+}
+
+typedef struct thread_scratch {
+    float *y, *row;
+    char *split;
+} thread_scratch;
+
+static thread_scratch scratch_of(const ft_gemm_blocks *g, size_t thread)
+{
+    thread_scratch s;
+    s.y = (float *) (void *) ((char *) g->scratch + thread * thread_bytes(&g->blocks, g->k));
+    s.row = s.y + FT_PANEL_TILE * BLOCK_COLS;
+    s.split = (char *) (s.row + ft_round_up(g->k, 16));
+    return s;
+}
+
+/* ---- One thread --------------------------------------------------------------------------- */
+
+/* Rows first .. first + rows - 1 of x as whole numbers, from row `to` of `x` on. */
+static void split_rows(const product *job, const ft_panel_x *x, size_t to, size_t first,
+                       size_t rows, float *row)
+{
+    const ft_gemm_blocks *g = job->g;
+    size_t stride = g->x_stride * ft_dtype_size(g->x_dtype);
+    for (size_t i = 0; i < rows; i++) {
+        const void *from = (const char *) g->x + (first + i) * stride;
+        if (g->x_dtype != FT_F32) {
+            job->rows->to_float(row, from, g->x_dtype, g->k);
+            from = row;
+        }
+        job->kernels->split(x, to + i, &job->w, from, g->k);
+    }
+}
+
+/* Sums become results. */
+static void finish_block(const product *job, const block *b, float *sums)
+{
+    const ft_gemm_blocks *g = job->g;
+    size_t size = ft_dtype_size(g->y_dtype), col = b->panel * FT_PANEL_ROWS;
+    size_t cols = ft_min_size(b->panels * FT_PANEL_ROWS, g->n - col);
+    char *y = (char *) g->y + (b->row * g->y_stride + col) * size;
+    for (size_t i = 0; i < b->rows; i++, sums += BLOCK_COLS, y += g->y_stride * size) {
+        if (g->bias != NULL)
+            job->rows->add(sums, sums, g->bias + col, cols);
+        job->rows->activate(sums, sums, g->activation, cols);
+        job->rows->from_float(y, sums, g->y_dtype, cols);
+    }
+}
+
+static ft_panel_weights weights_of(const product *job, const block *b)
+{
+    ft_panel_weights w = job->w;
+    w.codes += b->panel * ft_panel_words(&w);
+    w.scale += b->panel * FT_PANEL_ROWS;
+    if (w.zero != NULL)
+        w.zero += b->panel * FT_PANEL_ROWS;
+    w.panels = b->panels;
+    return w;
+}
+
+/* The block's rows begin at row `at` of `x`. */
+static void multiply_block(const product *job, const block *b, const ft_panel_x *x, size_t at,
+                           float *y)
+{
+    ft_panel_tile tile = {
+        .w = weights_of(job, b), .x = *x, .rows = b->rows, .y = y, .y_stride = BLOCK_COLS
+    };
+    tile.x.bytes += at * x->stride;
+    tile.x.unit += at * x->groups;
+    tile.x.sum += at * x->groups * (size_t) x->planes;
+    memset(y, 0, b->rows * BLOCK_COLS * sizeof *y);
+    job->kernels->multiply(&tile);
+    finish_block(job, b, y);
+}
+
+/* The rectangle `all`, whose first row is row `at` of `x`. */
+static void multiply_part(const product *job, const block *all, const ft_panel_x *x, size_t at,
+                          float *y)
+{
+    size_t most = job->kernels->rows[x->planes], tiles = (all->rows + most - 1) / most;
+    size_t fit = BLOCK_BYTES / (ft_panel_words(&job->w) * 4);
+    size_t step = fit < 1 ? 1 : ft_min_size(fit, BLOCK_PANELS);
+    for (size_t j = 0; j < all->panels; j += step)
+        for (size_t i = 0; i < tiles; i++) {
+            size_t first = all->rows * i / tiles, end = all->rows * (i + 1) / tiles;
+            block b = { all->row + first, end - first, all->panel + j,
+                        ft_min_size(step, all->panels - j) };
+            multiply_block(job, &b, x, at + first, y);
+        }
+}
+
+/* ---- The product -------------------------------------------------------------------------- */
+
+/* Part `index` of `count` of n things. */
+static size_t share(size_t n, size_t index, size_t count, size_t *length)
+{
+    size_t first = n * index / count;
+    *length = n * (index + 1) / count - first;
+    return first;
+}
+
+/* Split the panels; split the rows too where there are fewer panels than threads. */
+static block block_of_thread(const ft_gemm_blocks *g, size_t thread, size_t threads)
+{
+    size_t panels = (g->n + FT_PANEL_ROWS - 1) / FT_PANEL_ROWS;
+    size_t across = ft_min_size(threads, panels), down = threads / across;
+    block b = { 0 };
+    if (thread >= across * down)
+        return b;
+    b.row = share(g->m, thread / across, down, &b.rows);
+    b.panel = share(panels, thread % across, across, &b.panels);
+    return b;
+}
+
+static void run_few(const product *job)
+{
+    size_t threads = (size_t) job->g->threads;
+#pragma omp parallel for num_threads(job->g->threads) schedule(static)
+    for (size_t thread = 0; thread < threads; thread++) {
+        block all = block_of_thread(job->g, thread, threads);
+        thread_scratch s = scratch_of(job->g, thread);
+        ft_panel_x x = split_room(job->g, FEW_ROWS, s.split);
+        split_rows(job, &x, 0, all.row, all.rows, s.row);
+        multiply_part(job, &all, &x, 0, s.y);
+    }
+}
+
+static void run_many(const product *job)
+{
+    const ft_gemm_blocks *g = job->g;
+    size_t threads = (size_t) g->threads;
+    ft_panel_x x = split_room(g, g->m, (char *) scratch_of(g, threads).y);
+#pragma omp parallel num_threads(g->threads)
+    {
+#pragma omp for schedule(static)
+        for (size_t thread = 0; thread < threads; thread++) {
+            size_t rows, first = share(g->m, thread, threads, &rows);
+            split_rows(job, &x, first, first, rows, scratch_of(g, thread).row);
+        }
+#pragma omp for schedule(static)
+        for (size_t thread = 0; thread < threads; thread++) {
+            block all = block_of_thread(g, thread, threads);
+            multiply_part(job, &all, &x, all.row, scratch_of(g, thread).y);
+        }
+    }
+}
+
+void ft_gemm_blocks_run(const ft_gemm_blocks *g)
+{
+    assert(g->scratch_bytes >= ft_gemm_blocks_scratch(&g->blocks, g->m, g->k, g->threads));
+    size_t spans = (g->k + FT_PANEL_SPAN - 1) / FT_PANEL_SPAN;
+    product job = {
+        .g = g,
+        .kernels = ft_panel_kernels_of(g->isa),
+        .rows = ft_rows_of(g->isa),
+        .w = { .codes = g->w,
+               .scale = g->blocks.scale,
+               .zero = g->blocks.zero,
+               .stride = ft_layout_rows(FT_PANEL32, g->n),
+               .spans = spans,
+               .group = g->blocks.group == 0 ? spans : (size_t) g->blocks.group / FT_PANEL_SPAN,
+               .bits = g->bits },
+    };
+    if (g->m <= FEW_ROWS)
+        run_few(&job);
+    else
+        run_many(&job);
+}

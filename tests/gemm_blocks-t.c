@@ -1,0 +1,314 @@
+/*
+ * gemm_blocks-t.c - products with weights in blocks: every instruction set against the order that
+ * panel.h and blocks.h describe.
+ *
+ * The reference multiplies as the headers say, one number after the other, and takes the codes from
+ * their places one by one.  So a row has the same bits with any neighbours, any threads and any
+ * vectors: each of that is compared with it, byte for byte.  Whether the order gives the right sums
+ * is seen in ops.t, against the oracle.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/gemm_blocks.h"
+#include "kernels/half.h"
+#include "kernels/quant.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "tests/lib/blocked.h"
+#include "tests/lib/oneop.h"
+#include "tests/lib/random.h"
+#include "tests/tap/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 64, MOST_THREADS = 5 };
+
+static float number(const void *x, ft_dtype dtype, size_t i)
+{
+    return dtype == FT_F32   ? ((const float *) x)[i]
+           : dtype == FT_F16 ? ft_float_from_f16(((const uint16_t *) x)[i])
+                             : ft_float_from_bf16(((const uint16_t *) x)[i]);
+}
+
+static void set_number(void *x, ft_dtype dtype, size_t i, float value)
+{
+    if (dtype == FT_F32)
+        ((float *) x)[i] = value;
+    else
+        ((uint16_t *) x)[i] =
+            dtype == FT_F16 ? ft_f16_from_float(value) : ft_bf16_from_float(value);
+}
+
+/* ---- One product, and what it must give --------------------------------------------------- */
+
+typedef struct problem {
+    size_t m, n, k, x_stride, y_stride;
+    ft_dtype x_dtype, y_dtype;
+    blocked_how how;
+    ft_activation activation;
+    bool bias;
+} problem;
+
+typedef struct operands {
+    ft_weight w;
+    void *x, *y; /* y: expected, and a pattern between its rows and behind them */
+    float *bias;
+    size_t y_bytes;
+} operands;
+
+static int32_t weight_at(const ft_weight *w, size_t row, size_t col)
+{
+    int bits = ft_blocks_bits(w->dtype);
+    size_t at = ft_blocks_index(&w->blocks, row, col, w->rows);
+    return (int32_t) ft_panel_code(w->data, row, col, w->cols, bits) -
+           ft_blocks_zero(&w->blocks, at, bits);
+}
+
+static float x_at(const problem *p, const operands *o, size_t row, size_t i)
+{
+    return number(o->x, p->x_dtype, row * p->x_stride + i);
+}
+
+/* x as numbers of one byte. */
+static float add_codes(float y, float scale, float amax, const problem *p, const operands *o,
+                       size_t row, size_t col, size_t first, size_t end)
+{
+    int32_t sum = 0;
+    float unit = ft_scale_from_amax(amax), inverse = ft_inverse_scale(unit);
+    for (size_t i = first; i < end; i++)
+        sum += weight_at(&o->w, col, i) * ft_quantize(x_at(p, o, row, i), inverse);
+    return ft_blocks_add(y, (float) sum, scale, unit);
+}
+
+/* ... and of three: amax is below a power of two, which is 2^22 units. */
+static float add_reals(float y, float scale, float amax, const problem *p, const operands *o,
+                       size_t row, size_t col, size_t first, size_t end)
+{
+    int exponent;
+    int64_t high = 0, middle = 0, low = 0;
+    frexpf(amax, &exponent);
+    for (size_t i = first; i < end; i++) {
+        int32_t w = weight_at(&o->w, col, i);
+        int32_t x = (int32_t) rintf(ldexpf(x_at(p, o, row, i), 22 - exponent));
+        int32_t byte[3];
+        for (int plane = 3; plane-- > 0; x = (x - byte[plane]) / 256)
+            byte[plane] = ((x + 128) & 255) - 128;
+        high += w * byte[0];
+        middle += w * byte[1];
+        low += w * byte[2];
+    }
+    float sum = fmaf(65536.0f, (float) high, fmaf(256.0f, (float) middle, (float) low));
+    return ft_blocks_add(y, sum, scale, ldexpf(1.0f, exponent - 22));
+}
+
+static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
+{
+    size_t group = p->how.group == 0 ? p->k : (size_t) p->how.group;
+    float y = 0.0f;
+    for (size_t first = 0; first < p->k; first += group) {
+        size_t end = ft_min_size(first + group, p->k);
+        size_t at = ft_blocks_index(&o->w.blocks, col, first, p->n);
+        float scale = ft_float_from_f16(o->w.blocks.scale[at]), amax = 0.0f;
+        for (size_t i = first; i < end; i++)
+            amax = fmaxf(amax, fabsf(x_at(p, o, row, i)));
+        y = (p->how.by_codes ? add_codes : add_reals)(y, scale, amax, p, o, row, col, first, end);
+    }
+    return y;
+}
+
+static void *random_numbers(uint64_t seed, size_t n, ft_dtype dtype)
+{
+    rng r = { seed };
+    void *x = must_have(n, ft_dtype_size(dtype));
+    for (size_t i = 0; i < n; i++)
+        set_number(x, dtype, i, (float) rng_normal(&r));
+    return x;
+}
+
+static operands make_operands(const problem *p)
+{
+    double *value;
+    operands o = { .w = random_blocked(1, p->n, p->k, &p->how, &value),
+                   .x = random_numbers(2, p->m * p->x_stride, p->x_dtype),
+                   .bias = random_floats(3, p->n, 1.0) };
+    free(value);
+    o.y_bytes = p->m * p->y_stride * ft_dtype_size(p->y_dtype) + GUARD;
+    o.y = must_have(o.y_bytes, 1);
+    memset(o.y, 0x5a, o.y_bytes);
+    for (size_t row = 0; row < p->m; row++)
+        for (size_t col = 0; col < p->n; col++) {
+            float v = sum_of(p, &o, row, col);
+            v = ft_activate(p->activation, p->bias ? v + o.bias[col] : v);
+            set_number(o.y, p->y_dtype, row * p->y_stride + col, v);
+        }
+    return o;
+}
+
+static void free_operands(operands *o)
+{
+    free_blocked(&o->w);
+    free(o->x);
+    free(o->y);
+    free(o->bias);
+}
+
+/* Rows first .. first + rows - 1 of the product, into their place in y. */
+static void multiply(const problem *p, const operands *o, ft_isa isa, int threads, size_t first,
+                     size_t rows, void *y)
+{
+    size_t bytes = ft_gemm_blocks_scratch(&o->w.blocks, rows, p->k, threads);
+    void *scratch = must_have(bytes, 1);
+    memset(scratch, 0xff, bytes); /* NaN */
+    ft_gemm_blocks_run(&(ft_gemm_blocks){
+        .isa = isa,
+        .threads = threads,
+        .m = rows,
+        .n = p->n,
+        .k = p->k,
+        .x = (const char *) o->x + first * p->x_stride * ft_dtype_size(p->x_dtype),
+        .x_dtype = p->x_dtype,
+        .x_stride = p->x_stride,
+        .w = o->w.data,
+        .bits = ft_blocks_bits(o->w.dtype),
+        .blocks = o->w.blocks,
+        .bias = p->bias ? o->bias : NULL,
+        .activation = p->activation,
+        .y = (char *) y + first * p->y_stride * ft_dtype_size(p->y_dtype),
+        .y_dtype = p->y_dtype,
+        .y_stride = p->y_stride,
+        .scratch = scratch,
+        .scratch_bytes = bytes,
+    });
+    free(scratch);
+}
+
+/* `chunk` rows at a time. */
+static bool same_bytes(const problem *p, const operands *o, ft_isa isa, int threads, size_t chunk)
+{
+    void *found = must_have(o->y_bytes, 1);
+    memset(found, 0x5a, o->y_bytes);
+    for (size_t row = 0; row < p->m; row += chunk)
+        multiply(p, o, isa, threads, row, ft_min_size(chunk, p->m - row), found);
+    bool same = memcmp(found, o->y, o->y_bytes) == 0;
+    for (size_t at = 0; !same && at < o->y_bytes; at++)
+        if (((char *) found)[at] != ((char *) o->y)[at]) {
+            at /= ft_dtype_size(p->y_dtype);
+            diag("%s, %d threads, %zu x %zu x %zu, group %d, chunks of %zu: first difference at "
+                 "row %zu, column %zu",
+                 ft_isa_name(isa), threads, p->m, p->n, p->k, p->how.group, chunk, at / p->y_stride,
+                 at % p->y_stride);
+            break;
+        }
+    free(found);
+    return same;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+/* Groups that are whole, cut short, longer than a row, and a row each. */
+static const struct {
+    size_t m, n, k;
+    int32_t group;
+} shapes[] = {
+    { 1, 1, 1, 32 },      { 1, 290, 64, 32 },    { 2, 33, 100, 64 },   { 3, 170, 512, 0 },
+    { 4, 97, 513, 96 },   { 5, 40, 1040, 640 },  { 8, 130, 96, 32 },   { 12, 33, 1100, 0 },
+    { 13, 70, 480, 128 }, { 25, 130, 37, 1024 }, { 500, 20, 130, 64 },
+};
+
+static const problem kinds[] = {
+    { .how = { .dtype = FT_U4 }, .bias = true },
+    { .how = { .dtype = FT_U8 }, .activation = FT_ACT_SILU },
+    { .how = { .dtype = FT_U4, .asymmetric = true }, .x_dtype = FT_F16, .y_dtype = FT_F16 },
+    { .how = { .dtype = FT_U8, .asymmetric = true }, .bias = true, .activation = FT_ACT_GELU },
+    { .how = { .dtype = FT_U4 }, .x_dtype = FT_BF16, .y_dtype = FT_F32 },
+    { .how = { .dtype = FT_U8, .by_codes = true }, .bias = true, .activation = FT_ACT_RELU },
+    { .how = { .dtype = FT_U8, .asymmetric = true, .by_codes = true }, .x_dtype = FT_F16 },
+    { .how = { .dtype = FT_U4, .by_codes = true }, .x_dtype = FT_BF16, .y_dtype = FT_BF16 },
+    { .how = { .dtype = FT_U4, .asymmetric = true, .by_codes = true }, .bias = true },
+};
+
+static const char *name_of(const problem *p)
+{
+    static char name[64];
+    snprintf(name, sizeof name, "%s . %s%s%s to %s", ft_dtype_name(p->x_dtype),
+             ft_dtype_name(p->how.dtype), p->how.asymmetric ? " with zeros" : "",
+             p->how.by_codes ? " by codes" : "", ft_dtype_name(p->y_dtype));
+    return name;
+}
+
+static void test_kind(const problem *kind, const bool usable[FT_ISA_COUNT])
+{
+    bool whole[FT_ISA_COUNT], cut[FT_ISA_COUNT];
+    memset(whole, 1, sizeof whole);
+    memset(cut, 1, sizeof cut);
+    for (size_t i = 0; i < FT_COUNT(shapes); i++) {
+        problem p = *kind;
+        p.m = shapes[i].m;
+        p.n = shapes[i].n;
+        p.k = shapes[i].k;
+        p.how.group = shapes[i].group;
+        p.x_stride = p.k + i % 3;
+        p.y_stride = p.n + i % 4;
+        operands o = make_operands(&p);
+        for (int isa = 0; isa < FT_ISA_COUNT; isa++)
+            for (int threads = 1; usable[isa] && threads <= MOST_THREADS; threads += 2) {
+                whole[isa] &= same_bytes(&p, &o, (ft_isa) isa, threads, p.m);
+                cut[isa] &= same_bytes(&p, &o, (ft_isa) isa, threads, 1) &&
+                            same_bytes(&p, &o, (ft_isa) isa, threads, 3) &&
+                            same_bytes(&p, &o, (ft_isa) isa, threads, 13);
+            }
+        free_operands(&o);
+    }
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
+        const char *name = ft_isa_name((ft_isa) isa);
+        if (!usable[isa]) {
+            skip(2, "no %s on this machine or in this build", name);
+            continue;
+        }
+        ok(whole[isa], "%s, %s: %zu shapes are the reference's bytes", name, name_of(kind),
+           FT_COUNT(shapes));
+        ok(cut[isa], "%s, %s: rows alone, 3 and 13 at a time, give the same", name, name_of(kind));
+    }
+}
+
+/* Every number of rows from 1 to 70: each kind of tile, whole and not. */
+static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
+{
+    enum { MOST = 70 };
+    problem p = *kind;
+    p.m = MOST;
+    p.n = p.y_stride = 75;
+    p.k = p.x_stride = 150;
+    p.how.group = 64;
+    operands o = make_operands(&p);
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
+        const char *name = ft_isa_name((ft_isa) isa);
+        bool same = true;
+        if (!usable[isa]) {
+            skip(1, "no %s on this machine or in this build", name);
+            continue;
+        }
+        for (size_t chunk = 1; chunk <= MOST; chunk++)
+            same &= same_bytes(&p, &o, (ft_isa) isa, 2, chunk);
+        ok(same, "%s, %s: 1 to %d rows at a time give a row the same", name, name_of(kind), MOST);
+    }
+    free_operands(&o);
+}
+
+int main(void)
+{
+    bool usable[FT_ISA_COUNT];
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++)
+        usable[isa] = ft_isa_usable((ft_isa) isa);
+    for (size_t i = 0; i < FT_COUNT(kinds); i++) {
+        test_kind(&kinds[i], usable);
+        test_rows(&kinds[i], usable);
+    }
+    ok(ft_gemm_blocks_scratch(&(ft_blocks){ .by_codes = true }, SIZE_MAX / 2, 4, 1) == SIZE_MAX,
+       "scratch that no memory holds is said to be so");
+    return done_testing();
+}

@@ -13,15 +13,15 @@
 #include <string.h>
 
 static const ft_weight weights[] = {
-    { "e.word", 9, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "e.position", 9, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "e.type", 2, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "layer.0.up.weight", 12, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "layer.0.up.bias", 1, 12, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "top.weight", 3, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "top.bias", 1, 3, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "n.weight", 1, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "n.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
+    { "e.word", 9, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "e.position", 9, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "e.type", 2, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "layer.0.up.weight", 12, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "layer.0.up.bias", 1, 12, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "top.weight", 3, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "top.bias", 1, 3, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "n.weight", 1, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "n.bias", 1, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
 };
 static const bool quantizable[FT_COUNT(weights)] = { [3] = true };
 

@@ -20,14 +20,14 @@ static const float scales[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
 
 /* "q" is a weight with scales, as FAKE plans read it; "f" is one that stays float. */
 static const ft_weight weights[] = {
-    { "q.weight", 8, 8, FT_F32, FT_ROW, scales, NULL, NULL },
-    { "q.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "f.weight", 8, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "f.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "n.weight", 1, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "n.bias", 1, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "t.word", 9, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
-    { "t.position", 9, 8, FT_F32, FT_ROW, NULL, NULL, NULL },
+    { "q.weight", 8, 8, FT_F32, FT_ROW, scales, { 0 }, NULL, NULL },
+    { "q.bias", 1, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "f.weight", 8, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "f.bias", 1, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "n.weight", 1, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "n.bias", 1, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "t.word", 9, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "t.position", 9, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
 };
 static const bool quantizable[FT_COUNT(weights)] = { true };
 

@@ -302,8 +302,8 @@ static void test_text(void)
 {
     static const float scales[3] = { 1, 2, 3 };
     const ft_weight weights[] = {
-        { "up.weight", 4, 8, FT_I8, FT_COL4_4R2_8C, scales, NULL, NULL },
-        { "up.bias", 1, 4, FT_F32, FT_ROW, NULL, NULL, NULL },
+        { "up.weight", 4, 8, FT_I8, FT_COL4_4R2_8C, scales, { 0 }, NULL, NULL },
+        { "up.bias", 1, 4, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
     };
     ft_plan plan = { .weight = weights, .nweight = 2 };
     int x = add_value(&plan, "x", FT_TOKENS, 8, FT_I8);

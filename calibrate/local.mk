@@ -5,6 +5,8 @@
 noinst_LTLIBRARIES += calibrate/libcalibrate.la
 calibrate_libcalibrate_la_SOURCES = \
 	calibrate/amax_lists.c calibrate/amax_lists.h \
+	calibrate/blocks.c calibrate/blocks.h \
+	calibrate/blocks_stream.c calibrate/blocks_stream.h \
 	calibrate/calibrate.c calibrate/calibrate.h \
 	calibrate/counters.c calibrate/counters.h \
 	calibrate/counters_file.c calibrate/counters_file.h \

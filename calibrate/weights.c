@@ -21,18 +21,22 @@
 
 enum { BLOCK = 32, TILE_ROWS = 8, TILE = TILE_ROWS * BLOCK };
 
-/* Columns first .. first + n - 1 of a row, as float; `n` at most BLOCK. */
-static void load(float *out, const ft_weights *w, size_t row, size_t first, size_t n)
+/* At most BLOCK halves. */
+static void load_halves(float *out, const ft_weights *w, size_t at, size_t n)
 {
-    size_t at = row * w->cols + first;
-    if (w->dtype == FT_F32) {
-        memcpy(out, (const unsigned char *) w->data + 4 * at, 4 * n);
-        return;
-    }
     uint16_t half[BLOCK];
     memcpy(half, (const unsigned char *) w->data + 2 * at, 2 * n);
     for (size_t i = 0; i < n; i++)
         out[i] = w->dtype == FT_F16 ? ft_float_from_f16(half[i]) : ft_float_from_bf16(half[i]);
+}
+
+void ft_weights_load(float *out, const ft_weights *w, size_t row, size_t first, size_t n)
+{
+    size_t at = row * w->cols + first;
+    if (w->dtype == FT_F32)
+        memcpy(out, (const unsigned char *) w->data + 4 * at, 4 * n);
+    for (size_t i = 0; i < n && w->dtype != FT_F32; i += BLOCK)
+        load_halves(out + i, w, at + i, ft_min_size(BLOCK, n - i));
 }
 
 /* ---- Scales ------------------------------------------------------------------------------- */
@@ -44,7 +48,7 @@ static uint32_t largest_in_row(const ft_weights *w, size_t row)
     for (size_t first = 0; first < w->cols; first += BLOCK) {
         float value[BLOCK];
         size_t n = ft_min_size(BLOCK, w->cols - first);
-        load(value, w, row, first, n);
+        ft_weights_load(value, w, row, first, n);
         for (size_t i = 0; i < n; i++) {
             uint32_t magnitude = ft_bits_from_float(value[i]) & 0x7fffffff;
             largest = magnitude > largest ? magnitude : largest;
@@ -57,7 +61,7 @@ static ft_status not_finite(const ft_weights *w, size_t row, ft_error *err)
 {
     float value = 0.0f;
     size_t column = 0;
-    while (load(&value, w, row, column, 1), isfinite(value))
+    while (ft_weights_load(&value, w, row, column, 1), isfinite(value))
         column++;
     return ft_fail(err, FT_EFORMAT, "%s: row %zu, column %zu is %s", w->name, row, column,
                    isnan(value) ? "NaN" : "infinite");
@@ -69,11 +73,17 @@ static float scale_of(float amax)
     return scale >= FLT_MIN ? scale : 1.0f;
 }
 
+ft_status ft_weights_check_dtype(const ft_weights *w, ft_error *err)
+{
+    if (w->dtype == FT_F32 || w->dtype == FT_F16 || w->dtype == FT_BF16)
+        return FT_OK;
+    return ft_fail(err, FT_EUNSUPPORTED, "%s: dtype %s, expected F32, F16 or BF16", w->name,
+                   ft_dtype_name(w->dtype));
+}
+
 ft_status ft_weights_scales(float *scale, const ft_weights *w, ft_error *err)
 {
-    if (w->dtype != FT_F32 && w->dtype != FT_F16 && w->dtype != FT_BF16)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: dtype %s, expected F32, F16 or BF16", w->name,
-                       ft_dtype_name(w->dtype));
+    FT_TRY(ft_weights_check_dtype(w, err));
     for (size_t row = 0; row < w->rows; row++) {
         float amax = ft_float_from_bits(largest_in_row(w, row));
         if (!isfinite(amax))
@@ -102,7 +112,7 @@ void ft_weights_quantize(int8_t *codes, const ft_weights *w, const float *scale,
     memset(codes, 0, padded_rows * BLOCK);
     for (size_t row = 0; row < w->rows; row++) {
         float value[BLOCK], inverse = ft_inverse_scale(scale[row]);
-        load(value, w, row, first, n);
+        ft_weights_load(value, w, row, first, n);
         for (size_t i = 0; i < n; i++)
             codes[ft_offset_col4(row, i, padded_rows)] = ft_quantize(value[i], inverse);
     }
@@ -154,7 +164,7 @@ static double squared_error(float value, float scale, float inverse)
     return error * error;
 }
 
-static double decibels(double signal, double noise)
+double ft_decibels(double signal, double noise)
 {
     return noise > 0.0 ? 10.0 * log10(signal / noise) : HUGE_VAL;
 }
@@ -175,7 +185,7 @@ ft_weights_sqnr ft_weights_measure(const ft_weights *w, const float *scale)
         float value[BLOCK], inverse = ft_inverse_scale(scale[row]);
         for (size_t first = 0; first < w->cols; first += BLOCK) {
             size_t n = ft_min_size(BLOCK, w->cols - first);
-            load(value, w, row, first, n);
+            ft_weights_load(value, w, row, first, n);
             for (size_t i = 0; i < n; i++) {
                 signal += (double) value[i] * (double) value[i];
                 row_noise += squared_error(value[i], scale[row], inverse);
@@ -183,5 +193,5 @@ ft_weights_sqnr ft_weights_measure(const ft_weights *w, const float *scale)
             }
         }
     }
-    return (ft_weights_sqnr){ decibels(signal, row_noise), decibels(signal, tensor_noise) };
+    return (ft_weights_sqnr){ ft_decibels(signal, row_noise), ft_decibels(signal, tensor_noise) };
 }

@@ -17,6 +17,12 @@ typedef struct ft_weights {
     size_t rows, cols; /* not 0; rows * cols * 4 does not overflow */
 } ft_weights;
 
+/* `n` elements of a row from column `first` on, as float. */
+void ft_weights_load(float *out, const ft_weights *weights, size_t row, size_t first, size_t n);
+
+/* FT_EUNSUPPORTED for a dtype other than F32, F16 and BF16. */
+ft_status ft_weights_check_dtype(const ft_weights *weights, ft_error *err);
+
 /*
  * The scale of each row: the exact maximum of its magnitudes / 127.  A row of zeros gets 1, as does
  * one so small (below 127 * 2^-126) that its scale has no normal inverse; its codes are all 0.
@@ -56,6 +62,9 @@ void ft_weights_stream_fini(ft_weights_stream *stream);
 
 /* Read up to `size` bytes; returns how many, 0 at the end. */
 size_t ft_weights_stream_read(ft_weights_stream *stream, void *bytes, size_t size);
+
+/* The ratio of two sums of squares in dB; infinite where there is no noise. */
+double ft_decibels(double signal, double noise);
 
 /* What quantization does to the weights, in dB (see ft_distortion): with these scales, and with one
  * scale for the whole matrix.  Infinite where nothing is lost. */

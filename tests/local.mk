@@ -59,6 +59,7 @@ c_tests = \
 	tests/artifact.t \
 	tests/attention_i8.t \
 	tests/beam.t \
+	tests/blocks.t \
 	tests/bpe.t \
 	tests/bpe_json.t \
 	tests/characters.t \
@@ -158,6 +159,8 @@ tests_attention_i8_t_SOURCES = tests/attention_i8-t.c
 tests_attention_i8_t_LDADD = $(test_libs)
 tests_beam_t_SOURCES = tests/beam-t.c tests/beam.c tests/beam.h
 tests_beam_t_LDADD = $(lib_libs)
+tests_blocks_t_SOURCES = tests/blocks-t.c
+tests_blocks_t_LDADD = tests/lib/liblib.a $(calibrate_test_libs)
 tests_bpe_t_SOURCES = tests/bpe-t.c tests/lib/golden_rows.h
 tests_bpe_t_LDADD = $(test_libs)
 tests_bpe_json_t_SOURCES = tests/bpe_json-t.c tests/lib/tiny_tokenizer.h

@@ -88,7 +88,7 @@ static ft_status open_outputs(job *j, ft_error *err)
 static ft_status open_inputs(job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    const ft_purpose purpose = { .mode = FT_MODE_OBSERVE, .int8_head = o->int8_head };
+    const ft_purpose purpose = { .mode = FT_MODE_OBSERVE, .coded_head = o->int8_head };
     FT_TRY(ft_model_open_for(&j->model, o->input, &(ft_model_options){ .device = o->device },
                              &purpose, err));
     if ((o->dynamic || o->int8_head) && !j->model->has_cache)
@@ -223,7 +223,7 @@ static ft_status evaluate(job *j, ft_error *err)
     const ft_purpose purpose = { .mode = FT_MODE_FAKE,
                                  .int8_residual = j->options->int8_residual,
                                  .dynamic = j->options->dynamic,
-                                 .int8_head = j->options->int8_head,
+                                 .coded_head = j->options->int8_head,
                                  .amax = j->amax };
     return ft_evaluate(&j->report->evaluation, j->options->input, &purpose, &data,
                        j->options->device, j->options->threads, j->view.progress, j->view.user,

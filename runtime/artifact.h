@@ -1,5 +1,5 @@
 /*
- * artifact.h - the .ft file: one format, two states (float, int8), weights used where they lie.
+ * artifact.h - the .ft file: one format, three states, weights used where they lie.
  *
  * An artifact is a zip archive of stored, aligned entries; ft-artifact(5) describes them.  It is
  * written by streaming: entries are announced, then ft_artifact_finish() asks for their bytes one
@@ -14,6 +14,7 @@
 #ifndef FT_RUNTIME_ARTIFACT_H
 #define FT_RUNTIME_ARTIFACT_H
 
+#include "kernels/blocks.h"
 #include "runtime/amax.h"
 #include "runtime/sha256.h"
 
@@ -26,9 +27,13 @@ enum {
     FT_ARTIFACT_MANIFEST_MAX = 64 * 1024 * 1024 /* bytes */
 };
 
-typedef enum ft_state { FT_STATE_FLOAT, FT_STATE_INT8 } ft_state;
+typedef enum ft_state {
+    FT_STATE_FLOAT,
+    FT_STATE_BLOCKS, /* some matrices are codes in blocks, none is I8: computed with in float */
+    FT_STATE_INT8,   /* some matrices are I8 */
+} ft_state;
 
-/* "float", "int8". */
+/* "float", "blocks", "int8". */
 const char *ft_state_name(ft_state state);
 
 /* What an artifact says of itself: given to the writer, given back by the reader. */
@@ -41,13 +46,17 @@ typedef struct ft_artifact_head {
 } ft_artifact_head;
 
 typedef struct ft_artifact_tensor {
-    const char *name; /* of visible ASCII characters; its entries are w/NAME and s/NAME */
+    const char *name; /* of visible ASCII characters; its entries are w/, s/ and z/NAME */
     const char *role; /* "linear", "table", "vector": a word for the family */
     ft_dtype dtype;
-    ft_layout layout; /* other than FT_ROW only for I8 matrices, with the layout's padding */
+    ft_layout layout; /* other than FT_ROW only for matrices of codes, with its padding */
     int ndim;
     int64_t dim[FT_MAX_DIMS];
     const float *scale; /* I8: dim[0] of them, one per output channel; else NULL */
+
+    /* FT_PANEL32, which U4 always is and U8 may be.  The reader sets the pointers of `blocks`. */
+    ft_blocks blocks;
+    bool zeros; /* groups have zeros of their own */
 
     /* Set by the reader. */
     const void *data; /* into the map */
@@ -98,7 +107,8 @@ ft_status ft_artifact_create(ft_artifact_writer **out, const char *path, bool fo
  *
  *   add         a plain file, whose `bytes` come from a producer
  *   add_memory  a plain file, whose bytes are there
- *   add_tensor  w/NAME, and s/NAME where it has a scale; the producer gives the stored bytes
+ *   add_tensor  w/NAME, and s/NAME where it has a scale; the producer gives the stored bytes.
+ *               Of one in blocks it goes on with those of s/NAME, and of z/NAME if there are zeros
  *
  * FT_EARG for a name that is taken, reserved or no name.
  */
@@ -122,6 +132,15 @@ void ft_artifact_set_progress(ft_artifact_writer *writer, ft_progress progress, 
  */
 ft_status ft_artifact_finish(ft_artifact_writer *writer, const ft_artifact_head *head,
                              ft_error *err);
+
+/*
+ * The same in two steps, for those who look at the artifact before it gets its name: in between it
+ * is complete and checked, in a file of this other name.  free() that; NULL: no memory.
+ */
+ft_status ft_artifact_write(ft_artifact_writer *writer, const ft_artifact_head *head,
+                            ft_error *err);
+char *ft_artifact_hidden(const ft_artifact_writer *writer);
+ft_status ft_artifact_commit(ft_artifact_writer *writer, ft_error *err);
 
 /* Free the writer; unless finished, also the temporary file.  Takes NULL. */
 void ft_artifact_discard(ft_artifact_writer *writer);
@@ -162,7 +181,7 @@ const ft_artifact_entry *ft_artifact_find_file(const ft_artifact *artifact, cons
 ft_status ft_artifact_file(const ft_artifact *artifact, const char *name, const void **data,
                            size_t *bytes, ft_error *err);
 
-/* amax.tsv; NULL in state float, and where activations are scaled as they come. */
+/* amax.tsv; NULL where no range was calibrated. */
 const ft_amax *ft_artifact_amax(const ft_artifact *artifact);
 
 /* Told of each entry; `problem` is NULL where there is none.  False stops the verification. */

@@ -36,6 +36,9 @@ static inline bool ft_artifact_has_ranges(const ft_artifact_head *head)
 ft_status ft_artifact_open_fd(ft_artifact **out, const char *label, int fd, ft_verify verify,
                               ft_error *err);
 
+/* Give every tensor of codes its scales and zeros, and check all of them. */
+ft_status ft_artifact_read_scales(ft_artifact *artifact, zip_t *zip, ft_error *err);
+
 /*
  * libzip's view of the same bytes, to have it check CRC-32s; zip_discard() it.  A zip_t must not
  * be shared between threads, an artifact may be, so each user opens its own.

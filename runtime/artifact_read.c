@@ -15,7 +15,6 @@
 #include "runtime/mem.h"
 
 #include <fcntl.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -92,51 +91,8 @@ static ft_status check_all_named(const ft_artifact *a, ft_error *err)
     return FT_OK;
 }
 
-/* ---- Numbers ------------------------------------------------------------------------------ */
-
-static ft_status check_scales(const ft_artifact *a, const ft_artifact_tensor *t, ft_error *err)
-{
-    for (int64_t i = 0; i < t->dim[0]; i++)
-        if (!(t->scale[i] > 0.0f) || !isfinite(t->scale[i]))
-            return ft_fail(err, FT_EFORMAT,
-                           "%s: %s: scale of channel %lld is %g, expected a positive finite number",
-                           a->label, t->name, (long long) i, (double) t->scale[i]);
-    return FT_OK;
-}
-
-static ft_status read_scales(ft_artifact *a, zip_t *zip, ft_artifact_tensor *t, ft_error *err)
-{
-    char path[FT_ZIP_NAME_MAX + 1];
-    snprintf(path, sizeof path, FT_SCALE_PREFIX "%s", t->name);
-    const ft_zip_entry *entry = ft_zipdir_find(&a->dir, path);
-    if (entry == NULL)
-        return ft_fail(err, FT_EFORMAT, "%s: %s: missing: the scales of %s", a->label, path,
-                       t->name);
-    size_t expected;
-    if (!ft_mul((size_t) t->dim[0], sizeof *t->scale, &expected) || entry->bytes != expected)
-        return ft_fail(err, FT_EFORMAT, "%s: %s: %zu scales, expected %lld", a->label, path,
-                       entry->bytes / sizeof *t->scale, (long long) t->dim[0]);
-    FT_TRY(ft_artifact_check_crc(a, zip, entry, err));
-    t->scale = (const float *) (const void *) entry->data;
-    return check_scales(a, t, err);
-}
-
-/* Every I8 tensor has scales, and all scales belong to one. */
-static ft_status read_all_scales(ft_artifact *a, zip_t *zip, ft_error *err)
-{
-    for (size_t i = 0; i < a->manifest.tensors; i++)
-        if (a->manifest.tensor[i].dtype == FT_I8)
-            FT_TRY(read_scales(a, zip, &a->manifest.tensor[i], err));
-    for (size_t i = 0; i < a->manifest.files; i++) {
-        const char *name = a->manifest.file[i].name;
-        if (strncmp(name, FT_SCALE_PREFIX, strlen(FT_SCALE_PREFIX)) != 0)
-            continue;
-        const ft_artifact_tensor *t = ft_artifact_find(a, name + strlen(FT_SCALE_PREFIX));
-        if (t == NULL || t->scale == NULL)
-            return ft_fail(err, FT_EFORMAT, "%s: %s: scales of no I8 tensor", a->label, name);
-    }
-    return FT_OK;
-}
+/* ---- Ranges ------------------------------------------------------------------------------------
+ */
 
 static ft_status read_amax(ft_artifact *a, zip_t *zip, ft_error *err)
 {
@@ -180,7 +136,7 @@ static ft_status read_contents(ft_artifact *a, zip_t *zip, ft_error *err)
     FT_TRY(resolve_files(a, err));
     FT_TRY(check_all_named(a, err));
     FT_TRY(index_tensors(a, err));
-    FT_TRY(read_all_scales(a, zip, err));
+    FT_TRY(ft_artifact_read_scales(a, zip, err));
     return read_amax(a, zip, err);
 }
 

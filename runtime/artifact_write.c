@@ -121,6 +121,7 @@ static ft_status append_file(ft_artifact_writer *w, const char *entry, size_t by
 {
     if (strncmp(entry, FT_WEIGHT_PREFIX, strlen(FT_WEIGHT_PREFIX)) == 0 ||
         strncmp(entry, FT_SCALE_PREFIX, strlen(FT_SCALE_PREFIX)) == 0 ||
+        strncmp(entry, FT_ZERO_PREFIX, strlen(FT_ZERO_PREFIX)) == 0 ||
         strcmp(entry, FT_MANIFEST_ENTRY) == 0)
         return ft_fail(err, FT_EARG, "%s: %s: this name is reserved", label(w), entry);
     return append(w, "", entry, bytes, out, err);
@@ -145,6 +146,27 @@ ft_status ft_artifact_add_memory(ft_artifact_writer *w, const char *entry, const
     return FT_OK;
 }
 
+/* An entry that the producer of the tensor before it goes on with. */
+static ft_status add_continued(ft_artifact_writer *w, const char *prefix,
+                               const ft_artifact_tensor *t, size_t bytes, ft_produce produce,
+                               void *user, ft_error *err)
+{
+    item *it;
+    FT_TRY(append(w, prefix, t->name, bytes, &it, err));
+    it->produce = produce;
+    it->user = user;
+    return FT_OK;
+}
+
+static ft_status add_groups(ft_artifact_writer *w, const ft_artifact_tensor *t, ft_produce produce,
+                            void *user, ft_error *err)
+{
+    size_t count = ft_blocks_count(&t->blocks, (size_t) t->dim[0], (size_t) t->dim[1]);
+    FT_TRY(
+        add_continued(w, FT_SCALE_PREFIX, t, count * sizeof *t->blocks.scale, produce, user, err));
+    return t->zeros ? add_continued(w, FT_ZERO_PREFIX, t, count, produce, user, err) : FT_OK;
+}
+
 ft_status ft_artifact_add_tensor(ft_artifact_writer *w, const ft_artifact_tensor *t,
                                  ft_produce produce, void *user, ft_error *err)
 {
@@ -163,6 +185,8 @@ ft_status ft_artifact_add_tensor(ft_artifact_writer *w, const ft_artifact_tensor
     it->what = *t;
     it->what.name = it->entry + strlen(FT_WEIGHT_PREFIX);
     strcpy(it->role, t->role);
+    if (t->layout == FT_PANEL32)
+        return add_groups(w, t, produce, user, err);
     if (t->scale == NULL)
         return FT_OK;
     FT_TRY(append(w, FT_SCALE_PREFIX, t->name, (size_t) t->dim[0] * sizeof *t->scale, &it, err));
@@ -186,11 +210,11 @@ void ft_artifact_set_progress(ft_artifact_writer *w, ft_progress progress, void 
 static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_head *head,
                             ft_error *err)
 {
-    bool int8 = head->state == FT_STATE_INT8;
     if (!ft_word_ok(head->family) || !ft_word_ok(head->tool))
         return ft_fail(err, FT_EARG, "%s: \"%s\" or \"%s\" is no name of a family or tool",
                        label(w), head->family, head->tool);
-    bool recipe_fits = int8 ? json_is_object(head->recipe) : head->recipe == NULL;
+    bool is_float = head->state == FT_STATE_FLOAT;
+    bool recipe_fits = is_float ? head->recipe == NULL : json_is_object(head->recipe);
     if (!json_is_object(head->config) || !recipe_fits)
         return ft_fail(err, FT_EARG, "%s: config or recipe is not what state %s has", label(w),
                        ft_state_name(head->state));
@@ -198,10 +222,11 @@ static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_head 
         return ft_fail(err, FT_EARG, "%s: %s " FT_AMAX_ENTRY, label(w),
                        ft_artifact_has_ranges(head) ? "an int8 artifact needs"
                                                     : "an artifact without ranges has no");
-    for (size_t i = 0; i < w->items && !int8; i++)
-        if (w->item[i].tensor && w->item[i].what.dtype == FT_I8)
-            return ft_fail(err, FT_EARG, "%s: %s: I8 in a float artifact", label(w),
-                           w->item[i].what.name);
+    for (size_t i = 0; i < w->items; i++)
+        if (w->item[i].tensor && !ft_state_has(head->state, &w->item[i].what))
+            return ft_fail(err, FT_EARG, "%s: %s: %s in an artifact of state %s", label(w),
+                           w->item[i].what.name, ft_dtype_name(w->item[i].what.dtype),
+                           ft_state_name(head->state));
     return FT_OK;
 }
 
@@ -307,7 +332,7 @@ static ft_status plan_entries(ft_artifact_writer *w, const ft_artifact_head *hea
     return fits ? FT_OK : ft_fail(err, FT_ELIMIT, "%s: too large", label(w));
 }
 
-ft_status ft_artifact_finish(ft_artifact_writer *w, const ft_artifact_head *head, ft_error *err)
+ft_status ft_artifact_write(ft_artifact_writer *w, const ft_artifact_head *head, ft_error *err)
 {
     int fd = ft_output_fd(w->output);
     FT_TRY(check_head(w, head, err));
@@ -319,7 +344,23 @@ ft_status ft_artifact_finish(ft_artifact_writer *w, const ft_artifact_head *head
     ft_artifact *written;
     FT_TRY(ft_artifact_open_fd(&written, label(w), fd, FT_VERIFY_STRUCTURE, err));
     ft_artifact_close(written);
+    return FT_OK;
+}
+
+char *ft_artifact_hidden(const ft_artifact_writer *w)
+{
+    return ft_output_hidden(w->output);
+}
+
+ft_status ft_artifact_commit(ft_artifact_writer *w, ft_error *err)
+{
     return ft_output_commit(w->output, err);
+}
+
+ft_status ft_artifact_finish(ft_artifact_writer *w, const ft_artifact_head *head, ft_error *err)
+{
+    FT_TRY(ft_artifact_write(w, head, err));
+    return ft_artifact_commit(w, err);
 }
 
 void ft_artifact_discard(ft_artifact_writer *w)

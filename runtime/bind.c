@@ -17,6 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_float_dtype(ft_dtype dtype)
+{
+    return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16;
+}
+
 static ft_status check_shape(const ft_model *model, const ft_artifact_tensor *tensor,
                              const ft_weight_spec *spec, ft_error *err)
 {
@@ -29,33 +34,37 @@ static ft_status check_shape(const ft_model *model, const ft_artifact_tensor *te
                    ft_shape_text(expected, spec->ndim, spec->dim));
 }
 
-/* The matrix that makes logits: int8 where the recipe says so, and then never that of embeddings.
- */
-#define HEAD "head.weight"
-
-static bool is_int8_head(const ft_model *model, const char *name)
+/* The head is codes where the recipe says so, and then never the matrix of embeddings. */
+static bool is_coded_head(const ft_model *model, const char *name)
 {
-    return model->purpose.int8_head && strcmp(name, HEAD) == 0;
+    return model->purpose.coded_head && strcmp(name, FT_HEAD_WEIGHT) == 0;
 }
 
-/* Vectors are F32; matrices are floats, or codes where the role allows it in an int8 artifact. */
+/* Codes that a linear may be: int8 with a scale a row, or in blocks. */
+static bool is_linear_codes(const ft_artifact_tensor *tensor)
+{
+    return tensor->dtype == FT_I8 ? tensor->layout == FT_COL4_4R2_8C : tensor->layout == FT_PANEL32;
+}
+
+/*
+ * Vectors are F32; matrices are floats, or codes where the role allows it.  Which codes a state can
+ * have was checked when the artifact was opened.
+ */
 static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *tensor,
                                const ft_weight_spec *spec, ft_error *err)
 {
-    bool is_int8 = ft_artifact_get_head(model->artifact)->state == FT_STATE_INT8;
+    bool is_float = ft_artifact_get_head(model->artifact)->state == FT_STATE_FLOAT;
     bool fine = tensor->layout == FT_ROW;
     if (spec->role == FT_ROLE_VECTOR)
         fine = fine && tensor->dtype == FT_F32;
-    else if (spec->role == FT_ROLE_LINEAR && is_int8)
-        fine = tensor->dtype == FT_I8 && tensor->layout == FT_COL4_4R2_8C && tensor->scale != NULL;
     else
-        fine = fine &&
-               (tensor->dtype == FT_F32 || tensor->dtype == FT_F16 || tensor->dtype == FT_BF16);
+        fine = (spec->role == FT_ROLE_LINEAR && is_linear_codes(tensor)) ||
+               (fine && is_float_dtype(tensor->dtype));
     if (!fine)
         return ft_fail(err, FT_EFORMAT, "%s: %s: stored as %s %s, which no %s weight is",
                        model->path, spec->name, ft_dtype_name(tensor->dtype),
                        ft_layout_name(tensor->layout), ft_role_name(spec->role));
-    ft_role role = !is_int8 && is_int8_head(model, spec->name) ? FT_ROLE_DENSE : spec->role;
+    ft_role role = is_float && is_coded_head(model, spec->name) ? FT_ROLE_DENSE : spec->role;
     if (strcmp(tensor->role, ft_role_name(role)) != 0)
         return ft_fail(err, FT_EFORMAT, "%s: %s: role %s, expected %s", model->path, spec->name,
                        tensor->role, ft_role_name(spec->role));
@@ -65,7 +74,7 @@ static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *
 /* Weight `index` as the artifact has it. */
 static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *spec, ft_error *err)
 {
-    bool borrows = model->borrows_head && strcmp(spec->name, HEAD) == 0;
+    bool borrows = model->borrows_head && strcmp(spec->name, FT_HEAD_WEIGHT) == 0;
     const ft_artifact_tensor *tensor =
         ft_artifact_find(model->artifact, borrows ? "embed.word" : spec->name);
     if (tensor == NULL)
@@ -80,6 +89,7 @@ static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *s
     weight->dtype = tensor->dtype;
     weight->layout = tensor->layout;
     weight->scale = tensor->scale;
+    weight->blocks = tensor->blocks;
     weight->data = tensor->data;
     return FT_OK;
 }
@@ -100,6 +110,19 @@ static ft_status take_weight(ft_model *model, int index, const ft_weight_spec *s
     return FT_OK;
 }
 
+/* Whether a linear is int8, or will be: of an artifact with codes nothing becomes what it is not.
+ */
+static bool is_quantizable(const ft_model *model, const ft_weight *weight)
+{
+    const ft_purpose *purpose = &model->purpose;
+    bool is_float = model->artifact != NULL
+                        ? ft_artifact_get_head(model->artifact)->state == FT_STATE_FLOAT
+                        : purpose->mode != FT_MODE_INT8;
+    if (!is_float || !is_float_dtype(weight->dtype))
+        return weight->dtype == FT_I8;
+    return purpose->is_int8 == NULL || purpose->is_int8(purpose->user, weight->name);
+}
+
 /* `parts` NULL: from the artifact. */
 static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *spec,
                              const ft_model_parts *parts, ft_error *err)
@@ -108,8 +131,9 @@ static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *s
         FT_TRY(take_weight(model, index, spec, &parts->weight[index], err));
     else
         FT_TRY(read_weight(model, index, spec, err));
-    model->quantizable[index] = spec->role == FT_ROLE_LINEAR;
-    if (model->purpose.mode != FT_MODE_FAKE || spec->role != FT_ROLE_LINEAR)
+    model->quantizable[index] =
+        spec->role == FT_ROLE_LINEAR && is_quantizable(model, &model->weight[index]);
+    if (model->purpose.mode != FT_MODE_FAKE || !model->quantizable[index])
         return FT_OK;
     return ft_fake_weight(&model->weight[index], &model->faked[index], err);
 }
@@ -165,7 +189,7 @@ ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *
     size_t count;
     FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &count, err));
     for (size_t i = 0; i < count; i++)
-        if (is_int8_head(model, spec[i].name))
+        if (is_coded_head(model, spec[i].name))
             spec[i].role = FT_ROLE_LINEAR;
     model->weight = ft_array(count + 1, sizeof *model->weight);
     model->quantizable = ft_array(count + 1, sizeof *model->quantizable);

@@ -145,7 +145,7 @@ typedef struct ft_model_options {
 
 typedef struct ft_model_info {
     const char *family;    /* "bert" */
-    const char *precision; /* "float" or "int8" */
+    const char *precision; /* "float", "blocks" (codes, computed with in float) or "int8" */
     int32_t layers, hidden, heads, vocabulary, max_positions,
         labels;          /* labels: 0 = no classifier */
     bool embedding;      /* has the output "embedding" */

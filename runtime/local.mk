@@ -10,7 +10,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/amax_list.c \
 	runtime/artifact.h \
 	runtime/artifact_private.h \
-	runtime/artifact_read.c \
+	runtime/artifact_read.c runtime/artifact_scales.c \
 	runtime/artifact_verify.c \
 	runtime/artifact_write.c \
 	runtime/bert_normalizer.c runtime/bert_normalizer.h \

@@ -369,6 +369,8 @@ static void narrow_head(ft_plan *plan)
         if (op->kind != FT_OP_LINEAR || select == NULL || is_of_codes(&plan->value[op->in[0]]))
             continue;
         ft_dtype dtype = plan->weight[op->weight[0]].dtype;
+        if (ft_blocks_bits(dtype) != 0) /* codes multiply floats of any precision */
+            continue;
         plan->value[op->in[0]].dtype = plan->value[select->in[0]].dtype = dtype;
     }
 }

@@ -17,11 +17,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const states[] = { [FT_STATE_FLOAT] = "float", [FT_STATE_INT8] = "int8" };
+static const char *const states[] = {
+    [FT_STATE_FLOAT] = "float",
+    [FT_STATE_BLOCKS] = "blocks",
+    [FT_STATE_INT8] = "int8",
+};
 
 const char *ft_state_name(ft_state state)
 {
     return (size_t) state < FT_COUNT(states) ? states[state] : NULL;
+}
+
+bool ft_state_has(ft_state state, const ft_artifact_tensor *t)
+{
+    if (t->dtype == FT_I8)
+        return state == FT_STATE_INT8;
+    return t->layout != FT_PANEL32 || state != FT_STATE_FLOAT;
 }
 
 bool ft_word_ok(const char *word)
@@ -43,7 +54,26 @@ static size_t stored_bytes(const ft_artifact_tensor *t)
     if (rows > SIZE_MAX / 2 || cols > SIZE_MAX / 2 ||
         !ft_mul(ft_layout_rows(t->layout, rows), ft_layout_cols(t->layout, cols), &bytes))
         return 0;
-    return bytes;
+    return t->dtype == FT_U4 ? bytes / 2 : bytes;
+}
+
+/* What the layouts are for. */
+static ft_status check_layout(const char *label, const ft_artifact_tensor *t, const char *shape,
+                              ft_error *err)
+{
+    bool blocks = t->layout == FT_PANEL32, codes = t->layout != FT_ROW;
+    bool fits = blocks ? ft_blocks_bits(t->dtype) != 0 : t->dtype == FT_I8;
+    if (codes && (!fits || t->ndim != 2))
+        return ft_fail(err, FT_EFORMAT, "%s: %s: layout %s is for %s matrices, not for %s %s",
+                       label, t->name, ft_layout_name(t->layout), blocks ? "U4 and U8" : "I8",
+                       ft_dtype_name(t->dtype), shape);
+    if (!blocks && t->dtype == FT_U4)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: U4 in layout %s, expected %s", label, t->name,
+                       ft_layout_name(t->layout), ft_layout_name(FT_PANEL32));
+    if (blocks && (t->blocks.group < 0 || t->blocks.group % 32 != 0))
+        return ft_fail(err, FT_EFORMAT, "%s: %s: groups of %d columns, expected a multiple of 32",
+                       label, t->name, t->blocks.group);
+    return FT_OK;
 }
 
 ft_status ft_artifact_tensor_bytes(const char *label, const ft_artifact_tensor *t, size_t *bytes,
@@ -55,9 +85,7 @@ ft_status ft_artifact_tensor_bytes(const char *label, const ft_artifact_tensor *
         if (t->dim[i] < 1)
             return ft_fail(err, FT_EFORMAT, "%s: %s: shape %s has a dimension below 1", label,
                            t->name, shape);
-    if (t->layout != FT_ROW && (t->dtype != FT_I8 || t->ndim != 2))
-        return ft_fail(err, FT_EFORMAT, "%s: %s: layout %s is for I8 matrices, not for %s %s",
-                       label, t->name, ft_layout_name(t->layout), ft_dtype_name(t->dtype), shape);
+    FT_TRY(check_layout(label, t, shape, err));
     if (t->dtype == FT_I8 && t->ndim == 0)
         return ft_fail(err, FT_EFORMAT, "%s: %s: I8 without channels to scale", label, t->name);
     *bytes = stored_bytes(t);
@@ -76,6 +104,9 @@ static json_t *shape_json(const ft_artifact_tensor *t)
     return shape;
 }
 
+/* Matrices in blocks whose inputs are made codes. */
+#define INT8_ACTIVATIONS "int8"
+
 static json_t *tensor_json(const ft_artifact_tensor *t)
 {
     char digest[FT_SHA256_TEXT];
@@ -84,8 +115,14 @@ static json_t *tensor_json(const ft_artifact_tensor *t)
                              "layout", ft_layout_name(t->layout), "entry", FT_WEIGHT_PREFIX,
                              t->name, "offset", (json_int_t) t->offset, "bytes",
                              (json_int_t) t->bytes, "sha256", ft_sha256_text(digest, t->sha256));
-    if (t->dtype == FT_I8)
+    if (t->dtype == FT_I8 || t->layout == FT_PANEL32)
         json_object_set_new(json, "scale", json_pack("s+", FT_SCALE_PREFIX, t->name));
+    if (t->zeros)
+        json_object_set_new(json, "zero", json_pack("s+", FT_ZERO_PREFIX, t->name));
+    if (t->layout == FT_PANEL32)
+        json_object_set_new(json, "group", json_integer(t->blocks.group));
+    if (t->blocks.by_codes)
+        json_object_set_new(json, "activations", json_string(INT8_ACTIVATIONS));
     return json;
 }
 
@@ -204,6 +241,33 @@ static ft_status check_size(const object *o, const ft_artifact_tensor *t)
                    ft_layout_name(t->layout), expected);
 }
 
+/* What only matrices in blocks have; others have none of it. */
+static ft_status parse_blocks(const object *o, ft_artifact_tensor *t)
+{
+    static const char *const keys[] = { "group", "zero", "activations" };
+    bool blocks = t->layout == FT_PANEL32;
+    for (size_t i = 0; i < FT_COUNT(keys) && !blocks; i++)
+        if (json_object_get(o->json, keys[i]) != NULL)
+            return ft_fail(o->err, FT_EFORMAT, "%s: %s: %s %s with \"%s\"", o->label, t->name,
+                           ft_dtype_name(t->dtype), ft_layout_name(t->layout), keys[i]);
+    if (!blocks)
+        return FT_OK;
+    size_t group;
+    FT_TRY(get_size(o, "group", &group));
+    if (group > INT32_MAX)
+        return bad(o, "group", "at most 2147483647");
+    t->blocks.group = (int32_t) group;
+    t->zeros = json_object_get(o->json, "zero") != NULL;
+    t->blocks.by_codes = json_object_get(o->json, "activations") != NULL;
+    if (t->blocks.by_codes) {
+        const char *text;
+        FT_TRY(get_string(o, "activations", &text));
+        if (strcmp(text, INT8_ACTIVATIONS) != 0)
+            return bad(o, "activations", "\"" INT8_ACTIVATIONS "\"");
+    }
+    return t->zeros ? check_entry(o, "zero", FT_ZERO_PREFIX, t->name) : FT_OK;
+}
+
 static ft_status parse_tensor(const object *o, ft_state state, ft_artifact_tensor *t)
 {
     const char *text;
@@ -222,12 +286,14 @@ static ft_status parse_tensor(const object *o, ft_state state, ft_artifact_tenso
     FT_TRY(get_size(o, "offset", &t->offset));
     FT_TRY(get_size(o, "bytes", &t->bytes));
     FT_TRY(get_digest(o, t->sha256));
+    FT_TRY(parse_blocks(o, t));
     FT_TRY(check_size(o, t));
 
     bool scaled = json_object_get(o->json, "scale") != NULL;
-    if (t->dtype == FT_I8 && state != FT_STATE_INT8)
-        return ft_fail(o->err, FT_EFORMAT, "%s: %s: I8 in a float artifact", o->label, t->name);
-    if (scaled != (t->dtype == FT_I8))
+    if (!ft_state_has(state, t))
+        return ft_fail(o->err, FT_EFORMAT, "%s: %s: %s in an artifact of state %s", o->label,
+                       t->name, ft_dtype_name(t->dtype), ft_state_name(state));
+    if (scaled != (t->dtype == FT_I8 || t->layout == FT_PANEL32))
         return ft_fail(o->err, FT_EFORMAT, "%s: %s: %s %s scale", o->label, t->name,
                        ft_dtype_name(t->dtype), scaled ? "with a" : "without");
     return scaled ? check_entry(o, "scale", FT_SCALE_PREFIX, t->name) : FT_OK;
@@ -282,6 +348,16 @@ static ft_status parse_lists(ft_manifest *m, const object *root)
     return FT_OK;
 }
 
+static bool parse_state(const char *text, ft_state *state)
+{
+    for (size_t i = 0; i < FT_COUNT(states); i++)
+        if (strcmp(text, states[i]) == 0) {
+            *state = (ft_state) i;
+            return true;
+        }
+    return false;
+}
+
 static ft_status parse_head(ft_artifact_head *h, const object *root)
 {
     const char *text;
@@ -295,9 +371,8 @@ static ft_status parse_head(ft_artifact_head *h, const object *root)
                        "%s: format version %zu, this program reads version %d", root->label,
                        version, FT_ARTIFACT_VERSION);
     FT_TRY(get_string(root, "state", &text));
-    h->state = strcmp(text, states[FT_STATE_INT8]) == 0 ? FT_STATE_INT8 : FT_STATE_FLOAT;
-    if (strcmp(text, states[h->state]) != 0)
-        return bad(root, "state", "\"float\" or \"int8\"");
+    if (!parse_state(text, &h->state))
+        return bad(root, "state", "\"float\", \"blocks\" or \"int8\"");
     const object tool = { json_object_get(root->json, "tool"), root->label, "tool: ", root->err };
     FT_TRY(get_word(&tool, "name", &h->tool));
     FT_TRY(get_word(root, "family", &h->family));
@@ -305,7 +380,7 @@ static ft_status parse_head(ft_artifact_head *h, const object *root)
     if (!json_is_object(h->config))
         return bad(root, "config", "an object");
     h->recipe = json_object_get(root->json, "recipe");
-    if (h->state == FT_STATE_INT8 ? !json_is_object(h->recipe) : h->recipe != NULL)
+    if (h->state != FT_STATE_FLOAT ? !json_is_object(h->recipe) : h->recipe != NULL)
         return bad(root, "recipe", h->recipe == NULL ? "an object" : "none in a float artifact");
     return FT_OK;
 }

@@ -14,6 +14,7 @@
 #define FT_AMAX_ENTRY "amax.tsv"
 #define FT_WEIGHT_PREFIX "w/"
 #define FT_SCALE_PREFIX "s/"
+#define FT_ZERO_PREFIX "z/"
 
 typedef struct ft_manifest {
     ft_artifact_head head;
@@ -35,6 +36,9 @@ ft_status ft_manifest_format(const ft_manifest *manifest, char **text, size_t *b
 ft_status ft_manifest_parse(ft_manifest *out, const char *label, const void *text, size_t bytes,
                             ft_error *err);
 void ft_manifest_fini(ft_manifest *manifest); /* takes an empty one */
+
+/* Codes are the mark of a state: float has none at all, blocks none of I8. */
+bool ft_state_has(ft_state state, const ft_artifact_tensor *tensor);
 
 /* 1 to 31 visible ASCII characters: what roles, families and tools are called. */
 bool ft_word_ok(const char *word);

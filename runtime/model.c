@@ -77,6 +77,31 @@ static bool has_room_in_halves(const ft_amax *amax)
     return true;
 }
 
+/* The precision of the matrices that are floats: of linears, or of tables beside linears of codes.
+ */
+static ft_dtype matrix_dtype(const ft_model *model)
+{
+    for (int i = 0; i < model->nweight; i++)
+        if (model->quantizable[i])
+            return model->weight[i].dtype;
+    for (int i = 0; i < model->nweight; i++)
+        if (model->weight[i].rows > 1 && model->weight[i].layout == FT_ROW)
+            return model->weight[i].dtype;
+    return FT_F32;
+}
+
+/* Whether tokens of a model of codes pass through products of floats, which have one precision. */
+static bool has_float_products(const ft_model *model)
+{
+    for (int i = 0; i < model->graph.nop; i++) {
+        const ft_op *op = &model->graph.op[i];
+        if (op->kind == FT_OP_LINEAR && model->graph.value[op->in[0]].rows == FT_TOKENS &&
+            !model->quantizable[op->weight[0]])
+            return true;
+    }
+    return false;
+}
+
 /*
  * What real values are stored in: float plans, in the precision of the model's matrices where the
  * device keeps that; plans of codes, in halves on every device, so that all give the same bits.
@@ -85,12 +110,12 @@ static ft_dtype real_dtype(const ft_model *model)
 {
     ft_mode mode = model->purpose.mode;
     if (mode == FT_MODE_FLOAT && model->backend->keeps_half)
-        for (int i = 0; i < model->nweight; i++)
-            if (model->quantizable[i])
-                return model->weight[i].dtype;
-    if (mode == FT_MODE_FAKE || mode == FT_MODE_INT8)
-        return model->has_cache || has_room_in_halves(model->purpose.amax) ? FT_F16 : FT_F32;
-    return FT_F32;
+        return matrix_dtype(model);
+    if (mode != FT_MODE_FAKE && mode != FT_MODE_INT8)
+        return FT_F32;
+    bool halves =
+        model->has_cache ? !has_float_products(model) : has_room_in_halves(model->purpose.amax);
+    return halves ? FT_F16 : FT_F32;
 }
 
 /* What the device refuses it must refuse before there are sessions. */
@@ -143,16 +168,32 @@ static ft_status read_word(const ft_model *model, const char *key, const char *w
                    other);
 }
 
-/* What the recipe says about residual streams, activations, and the head (absent: float). */
+/* Whether the head is codes (absent: float). */
+static ft_status read_coded_head(const ft_model *model, ft_purpose *purpose, ft_error *err)
+{
+    const json_t *recipe = ft_artifact_get_head(model->artifact)->recipe;
+    const char *head = json_string_value(json_object_get(recipe, "head"));
+    if (json_object_get(recipe, "head") == NULL || (head != NULL && strcmp(head, "float") == 0))
+        return FT_OK;
+    purpose->coded_head =
+        head != NULL && (strcmp(head, "int8") == 0 || strcmp(head, "blocks") == 0);
+    return purpose->coded_head
+               ? FT_OK
+               : ft_fail(err, FT_EFORMAT, "%s: recipe: head is neither float, int8 nor blocks",
+                         model->path);
+}
+
+/* What the recipe says about residual streams, activations, and the head. */
 static ft_status read_recipe(const ft_model *model, ft_purpose *purpose, ft_error *err)
 {
     const json_t *recipe = ft_artifact_get_head(model->artifact)->recipe;
+    FT_TRY(read_coded_head(model, purpose, err));
+    if (ft_artifact_get_head(model->artifact)->state == FT_STATE_BLOCKS)
+        return FT_OK;
     FT_TRY(read_word(model, "residual", "float", "int8", &purpose->int8_residual, err));
     if (json_object_get(recipe, "activations") != NULL)
         FT_TRY(read_word(model, "activations", "int8 per tensor", "int8 per token",
                          &purpose->dynamic, err));
-    if (json_object_get(recipe, "head") != NULL)
-        FT_TRY(read_word(model, "head", "float", "int8", &purpose->int8_head, err));
     purpose->amax = ft_artifact_amax(model->artifact);
     if (purpose->dynamic && purpose->int8_residual)
         return ft_fail(err, FT_EFORMAT, "%s: recipe: int8 residuals need calibrated ranges",
@@ -163,21 +204,23 @@ static ft_status read_recipe(const ft_model *model, ft_purpose *purpose, ft_erro
 static ft_status choose_purpose(ft_model *model, const ft_model_options *options,
                                 const ft_purpose *purpose, ft_error *err)
 {
-    bool is_int8 = ft_artifact_get_head(model->artifact)->state == FT_STATE_INT8;
-    if (purpose != NULL && is_int8)
-        return ft_fail(err, FT_EARG, "%s: is an int8 artifact, expected a float one", model->path);
+    ft_state state = ft_artifact_get_head(model->artifact)->state;
+    bool is_int8 = state == FT_STATE_INT8;
+    if (purpose != NULL && state != FT_STATE_FLOAT)
+        return ft_fail(err, FT_EARG, "%s: is an artifact of state %s, expected a float one",
+                       model->path, ft_state_name(state));
     if (purpose != NULL) {
         model->purpose = *purpose;
-        model->borrows_head = purpose->int8_head && model->config.tied;
+        model->borrows_head = purpose->coded_head && model->config.tied;
         if (model->borrows_head)
             model->config.tied = false;
         return FT_OK;
     }
     if (options->fake && !is_int8)
-        return ft_fail(err, FT_EARG, "%s: is a float artifact: there are no codes to fake",
-                       model->path);
+        return ft_fail(err, FT_EARG, "%s: is an artifact of state %s: there is no int8 to fake",
+                       model->path, ft_state_name(state));
     model->purpose.mode = !is_int8 ? FT_MODE_FLOAT : options->fake ? FT_MODE_FAKE : FT_MODE_INT8;
-    return is_int8 ? read_recipe(model, &model->purpose, err) : FT_OK;
+    return state != FT_STATE_FLOAT ? read_recipe(model, &model->purpose, err) : FT_OK;
 }
 
 static ft_status read_head(ft_model *model, ft_error *err)
@@ -299,11 +342,16 @@ void ft_model_close(ft_model *model)
 
 /* ---- Questions ---------------------------------------------------------------------------- */
 
-static bool has_codes(const ft_model *model)
+static ft_state state_of(const ft_model *model)
 {
     if (model->artifact != NULL)
-        return ft_artifact_get_head(model->artifact)->state == FT_STATE_INT8;
-    return model->purpose.mode == FT_MODE_INT8 || model->purpose.mode == FT_MODE_FAKE;
+        return ft_artifact_get_head(model->artifact)->state;
+    if (model->purpose.mode == FT_MODE_INT8 || model->purpose.mode == FT_MODE_FAKE)
+        return FT_STATE_INT8;
+    for (int i = 0; i < model->nweight; i++)
+        if (model->weight[i].blocks.scale != NULL)
+            return FT_STATE_BLOCKS;
+    return FT_STATE_FLOAT;
 }
 
 static size_t weight_bytes(const ft_model *model)
@@ -321,7 +369,7 @@ ft_model_info ft_model_get_info(const ft_model *model)
     const ft_config *c = &model->config;
     return (ft_model_info){
         .family = model->family->name,
-        .precision = ft_state_name(has_codes(model) ? FT_STATE_INT8 : FT_STATE_FLOAT),
+        .precision = ft_state_name(state_of(model)),
         .layers = c->layers,
         .hidden = c->hidden,
         .heads = c->heads,

@@ -12,13 +12,21 @@
 #include "runtime/family.h"
 #include "runtime/lower.h"
 
+/* The matrix that makes logits. */
+#define FT_HEAD_WEIGHT "head.weight"
+
 /* What a float artifact is opened for; ft_model_open() chooses by the artifact's state. */
 typedef struct ft_purpose {
     ft_mode mode;
     bool int8_residual;
     bool dynamic;        /* activations are scaled row by row in the run; there is no amax */
-    bool int8_head;      /* the matrix that makes logits is int8 like the others */
+    bool coded_head;     /* the matrix that makes logits is made codes like the others */
     const ft_amax *amax; /* of every point; FAKE from a float artifact, and ft_model_make() */
+
+    /* Of float linears, whether one becomes int8; asked while the model is opened.  NULL: all do.
+     */
+    bool (*is_int8)(const void *user, const char *weight);
+    const void *user;
 } ft_purpose;
 
 struct ft_model {
@@ -28,9 +36,9 @@ struct ft_model {
     ft_config config;
     ft_purpose purpose;
     bool fuse, has_cache, int8_cache, half_cache;
-    bool borrows_head; /* of a float artifact that shares it with embeddings, for an int8 head */
+    bool borrows_head; /* of a float artifact that shares it with embeddings, for a head of codes */
     ft_weight *weight;
-    bool *quantizable; /* [nweight] */
+    bool *quantizable; /* [nweight]: is int8, or may become that */
     void **faked;      /* [nweight]: codes and scales made for FAKE mode, or NULL */
     int nweight;
     float *positions; /* made: rotary frequencies or a table of sinusoids; or NULL */
@@ -56,7 +64,7 @@ typedef struct ft_model_parts {
 } ft_model_parts;
 
 /*
- * Plan these weights for a purpose: vectors in F32; linears in floats, or as codes with scales,
+ * Plan these weights for a purpose: vectors in F32; linears in floats, in blocks, or as int8 codes,
  * which FAKE makes itself if need be.  Their data stay the caller's and must outlive the model,
  * which has neither labels nor a tokenizer.
  */

@@ -71,6 +71,19 @@ static char *folder_of(const char *path)
     return length == 0 ? ft_strdup(".") : strndup(path, length);
 }
 
+char *ft_output_hidden(const ft_output *o)
+{
+    char *folder = folder_of(o->path), *hidden = NULL;
+    if (folder != NULL) {
+        size_t bytes = strlen(folder) + strlen(o->temporary) + 2;
+        hidden = malloc(bytes);
+        if (hidden != NULL)
+            snprintf(hidden, bytes, "%s/%s", folder, o->temporary);
+    }
+    free(folder);
+    return hidden;
+}
+
 static bool same_inode(const char *a, const char *b)
 {
     struct stat left, right;

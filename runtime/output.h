@@ -39,6 +39,10 @@ ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error
 const char *ft_output_path(const ft_output *output);
 int ft_output_fd(const ft_output *output);
 
+/* Where the bytes are until they are committed, for those who read by name; free() it.  NULL: no
+ * memory. */
+char *ft_output_hidden(const ft_output *output);
+
 /*
  * A buffered stream to the same descriptor, or NULL and errno.  It belongs to the output:
  * committing flushes it and fails if any write to it has failed, so that one look at the end is

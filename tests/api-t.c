@@ -66,8 +66,8 @@ static void test_open(const calibrated *files)
     has(err.text, "/nowhere/model.ft", "and a text with its name");
     is_int(ft_model_open(&model, files->real, &(ft_model_options){ .fake = true }, &err), FT_EARG,
            "a float artifact cannot be faked");
-    is_str(after_path(err.text, files->real), ": is a float artifact: there are no codes to fake",
-           "for it has no codes");
+    is_str(after_path(err.text, files->real),
+           ": is an artifact of state float: there is no int8 to fake", "for it has no codes");
     refused(ft_model_open(&model, files->real, &(ft_model_options){ .device = "gpu" }, &err),
             FT_EARG, "device gpu: unknown, expected \"cpu\" or \"cuda:N\"");
     refused(ft_model_open(&model, files->real, &(ft_model_options){ .device = "cpu:1" }, &err),

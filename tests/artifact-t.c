@@ -98,6 +98,47 @@ static void test_int8(void)
     ft_artifact_close(a);
 }
 
+/* Whether scales, or zeros, are as the producer gave them, and lie where vectors may load them. */
+static bool holds_groups(const void *data, bool zeros, size_t rows, size_t bytes)
+{
+    const unsigned char *found = data;
+    for (size_t i = 0; i < bytes; i++)
+        if (found[i] != sample_group_byte(zeros, rows, i))
+            return false;
+    return (uintptr_t) data % 64 == 0;
+}
+
+static void test_blocks(void)
+{
+    sample blocks = { .state = FT_STATE_BLOCKS, .seed = 7, .piece = 11 };
+    write_sample(path, &blocks);
+    ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
+    is_str(ft_state_name(ft_artifact_get_head(a)->state), "blocks", "codes in blocks are a state");
+    ok(sample_holds(a, &blocks), "its codes come back");
+    const ft_artifact_tensor *t = ft_artifact_find(a, "layer.0.ffn.up.weight");
+    ok(t->dtype == FT_U4 && t->layout == FT_PANEL32 && t->blocks.group == 32 && t->zeros &&
+           !t->blocks.by_codes,
+       "U4 in PANEL32, groups of 32 with zeros");
+    is_int((long long) t->bytes, 64 * 96 / 2, "37 x 70 is stored as 64 x 96, two to a byte");
+    ok(holds_groups(t->blocks.scale, false, 37, 3 * 64 * 2), "with the scales of three groups");
+    ok(holds_groups(t->blocks.zero, true, 37, 3 * 64), "and the zeros");
+    t = ft_artifact_find(a, "head.weight");
+    ok(t->dtype == FT_U8 && t->blocks.group == 0 && t->blocks.by_codes && t->blocks.zero == NULL,
+       "U8, a group a row, symmetric, multiplied by codes");
+    ok(holds_groups(t->blocks.scale, false, 3, 32 * 2), "with a scale a row");
+    ok(ft_artifact_amax(a) == NULL, "there are no ranges");
+    ft_artifact_close(a);
+
+    sample mixed = { .state = FT_STATE_INT8, .seed = 7, .mixed = true };
+    write_sample(path, &mixed);
+    a = open_sample(path, FT_VERIFY_SHA256);
+    ok(ft_artifact_find(a, "layer.0.ffn.up.weight")->dtype == FT_U4 &&
+           ft_artifact_find(a, "head.weight")->dtype == FT_I8,
+       "in state int8, matrices in blocks stand beside I8 ones");
+    ok(ft_artifact_amax(a) != NULL && sample_holds(a, &mixed), "... and ranges");
+    ft_artifact_close(a);
+}
+
 static void test_alignment(void)
 {
     ft_artifact *a = open_sample(path, FT_VERIFY_STRUCTURE);
@@ -274,8 +315,8 @@ static void test_progress(void)
 static void test_names(ft_artifact_writer *w)
 {
     static const char *const bad[] = {
-        "",     "/etc/passwd", "../x",     "a/../b", "a//b", "./a",           "a/",
-        "a\\b", "a b",         "\xc3\xa4", "w/x",    "s/x",  "manifest.json",
+        "",     "/etc/passwd", "../x",     "a/../b", "a//b", "./a", "a/",
+        "a\\b", "a b",         "\xc3\xa4", "w/x",    "s/x",  "z/x", "manifest.json",
     };
     ft_error err;
     for (size_t i = 0; i < FT_COUNT(bad); i++)
@@ -302,7 +343,18 @@ static void test_tensors(ft_artifact_writer *w)
     t.layout = FT_COL32;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
            "an F32 tensor in an I8 layout");
+    t.layout = FT_PANEL32;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
+           "an F32 tensor in panels");
+    t.dtype = FT_U4;
+    t.blocks.group = 48;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
+           "groups of 48 columns");
+    t.blocks.group = 0;
     t.layout = FT_ROW;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
+           "U4 that is not in panels");
+    t.dtype = FT_F32;
     t.dim[1] = 0;
     is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
            "a tensor without elements");
@@ -367,6 +419,8 @@ int main(void)
     snprintf(again, sizeof again, "%s/again.ft", folder);
     test_float();
     test_int8();
+    test_blocks();
+    write_sample(path, &int8_sample);
     test_alignment();
     test_untouched();
     test_same_bytes();

@@ -7,7 +7,8 @@ inspect=$FT_BUILDDIR/ft-inspect
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
 cd "$dir" || exit 99
-for sample in 'a.ft int8 1' 'same.ft int8 1' 'b.ft int8 2' 'float.ft float 1'; do
+for sample in 'a.ft int8 1' 'same.ft int8 1' 'b.ft int8 2' 'float.ft float 1' 'c.ft blocks 1' \
+    'd.ft blocks 2'; do
     "$FT_BUILDDIR/tests/make-sample" $sample || exit 99
 done
 (umask 077; TZ=Asia/Tokyo LC_ALL=C.UTF-8 "$FT_BUILDDIR/tests/make-sample" elsewhere.ft int8 1)
@@ -67,6 +68,13 @@ is 0 'the artifact may be named with -i' "$inspect" -i a.ft
 is 0 '--json prints the manifest' "$inspect" --json a.ft
 says out '"layout": "col4_4r2_8c"' 'with all it knows'
 
+is 0 'ft-inspect lists matrices in blocks' "$inspect" c.ft
+says out 'c.ft: bert, blocks, written' 'their state'
+says out 'U4     [37, 70]            panel32       32,zeros ' 'their bits, groups and zeros'
+says out 'U8     [3, 5]              panel32       row,int8 ' 'and what multiplies inputs as codes'
+says out 's/..., scales of 2 tensors' 'counts scales'
+says out 'z/..., zeros of 1 tensors' 'and zeros'
+
 is 0 '--verify finds nothing in an intact artifact' "$inspect" --verify a.ft
 says out 'ok      w/embed.word' 'and says so of each entry'
 says out 'checked by sha256, 0 failed' 'and in all'
@@ -99,6 +107,11 @@ says out 'model: state: float | int8' 'in state'
 says out 'tensor layer.0.ffn.up.weight: dtype: F32 | I8' 'in dtypes'
 says out 'tensor head.weight: presence: only in a.ft' 'in tensors'
 says out 'amax layer.0.input: amax: only in a.ft' 'and in amax'
+is 1 'a float artifact and one in blocks differ' "$inspect" --diff float.ft c.ft
+says out 'tensor layer.0.ffn.up.weight: group: none | 32' 'in groups'
+says out 'tensor layer.0.ffn.up.weight: zeros: none | stored' 'in zeros'
+is 1 'different codes in blocks' "$inspect" --diff c.ft d.ft
+says out 'tensor layer.0.ffn.up.weight: sha256: ' 'are named'
 is 1 '--diff --json lists the differences' "$inspect" --diff --json float.ft a.ft
 says out '"aspect": "dtype"' 'one by one'
 
@@ -108,7 +121,8 @@ is 0 '--amax lists the ranges' "$inspect" --amax a.ft
 says out '3.14159274' 'with all their digits'
 is 0 '--amax --json, too' "$inspect" --amax --json a.ft
 is 1 'a float artifact has none' "$inspect" --amax float.ft
-says err 'float.ft: a float artifact has no amax' 'and that is said'
+says err 'float.ft: has no calibrated ranges' 'and that is said'
+is 1 'nor has one whose codes are all in blocks' "$inspect" --amax c.ft
 is 0 '--amax-list lists what each float of a layer means' "$inspect" --amax-list 0 a.ft
 says out '     0               3  layer input: amax' 'from the first'
 says out '    97               0  feed-forward down weight amax, channel 1' 'to the last'

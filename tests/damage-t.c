@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const sample good_sample = { .state = FT_STATE_INT8, .seed = 9 };
+static sample good_sample;
 static unsigned char *good; /* its bytes */
 static size_t good_bytes;
 static ft_artifact *whole; /* the same, opened */
@@ -242,10 +242,11 @@ static void test_levels(void)
     free(bad);
 }
 
-int main(void)
+static void begin(ft_state state)
 {
     char folder[FOLDER_PATH], path[128];
     ft_error err;
+    good_sample = (sample){ .state = state, .seed = 9 };
     folder_make(folder);
     snprintf(path, sizeof path, "%s/good.ft", folder);
     if (sample_write(path, &good_sample, &err) != FT_OK)
@@ -254,7 +255,17 @@ int main(void)
     folder_remove(folder);
     if (ft_artifact_open_memory(&whole, "m.ft", good, good_bytes, FT_VERIFY_SHA256, &err) != FT_OK)
         bail_out("%s", err.text);
+}
 
+static void end(void)
+{
+    ft_artifact_close(whole);
+    free(good);
+}
+
+int main(void)
+{
+    begin(FT_STATE_INT8);
     test_fields();
     test_large_sizes();
     test_same_name();
@@ -262,7 +273,11 @@ int main(void)
     test_truncation();
     test_flips();
     test_levels();
-    ft_artifact_close(whole);
-    free(good);
+    end();
+    begin(FT_STATE_BLOCKS);
+    test_truncation();
+    test_flips();
+    test_levels();
+    end();
     return done_testing();
 }

@@ -1,5 +1,6 @@
 /*
- * make-sample.c - write the sample artifact: make-sample FILE float|int8 SEED, for shell tests.
+ * make-sample.c - write the sample artifact: make-sample FILE float|blocks|int8 SEED, for shell
+ * tests.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +18,9 @@ int main(int argc, char **argv)
     if (argc != 4)
         return 2;
     const sample what = {
-        .state = strcmp(argv[2], "int8") == 0 ? FT_STATE_INT8 : FT_STATE_FLOAT,
+        .state = strcmp(argv[2], "int8") == 0     ? FT_STATE_INT8
+                 : strcmp(argv[2], "blocks") == 0 ? FT_STATE_BLOCKS
+                                                  : FT_STATE_FLOAT,
         .seed = (unsigned char) atoi(argv[3]),
         .large = strcmp(argv[2], "int8") == 0 ? 512 : 0,
         .force = true,

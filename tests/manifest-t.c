@@ -19,8 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const sample good_sample = { .state = FT_STATE_INT8, .seed = 9 };
-static unsigned char *good; /* its bytes */
+static unsigned char *good; /* the bytes of the sample at hand */
 static size_t good_bytes;
 static ft_artifact *whole; /* the same, opened */
 
@@ -136,12 +135,14 @@ static json_t *member(json_t *json, const char *path, json_t **in, char key[32])
     }
 }
 
-/* Tensors of the sample: 0 embed.word F16, 1 layer.0.ffn.up.weight I8, 2 head.weight I8, 3 norm. */
-static const struct {
+typedef struct alteration {
     const char *path, *value; /* JSON; NULL removes */
     ft_status status;
     const char *reason, *sentence;
-} edits[] = {
+} alteration;
+
+/* Tensors of the sample: 0 embed.word F16, 1 layer.0.ffn.up.weight I8, 2 head.weight I8, 3 norm. */
+static const alteration edits[] = {
     { "format", "\"gguf\"", FT_EFORMAT, "\"format\": expected \"ft\"", "another format" },
     { "version", "2", FT_EUNSUPPORTED, "format version 2, this program reads version 1",
       "version 2" },
@@ -209,6 +210,60 @@ static const struct {
     { "files/0/bytes", "3", FT_EFORMAT, "config.json: 2 bytes, manifest.json says 3",
       "a file of another size" },
     { "files", NULL, FT_EFORMAT, "\"files\": expected an array", "no list of files" },
+    { "state", "\"blocks\"", FT_EFORMAT, "I8 in an artifact of state blocks",
+      "I8 in state blocks" },
+    { "tensors/1/group", "32", FT_EFORMAT, "I8 col4_4r2_8c with \"group\"", "groups of I8" },
+    { "tensors/0/zero", "\"z/embed.word\"", FT_EFORMAT, "F16 row with \"zero\"", "zeros of F16" },
+    { "tensors/0/activations", "\"int8\"", FT_EFORMAT, "F16 row with \"activations\"",
+      "F16 that is multiplied by codes" },
+    { "tensors/1/layout", "\"panel32\"", FT_EFORMAT, "\"group\": expected a size", "I8 in panels" },
+};
+
+/* 0 embed.word F16, 1 layer.0.ffn.up.weight U4 with zeros, 2 head.weight U8 by codes, 3 norm. */
+static const alteration blocks_edits[] = {
+    { "state", "\"float\"", FT_EFORMAT, "\"recipe\": expected none", "state float with a recipe" },
+    { "state", "\"int8\"", FT_EFORMAT, "amax.tsv: missing", "state int8 without ranges" },
+    { "recipe", NULL, FT_EFORMAT, "\"recipe\": expected an object", "no recipe" },
+    { "tensors/1/group", NULL, FT_EFORMAT, "\"group\": expected a size", "no group" },
+    { "tensors/1/group", "\"32\"", FT_EFORMAT, "\"group\": expected a size",
+      "a group that is text" },
+    { "tensors/1/group", "-32", FT_EFORMAT, "\"group\": expected a size", "a negative group" },
+    { "tensors/1/group", "48", FT_EFORMAT, "groups of 48 columns, expected a multiple of 32",
+      "groups of 48" },
+    { "tensors/1/group", "2147483648", FT_EFORMAT, "\"group\": expected at most",
+      "a group that no number holds" },
+    { "tensors/1/group", "64", FT_EFORMAT, "192 scales, expected 128",
+      "larger groups than scales" },
+    { "tensors/1/dtype", "\"U8\"", FT_EFORMAT, "3072 bytes, but U8 [37, 70] panel32 has 6144",
+      "U8 with the bytes of U4" },
+    { "tensors/1/dtype", "\"F16\"", FT_EFORMAT, "is for U4 and U8 matrices, not for F16",
+      "floats in panels" },
+    { "tensors/1/layout", "\"row\"", FT_EFORMAT, "U4 row with \"group\"",
+      "U4 that is not in panels" },
+    { "tensors/1/layout", "\"col32\"", FT_EFORMAT, "U4 col32 with \"group\"",
+      "U4 in an order of I8" },
+    { "tensors/1/shape", "[37, 70, 1]", FT_EFORMAT, "not for U4 [37, 70, 1]", "three dimensions" },
+    { "tensors/1/shape", "[65, 70]", FT_EFORMAT, "but U4 [65, 70] panel32 has 4608",
+      "more rows than panels" },
+    { "tensors/1/shape", "[38, 70]", FT_EFORMAT,
+      "scale of row 37, group 0 is 0, expected a positive finite number", "more rows than scales" },
+    { "tensors/1/shape", "[36, 70]", FT_EFORMAT, "expected 0, as there is no such row",
+      "fewer rows than scales" },
+    { "tensors/1/shape", "[9223372036854775807, 70]", FT_ELIMIT, "is too large",
+      "a shape that overflows" },
+    { "tensors/1/scale", NULL, FT_EFORMAT, "U4 without scale", "no scales" },
+    { "tensors/1/scale", "\"s/head.weight\"", FT_EFORMAT, "expected s/layer.0.ffn.up.weight",
+      "another tensor's scales" },
+    { "tensors/1/zero", "\"z/head.weight\"", FT_EFORMAT, "expected z/layer.0.ffn.up.weight",
+      "another tensor's zeros" },
+    { "tensors/1/zero", NULL, FT_EFORMAT, "z/layer.0.ffn.up.weight: zeros of no tensor of codes",
+      "zeros that nobody names" },
+    { "tensors/2/zero", "\"z/head.weight\"", FT_EFORMAT, "z/head.weight: missing: the zeros of",
+      "zeros that are not there" },
+    { "tensors/2/activations", "\"int4\"", FT_EFORMAT, "\"activations\": expected \"int8\"",
+      "activations of another kind" },
+    { "tensors/2/activations", "8", FT_EFORMAT, "\"activations\": expected a string",
+      "activations that are a number" },
 };
 
 static void edit(json_t *json, const char *path, const char *value)
@@ -227,20 +282,20 @@ static void edit(json_t *json, const char *path, const char *value)
         json_object_del(in, key);
 }
 
-static void test_edits(void)
+static void test_edits(const alteration *list, size_t count)
 {
     ft_error err;
     contents c = good_contents();
     json_t *json = json_deep_copy(ft_artifact_manifest(whole));
     is_int(open_json(&c, json, &err), FT_OK, "unedited, what the edits begin with is accepted");
     json_decref(json);
-    for (size_t i = 0; i < FT_COUNT(edits); i++) {
+    for (size_t i = 0; i < count; i++) {
         c = good_contents();
         json = json_deep_copy(ft_artifact_manifest(whole));
-        edit(json, edits[i].path, edits[i].value);
+        edit(json, list[i].path, list[i].value);
         ft_status rc = open_json(&c, json, &err);
-        ok(rc == edits[i].status && strstr(err.text, edits[i].reason), "refused: %s (%s)",
-           edits[i].sentence, err.text);
+        ok(rc == list[i].status && strstr(err.text, list[i].reason), "refused: %s (%s)",
+           list[i].sentence, err.text);
         json_decref(json);
     }
 }
@@ -343,6 +398,46 @@ static void test_scales(void)
     json_decref(json);
 }
 
+/* One number of the scales or zeros of layer.0.ffn.up.weight, 37 rows in 64, by three groups. */
+static void refuse_group_number(bool zeros, size_t index, uint16_t number, const char *reason)
+{
+    const ft_artifact_tensor *t = ft_artifact_find(whole, "layer.0.ffn.up.weight");
+    uint16_t scale[3 * 64];
+    uint8_t zero[3 * 64];
+    ft_error err;
+    memcpy(scale, t->blocks.scale, sizeof scale);
+    memcpy(zero, t->blocks.zero, sizeof zero);
+    scale[index] = zeros ? scale[index] : number;
+    zero[index] = zeros ? (uint8_t) number : zero[index];
+    ft_status rc = zeros ? open_with("z/layer.0.ffn.up.weight", zero, sizeof zero, &err)
+                         : open_with("s/layer.0.ffn.up.weight", scale, sizeof scale, &err);
+    ok(rc == FT_EFORMAT && strstr(err.text, reason), "refused: %s (%s)", reason, err.text);
+}
+
+static void test_groups(void)
+{
+    static const struct {
+        uint16_t bits;
+        const char *found;
+    } bad[] = {
+        { 0, "0" }, { 0x8000, "-0" }, { 0xb800, "-0.5" }, { 0x7c00, "inf" }, { 0x7e00, "nan" }
+    };
+    char reason[100];
+    for (size_t i = 0; i < FT_COUNT(bad); i++) {
+        snprintf(reason, sizeof reason, "scale of row 36, group 2 is %s, expected a pos",
+                 bad[i].found);
+        refuse_group_number(false, 2 * 64 + 36, bad[i].bits, reason);
+    }
+    refuse_group_number(false, 64 + 37, 1, "scale of row 37, group 1 is 5.96046e-08, expected 0");
+    refuse_group_number(true, 64 + 36, 16, "zero of row 36, group 1 is 16, expected at most 15");
+    refuse_group_number(true, 63, 1, "zero of row 63, group 0 is 1, expected at most 0");
+    ft_error err;
+    static const char few[190];
+    is_int(open_with("z/layer.0.ffn.up.weight", few, sizeof few, &err), FT_EFORMAT,
+           "too few zeros are refused");
+    has(err.text, "z/layer.0.ffn.up.weight: 190 zeros, expected 192", "with both numbers");
+}
+
 static void test_orphans(void)
 {
     ft_error err;
@@ -355,7 +450,7 @@ static void test_orphans(void)
     json_array_append_new(json_object_get(json, "files"), extra);
     put(&c, "s/embed.word", &one, sizeof one);
     is_int(open_json(&c, json, &err), FT_EFORMAT, "scales of a tensor that is not I8 are refused");
-    has(err.text, "s/embed.word: scales of no I8 tensor", "as such");
+    has(err.text, "s/embed.word: scales of no tensor of codes", "as such");
     json_decref(json);
 }
 
@@ -380,26 +475,40 @@ static void test_amax(void)
     json_decref(json);
 }
 
-int main(void)
+/* Write a sample and open it. */
+static void begin(const sample *what)
 {
     char folder[FOLDER_PATH], path[128];
     ft_error err;
     folder_make(folder);
     snprintf(path, sizeof path, "%s/good.ft", folder);
-    if (sample_write(path, &good_sample, &err) != FT_OK)
+    if (sample_write(path, what, &err) != FT_OK)
         bail_out("%s", err.text);
     good = folder_read(path, &good_bytes);
     folder_remove(folder);
     if (ft_artifact_open_memory(&whole, "m.ft", good, good_bytes, FT_VERIFY_SHA256, &err) != FT_OK)
         bail_out("%s", err.text);
+}
 
-    test_edits();
+static void end(void)
+{
+    ft_artifact_close(whole);
+    free(good);
+}
+
+int main(void)
+{
+    begin(&(sample){ .state = FT_STATE_INT8, .seed = 9 });
+    test_edits(edits, FT_COUNT(edits));
     test_twice();
     test_texts();
     test_scales();
     test_orphans();
     test_amax();
-    ft_artifact_close(whole);
-    free(good);
+    end();
+    begin(&(sample){ .state = FT_STATE_BLOCKS, .seed = 9 });
+    test_edits(blocks_edits, FT_COUNT(blocks_edits));
+    test_groups();
+    end();
     return done_testing();
 }

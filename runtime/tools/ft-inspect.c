@@ -45,32 +45,60 @@ static int widest_name(const ft_artifact *a)
     return (int) width;
 }
 
+static bool has_blocks(const ft_artifact *a)
+{
+    for (size_t i = 0; i < ft_artifact_count(a); i++)
+        if (ft_artifact_at(a, i)->layout == FT_PANEL32)
+            return true;
+    return false;
+}
+
+/* "32", "row,zeros", "128,int8": inputs of a group, zeros, what is multiplied; "-" without blocks.
+ */
+static const char *blocks_text(char text[32], const ft_artifact_tensor *t)
+{
+    char group[16] = "row";
+    if (t->layout != FT_PANEL32)
+        return "-";
+    if (t->blocks.group > 0)
+        snprintf(group, sizeof group, "%d", t->blocks.group);
+    snprintf(text, 32, "%s%s%s", group, t->zeros ? ",zeros" : "",
+             t->blocks.by_codes ? ",int8" : "");
+    return text;
+}
+
+/* What a group is stands in a column of its own, where there are any. */
 static void print_tensors(const ft_artifact *a)
 {
-    int width = widest_name(a);
-    printf("%-*s  %-8s  %-5s  %-18s  %-12s  %12s  %12s\n", width, "name", "role", "dtype", "shape",
-           "layout", "bytes", "offset");
+    int width = widest_name(a), group = has_blocks(a) ? 14 : 0;
+    printf("%-*s  %-8s  %-5s  %-18s  %-12s  %-*s%12s  %12s\n", width, "name", "role", "dtype",
+           "shape", "layout", group, group > 0 ? "group" : "", "bytes", "offset");
     for (size_t i = 0; i < ft_artifact_count(a); i++) {
         const ft_artifact_tensor *t = ft_artifact_at(a, i);
-        char shape[FT_SHAPE_TEXT];
-        printf("%-*s  %-8s  %-5s  %-18s  %-12s  %12zu  %12zu\n", width, t->name, t->role,
+        char shape[FT_SHAPE_TEXT], blocks[32];
+        printf("%-*s  %-8s  %-5s  %-18s  %-12s  %-*s%12zu  %12zu\n", width, t->name, t->role,
                ft_dtype_name(t->dtype), ft_shape_text(shape, t->ndim, t->dim),
-               ft_layout_name(t->layout), t->bytes, t->offset);
+               ft_layout_name(t->layout), group, group > 0 ? blocks_text(blocks, t) : "", t->bytes,
+               t->offset);
     }
 }
 
 static void print_files(const ft_artifact *a)
 {
-    size_t scales = 0;
+    size_t scales = 0, zeros = 0;
     for (size_t i = 0; i < ft_artifact_file_count(a); i++) {
         const ft_artifact_entry *f = ft_artifact_file_at(a, i);
         if (strncmp(f->name, "s/", 2) == 0)
             scales++;
+        else if (strncmp(f->name, "z/", 2) == 0)
+            zeros++;
         else
             printf("%s, %zu bytes\n", f->name, f->bytes);
     }
     if (scales > 0)
         printf("s/..., scales of %zu tensors\n", scales);
+    if (zeros > 0)
+        printf("z/..., zeros of %zu tensors\n", zeros);
 }
 
 /* The configuration in words.  One that cannot be read is no reason to list nothing. */

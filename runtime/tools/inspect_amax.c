@@ -37,7 +37,7 @@ ft_status ft_inspect_amax(ft_inspection *what, ft_error *err)
 {
     const ft_amax *list = ft_artifact_amax(what->artifact[0]);
     if (list == NULL)
-        return ft_fail(err, FT_EARG, "%s: a float artifact has no amax", what->path[0]);
+        return ft_fail(err, FT_EARG, "%s: has no calibrated ranges", what->path[0]);
     if (what->json)
         return print_amax_json(list, err);
     size_t width = 4;

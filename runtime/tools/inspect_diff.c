@@ -56,6 +56,25 @@ static void compare_digests(const comparison *c, const char *kind, const char *n
     differ(c, kind, name, "sha256", ft_sha256_text(text[0], x), ft_sha256_text(text[1], y));
 }
 
+/* Scales and zeros are files; here is what a group is.  "none": not in blocks. */
+static void compare_blocks(const comparison *c, const ft_artifact_tensor *x,
+                           const ft_artifact_tensor *y)
+{
+    char text[2][16] = { "none", "none" };
+    const ft_artifact_tensor *both[] = { x, y };
+    const char *zeros[2], *inputs[2];
+    for (int i = 0; i < 2; i++) {
+        if (both[i]->layout == FT_PANEL32)
+            snprintf(text[i], sizeof text[i], "%d", both[i]->blocks.group);
+        zeros[i] = both[i]->zeros ? "stored" : "none";
+        inputs[i] = both[i]->blocks.by_codes ? "int8" : "float";
+    }
+    differ(c, "tensor", x->name, "group", text[0], text[1]);
+    differ(c, "tensor", x->name, "zeros", zeros[0], zeros[1]);
+    if (both[0]->layout == both[1]->layout)
+        differ(c, "tensor", x->name, "activations", inputs[0], inputs[1]);
+}
+
 static void compare_tensor(const comparison *c, const ft_artifact_tensor *x,
                            const ft_artifact_tensor *y)
 {
@@ -69,6 +88,7 @@ static void compare_tensor(const comparison *c, const ft_artifact_tensor *x,
     snprintf(text[1], sizeof text[1], "%zu", y->bytes);
     differ(c, "tensor", x->name, "bytes", text[0], text[1]);
     compare_digests(c, "tensor", x->name, x->sha256, y->sha256);
+    compare_blocks(c, x, y);
 }
 
 static void compare_tensors(const comparison *c)

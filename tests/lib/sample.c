@@ -40,6 +40,27 @@ static const ft_artifact_tensor int8_tensors[] = {
     { .name = "layer.0.norm.weight", .role = "vector", .dtype = FT_F32, .ndim = 1, .dim = { 24 } },
 };
 
+/* 37 x 70 in panels is 64 x 96: 3072 bytes, and three groups of 64 scales and zeros. */
+static const ft_artifact_tensor blocks_tensors[] = {
+    { .name = "embed.word", .role = "table", .dtype = FT_F16, .ndim = 2, .dim = { 11, 24 } },
+    { .name = "layer.0.ffn.up.weight",
+      .role = "linear",
+      .dtype = FT_U4,
+      .layout = FT_PANEL32,
+      .ndim = 2,
+      .dim = { 37, 70 },
+      .blocks = { .group = 32 },
+      .zeros = true },
+    { .name = "head.weight",
+      .role = "linear",
+      .dtype = FT_U8,
+      .layout = FT_PANEL32,
+      .ndim = 2,
+      .dim = { 3, 5 },
+      .blocks = { .by_codes = true } },
+    { .name = "layer.0.norm.weight", .role = "vector", .dtype = FT_F32, .ndim = 1, .dim = { 24 } },
+};
+
 static const ft_amax_entry ranges[] = {
     { "layer.0.input", 3.1415927f, "percentile", 0.0001, 41.25 },
     { "layer.0.ffn.gelu", 0.1f, "max", 0.0, 38.5 },
@@ -49,12 +70,33 @@ typedef struct {
     const sample *what;
     int tensor;
     size_t at;
+    size_t codes, scales; /* of a matrix in blocks, bytes; else `codes` is endless */
+    size_t rows;
     float scale[LARGE_ROWS]; /* written by the producer, as a quantizer would */
 } weights;
 
 unsigned char sample_byte(const sample *what, int tensor, size_t index)
 {
     return (unsigned char) (what->seed + 31 * tensor + 7 * (int) (index % 1021));
+}
+
+unsigned char sample_group_byte(bool zeros, size_t rows, size_t index)
+{
+    size_t row = (zeros ? index : index / 2) % ft_layout_rows(FT_PANEL32, rows);
+    if (row >= rows)
+        return 0;
+    return zeros ? (unsigned char) (row % 16) : (unsigned char) (index % 2 == 0 ? row + 1 : 0x3c);
+}
+
+/* Codes, then scales, then zeros. */
+static unsigned char next_byte(weights *w)
+{
+    size_t at = w->at++;
+    if (at < w->codes)
+        return sample_byte(w->what, w->tensor, at);
+    at -= w->codes;
+    return at < w->scales ? sample_group_byte(false, w->rows, at)
+                          : sample_group_byte(true, w->rows, at - w->scales);
 }
 
 static ft_status produce(void *user, void *buffer, size_t bytes, size_t *produced, ft_error *err)
@@ -64,30 +106,44 @@ static ft_status produce(void *user, void *buffer, size_t bytes, size_t *produce
     unsigned char *b = buffer;
     size_t count = w->what->piece == 0 ? bytes : ft_min_size(bytes, w->what->piece);
     for (size_t i = 0; i < count; i++)
-        b[i] = sample_byte(w->what, w->tensor, w->at++);
+        b[i] = next_byte(w);
     for (size_t i = 0; i < FT_COUNT(w->scale); i++)
         w->scale[i] = 0.001f * (float) (i + 1 + w->what->seed);
     *produced = count;
     return FT_OK;
 }
 
+static ft_artifact_tensor tensor_of(const sample *what, int index)
+{
+    if (index == TENSORS - 1)
+        return (ft_artifact_tensor){ .name = "large.weight",
+                                     .role = "linear",
+                                     .dtype = FT_I8,
+                                     .ndim = 2,
+                                     .dim = { LARGE_ROWS, (int64_t) what->large } };
+    if (what->state == FT_STATE_BLOCKS || (what->mixed && index == 1))
+        return blocks_tensors[index];
+    return what->state == FT_STATE_INT8 ? int8_tensors[index] : float_tensors[index];
+}
+
+/* Where its producer goes on to scales and zeros. */
+static void set_parts(weights *w, const ft_artifact_tensor *t)
+{
+    w->codes = SIZE_MAX;
+    if (t->layout != FT_PANEL32)
+        return;
+    w->rows = (size_t) t->dim[0];
+    w->codes = ft_panel_bytes(w->rows, (size_t) t->dim[1], ft_blocks_bits(t->dtype));
+    w->scales = 2 * ft_blocks_count(&t->blocks, w->rows, (size_t) t->dim[1]);
+}
+
 static ft_status add_weights(ft_artifact_writer *writer, weights list[TENSORS], const sample *what,
                              ft_error *err)
 {
-    const ft_artifact_tensor *tensors = what->state == FT_STATE_INT8 ? int8_tensors : float_tensors;
-    for (int i = 0; i < TENSORS; i++) {
-        ft_artifact_tensor t = {
-            .name = "large.weight", .role = "linear", .dtype = FT_I8, .ndim = 2
-        };
-        if (i == TENSORS - 1 && what->large == 0)
-            break;
-        if (i < TENSORS - 1) {
-            t = tensors[i];
-        } else {
-            t.dim[0] = LARGE_ROWS;
-            t.dim[1] = (int64_t) what->large;
-        }
+    for (int i = 0; i < TENSORS - (what->large == 0); i++) {
+        ft_artifact_tensor t = tensor_of(what, i);
         list[i] = (weights){ .what = what, .tensor = i };
+        set_parts(&list[i], &t);
         if (t.dtype == FT_I8)
             t.scale = list[i].scale;
         FT_TRY(ft_artifact_add_tensor(writer, &t, produce, &list[i], err));
@@ -119,7 +175,7 @@ static ft_status write_with(ft_artifact_writer *writer, const sample *what, ft_e
     float layer[FT_AMAX_LIST_HEAD + 9 * 2] = { 3.0f };
     char *amax = NULL;
     json_t *config = json_pack("{si, sf, ss}", "hidden", 24, "eps", 1e-12, "act", "gelu");
-    json_t *recipe = int8 ? json_pack("{ss}", "residual", "float") : NULL;
+    json_t *recipe = what->state != FT_STATE_FLOAT ? json_pack("{ss}", "residual", "float") : NULL;
     const ft_artifact_head head = { what->state, "bert", "ft-sample", config, recipe };
 
     ft_artifact_set_progress(writer, what->progress, what->user);

@@ -13,6 +13,7 @@ typedef struct sample {
     unsigned char seed; /* other seeds, other weights */
     size_t piece;       /* bytes that a producer gives at once; 0: all that it is asked for */
     size_t large;       /* columns of one more I8 matrix of 130 rows; 0: none */
+    bool mixed;         /* in state int8, one matrix is in blocks */
     bool force;
     ft_progress progress;
     void *user;
@@ -23,6 +24,9 @@ ft_status sample_write(const char *path, const sample *what, ft_error *err);
 
 /* What byte `index` of tensor number `tensor` is. */
 unsigned char sample_byte(const sample *what, int tensor, size_t index);
+
+/* What byte `index` of the scales, or zeros, of a matrix in blocks is, of so many rows. */
+unsigned char sample_group_byte(bool zeros, size_t rows, size_t index);
 
 /* Whether the artifact holds the weights of that sample. */
 bool sample_holds(const ft_artifact *artifact, const sample *what);

@@ -8,12 +8,15 @@
 #include "calibrate/calibrate.h"
 
 #include "calibrate/counters_file.h"
+#include "calibrate/describe.h"
 #include "calibrate/observe.h"
 #include "calibrate/pack.h"
+#include "calibrate/places.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +33,10 @@ typedef struct job {
     ft_output *counters, *json;
     ft_counter_set *set;
     ft_amax *amax;
+    const ft_recipe *recipe;
     ft_quantized *quantized;
     size_t nquantized;
+    bool blocks, ranges; /* whether any matrix needs these */
 } job;
 
 static void begin(const job *j, const char *what, const char *unit)
@@ -52,32 +57,12 @@ static ft_status check_range(const job *j, ft_error *err)
     return FT_OK;
 }
 
-/* What is read is not to be replaced, nor anything written twice. */
-static ft_status check_paths(const ft_calibration_options *o, ft_error *err)
-{
-    const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->report };
-    const char *input[] = { o->input, o->data, o->eval };
-    for (size_t i = 0; i < FT_COUNT(output); i++) {
-        for (size_t k = 0; output[i] != NULL && k < FT_COUNT(input); k++)
-            if (input[k] != NULL)
-                FT_TRY(ft_output_spare_input(output[i], input[k], err));
-        for (size_t k = 0; output[i] != NULL && k < o->nmerge; k++)
-            FT_TRY(ft_output_spare_input(output[i], o->merge[k], err));
-        for (size_t k = 0; output[i] != NULL && k < i; k++)
-            if (output[k] != NULL && ft_output_same_file(output[i], output[k]))
-                return ft_fail(err, FT_EARG, "%s: two things are to be written there", output[i]);
-    }
-    return FT_OK;
-}
-
 static ft_status open_outputs(job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    FT_TRY(check_paths(o, err));
-    if (o->output != NULL && !o->dry_run) {
+    FT_TRY(ft_calibration_check_places(o, err));
+    if (o->output != NULL && !o->dry_run)
         FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
-        ft_artifact_set_progress(j->writer, j->view.progress, j->view.user);
-    }
     if (o->save != NULL)
         FT_TRY(ft_output_open(&j->counters, o->save, o->force, err));
     if (o->report != NULL)
@@ -85,19 +70,62 @@ static ft_status open_outputs(job *j, ft_error *err)
     return FT_OK;
 }
 
+static bool becomes_int8(const void *recipe, const char *weight)
+{
+    return ft_scheme_is_int8(ft_recipe_scheme(recipe, weight));
+}
+
+/* What the float artifact is opened for. */
+static ft_purpose purpose_of(const job *j, ft_mode mode)
+{
+    return (ft_purpose){
+        .mode = mode,
+        .int8_residual = j->options->int8_residual,
+        .dynamic = ft_recipe_mentions(j->recipe, FT_SCHEME_W8A8_DYNAMIC),
+        .coded_head = ft_recipe_scheme(j->recipe, FT_HEAD_WEIGHT) != FT_SCHEME_FLOAT,
+        .amax = j->amax,
+        .is_int8 = becomes_int8,
+        .user = j->recipe,
+    };
+}
+
+static ft_status check_residual(const job *j, ft_error *err)
+{
+    if (!j->options->int8_residual)
+        return FT_OK;
+    if (j->model->has_cache)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: the residual stream of decoders stays float",
+                       j->options->input);
+    for (size_t i = 0; i < j->nquantized; i++)
+        if (j->quantized[i].scheme != FT_SCHEME_W8A8)
+            return ft_fail(err, FT_EARG,
+                           "%s: int8 residual streams need all linears in w8a8, not %s in %s",
+                           j->options->input, j->quantized[i].weights.name,
+                           ft_scheme_name(j->quantized[i].scheme));
+    return FT_OK;
+}
+
+/* The model, and what becomes of it. */
+static ft_status open_model(job *j, ft_error *err)
+{
+    const ft_purpose purpose = purpose_of(j, FT_MODE_OBSERVE);
+    FT_TRY(ft_model_open_for(&j->model, j->options->input,
+                             &(ft_model_options){ .device = j->options->device }, &purpose, err));
+    FT_TRY(ft_quantized_new(&j->quantized, &j->nquantized, j->model, j->recipe, err));
+    j->blocks = ft_quantized_any_blocks(j->quantized, j->nquantized);
+    j->ranges = ft_quantized_any(j->quantized, j->nquantized, FT_SCHEME_W8A8);
+    if (j->ranges && j->options->data == NULL && j->options->nmerge == 0)
+        return ft_fail(err, FT_EARG, "%s: w8a8 needs samples", j->options->input);
+    if (!j->ranges && (j->options->save != NULL || j->options->nmerge > 0))
+        return ft_fail(err, FT_EARG, "%s: nothing is counted, so there are no counters",
+                       j->options->input);
+    return check_residual(j, err);
+}
+
 static ft_status open_inputs(job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
-    const ft_purpose purpose = { .mode = FT_MODE_OBSERVE, .coded_head = o->int8_head };
-    FT_TRY(ft_model_open_for(&j->model, o->input, &(ft_model_options){ .device = o->device },
-                             &purpose, err));
-    if ((o->dynamic || o->int8_head) && !j->model->has_cache)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: %s is for decoders, and family %s is none",
-                       o->input, o->dynamic ? "w8a8-dynamic" : "an int8 head",
-                       j->model->family->name);
-    if (o->int8_residual && j->model->has_cache)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: the residual stream of decoders stays float",
-                       o->input);
+    FT_TRY(open_model(j, err));
     if (o->data != NULL)
         FT_TRY(ft_dataset_read(&j->data, o->data, j->model, err));
     if (o->eval != NULL)
@@ -176,23 +204,44 @@ static ft_status choose_all(job *j, ft_error *err)
     return FT_OK;
 }
 
+static void report_weight(ft_weight_report *report, const ft_quantized *q, ft_clip clip)
+{
+    snprintf(report->name, sizeof report->name, "%s", q->weights.name);
+    report->scheme = q->scheme;
+    report->method = "max";
+    if (ft_scheme_is_int8(q->scheme))
+        report->sqnr = ft_weights_measure(&q->weights, q->scale);
+    if (!ft_scheme_is_blocks(q->scheme))
+        return;
+    report->group = q->how.group;
+    report->asymmetric = q->how.asymmetric;
+    report->method = clip == FT_CLIP_NONE ? "max" : ft_clip_name(clip);
+}
+
 static ft_status measure_weights(job *j, ft_error *err)
 {
-    FT_TRY(ft_quantized_new(&j->quantized, &j->nquantized, j->model, err));
+    FT_TRY(ft_quantized_scales(j->quantized, j->nquantized, err));
     j->report->weight = ft_array(j->nquantized, sizeof *j->report->weight);
     if (j->report->weight == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu weights", j->nquantized);
     begin(j, "measuring", "weights");
     for (size_t i = 0; i < j->nquantized; i++) {
-        const ft_quantized *q = &j->quantized[i];
-        ft_weight_report *report = &j->report->weight[i];
-        snprintf(report->name, sizeof report->name, "%s", q->weights.name);
-        report->sqnr = ft_weights_measure(&q->weights, q->scale);
+        report_weight(&j->report->weight[i], &j->quantized[i], j->recipe->clip);
         j->report->weights = i + 1;
         if (j->view.progress != NULL)
             j->view.progress(j->view.user, i + 1, j->nquantized);
     }
     return FT_OK;
+}
+
+/* What blocks cost is known when they have been written. */
+static void report_blocks(job *j)
+{
+    for (size_t i = 0; i < j->nquantized; i++) {
+        const ft_blocks_cost *cost = &j->quantized[i].cost;
+        if (ft_scheme_is_blocks(j->quantized[i].scheme))
+            j->report->weight[i].sqnr.per_channel = ft_decibels(cost->signal, cost->noise);
+    }
 }
 
 /* ---- Evaluating --------------------------------------------------------------------------- */
@@ -214,60 +263,71 @@ static ft_dataset choose_evaluated(job *j)
     return ft_dataset_slice(&j->data, 0, EVALUATED);
 }
 
+/* Int8 is faked, before anything is written; what has blocks is run from where it was written. */
 static ft_status evaluate(job *j, ft_error *err)
 {
     ft_dataset data = choose_evaluated(j);
     if (data.rows == 0)
         return FT_OK;
+    const ft_purpose fake = purpose_of(j, FT_MODE_FAKE);
+    char *hidden = j->blocks ? ft_artifact_hidden(j->writer) : NULL;
+    if (j->blocks && hidden == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a path");
     begin(j, "evaluating", "samples");
-    const ft_purpose purpose = { .mode = FT_MODE_FAKE,
-                                 .int8_residual = j->options->int8_residual,
-                                 .dynamic = j->options->dynamic,
-                                 .coded_head = j->options->int8_head,
-                                 .amax = j->amax };
-    return ft_evaluate(&j->report->evaluation, j->options->input, &purpose, &data,
-                       j->options->device, j->options->threads, j->view.progress, j->view.user,
-                       err);
+    ft_status status = ft_evaluate(
+        &j->report->evaluation,
+        &(ft_compared){
+            .path = j->options->input, .fake = j->blocks ? NULL : &fake, .other = hidden },
+        &data, j->options->device, j->options->threads, j->view.progress, j->view.user, err);
+    free(hidden);
+    return status;
 }
 
 /* ---- Packing ------------------------------------------------------------------------------ */
 
-static json_t *make_dynamic_recipe(const job *j)
+/*
+ * Codes in blocks are made as they are written, and compared as the runtime reads them.  So without
+ * an output they are written all the same, to a file that never gets a name.
+ */
+static ft_status open_scratch(job *j, ft_error *err)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i}", "weights", "int8 per channel", "activations",
-                     "int8 per token", "residual", "float", "head",
-                     j->options->int8_head ? "int8" : "float", "code_min", -127, "code_max", 127);
-}
-
-static json_t *make_static_recipe(const job *j)
-{
-    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "weights", "int8 per channel",
-                     "activations", "int8 per tensor", "residual",
-                     j->options->int8_residual ? "int8" : "float", "method",
-                     ft_method_name(j->options->method), "code_min", -127, "code_max", 127,
-                     "samples", (json_int_t) ft_counter_set_samples(j->set));
-}
-
-/* Encoders have no head that could be int8, and their recipes do not speak of one. */
-static json_t *make_recipe(const job *j)
-{
-    if (j->options->dynamic)
-        return make_dynamic_recipe(j);
-    json_t *recipe = make_static_recipe(j);
-    if (j->model->has_cache && recipe != NULL)
-        json_object_set_new(recipe, "head", json_string(j->options->int8_head ? "int8" : "float"));
-    return recipe;
+    char path[PATH_MAX];
+    const char *folder = getenv("TMPDIR"), *output = j->options->output;
+    snprintf(path, sizeof path, "%s/ft-calibrate.ft", folder != NULL ? folder : "/tmp");
+    return ft_artifact_create(&j->writer, output != NULL ? output : path, true, err);
 }
 
 static ft_status pack(job *j, ft_error *err)
 {
+    if (j->writer == NULL && j->blocks)
+        FT_TRY(open_scratch(j, err));
     if (j->writer == NULL)
         return FT_OK;
-    json_t *recipe = make_recipe(j);
-    if (recipe == NULL)
+    ft_packing what = {
+        .model = j->model,
+        .quantized = j->quantized,
+        .count = j->nquantized,
+        .amax = j->amax,
+        .threads = j->options->threads,
+        .recipe = ft_describe(&(ft_description){ .options = j->options,
+                                                 .recipe = j->recipe,
+                                                 .quantized = j->quantized,
+                                                 .count = j->nquantized,
+                                                 .has_head = j->model->has_cache,
+                                                 .samples = j->report->samples }),
+    };
+    if (what.recipe == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for the recipe");
     begin(j, "packing", NULL);
-    return ft_pack(j->writer, j->model, j->amax, j->quantized, j->nquantized, recipe, err);
+    ft_artifact_set_progress(j->writer, j->view.progress, j->view.user);
+    ft_status status = ft_pack(j->writer, &what, err);
+    json_decref(what.recipe);
+    return status;
+}
+
+static ft_status commit(job *j, ft_error *err)
+{
+    return j->writer != NULL && !j->options->dry_run ? ft_artifact_commit(j->writer, err) : FT_OK;
 }
 
 /* ---- Reporting ---------------------------------------------------------------------------- */
@@ -301,13 +361,18 @@ static ft_status calibrate(job *j, ft_error *err)
     bool enough = false;
     FT_TRY(open_outputs(j, err));
     FT_TRY(open_inputs(j, err));
-    if (!j->options->dynamic)
+    if (j->ranges)
         FT_TRY(find_ranges(j, &enough, err));
     if (enough)
         return FT_OK;
     FT_TRY(measure_weights(j, err));
-    FT_TRY(evaluate(j, err));
+    if (!j->blocks)
+        FT_TRY(evaluate(j, err));
     FT_TRY(pack(j, err));
+    report_blocks(j);
+    if (j->blocks)
+        FT_TRY(evaluate(j, err));
+    FT_TRY(commit(j, err));
     return write_report(j, err);
 }
 
@@ -315,7 +380,9 @@ ft_status ft_calibrate(const ft_calibration_options *options, const ft_calibrati
                        ft_report *report, ft_error *err)
 {
     memset(report, 0, sizeof *report);
+    static const ft_recipe all_w8a8;
     job j = { .options = options, .report = report };
+    j.recipe = options->recipe != NULL ? options->recipe : &all_w8a8;
     if (view != NULL)
         j.view = *view;
     ft_status status = calibrate(&j, err);

@@ -8,13 +8,14 @@
 
 #include "calibrate/counters.h"
 #include "calibrate/method.h"
+#include "calibrate/recipe.h"
 #include "calibrate/report.h"
 #include "runtime/artifact.h"
 
 typedef struct ft_calibration_options {
     const char *input;        /* float artifact */
-    const char *output;       /* int8 artifact; NULL: pack nothing */
-    const char *data;         /* samples; NULL only when merging */
+    const char *output;       /* artifact of codes; NULL: pack nothing */
+    const char *data;         /* samples; NULL when merging, or when no ranges are asked for */
     const char *eval;         /* held-out samples, or NULL */
     const char *save;         /* write the counters here, or NULL */
     const char *report;       /* write the report here as JSON, or NULL */
@@ -24,12 +25,11 @@ typedef struct ft_calibration_options {
     ft_method method;
     double percentile; /* 0: the default */
     bool int8_residual;
-    bool dynamic; /* scale activations per token in the run: nothing is observed, no data needed */
-    bool int8_head;     /* quantize the matrix that makes logits too (decoders) */
-    bool force;         /* replace files that exist */
-    bool dry_run;       /* choose and report, but pack nothing */
-    int threads;        /* >= 1 */
-    const char *device; /* where to run the model: "cpu" (also NULL) or "cuda:N" */
+    const ft_recipe *recipe; /* what becomes of each matrix; NULL: all linears w8a8 */
+    bool force;              /* replace files that exist */
+    bool dry_run;            /* choose and report, but leave no artifact */
+    int threads;             /* >= 1 */
+    const char *device;      /* where to run the model: "cpu" (also NULL) or "cuda:N" */
 } ft_calibration_options;
 
 /* What long work is shown by; each may be NULL. */

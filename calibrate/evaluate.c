@@ -143,16 +143,17 @@ static void conclude(ft_evaluation *out, const sums *s, const ft_dataset *data, 
                                : (double) NAN;
 }
 
-ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_purpose *fake,
-                      const ft_dataset *data, const char *device, int threads, ft_progress progress,
-                      void *user, ft_error *err)
+ft_status ft_evaluate(ft_evaluation *out, const ft_compared *what, const ft_dataset *data,
+                      const char *device, int threads, ft_progress progress, void *user,
+                      ft_error *err)
 {
-    const ft_purpose purpose[2] = { { .mode = FT_MODE_FLOAT }, *fake };
+    const char *second = what->fake != NULL ? what->path : what->other;
     side sides[2] = { 0 };
     sums total = { 0 };
-    ft_status status = FT_OK;
-    for (int i = 0; i < 2 && status == FT_OK; i++)
-        status = open_side(&sides[i], path, &purpose[i], data, device, threads, err);
+    ft_status status = open_side(&sides[0], what->path, &(ft_purpose){ .mode = FT_MODE_FLOAT },
+                                 data, device, threads, err);
+    if (status == FT_OK)
+        status = open_side(&sides[1], second, what->fake, data, device, threads, err);
     if (status == FT_OK) {
         out->output = judged_output(sides[0].model);
         status = compare(&total, sides, data, out->output, progress, user, err);

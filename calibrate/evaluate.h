@@ -1,5 +1,5 @@
 /*
- * evaluate.h - what quantization costs at the end of the model, before anything is packed.
+ * evaluate.h - what quantization costs at the end of the model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,17 +13,23 @@
 typedef struct ft_evaluation {
     const char *output; /* the compared one: "logits", "embedding", "last_hidden_state" */
     size_t samples;     /* evaluated */
-    double sqnr_db;     /* of faked int8 against float; may be infinite, NaN where they overflow */
+    double sqnr_db;     /* of codes against float; may be infinite, NaN where they overflow */
     double cosine;      /* mean over rows */
     double agreement;   /* fraction of rows with the same largest logit; NaN without logits */
-    double accuracy[2]; /* float, int8; NaN without labels */
+    double accuracy[2]; /* float, codes; NaN without labels */
 } ft_evaluation;
 
-/*
- * Run `path`, a float artifact, in float and for the purpose `fake` of FT_MODE_FAKE, on all of
- * `data`, and compare their outputs.
- */
-FT_MUST_USE ft_status ft_evaluate(ft_evaluation *out, const char *path, const ft_purpose *fake,
+/* Two forms of one model. */
+typedef struct ft_compared {
+    const char *path; /* a float artifact, run in float ... */
+
+    /* ... against itself for a purpose of FT_MODE_FAKE; or, where that is NULL, against another. */
+    const ft_purpose *fake;
+    const char *other;
+} ft_compared;
+
+/* Run both on all of `data`, and compare their outputs. */
+FT_MUST_USE ft_status ft_evaluate(ft_evaluation *out, const ft_compared *what,
                                   const ft_dataset *data, const char *device, int threads,
                                   ft_progress progress, void *user, ft_error *err);
 

@@ -10,6 +10,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/calibrate.c calibrate/calibrate.h \
 	calibrate/counters.c calibrate/counters.h \
 	calibrate/counters_file.c calibrate/counters_file.h \
+	calibrate/describe.c calibrate/describe.h \
 	calibrate/entropy.c \
 	calibrate/evaluate.c calibrate/evaluate.h \
 	calibrate/histogram.c calibrate/histogram.h \
@@ -17,6 +18,9 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/mse.c \
 	calibrate/observe.c calibrate/observe.h \
 	calibrate/pack.c calibrate/pack.h \
+	calibrate/places.c calibrate/places.h \
+	calibrate/quantized.c calibrate/quantized.h \
+	calibrate/recipe.c calibrate/recipe.h \
 	calibrate/report.c calibrate/report.h \
 	calibrate/weights.c calibrate/weights.h \
 	calibrate/methods.def

@@ -1,5 +1,5 @@
 /*
- * main.c - ft-calibrate: a float artifact and sample data become an int8 artifact.
+ * main.c - ft-calibrate: a float artifact becomes one of codes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,6 +20,12 @@ enum {
     PERCENTILE = FT_LONG_ONLY,
     RESIDUAL,
     SCHEME,
+    TENSOR,
+    EXCLUDE,
+    GROUP,
+    ASYM,
+    GROUP_PAD,
+    CLIP,
     HEAD,
     SAMPLES,
     EVAL,
@@ -39,7 +45,7 @@ static const char method_help[] =
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the float artifact" },
-    { 'o', "output", "FILE", "the int8 artifact to write" },
+    { 'o', "output", "FILE", "the artifact to write" },
     { 'd', "data", "FILE",
       "samples: safetensors with input_ids [N, S] and\n"
       "optionally attention_mask, token_type_ids, labels" },
@@ -49,9 +55,28 @@ static const ft_option options[] = {
       "what residual streams are stored as; default float\n"
       "(FasterTransformer's int8_mode 1 and 2)" },
     { SCHEME, "scheme", "NAME",
-      "w8a8 (default): activations by calibrated ranges;\n"
-      "w8a8-dynamic: each token's by its own, without data\n"
-      "(decoders)" },
+      "what becomes of the matrices of linears:\n"
+      "w8a8 (default): int8; activations by calibrated\n"
+      "ranges; w8a8-dynamic: each token's by its own\n"
+      "(decoders); w4a16, w8a16: 4 or 8 bits in blocks,\n"
+      "activations stay float; w8a8-block: 8 bits in blocks,\n"
+      "activations by the range of each group; float: nothing.\n"
+      "Only w8a8 needs data" },
+    { TENSOR, "tensor", "REGEX=SCHEME",
+      "another scheme for matrices in whose name the extended\n"
+      "regular expression is found; may be repeated, the first\n"
+      "that fits decides" },
+    { EXCLUDE, "exclude", "REGEX", "the same as --tensor REGEX=float" },
+    { GROUP, "group", "N",
+      "columns that share a scale in blocks: 32 (default), 64,\n"
+      "128, or 0: a whole row" },
+    { ASYM, "asym", NULL, "each group of blocks has a zero of its own, too" },
+    { GROUP_PAD, "group-pad", NULL,
+      "the last group of a row may be short; else a width that\n"
+      "the group does not divide is an error" },
+    { CLIP, "clip", "none|mse",
+      "what blocks' scales reach to: the extremes of a group\n"
+      "(default), or where its square error is least" },
     { HEAD, "head", "float|int8",
       "what the matrix that makes logits is stored as;\n"
       "default float, as the artifact has it (decoders)" },
@@ -81,13 +106,16 @@ static const ft_tool tool = {
     .usage = "-i FILE -o FILE -d FILE [OPTION]...\n"
              "-i FILE -d FILE --save-counters FILE [OPTION]...\n"
              "-i FILE -o FILE --merge FILE... [OPTION]...\n"
-             "-i FILE -o FILE --scheme w8a8-dynamic [OPTION]...",
-    .about = "Find the range of every value that int8 quantizes, and pack the int8 artifact.",
+             "-i FILE -o FILE --scheme NAME [OPTION]...",
+    .about =
+        "Quantize a float artifact: to int8 by the ranges of sample data, or by its weights alone.",
     .option = options,
 };
 
 typedef struct request {
     ft_calibration_options job;
+    ft_recipe recipe;
+    bool of_blocks; /* something was said that is about blocks alone */
     const char *merge[MAX_MERGE];
     bool json, quiet;
 } request;
@@ -137,6 +165,43 @@ static bool is_second(const char *option, const char *text, const char *first, c
     return strcmp(text, second) == 0;
 }
 
+static void take_scheme(ft_recipe *recipe, const char *text)
+{
+    if (!ft_scheme_parse(text, &recipe->scheme))
+        ft_tool_usage(&tool, "--scheme: \"%s\" is no scheme", text);
+}
+
+static void take_group(ft_recipe *recipe, const char *text)
+{
+    static const char *const sizes[] = { "0", "32", "64", "128" };
+    for (size_t i = 0; i < FT_COUNT(sizes); i++)
+        if (strcmp(text, sizes[i]) == 0) {
+            recipe->group = atoi(text);
+            return;
+        }
+    ft_tool_usage(&tool, "--group: \"%s\" is neither 32, 64, 128 nor 0", text);
+}
+
+static void take_clip(ft_recipe *recipe, const char *text)
+{
+    if (!ft_clip_parse(text, &recipe->clip))
+        ft_tool_usage(&tool, "--clip: \"%s\" is neither none nor mse", text);
+}
+
+static void take_rule(ft_recipe *recipe, const char *text)
+{
+    ft_error err;
+    if (ft_recipe_add_text(recipe, text, &err) != FT_OK)
+        ft_tool_usage(&tool, "--tensor: %s", err.text);
+}
+
+static void take_exclusion(ft_recipe *recipe, const char *text)
+{
+    ft_error err;
+    if (ft_recipe_add(recipe, text, FT_SCHEME_FLOAT, &err) != FT_OK)
+        ft_tool_usage(&tool, "--exclude: %s", err.text);
+}
+
 static void take_merge(request *r, const char *file)
 {
     if (r->job.nmerge == MAX_MERGE)
@@ -183,10 +248,30 @@ static void take_option(request *r, int option, const char *value)
         job->int8_residual = is_second("residual", value, "float", "int8");
         break;
     case SCHEME:
-        job->dynamic = is_second("scheme", value, "w8a8", "w8a8-dynamic");
+        take_scheme(&r->recipe, value);
+        break;
+    case TENSOR:
+        take_rule(&r->recipe, value);
+        break;
+    case EXCLUDE:
+        take_exclusion(&r->recipe, value);
+        break;
+    case GROUP:
+        take_group(&r->recipe, value);
+        r->of_blocks = true;
+        break;
+    case ASYM:
+        r->recipe.asymmetric = r->of_blocks = true;
+        break;
+    case GROUP_PAD:
+        r->recipe.group_pad = r->of_blocks = true;
+        break;
+    case CLIP:
+        take_clip(&r->recipe, value);
+        r->of_blocks = true;
         break;
     case HEAD:
-        job->int8_head = is_second("head", value, "float", "int8");
+        r->recipe.coded_head = is_second("head", value, "float", "int8");
         break;
     case SAMPLES:
         take_samples(job, value);
@@ -209,11 +294,30 @@ static void take_option(request *r, int option, const char *value)
     }
 }
 
+/* What the command line alone says about it. */
+static void check_recipe(const request *r)
+{
+    const ft_recipe *recipe = &r->recipe;
+    bool counts = ft_recipe_mentions(recipe, FT_SCHEME_W8A8);
+    if (!counts && (r->job.nmerge > 0 || r->job.save != NULL))
+        ft_tool_usage(&tool, "--scheme %s counts nothing: there are no counters",
+                      ft_scheme_name(recipe->scheme));
+    if (counts && r->job.data == NULL && r->job.nmerge == 0)
+        ft_tool_usage(&tool, "no sample data given: use -d FILE");
+    if (r->of_blocks && !ft_recipe_mentions_blocks(recipe))
+        ft_tool_usage(&tool, "--group, --asym, --group-pad and --clip are for schemes of blocks");
+    if (recipe->coded_head && !ft_scheme_is_int8(recipe->scheme))
+        ft_tool_usage(&tool, "--head int8 is for int8 schemes: use --tensor '^head=%s'",
+                      ft_scheme_name(recipe->scheme));
+}
+
 static void parse(request *r, int argc, char **argv)
 {
     const char *value;
     r->job.method = FT_METHOD_PERCENTILE;
     r->job.threads = omp_get_num_procs();
+    r->job.recipe = &r->recipe;
+    r->recipe.group = 32;
     for (int option; (option = ft_options_next(&tool, argc, argv, &value)) != -1;)
         take_option(r, option, value);
     if (optind < argc && r->job.nmerge == 0)
@@ -223,10 +327,7 @@ static void parse(request *r, int argc, char **argv)
     r->job.merge = r->merge;
     if (r->job.input == NULL)
         ft_tool_usage(&tool, "no float artifact given: use -i FILE");
-    if (r->job.dynamic && (r->job.nmerge > 0 || r->job.save != NULL))
-        ft_tool_usage(&tool, "--scheme w8a8-dynamic counts nothing: there are no counters");
-    if (r->job.data == NULL && r->job.nmerge == 0 && !r->job.dynamic)
-        ft_tool_usage(&tool, "no sample data given: use -d FILE");
+    check_recipe(r);
     if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
         ft_tool_usage(&tool, "nothing to do: give -o FILE, --save-counters FILE or -n");
     if (r->job.output == NULL && r->json)
@@ -274,5 +375,6 @@ int main(int argc, char **argv)
             status = ft_tool_fail(&tool, err.text);
     }
     ft_report_fini(&report);
+    ft_recipe_fini(&r.recipe);
     return ft_tool_end(&tool, status);
 }

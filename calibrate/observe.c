@@ -178,11 +178,11 @@ static ft_status observe_samples(shift *s, tally *t, ft_error *err)
 {
     ft_session *session;
     FT_TRY(tally_init(t, s, err));
-    FT_TRY(ft_session_open(&session, s->model,
-                           &(ft_session_options){ .threads = 1,
-                                                  .max_tokens = (int64_t) ft_dataset_longest(s->data),
-                                                  .max_sequences = 1 },
-                           err));
+    FT_TRY(ft_session_open(
+        &session, s->model,
+        &(ft_session_options){
+            .threads = 1, .max_tokens = (int64_t) ft_dataset_longest(s->data), .max_sequences = 1 },
+        err));
     ft_status status = FT_OK;
     for (uint64_t sample; status == FT_OK && take(s, &sample);) {
         status = ft_dataset_bind(s->data, sample, 1, session, err);

@@ -45,13 +45,35 @@ static void print_points(const ft_report *report, FILE *file)
     }
 }
 
+/* The noise as a fraction of the signal, both as lengths. */
+static double relative_error(const ft_weight_report *weight)
+{
+    return pow(10.0, -weight->sqnr.per_channel / 20.0);
+}
+
+static void print_weight(const ft_weight_report *w, FILE *file)
+{
+    char group[16] = "row";
+    if (w->scheme == FT_SCHEME_FLOAT) {
+        fprintf(file, "%-28s %-12s\n", w->name, ft_scheme_name(w->scheme));
+        return;
+    }
+    if (w->group > 0)
+        snprintf(group, sizeof group, "%d", w->group);
+    fprintf(file, "%-28s %-12s %8s %8s %8.2f %8.3f%%", w->name, ft_scheme_name(w->scheme), group,
+            w->method, w->sqnr.per_channel, 100.0 * relative_error(w));
+    if (ft_scheme_is_int8(w->scheme))
+        fprintf(file, " %12.2f", w->sqnr.per_tensor);
+    fputc('\n', file);
+}
+
 static void print_weights(const ft_report *report, FILE *file)
 {
-    fprintf(file, "\n%-28s %18s %18s\n", "weight", "SQNR dB channel", "SQNR dB tensor");
-    for (size_t i = 0; i < report->weights; i++) {
-        const ft_weight_report *w = &report->weight[i];
-        fprintf(file, "%-28s %18.2f %18.2f\n", w->name, w->sqnr.per_channel, w->sqnr.per_tensor);
-    }
+    bool first = report->points == 0;
+    fprintf(file, "%s%-28s %-12s %8s %8s %8s %9s %12s\n", first ? "" : "\n", "weight", "scheme",
+            "a scale", "method", "SQNR dB", "error", "dB, 1 scale");
+    for (size_t i = 0; i < report->weights; i++)
+        print_weight(&report->weight[i], file);
 }
 
 static void print_evaluation(const ft_report *report, FILE *file)
@@ -59,7 +81,7 @@ static void print_evaluation(const ft_report *report, FILE *file)
     const ft_evaluation *e = &report->evaluation;
     if (e->samples == 0)
         return;
-    fprintf(file, "\n%s of faked int8 against float, %zu %s samples: SQNR %.2f dB, cosine %.6f",
+    fprintf(file, "\n%s of codes against float, %zu %s samples: SQNR %.2f dB, cosine %.6f",
             e->output, e->samples, report->held_out ? "held-out" : "calibration", e->sqnr_db,
             e->cosine);
     if (!isnan(e->agreement))
@@ -118,9 +140,21 @@ static json_t *point_json(const ft_point_report *point)
 
 static json_t *weight_json(const ft_weight_report *weight)
 {
-    return json_pack("{s:s, s:o, s:o}", "name", weight->name, "sqnr_db_per_channel",
-                     number(weight->sqnr.per_channel), "sqnr_db_per_tensor",
-                     number(weight->sqnr.per_tensor));
+    json_t *json =
+        json_pack("{s:s, s:s}", "name", weight->name, "scheme", ft_scheme_name(weight->scheme));
+    if (weight->scheme == FT_SCHEME_FLOAT)
+        return json;
+    json_object_set_new(json, "method", json_string(weight->method));
+    if (ft_scheme_is_int8(weight->scheme)) {
+        json_object_set_new(json, "sqnr_db_per_channel", number(weight->sqnr.per_channel));
+        json_object_set_new(json, "sqnr_db_per_tensor", number(weight->sqnr.per_tensor));
+    } else {
+        json_object_set_new(json, "group", json_integer(weight->group));
+        json_object_set_new(json, "asymmetric", json_boolean(weight->asymmetric));
+        json_object_set_new(json, "sqnr_db", number(weight->sqnr.per_channel));
+    }
+    json_object_set_new(json, "relative_error", number(relative_error(weight)));
+    return json;
 }
 
 static json_t *evaluation_json(const ft_report *report)

@@ -8,7 +8,7 @@
 
 #include "calibrate/evaluate.h"
 #include "calibrate/method.h"
-#include "calibrate/weights.h"
+#include "calibrate/quantized.h"
 #include "kernels/op.h"
 
 #include <jansson.h>
@@ -22,7 +22,11 @@ typedef struct ft_point_report {
 
 typedef struct ft_weight_report {
     char name[FT_NAME];
-    ft_weights_sqnr sqnr;
+    ft_scheme scheme;
+    int32_t group;        /* of blocks */
+    const char *method;   /* how grids of blocks were chosen */
+    bool asymmetric;      /* of blocks */
+    ft_weights_sqnr sqnr; /* per channel: what was done, whatever a scale is for */
 } ft_weight_report;
 
 typedef struct ft_report {

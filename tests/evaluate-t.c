@@ -24,7 +24,8 @@ static ft_evaluation evaluate(void)
     const ft_purpose purpose = { .mode = FT_MODE_FAKE, .amax = ft_artifact_amax(codes) };
     ft_model *model = calibrated_open(made.real, NULL);
     if (ft_dataset_read(&data, made.samples, model, &err) != FT_OK ||
-        ft_evaluate(&out, made.real, &purpose, &data, NULL, 1, NULL, NULL, &err) != FT_OK)
+        ft_evaluate(&out, &(ft_compared){ made.real, &purpose, NULL }, &data, NULL, 1, NULL, NULL,
+                    &err) != FT_OK)
         bail_out("%s", err.text);
     ft_dataset_fini(&data);
     ft_model_close(model);

@@ -123,6 +123,7 @@ c_tests = \
 	tests/panel.t \
 	tests/passages.t \
 	tests/plan.t \
+	tests/recipe.t \
 	tests/refuse.t \
 	tests/regex.t \
 	tests/rope.t \
@@ -130,6 +131,7 @@ c_tests = \
 	tests/rows.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
+	tests/schemes.t \
 	tests/search.t \
 	tests/shares.t \
 	tests/session.t \
@@ -299,6 +301,8 @@ tests_passages_t_SOURCES = tests/passages-t.c
 tests_passages_t_LDADD = $(lib_libs)
 tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
+tests_recipe_t_SOURCES = tests/recipe-t.c
+tests_recipe_t_LDADD = $(calibrate_test_libs)
 tests_refuse_t_SOURCES = tests/refuse-t.c
 tests_refuse_t_LDADD = $(convert_test_libs)
 tests_rope_t_SOURCES = tests/rope-t.c
@@ -311,6 +315,8 @@ tests_safetensors_t_SOURCES = tests/safetensors-t.c
 tests_safetensors_t_LDADD = $(test_libs)
 tests_safetensors_write_t_SOURCES = tests/safetensors_write-t.c
 tests_safetensors_write_t_LDADD = $(sample_test_libs)
+tests_schemes_t_SOURCES = tests/schemes-t.c
+tests_schemes_t_LDADD = $(calibrated_test_libs)
 tests_search_t_SOURCES = tests/search-t.c
 tests_search_t_LDADD = $(calibrated_test_libs)
 tests_shares_t_SOURCES = tests/shares-t.c
@@ -361,7 +367,8 @@ sh_tests = \
 	tests/manpages.sh \
 	tests/pipeline.sh \
 	tests/run_generate.sh \
-	tests/run_search.sh
+	tests/run_search.sh \
+	tests/schemes.sh
 
 # What the scripts make their inputs with.
 check_PROGRAMS += tests/make-decoder tests/make-sample tests/make-tensors tests/pick-rows

@@ -1,0 +1,57 @@
+/*
+ * describe.c - what an artifact says of how its codes were made.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/describe.h"
+
+#include <string.h>
+
+/* What int8 matrices multiply has ranges of its tokens, made in the run ... */
+static json_t *describe_dynamic(void)
+{
+    return json_pack("{s:s, s:s, s:s, s:i, s:i}", "weights", "int8 per channel", "activations",
+                     "int8 per token", "residual", "float", "code_min", -127, "code_max", 127);
+}
+
+/* ... or ranges that were calibrated. */
+static json_t *describe_static(const ft_description *what)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "weights", "int8 per channel",
+                     "activations", "int8 per tensor", "residual",
+                     what->options->int8_residual ? "int8" : "float", "method",
+                     ft_method_name(what->options->method), "code_min", -127, "code_max", 127,
+                     "samples", (json_int_t) what->samples);
+}
+
+static const char *head_of(const ft_description *what)
+{
+    for (size_t i = 0; i < what->count; i++) {
+        ft_scheme scheme = what->quantized[i].scheme;
+        if (strcmp(what->quantized[i].weights.name, FT_HEAD_WEIGHT) == 0)
+            return ft_scheme_is_int8(scheme)     ? "int8"
+                   : ft_scheme_is_blocks(scheme) ? "blocks"
+                                                 : "float";
+    }
+    return "float";
+}
+
+/* Encoders have no head that could be codes, and their recipes do not speak of one. */
+json_t *ft_describe(const ft_description *what)
+{
+    bool fixed = ft_quantized_any(what->quantized, what->count, FT_SCHEME_W8A8);
+    bool dynamic = ft_quantized_any(what->quantized, what->count, FT_SCHEME_W8A8_DYNAMIC);
+    json_t *json = dynamic ? describe_dynamic() : fixed ? describe_static(what) : json_object();
+    if (json == NULL)
+        return NULL;
+    if (what->has_head)
+        json_object_set_new(json, "head", json_string(head_of(what)));
+    if (what->recipe->rules == 0 && !ft_recipe_mentions_blocks(what->recipe))
+        return json;
+    json_t *recipe = ft_recipe_to_json(what->recipe);
+    json_object_update(json, recipe);
+    json_decref(recipe);
+    return json;
+}

@@ -1,0 +1,24 @@
+/*
+ * describe.h - what an artifact says of how its codes were made.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_DESCRIBE_H
+#define FT_CALIBRATE_DESCRIBE_H
+
+#include "calibrate/calibrate.h"
+#include "calibrate/quantized.h"
+
+typedef struct ft_description {
+    const ft_calibration_options *options;
+    const ft_recipe *recipe;
+    const ft_quantized *quantized;
+    size_t count;
+    bool has_head;    /* decoders */
+    uint64_t samples; /* observed */
+} ft_description;
+
+/* The recipe of the manifest, which ft_model_open() reads; NULL without memory. */
+json_t *ft_describe(const ft_description *what);
+
+#endif

@@ -44,7 +44,7 @@ typedef struct problem {
     size_t m, n, k, x_stride, y_stride;
     int8_t *x, *w;
     float *w_scale, *x_scales, *bias, *residual;
-    int32_t *sums; /* [m, n] */
+    int32_t *sums, *totals; /* [m, n], and [n] of the weights alone */
     void *scratch;
     size_t scratch_bytes;
 } problem;
@@ -78,8 +78,9 @@ static void sum_products(problem *p)
     size_t rows = ft_layout_rows(FT_COL4_4R2_8C, p->n);
     int8_t *row = malloc(p->k);
     for (size_t c = 0; c < p->n; c++) {
+        p->totals[c] = 0;
         for (size_t i = 0; i < p->k; i++)
-            row[i] = p->w[ft_offset_col4(c, i, rows)];
+            p->totals[c] += row[i] = p->w[ft_offset_col4(c, i, rows)];
         for (size_t r = 0; r < p->m; r++) {
             int32_t sum = 0;
             for (size_t i = 0; i < p->k; i++)
@@ -112,6 +113,7 @@ static problem problem_new(size_t m, size_t n, size_t k, data_kind kind)
     for (size_t i = 0; i < m * p.y_stride; i++)
         p.residual[i] = random_float(-2.0f, 2.0f);
     p.sums = malloc(m * n * sizeof *p.sums);
+    p.totals = malloc(n * sizeof *p.totals);
     sum_products(&p);
     p.scratch_bytes = ft_gemm_i8_scratch(m, n, k, 2);
     p.scratch = ft_alloc(p.scratch_bytes);
@@ -127,6 +129,7 @@ static void problem_free(problem *p)
     free(p->bias);
     free(p->residual);
     free(p->sums);
+    free(p->totals);
     free(p->scratch);
 }
 
@@ -140,27 +143,32 @@ typedef struct epilogue {
     ft_dtype y;
     float out_inverse;
     bool scaled_rows; /* each row of x has a scale of its own */
+    int8_t zero;      /* the code of x that stands for 0 */
 } epilogue;
 
 static const epilogue epilogues[] = {
-    { "float", FT_ACT_NONE, false, false, FT_F32, 0.0f, false },
-    { "float, bias, residual", FT_ACT_NONE, true, true, FT_F32, 0.0f, false },
-    { "codes, bias", FT_ACT_NONE, true, false, FT_I8, 40.0f, false },
-    { "codes, bias, residual", FT_ACT_NONE, true, true, FT_I8, 30.0f, false },
-    { "codes, bias, gelu", FT_ACT_GELU, true, false, FT_I8, 50.0f, false },
-    { "float, bias, gelu", FT_ACT_GELU, true, false, FT_F32, 0.0f, false },
-    { "codes, bias, gelu for codes", FT_ACT_GELU_CODES, true, false, FT_I8, 50.0f, false },
-    { "codes, bias, tanh gelu", FT_ACT_GELU_TANH, true, false, FT_I8, 50.0f, false },
-    { "float, bias, tanh", FT_ACT_TANH, true, false, FT_F32, 0.0f, false },
-    { "codes, silu", FT_ACT_SILU, false, false, FT_I8, 50.0f, false },
-    { "float, bias, relu", FT_ACT_RELU, true, false, FT_F32, 0.0f, false },
-    { "halves, bias", FT_ACT_NONE, true, false, FT_F16, 0.0f, false },
-    { "halves, residual", FT_ACT_NONE, false, true, FT_F16, 0.0f, false },
-    { "halves, bias, gelu", FT_ACT_GELU, true, false, FT_F16, 0.0f, false },
-    { "halves, bias, relu", FT_ACT_RELU, true, false, FT_F16, 0.0f, false },
-    { "float, a scale a row", FT_ACT_NONE, false, false, FT_F32, 0.0f, true },
-    { "codes, bias, silu, a scale a row", FT_ACT_SILU, true, false, FT_I8, 50.0f, true },
-    { "halves, bias, residual, a scale a row", FT_ACT_NONE, true, true, FT_F16, 0.0f, true },
+    { "float", FT_ACT_NONE, false, false, FT_F32, 0.0f, false, 0 },
+    { "float, bias, residual", FT_ACT_NONE, true, true, FT_F32, 0.0f, false, 0 },
+    { "codes, bias", FT_ACT_NONE, true, false, FT_I8, 40.0f, false, 0 },
+    { "codes, bias, residual", FT_ACT_NONE, true, true, FT_I8, 30.0f, false, 0 },
+    { "codes, bias, gelu", FT_ACT_GELU, true, false, FT_I8, 50.0f, false, 0 },
+    { "float, bias, gelu", FT_ACT_GELU, true, false, FT_F32, 0.0f, false, 0 },
+    { "codes, bias, gelu for codes", FT_ACT_GELU_CODES, true, false, FT_I8, 50.0f, false, 0 },
+    { "codes, bias, tanh gelu", FT_ACT_GELU_TANH, true, false, FT_I8, 50.0f, false, 0 },
+    { "float, bias, tanh", FT_ACT_TANH, true, false, FT_F32, 0.0f, false, 0 },
+    { "codes, silu", FT_ACT_SILU, false, false, FT_I8, 50.0f, false, 0 },
+    { "float, bias, relu", FT_ACT_RELU, true, false, FT_F32, 0.0f, false, 0 },
+    { "halves, bias", FT_ACT_NONE, true, false, FT_F16, 0.0f, false, 0 },
+    { "halves, residual", FT_ACT_NONE, false, true, FT_F16, 0.0f, false, 0 },
+    { "halves, bias, gelu", FT_ACT_GELU, true, false, FT_F16, 0.0f, false, 0 },
+    { "halves, bias, relu", FT_ACT_RELU, true, false, FT_F16, 0.0f, false, 0 },
+    { "float, a scale a row", FT_ACT_NONE, false, false, FT_F32, 0.0f, true, 0 },
+    { "codes, bias, silu, a scale a row", FT_ACT_SILU, true, false, FT_I8, 50.0f, true, 0 },
+    { "halves, bias, residual, a scale a row", FT_ACT_NONE, true, true, FT_F16, 0.0f, true, 0 },
+    { "float, 0 is -127", FT_ACT_NONE, false, false, FT_F32, 0.0f, false, -127 },
+    { "codes, bias, relu, 0 is 127", FT_ACT_RELU, true, false, FT_I8, 40.0f, false, 127 },
+    { "halves, bias, residual, 0 is -3, a scale a row", FT_ACT_NONE, true, true, FT_F16, 0.0f, true,
+      -3 },
 };
 
 static size_t element_bytes(const epilogue *e)
@@ -174,8 +182,8 @@ static void expect(const problem *p, const epilogue *e, void *y)
     for (size_t row = 0; row < p->m; row++)
         for (size_t col = 0; col < p->n; col++) {
             float scale = (e->scaled_rows ? p->x_scales[row] : 0.75f) * p->w_scale[col];
-            float v =
-                ft_dequantize(p->sums[row * p->n + col], scale, e->bias ? p->bias[col] : 0.0f);
+            int32_t sum = p->sums[row * p->n + col] - e->zero * p->totals[col];
+            float v = ft_dequantize(sum, scale, e->bias ? p->bias[col] : 0.0f);
             v = ft_activate(e->activation, v);
             if (e->residual)
                 v += p->residual[row * p->y_stride + col];
@@ -199,6 +207,7 @@ static void multiply(const problem *p, const epilogue *e, ft_isa isa, int thread
         .k = p->k,
         .x = p->x,
         .x_stride = p->x_stride,
+        .x_zero = e->zero,
         .w = p->w,
         .x_scale = e->scaled_rows ? 0.0f : 0.75f,
         .x_scales = e->scaled_rows ? p->x_scales : NULL,
@@ -273,7 +282,7 @@ static void test_shapes(ft_isa isa)
 static void test_residual_in_place(ft_isa isa)
 {
     static const epilogue e = {
-        "float, residual in place", FT_ACT_NONE, true, true, FT_F32, 0.0f, false
+        "float, residual in place", FT_ACT_NONE, true, true, FT_F32, 0.0f, false, 0
     };
     problem p = problem_new(37, 90, 64, RANDOM);
     size_t bytes = p.m * p.y_stride * sizeof(float);

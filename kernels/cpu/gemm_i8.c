@@ -85,11 +85,14 @@ static size_t start_bytes(size_t m)
     return ft_round_up(m * sizeof(int32_t), 64);
 }
 
-/* A thread's scratch: the starts of its rows and a panel, or a walk's copy of x and its sums. */
+/*
+ * A thread's scratch: the starts of its rows, a row of nothing but x_zero and a panel, or a walk's
+ * copy of x and its sums.
+ */
 static size_t thread_bytes(size_t m, size_t n, size_t k)
 {
     size_t rows = ft_min_size(m, FT_I8_WALK);
-    size_t panel = start_bytes(m) + ft_i8_panel_bytes(FT_I8_PANEL, k);
+    size_t panel = start_bytes(m) + ft_i8_stride(k) + ft_i8_panel_bytes(FT_I8_PANEL, k);
     size_t walk = rows * (ft_i8_stride(k) + ft_i8_stride(ft_round_up(n, FT_I8_PANEL) * 4));
     return panel > walk ? panel : walk;
 }
@@ -136,18 +139,50 @@ static ft_i8_ahead tile_ahead(const product *job, size_t col, size_t cols, size_
     return ahead;
 }
 
+/* What a row of nothing but zeros gives, where a code other than 0 stands for them: [cols]. */
+static void multiply_zeros(const product *job, int8_t *row, const void *panel, size_t cols,
+                           int32_t *sums)
+{
+    int32_t start;
+    ft_i8_tile tile = {
+        .x = row,
+        .x_stride = ft_i8_stride(job->g->k),
+        .rows = 1,
+        .quads = (job->g->k + 3) / 4,
+        .start = &start,
+        .out = sums,
+        .out_stride = FT_I8_PANEL,
+        .ahead = { .at = row },
+    };
+    memset(row, 0, tile.x_stride);
+    memset(row, job->g->x_zero, job->g->k);
+    job->kernels->row_starts(&start, row, tile.x_stride, 1, tile.quads);
+    job->kernels->multiply(&tile, panel, cols);
+}
+
+static void subtract(int32_t *sums, size_t rows, const int32_t *zeros, size_t cols)
+{
+    for (size_t row = 0; row < rows; row++, sums += FT_I8_PANEL)
+        for (size_t col = 0; col < cols; col++)
+            sums[col] -= zeros[col];
+}
+
 /* All rows of a thread against its columns, panel by panel. */
 static void multiply_part(const product *job, part p, char *scratch)
 {
     const ft_gemm_i8 *g = job->g;
     int32_t *start = (int32_t *) scratch;
-    void *panel = scratch + start_bytes(g->m);
+    int8_t *zero_row = (int8_t *) scratch + start_bytes(g->m);
+    void *panel = zero_row + ft_i8_stride(g->k);
     size_t tiles = (p.rows + FT_I8_TILE - 1) / FT_I8_TILE;
     for (size_t col = 0; col < p.cols; col += FT_I8_PANEL) {
         size_t cols = ft_min_size(p.cols - col, FT_I8_PANEL);
         size_t next_cols = ft_min_size(p.cols - col - cols, FT_I8_PANEL);
         ft_i8_finish f = panel_finish(g, p.col + col, cols);
         job->kernels->pack_col4(panel, g->w, job->padded_n, g->k, p.col + col, cols);
+        _Alignas(64) int32_t zeros[FT_I8_PANEL];
+        if (g->x_zero != 0)
+            multiply_zeros(job, zero_row, panel, cols, zeros);
         for (size_t index = 0; index < tiles; index++) {
             _Alignas(64) int32_t sums[FT_I8_TILE * FT_I8_PANEL];
             size_t rows, first = ft_i8_share(p.rows, index, tiles, &rows);
@@ -164,6 +199,8 @@ static void multiply_part(const product *job, part p, char *scratch)
             if (col == 0) /* the rows are fetched now anyway */
                 job->kernels->row_starts(start + first, tile.x, tile.x_stride, rows, tile.quads);
             job->kernels->multiply(&tile, panel, cols);
+            if (g->x_zero != 0)
+                subtract(sums, rows, zeros, cols);
             job->kernels->finish(&f, sums, FT_I8_PANEL, p.row + first, rows);
         }
     }
@@ -239,7 +276,7 @@ void ft_gemm_i8_run(const ft_gemm_i8 *g)
         .x = g->x,
         .x_stride = g->x_stride,
         .padded_n = ft_layout_rows(FT_COL4_4R2_8C, g->n),
-        .walks = ft_gemm_i8_walks(g->isa, g->m),
+        .walks = ft_gemm_i8_walks(g->isa, g->m) && g->x_zero == 0,
         .copy = g->scratch,
         .scratch = (char *) g->scratch + x_copy_bytes(g->m, g->k),
     };

@@ -10,7 +10,7 @@
 #include "kernels/cpu/isa.h"
 
 /*
- * y = epilogue(x . w^T): the exact int32 sum of each element becomes
+ * y = epilogue((x - x_zero) . w^T): the exact int32 sum of each element becomes
  *     v = ft_dequantize(sum, x_scale * w_scale[col], bias[col]), or of x_scales[row]
  *     v = activation(v), v = v + residual
  *     y = v, v rounded to F16, or the code ft_quantize(v, out_inverse)
@@ -20,7 +20,8 @@
  *   w  [n, k]  int8 in COL4_4R2_8C, 64-byte aligned, only read; its pads may hold anything
  *   y  [m, n]  of y_dtype; rows y_stride elements apart
  *
- * |sum| < 2^31 needs k <= 130000.  All memory is the caller's.  m, n, k are at least 1.
+ * |sum| < 2^31 needs k <= 130000, or half of that where x_zero is not 0.  All memory is the
+ * caller's.  m, n, k are at least 1.
  */
 typedef struct ft_gemm_i8 {
     ft_isa isa; /* from ft_cpu_isa() */
@@ -28,6 +29,7 @@ typedef struct ft_gemm_i8 {
     size_t m, n, k;
     const int8_t *x;
     size_t x_stride;
+    int8_t x_zero; /* the code of x that stands for 0 */
     const int8_t *w;
     float x_scale;         /* of all rows; or ... */
     const float *x_scales; /* ... [m] of each; NULL: x_scale */

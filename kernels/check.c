@@ -12,6 +12,7 @@
 #include "kernels/op.h"
 
 #include "runtime/error.h"
+#include "runtime/mem.h"
 
 typedef struct checker {
     const ft_plan *plan;
@@ -215,6 +216,69 @@ static ft_status check_linear(const checker *c)
         return refuse(c, "the weight is deeper than the 65536 codes that int32 adds safely");
     return check_product(c, x, w->rows, 1u << FT_F32 | 1u << FT_F16);
 }
+
+/* ---- Convolutions ------------------------------------------------------------------------- */
+
+/* Lengths are where ft_conv_size() computes safely, and there is a result. */
+static ft_status check_window(const checker *c)
+{
+    const ft_conv *conv = &c->op->attr.conv;
+    const int32_t size[3] = { conv->channels, conv->height, conv->width };
+    for (int i = 0; i < 3; i++)
+        if (size[i] < 1 || size[i] > FT_CONV_LARGEST_SIZE)
+            return refuse(c, "channels, rows and columns of an image must be from 1 to 16777216");
+    for (int i = 0; i < 2; i++)
+        if (conv->kernel[i] < 1 || conv->kernel[i] > FT_CONV_LARGEST || conv->stride[i] < 1 ||
+            conv->stride[i] > FT_CONV_LARGEST || conv->dilation[i] < 1 ||
+            conv->dilation[i] > FT_CONV_LARGEST || conv->padding[i] < 0 ||
+            conv->padding[i] > FT_CONV_LARGEST)
+            return refuse(c, "kernel, stride and dilation must be from 1 to 32767, padding from 0");
+    if (ft_conv_size(conv, 0) < 1 || ft_conv_size(conv, 1) < 1)
+        return refuse(c, "the kernel is larger than the image with its padding");
+    return FT_OK;
+}
+
+static ft_status check_conv_weight(const checker *c, const ft_value *x, const ft_weight *w)
+{
+    const ft_conv *conv = &c->op->attr.conv;
+    size_t window = (size_t) conv->kernel[0] * (size_t) conv->kernel[1] * (size_t) conv->channels;
+    if (w == NULL || w->cols != window)
+        return refuse(c, "the weight is not as deep as a window of the image");
+    bool plain = w->scale == NULL && is_float_matrix(w) && is_real(x);
+    bool blocks = is_block_matrix(w) && is_real(x);
+    bool int8 = w->scale != NULL && w->dtype == FT_I8 && w->layout == FT_COL4_4R2_8C &&
+                is_codes(x) && x->dtype == FT_I8 && !x->dynamic;
+    if (!plain && !blocks && !int8)
+        return refuse(c, "input and weight are not both float or both int8");
+    if ((int8 || (blocks && w->blocks.by_codes)) && w->cols > 65536)
+        return refuse(c, "the weight is deeper than the 65536 codes that int32 adds safely");
+    if (int8 ? conv->zero < -127 || conv->zero > 127 : conv->zero != 0)
+        return refuse(c, "the code that stands for 0 is none, or there are no codes");
+    return FT_OK;
+}
+
+static ft_status check_conv(const checker *c)
+{
+    const ft_conv *conv = &c->op->attr.conv;
+    const ft_value *x = value_at(c, c->op->in[0]);
+    const ft_weight *w = weight_at(c, 0), *bias = weight_at(c, 1);
+    FT_TRY(check_window(c));
+    size_t height = (size_t) conv->height, width = (size_t) conv->width;
+    size_t down = (size_t) ft_conv_size(conv, 0), across = (size_t) ft_conv_size(conv, 1), cols;
+    if (x == NULL || !ft_mul((size_t) conv->channels, height * width, &cols) ||
+        !has_shape(x, FT_SEQUENCES, cols))
+        return refuse(c, "the input is not an image a sequence, of so many channels");
+    FT_TRY(check_conv_weight(c, x, w));
+    if (bias != NULL && !is_vector(bias, w->rows))
+        return refuse(c, "the bias must be a float vector, one value an output");
+    if (conv->clamps && !(conv->low <= conv->high))
+        return refuse(c, "the range that results are cut to is empty");
+    if (!ft_mul(w->rows, down * across, &cols))
+        return refuse(c, "the result is larger than memory can be");
+    return check_product(c, x, cols, 1u << FT_F32 | 1u << FT_F16);
+}
+
+/* ------------------------------------------------------------------------------------------- */
 
 static ft_status check_attention(const checker *c)
 {
@@ -458,6 +522,8 @@ ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft
         return check_map(&c, CODES | DYNAMIC);
     case FT_OP_ADD:
         return check_add(&c);
+    case FT_OP_CONV:
+        return check_conv(&c);
     case FT_OP_ATTENTION:
         return check_attention(&c);
     case FT_OP_DEQUANTIZE:

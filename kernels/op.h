@@ -95,6 +95,12 @@ typedef struct ft_conv {
     float low, high;
 } ft_conv;
 
+/*
+ * What sizes of images, and all other lengths, are at most: nothing that is computed with them in
+ * 32 bits can overflow.
+ */
+enum { FT_CONV_LARGEST_SIZE = 1 << 24, FT_CONV_LARGEST = 32767 };
+
 /* Rows (which 0) or columns (1) of the result; below 1: the kernel does not fit. */
 FT_HOST_DEVICE int32_t ft_conv_size(const ft_conv *conv, int which)
 {
@@ -108,7 +114,7 @@ typedef struct ft_attr {
     ft_conv conv;             /* CONV */
     float eps;                /* NORM */
     ft_norm_kind norm;        /* NORM */
-    ft_activation activation; /* LINEAR, ACTIVATE, GATE */
+    ft_activation activation; /* LINEAR, CONV, ACTIVATE, GATE */
     int32_t heads;            /* ATTENTION, STORE, ATTEND: of queries */
     int32_t kv_heads;         /* STORE, ATTEND: of keys and values; divides heads */
     int32_t window;      /* ATTEND: keys that a query sees, itself included; 0: all before it */

@@ -10,6 +10,7 @@
 #include <math.h>
 
 static const float scales[16] = { 1 };
+static const uint16_t block_scales[32] = { 0 };
 
 ft_value check_values[VALUES] = {
     [IDS] = { "ids", FT_TOKENS, 1, FT_I32, .point = false },
@@ -69,6 +70,20 @@ ft_value check_values[VALUES] = {
     [SEEN_F] = { "seen_f", FT_SEATS, 8, FT_F32, .state = true },
     [SEEN_CONTEXTS] = { "seen_contexts", FT_CONTEXTS, 8, FT_I32, .state = true },
     [LANES] = { "lanes", FT_SEATS, 6, FT_I32, .state = true },
+    [IMAGE] = { "image", FT_SEQUENCES, 24, FT_F32, .point = true },
+    [IMAGE_H] = { "image_h", FT_SEQUENCES, 24, FT_F16, .point = true },
+    [IMAGE_CODES] = { "image_codes", FT_SEQUENCES, 24, FT_I8, 0.5f, .point = true },
+    [IMAGE_DYNAMIC] = { "image_dynamic", FT_SEQUENCES, 24, FT_I8, .dynamic = true },
+    [IMAGE_FAKE] = { "image_fake", FT_SEQUENCES, 24, FT_F32, 0.5f, .point = true },
+    [IMAGE_T] = { "image_t", FT_TOKENS, 24, FT_F32, .point = true },
+    [LARGE] = { "large", FT_SEQUENCES, 65537, FT_F32, .point = true },
+    [LARGE_CODES] = { "large_codes", FT_SEQUENCES, 65537, FT_I8, 0.5f, .point = true },
+    [RESULT] = { "result", FT_SEQUENCES, 24, FT_F32, .point = true },
+    [RESULT_H] = { "result_h", FT_SEQUENCES, 24, FT_F16, .point = true },
+    [RESULT_B] = { "result_b", FT_SEQUENCES, 24, FT_BF16, .point = true },
+    [RESULT_CODES] = { "result_codes", FT_SEQUENCES, 24, FT_I8, 0.5f, .point = true },
+    [RESULT_DYNAMIC] = { "result_dynamic", FT_SEQUENCES, 24, FT_I8, .dynamic = true },
+    [RESULT_T] = { "result_t", FT_TOKENS, 24, FT_F32, .point = true },
     [HUGE_LOGITS] = { "huge_logits", FT_SELECTED, 1 << 26, FT_F32, .point = false },
 };
 
@@ -92,4 +107,24 @@ const ft_weight check_weights[WEIGHTS] = {
     [W_INT8_ROW] = { "w_int8_row", 4, 8, FT_I8, FT_ROW, scales, { 0 }, NULL, NULL },
     [W_UNSCALED] = { "w_unscaled", 4, 8, FT_I8, FT_COL4_4R2_8C, NULL, { 0 }, NULL, NULL },
     [W_DEEP] = { "w_deep", 4, 65537, FT_I8, FT_COL4_4R2_8C, scales, { 0 }, NULL, NULL },
+    [K] = { "k", 4, 8, FT_F32, FT_ROW, .data = NULL },
+    [K_BF16] = { "k_bf16", 4, 8, FT_BF16, FT_ROW, .data = NULL },
+    [K_10] = { "k_10", 4, 10, FT_F32, FT_ROW, .data = NULL },
+    [K_FAKE] = { "k_fake", 4, 8, FT_F32, FT_ROW, scales, .data = NULL },
+    [K_INT8] = { "k_int8", 4, 8, FT_I8, FT_COL4_4R2_8C, scales, .data = NULL },
+    [K_INT8_ROW] = { "k_int8_row", 4, 8, FT_I8, FT_ROW, scales, .data = NULL },
+    [K_U4] = { "k_u4", 4, 8, FT_U4, FT_PANEL32, .blocks = { .group = 32, .scale = block_scales } },
+    [K_U8] = { "k_u8", 4, 8, FT_U8, FT_PANEL32,
+               .blocks = { .by_codes = true, .scale = block_scales } },
+    [K_U8_ROW] = { "k_u8_row", 4, 8, FT_U8, FT_ROW,
+                   .blocks = { .group = 32, .scale = block_scales } },
+    [K_U8_48] = { "k_u8_48", 4, 8, FT_U8, FT_PANEL32,
+                  .blocks = { .group = 48, .scale = block_scales } },
+    [K_U8_BARE] = { "k_u8_bare", 4, 8, FT_U8, FT_PANEL32, .data = NULL },
+    [K_DEEP] = { "k_deep", 24, 65537, FT_I8, FT_COL4_4R2_8C, scales, .data = NULL },
+    [K_DEEP_U8] = { "k_deep_u8", 24, 65537, FT_U8, FT_PANEL32,
+                    .blocks = { .group = 32, .scale = block_scales } },
+    [K_DEEP_CODES] = { "k_deep_codes", 24, 65537, FT_U8, FT_PANEL32,
+                       .blocks = { .by_codes = true, .scale = block_scales } },
+    [K_MANY] = { "k_many", SIZE_MAX / 2, 8, FT_F32, FT_ROW, .data = NULL },
 };

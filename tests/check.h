@@ -69,6 +69,20 @@ enum {
     SEEN_CONTEXTS,
     LANES,
     HUGE_LOGITS,
+    IMAGE,
+    IMAGE_H,
+    IMAGE_CODES,
+    IMAGE_DYNAMIC,
+    IMAGE_FAKE,
+    IMAGE_T,
+    LARGE,
+    LARGE_CODES,
+    RESULT,
+    RESULT_H,
+    RESULT_B,
+    RESULT_CODES,
+    RESULT_DYNAMIC,
+    RESULT_T,
     VALUES
 };
 
@@ -93,6 +107,21 @@ enum {
     W_INT8_ROW,
     W_UNSCALED,
     W_DEEP,
+    K,
+    K_BF16,
+    K_10,
+    K_FAKE,
+    K_INT8,
+    K_INT8_ROW,
+    K_U4,
+    K_U8,
+    K_U8_ROW,
+    K_U8_48,
+    K_U8_BARE,
+    K_DEEP,
+    K_DEEP_U8,
+    K_DEEP_CODES,
+    K_MANY,
     WEIGHTS
 };
 
@@ -110,9 +139,13 @@ typedef struct a_case {
     int window;
     float embed_scale; /* 0: 1 */
     int32_t position_offset;
+    const ft_conv *conv;
 } a_case;
 
-/* Encoders and what decoders add to them; each list ends with a case that has no sentence. */
-extern const a_case check_cases[], check_decoder_cases[];
+/*
+ * Encoders, what decoders add to them, and convolutions; each list ends with a case that has no
+ * sentence.
+ */
+extern const a_case check_cases[], check_decoder_cases[], check_conv_cases[];
 
 #endif

@@ -35,6 +35,8 @@ tests_lib_liblib_a_SOURCES = \
 	tests/lib/blocked.c tests/lib/blocked.h \
 	tests/lib/bert.c tests/lib/bert.h \
 	tests/lib/bert_file.c tests/lib/bert_file.h \
+	tests/lib/conv.c tests/lib/conv.h \
+	tests/lib/conv_shapes.c \
 	tests/lib/family.c tests/lib/family.h \
 	tests/lib/observed.c tests/lib/observed.h \
 	tests/lib/oneop.c tests/lib/oneop.h \
@@ -70,6 +72,7 @@ c_tests = \
 	tests/config.t \
 	tests/config_llama.t \
 	tests/config_translator.t \
+	tests/conv.t \
 	tests/convert.t \
 	tests/count.t \
 	tests/counters.t \
@@ -175,8 +178,8 @@ tests_decode_t_SOURCES = tests/decode-t.c tests/lib/tiny_tokenizer.h
 tests_decode_t_LDADD = $(test_libs)
 tests_regex_t_SOURCES = tests/regex-t.c
 tests_regex_t_LDADD = $(test_libs)
-tests_check_t_SOURCES = tests/check-t.c tests/check.h tests/check-cases.c tests/check-decoder.c \
-	tests/check-stock.c
+tests_check_t_SOURCES = tests/check-t.c tests/check.h tests/check-cases.c tests/check-conv.c \
+	tests/check-decoder.c tests/check-stock.c
 tests_check_t_LDADD = $(test_libs)
 tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
 tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
@@ -188,6 +191,8 @@ tests_config_llama_t_SOURCES = tests/config_llama-t.c
 tests_config_llama_t_LDADD = $(convert_test_libs)
 tests_config_translator_t_SOURCES = tests/config_translator-t.c
 tests_config_translator_t_LDADD = $(convert_test_libs)
+tests_conv_t_SOURCES = tests/conv-t.c
+tests_conv_t_LDADD = $(lib_libs)
 tests_convert_t_SOURCES = tests/convert-t.c
 tests_convert_t_LDADD = $(convert_test_libs)
 tests_count_t_SOURCES = tests/count-t.c
@@ -288,7 +293,7 @@ tests_modes_t_SOURCES = tests/modes-t.c
 tests_modes_t_LDADD = $(lib_libs)
 tests_ops_t_SOURCES = tests/ops-t.c tests/beam.c tests/beam.h tests/ops-attend.c \
 	tests/ops-attention.c tests/ops-beam.c tests/ops-blocks.c tests/ops-cache.c tests/ops-cache.h \
-	tests/ops-decoder.c tests/ops-halves.c tests/ops-linear.c tests/ops-maps.c \
+	tests/ops-conv.c tests/ops-decoder.c tests/ops-halves.c tests/ops-linear.c tests/ops-maps.c \
 	tests/ops-rows.c tests/ops-store.c tests/ops-sums.c tests/ops.h
 tests_ops_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c

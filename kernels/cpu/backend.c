@@ -103,6 +103,8 @@ static size_t scratch_of(const ft_plan *plan, const ft_op *op, const ft_limits *
         return ft_cpu_choose_op_scratch(plan, op, limits);
     case FT_OP_BEAM:
         return ft_cpu_beam_scratch(plan, op, limits);
+    case FT_OP_CONV:
+        return ft_cpu_conv_scratch(plan, op, limits);
     default:
         return ft_cpu_rows_scratch(plan, op, limits);
     }

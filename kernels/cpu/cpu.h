@@ -51,6 +51,7 @@ size_t ft_cpu_store_scratch(const ft_plan *plan, const ft_op *op, const ft_limit
 size_t ft_cpu_attend_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_choose_op_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_beam_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_conv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 
 /* The forms that go through the float library; operations choose by dtype. */

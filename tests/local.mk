@@ -152,6 +152,7 @@ c_tests = \
 	tests/weights.t \
 	tests/word_list.t \
 	tests/wordpiece.t \
+	tests/work.t \
 	tests/zip.t
 
 tests_amax_t_SOURCES = tests/amax-t.c
@@ -358,6 +359,8 @@ tests_word_list_t_SOURCES = tests/word_list-t.c
 tests_word_list_t_LDADD = $(test_libs)
 tests_wordpiece_t_SOURCES = tests/wordpiece-t.c tests/lib/golden_rows.h
 tests_wordpiece_t_LDADD = $(test_libs)
+tests_work_t_SOURCES = tests/work-t.c runtime/tools/bench_product.c runtime/tools/bench_time.c
+tests_work_t_LDADD = tests/tap/libtap.a runtime/libtools.la
 tests_zip_t_SOURCES = tests/zip-t.c
 tests_zip_t_LDADD = $(sample_test_libs)
 
@@ -443,11 +446,13 @@ row_bench = tests/bench/operands.c tests/bench/operands.h $(replay)
 measure = tests/bench/measure.c tests/bench/measure.h
 contest = tests/bench/contest.c tests/bench/contest.h $(measure)
 random_artifact = tests/bench/random_artifact.c tests/bench/random_artifact.h
-benchmarks = tests/bench/counters tests/bench/decode tests/bench/encoder \
+benchmarks = tests/bench/conv tests/bench/counters tests/bench/decode tests/bench/encoder \
 	tests/bench/gemm tests/bench/gemm_blocks tests/bench/gemm_float tests/bench/open \
 	tests/bench/search tests/bench/tokenizer
 EXTRA_PROGRAMS += $(benchmarks)
 CLEANFILES += $(benchmarks)
+tests_bench_conv_SOURCES = tests/bench/conv.c $(contest)
+tests_bench_conv_LDADD = runtime/libcore.la
 tests_bench_counters_SOURCES = tests/bench/counters.c $(measure)
 tests_bench_counters_LDADD = calibrate/libcalibrate.la
 tests_bench_decode_SOURCES = tests/bench/decode.c $(measure)

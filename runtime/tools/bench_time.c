@@ -116,12 +116,21 @@ static double cache_bytes(const ft_plan *plan, const ft_op *op, const ft_batch *
     return row * cached_rows(op, batch);
 }
 
+/* Codes in panels, and the scales and zeros of their blocks. */
+static double block_bytes(const ft_weight *w)
+{
+    double count = (double) ft_blocks_count(&w->blocks, w->rows, w->cols);
+    return (double) ft_weight_bytes(w) + count * (w->blocks.zero != NULL ? 3.0 : 2.0);
+}
+
 /* Of a table as many rows are read as there are tokens. */
 static double weight_bytes(const ft_plan *plan, const ft_op *op, int slot, const ft_batch *batch)
 {
     if (op->weight[slot] < 0)
         return 0.0;
     const ft_weight *w = &plan->weight[op->weight[slot]];
+    if (w->blocks.scale != NULL)
+        return block_bytes(w);
     double rows = (double) (op->kind == FT_OP_EMBED ? batch->tokens : w->rows);
     return rows * (double) w->cols * (double) ft_dtype_size(w->dtype);
 }
@@ -155,6 +164,16 @@ static double causal_operations(const ft_value *q, const ft_batch *batch)
     return 4.0 * pairs * q->cols;
 }
 
+/* Each window of each image by all outputs, what lies in the padding too. */
+static double conv_operations(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
+{
+    const ft_weight *w = &plan->weight[op->weight[0]];
+    const ft_conv *conv = &op->attr.conv;
+    double windows =
+        rows_of(&plan->value[op->in[0]], batch) * ft_conv_size(conv, 0) * ft_conv_size(conv, 1);
+    return 2.0 * windows * (double) w->rows * (double) w->cols;
+}
+
 static double product_operations(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
 {
     if (op->kind == FT_OP_ATTENTION)
@@ -162,6 +181,8 @@ static double product_operations(const ft_plan *plan, const ft_op *op, const ft_
     if (op->kind == FT_OP_ATTEND)
         return op->attr.memory ? memory_operations(&plan->value[op->in[0]], batch)
                                : causal_operations(&plan->value[op->in[0]], batch);
+    if (op->kind == FT_OP_CONV)
+        return conv_operations(plan, op, batch);
     if (op->kind != FT_OP_LINEAR)
         return 0.0;
     ft_product p = ft_product_of(plan, op, batch);
@@ -176,12 +197,19 @@ static bool is_idle(const ft_op *op, const ft_batch *batch)
            (op->kind == FT_OP_BEAM && batch->beams == NULL);
 }
 
+/* Inputs are codes, or are made codes before they are multiplied. */
+static bool multiplies_codes(const ft_plan *plan, const ft_op *op)
+{
+    bool by_codes = op->weight[0] >= 0 && plan->weight[op->weight[0]].blocks.by_codes;
+    return by_codes || plan->value[op->in[0]].dtype == FT_I8;
+}
+
 ft_work ft_work_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
 {
     if (is_idle(op, batch))
         return (ft_work){ 0 };
     double operations = product_operations(plan, op, batch);
-    bool int8 = operations > 0.0 && plan->value[op->in[0]].dtype == FT_I8;
+    bool int8 = operations > 0.0 && multiplies_codes(plan, op);
     ft_work work = { .int8 = int8 ? operations : 0.0, .real = int8 ? 0.0 : operations };
     for (int i = 0; i < FT_MAX_IN; i++)
         work.bytes += bytes_of(plan, op->in[i], batch);

@@ -1,0 +1,258 @@
+/*
+ * conv.c - speed of convolutions on the CPU: beside the same product of windows that lie there.
+ *
+ *     tests/bench/conv [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
+ *
+ * They take turns, see contest.h; options are those of gemm.c.  The product alone has all windows
+ * in memory, so the ratio says what turning images, gathering windows and laying out results cost.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/gemm_float.h"
+#include "kernels/cpu/gemm_i8.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "tests/bench/contest.h"
+#include "tests/bench/measure.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct shape {
+    const char *name;
+    size_t images, outputs;
+    ft_conv conv;
+} shape;
+
+/* clang-format off */
+static const shape shapes[] = {
+    { "patches of ViT-B/16", 4, 768, { .channels = 3, 224, 224, { 16, 16 }, { 16, 16 }, { 0, 0 }, { 1, 1 } } },
+    { "3 x 3, 64 at 56", 2, 64, { .channels = 64, 56, 56, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } } },
+    { "3 x 3, 128 at 28", 4, 128, { .channels = 128, 28, 28, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } } },
+    { "3 x 3, 256 at 14", 8, 256, { .channels = 256, 14, 14, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } } },
+    { "3 x 3, 512 at 7", 8, 512, { .channels = 512, 7, 7, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } } },
+    { "3 x 3, 512 at 7, one", 1, 512, { .channels = 512, 7, 7, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } } },
+    { "1 x 1, 64 to 256 at 56", 2, 256, { .channels = 64, 56, 56, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } } },
+    { "1 x 1, 256 to 64 at 56", 2, 64, { .channels = 256, 56, 56, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } } },
+    { "1 x 1, 1024 to 256 at 14", 8, 256, { .channels = 1024, 14, 14, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } } },
+    { "1 x 1, 2048 to 512 at 7", 8, 512, { .channels = 2048, 7, 7, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } } },
+    { "sound, 80 to 384", 1, 384, { .channels = 80, 1, 3000, { 1, 3 }, { 1, 1 }, { 0, 1 }, { 1, 1 } } },
+    { "sound, 384 by two", 1, 384, { .channels = 384, 1, 3000, { 1, 3 }, { 1, 2 }, { 0, 1 }, { 1, 1 } } },
+};
+/* clang-format on */
+
+typedef struct setting {
+    ft_plan plan;
+    ft_value value[2];
+    ft_weight weight;
+    ft_op op;
+    ft_args args;
+    ft_limits limits;
+    size_t windows;
+    void *gathered, *results, *scratch; /* of the product alone */
+    size_t scratch_bytes;
+    float *scale;
+} setting;
+
+static void *random_bytes(size_t count, ft_dtype dtype)
+{
+    void *values = ft_alloc(count * ft_dtype_size(dtype));
+    if (values == NULL)
+        fail("no memory");
+    for (size_t i = 0; i < count; i++)
+        if (dtype == FT_I8)
+            ((int8_t *) values)[i] = (int8_t) (rand() % 255 - 127);
+        else
+            ((float *) values)[i] = (float) (rand() % 2001 - 1000) / 1024.0f;
+    return values;
+}
+
+static ft_view view_of(const ft_value *value, size_t rows, void *data)
+{
+    return (ft_view){ .data = data,
+                      .rows = rows,
+                      .cols = (size_t) value->cols,
+                      .dtype = value->dtype,
+                      .scale = value->scale };
+}
+
+/* The operation, as a plan has it. */
+static void make_op(setting *s, const shape *row, ft_dtype dtype)
+{
+    const ft_conv *c = &row->conv;
+    size_t positions = (size_t) ft_conv_size(c, 0) * (size_t) ft_conv_size(c, 1);
+    s->windows = row->images * positions;
+    s->value[0] = (ft_value){ .rows = FT_SEQUENCES,
+                              .cols = c->channels * c->height * c->width,
+                              .dtype = dtype,
+                              .scale = dtype == FT_I8 ? 0.01f : 0.0f };
+    s->value[1] = s->value[0];
+    s->value[1].cols = (int32_t) (row->outputs * positions);
+    s->op = (ft_op){ .kind = FT_OP_CONV,
+                     .in = { 0, -1, -1 },
+                     .out = (int16_t) (dtype == FT_I8 ? -1 : 1),
+                     .codes = (int16_t) (dtype == FT_I8 ? 1 : -1),
+                     .weight = { 0, -1, -1 },
+                     .attr = { .conv = *c, .activation = FT_ACT_RELU } };
+    s->plan = (ft_plan){
+        .value = s->value, .weight = &s->weight, .op = &s->op, .nvalue = 2, .nweight = 1, .nop = 1
+    };
+}
+
+static void setting_init(setting *s, const shape *row, ft_dtype dtype, ft_isa isa, int threads)
+{
+    *s = (setting){ .limits = { .sequences = row->images, .threads = threads } };
+    make_op(s, row, dtype);
+    size_t n = row->outputs;
+    size_t k = (size_t) (row->conv.kernel[0] * row->conv.kernel[1] * row->conv.channels);
+    s->scale = random_bytes(n, FT_F32);
+    s->weight = (ft_weight){ .rows = n,
+                             .cols = k,
+                             .dtype = dtype,
+                             .layout = dtype == FT_I8 ? FT_COL4_4R2_8C : FT_ROW,
+                             .scale = dtype == FT_I8 ? s->scale : NULL };
+    s->weight.data = random_bytes(ft_weight_bytes(&s->weight) / ft_dtype_size(dtype), dtype);
+    s->args = (ft_args){ .isa = isa,
+                         .rows = ft_rows_of(isa),
+                         .op = &s->op,
+                         .weight = { &s->weight },
+                         .limits = &s->limits,
+                         .threads = threads };
+    void *x = random_bytes(row->images * (size_t) s->value[0].cols, dtype);
+    s->args.in[0] = view_of(&s->value[0], row->images, x);
+    s->results = ft_alloc(s->windows * n * sizeof(float));
+    ft_view y = view_of(&s->value[1], row->images, ft_alloc(s->windows * n * sizeof(float)));
+    *(dtype == FT_I8 ? &s->args.codes : &s->args.out) = y;
+    s->args.scratch_bytes = ft_cpu_conv_scratch(&s->plan, &s->op, &s->limits);
+    s->args.scratch = ft_alloc(s->args.scratch_bytes);
+    s->gathered = random_bytes(s->windows * k, dtype);
+    s->scratch_bytes = dtype == FT_I8 ? ft_gemm_i8_scratch(s->windows, n, k, threads)
+                                      : ft_gemm_float_scratch(FT_F32, s->windows, k, threads);
+    s->scratch = ft_alloc(s->scratch_bytes);
+}
+
+static void setting_fini(setting *s)
+{
+    free(s->args.in[0].data);
+    free(s->args.codes.data);
+    free(s->args.out.data);
+    free(s->args.scratch);
+    free((void *) (uintptr_t) s->weight.data);
+    free(s->gathered);
+    free(s->results);
+    free(s->scratch);
+    free(s->scale);
+}
+
+static double our_time(void *data, size_t turn)
+{
+    (void) turn;
+    setting *s = data;
+    double start = seconds_by(s->args.threads);
+    ft_cpu_conv(&s->args);
+    return seconds_by(s->args.threads) - start;
+}
+
+static void multiply_codes(const setting *s)
+{
+    ft_gemm_i8_run(&(ft_gemm_i8){
+        .isa = s->args.isa,
+        .threads = s->args.threads,
+        .m = s->windows,
+        .n = s->weight.rows,
+        .k = s->weight.cols,
+        .x = s->gathered,
+        .x_stride = s->weight.cols,
+        .x_scale = 0.01f,
+        .w = s->weight.data,
+        .w_scale = s->scale,
+        .activation = FT_ACT_RELU,
+        .out_inverse = 100.0f,
+        .y_dtype = FT_I8,
+        .y = s->results,
+        .y_stride = s->weight.rows,
+        .scratch = s->scratch,
+        .scratch_bytes = s->scratch_bytes,
+    });
+}
+
+static void multiply_floats(const setting *s)
+{
+    ft_gemm_float_run(&(ft_gemm_float){
+        .isa = s->args.isa,
+        .threads = s->args.threads,
+        .m = s->windows,
+        .n = s->weight.rows,
+        .k = s->weight.cols,
+        .x_dtype = FT_F32,
+        .w_dtype = FT_F32,
+        .y_dtype = FT_F32,
+        .x = s->gathered,
+        .x_stride = s->weight.cols,
+        .w = s->weight.data,
+        .activation = FT_ACT_RELU,
+        .y = s->results,
+        .y_stride = s->weight.rows,
+        .scratch = s->scratch,
+        .scratch_bytes = s->scratch_bytes,
+    });
+}
+
+static double product_time(void *data, size_t turn)
+{
+    (void) turn;
+    const setting *s = data;
+    double start = seconds_by(s->args.threads);
+    if (s->weight.dtype == FT_I8)
+        multiply_codes(s);
+    else
+        multiply_floats(s);
+    return seconds_by(s->args.threads) - start;
+}
+
+/* What a processor does at most is not asked here. */
+static double no_peak(ft_isa isa, int threads)
+{
+    (void) isa, (void) threads;
+    return 1.0;
+}
+
+static void measure(const shape *row, ft_dtype dtype, int threads, const contest_options *o)
+{
+    setting s;
+    omp_set_num_threads(threads);
+    setting_init(&s, row, dtype, o->isa, threads);
+    double operations = 2.0 * (double) s.windows * (double) s.weight.rows * (double) s.weight.cols;
+    contest_times t = contest_run(&(contest){ .setting = &s,
+                                              .ours = our_time,
+                                              .theirs = product_time,
+                                              .peak = no_peak,
+                                              .sets = 1,
+                                              .bytes = ft_weight_bytes(&s.weight),
+                                              .operations = operations },
+                                  o, threads);
+    printf("%-26s %s %d %10.1f %8.1f", row->name, ft_dtype_name(dtype), threads, 1e6 * t.ours,
+           1e-9 * operations / t.ours);
+    print_ratio(t.theirs / t.ours);
+    printf(" %5zu\n", t.rounds);
+    fflush(stdout);
+    setting_fini(&s);
+}
+
+int main(int argc, char **argv)
+{
+    static const ft_dtype dtypes[] = { FT_F32, FT_I8 };
+    contest_options o = contest_options_of(argc, argv);
+    printf("%s\nconvolution, dtype, threads              us     Gop/s / product rounds\n",
+           ft_isa_name(o.isa));
+    for (size_t i = 0; i < FT_COUNT(shapes); i++)
+        for (size_t d = 0; d < FT_COUNT(dtypes); d++)
+            for (int threads = 1; threads <= 2; threads++)
+                if (contest_wants(&o, shapes[i].name, threads))
+                    measure(&shapes[i], dtypes[d], threads, &o);
+    return 0;
+}

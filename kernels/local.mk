@@ -20,7 +20,6 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/beam.c kernels/cpu/beam.h \
 	kernels/cpu/choose.c kernels/cpu/choose.h \
 	kernels/cpu/conv.c kernels/cpu/conv.h \
-	kernels/cpu/conv_blocks.c \
 	kernels/cpu/conv_rows.c \
 	kernels/cpu/count.c kernels/cpu/count.h \
 	kernels/cpu/cpu.h \

@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/conv.h"
 
+#include "kernels/cpu/gemm_blocks.h"
 #include "kernels/cpu/gemm_float.h"
 #include "kernels/cpu/gemm_i8.h"
 #include "runtime/mem.h"
@@ -60,8 +61,8 @@ static size_t product_scratch(const ft_weight *weight, const ft_conv_cut *cut, i
 {
     if (weight->dtype == FT_I8)
         return ft_gemm_i8_scratch(cut->rows, cut->outputs, cut->window, threads);
-    if (ft_blocks_bits(weight->dtype) != 0)
-        return 0;
+    if (weight->blocks.scale != NULL)
+        return ft_gemm_blocks_scratch(&weight->blocks, cut->rows, cut->window, threads);
     return ft_gemm_float_scratch(FT_F32, cut->rows, cut->window, threads);
 }
 
@@ -141,6 +142,31 @@ static void multiply_codes(const ft_args *args, const block *b)
     });
 }
 
+static void multiply_blocks(const ft_args *args, const block *b)
+{
+    const ft_weight *weight = args->weight[0];
+    ft_gemm_blocks_run(&(ft_gemm_blocks){
+        .isa = args->isa,
+        .threads = args->threads,
+        .m = b->count,
+        .n = weight->rows,
+        .k = weight->cols,
+        .x = b->windows,
+        .x_dtype = FT_F32,
+        .x_stride = weight->cols,
+        .w = weight->data,
+        .bits = ft_blocks_bits(weight->dtype),
+        .blocks = weight->blocks,
+        .bias = bias_of(args),
+        .activation = args->op->attr.activation,
+        .y = b->results,
+        .y_dtype = FT_F32,
+        .y_stride = weight->rows,
+        .scratch = b->scratch,
+        .scratch_bytes = b->scratch_bytes,
+    });
+}
+
 static void multiply_floats(const ft_args *args, const block *b)
 {
     const ft_weight *weight = args->weight[0];
@@ -170,8 +196,8 @@ static void multiply(const ft_args *args, const block *b)
     const ft_weight *weight = args->weight[0];
     if (weight->dtype == FT_I8)
         multiply_codes(args, b);
-    else if (ft_blocks_bits(weight->dtype) != 0)
-        ft_conv_multiply_blocks(args, b->windows, b->count, b->results);
+    else if (weight->blocks.scale != NULL)
+        multiply_blocks(args, b);
     else
         multiply_floats(args, b);
 }

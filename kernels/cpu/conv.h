@@ -46,7 +46,4 @@ void ft_conv_gather(const ft_args *args, const ft_conv_cut *cut, const void *pix
 void ft_conv_lay_out(const ft_args *args, const ft_conv_cut *cut, size_t first, size_t count,
                      const float *results);
 
-/* results [count, outputs] of windows by weights in blocks, with bias and activation. */
-void ft_conv_multiply_blocks(const ft_args *args, const float *rows, size_t count, float *results);
-
 #endif

@@ -11,6 +11,7 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/gemm_blocks.h"
 #include "kernels/cpu/gemm_float.h"
 #include "kernels/cpu/gemm_i8.h"
 #include "runtime/mem.h"
@@ -45,6 +46,20 @@ static const shape shapes[] = {
 };
 /* clang-format on */
 
+/* What is multiplied; groups of blocks have 32 columns. */
+typedef struct kind {
+    const char *name;
+    ft_dtype weight, x;
+    bool by_codes;
+} kind;
+
+static const kind kinds[] = {
+    { "f32", FT_F32, FT_F32, false },
+    { "int8", FT_I8, FT_I8, false },
+    { "w4", FT_U4, FT_F32, false },
+    { "w8 by codes", FT_U8, FT_F32, true },
+};
+
 typedef struct setting {
     ft_plan plan;
     ft_value value[2];
@@ -56,6 +71,7 @@ typedef struct setting {
     void *gathered, *results, *scratch; /* of the product alone */
     size_t scratch_bytes;
     float *scale;
+    uint16_t *block_scale;
 } setting;
 
 static void *random_bytes(size_t count, ft_dtype dtype)
@@ -103,35 +119,69 @@ static void make_op(setting *s, const shape *row, ft_dtype dtype)
     };
 }
 
-static void setting_init(setting *s, const shape *row, ft_dtype dtype, ft_isa isa, int threads)
+/* Scales near 1/64, all alike: what they are does not matter to the time. */
+static uint16_t *block_scales(size_t count)
 {
-    *s = (setting){ .limits = { .sequences = row->images, .threads = threads } };
-    make_op(s, row, dtype);
-    size_t n = row->outputs;
-    size_t k = (size_t) (row->conv.kernel[0] * row->conv.kernel[1] * row->conv.channels);
+    uint16_t *scales = ft_alloc(count * sizeof *scales);
+    if (scales == NULL)
+        fail("no memory");
+    for (size_t i = 0; i < count; i++)
+        scales[i] = 0x2400;
+    return scales;
+}
+
+static void make_weight(setting *s, const kind *what, size_t n, size_t k)
+{
+    bool codes = what->weight == FT_I8, blocks = ft_blocks_bits(what->weight) != 0;
     s->scale = random_bytes(n, FT_F32);
     s->weight = (ft_weight){ .rows = n,
                              .cols = k,
-                             .dtype = dtype,
-                             .layout = dtype == FT_I8 ? FT_COL4_4R2_8C : FT_ROW,
-                             .scale = dtype == FT_I8 ? s->scale : NULL };
-    s->weight.data = random_bytes(ft_weight_bytes(&s->weight) / ft_dtype_size(dtype), dtype);
+                             .dtype = what->weight,
+                             .layout = codes    ? FT_COL4_4R2_8C
+                                       : blocks ? FT_PANEL32
+                                                : FT_ROW,
+                             .scale = codes ? s->scale : NULL };
+    s->weight.data = what->weight == FT_F32 ? random_bytes(n * k, FT_F32)
+                                            : random_bytes(ft_weight_bytes(&s->weight), FT_I8);
+    if (!blocks)
+        return;
+    s->weight.blocks = (ft_blocks){ .group = 32, .by_codes = what->by_codes };
+    s->block_scale = block_scales(ft_blocks_count(&s->weight.blocks, n, k));
+    s->weight.blocks.scale = s->block_scale;
+}
+
+static size_t product_scratch(const setting *s, int threads)
+{
+    const ft_weight *w = &s->weight;
+    if (w->dtype == FT_I8)
+        return ft_gemm_i8_scratch(s->windows, w->rows, w->cols, threads);
+    if (w->blocks.scale != NULL)
+        return ft_gemm_blocks_scratch(&w->blocks, s->windows, w->cols, threads);
+    return ft_gemm_float_scratch(FT_F32, s->windows, w->cols, threads);
+}
+
+static void setting_init(setting *s, const shape *row, const kind *what, ft_isa isa, int threads)
+{
+    *s = (setting){ .limits = { .sequences = row->images, .threads = threads } };
+    make_op(s, row, what->x);
+    size_t n = row->outputs;
+    size_t k = (size_t) (row->conv.kernel[0] * row->conv.kernel[1] * row->conv.channels);
+    make_weight(s, what, n, k);
     s->args = (ft_args){ .isa = isa,
                          .rows = ft_rows_of(isa),
                          .op = &s->op,
                          .weight = { &s->weight },
                          .limits = &s->limits,
                          .threads = threads };
-    void *x = random_bytes(row->images * (size_t) s->value[0].cols, dtype);
+    void *x = random_bytes(row->images * (size_t) s->value[0].cols, what->x);
     s->args.in[0] = view_of(&s->value[0], row->images, x);
     s->results = ft_alloc(s->windows * n * sizeof(float));
     ft_view y = view_of(&s->value[1], row->images, ft_alloc(s->windows * n * sizeof(float)));
-    *(dtype == FT_I8 ? &s->args.codes : &s->args.out) = y;
+    *(what->x == FT_I8 ? &s->args.codes : &s->args.out) = y;
     s->args.scratch_bytes = ft_cpu_conv_scratch(&s->plan, &s->op, &s->limits);
     s->args.scratch = ft_alloc(s->args.scratch_bytes);
-    s->gathered = random_bytes(s->windows * k, dtype);
-    s->scratch_bytes = dtype == FT_I8 ? ft_gemm_i8_scratch(s->windows, n, k, threads)
-                                      : ft_gemm_float_scratch(FT_F32, s->windows, k, threads);
+    s->gathered = random_bytes(s->windows * k, what->x);
+    s->scratch_bytes = product_scratch(s, threads);
     s->scratch = ft_alloc(s->scratch_bytes);
 }
 
@@ -146,6 +196,7 @@ static void setting_fini(setting *s)
     free(s->results);
     free(s->scratch);
     free(s->scale);
+    free(s->block_scale);
 }
 
 static double our_time(void *data, size_t turn)
@@ -173,6 +224,29 @@ static void multiply_codes(const setting *s)
         .activation = FT_ACT_RELU,
         .out_inverse = 100.0f,
         .y_dtype = FT_I8,
+        .y = s->results,
+        .y_stride = s->weight.rows,
+        .scratch = s->scratch,
+        .scratch_bytes = s->scratch_bytes,
+    });
+}
+
+static void multiply_blocks(const setting *s)
+{
+    ft_gemm_blocks_run(&(ft_gemm_blocks){
+        .isa = s->args.isa,
+        .threads = s->args.threads,
+        .m = s->windows,
+        .n = s->weight.rows,
+        .k = s->weight.cols,
+        .x_dtype = FT_F32,
+        .y_dtype = FT_F32,
+        .x = s->gathered,
+        .x_stride = s->weight.cols,
+        .w = s->weight.data,
+        .bits = ft_blocks_bits(s->weight.dtype),
+        .blocks = s->weight.blocks,
+        .activation = FT_ACT_RELU,
         .y = s->results,
         .y_stride = s->weight.rows,
         .scratch = s->scratch,
@@ -209,6 +283,8 @@ static double product_time(void *data, size_t turn)
     double start = seconds_by(s->args.threads);
     if (s->weight.dtype == FT_I8)
         multiply_codes(s);
+    else if (s->weight.blocks.scale != NULL)
+        multiply_blocks(s);
     else
         multiply_floats(s);
     return seconds_by(s->args.threads) - start;
@@ -221,11 +297,11 @@ static double no_peak(ft_isa isa, int threads)
     return 1.0;
 }
 
-static void measure(const shape *row, ft_dtype dtype, int threads, const contest_options *o)
+static void measure(const shape *row, const kind *what, int threads, const contest_options *o)
 {
     setting s;
     omp_set_num_threads(threads);
-    setting_init(&s, row, dtype, o->isa, threads);
+    setting_init(&s, row, what, o->isa, threads);
     double operations = 2.0 * (double) s.windows * (double) s.weight.rows * (double) s.weight.cols;
     contest_times t = contest_run(&(contest){ .setting = &s,
                                               .ours = our_time,
@@ -235,7 +311,7 @@ static void measure(const shape *row, ft_dtype dtype, int threads, const contest
                                               .bytes = ft_weight_bytes(&s.weight),
                                               .operations = operations },
                                   o, threads);
-    printf("%-26s %s %d %10.1f %8.1f", row->name, ft_dtype_name(dtype), threads, 1e6 * t.ours,
+    printf("%-26s %-11s %d %10.1f %8.1f", row->name, what->name, threads, 1e6 * t.ours,
            1e-9 * operations / t.ours);
     print_ratio(t.theirs / t.ours);
     printf(" %5zu\n", t.rounds);
@@ -245,14 +321,13 @@ static void measure(const shape *row, ft_dtype dtype, int threads, const contest
 
 int main(int argc, char **argv)
 {
-    static const ft_dtype dtypes[] = { FT_F32, FT_I8 };
     contest_options o = contest_options_of(argc, argv);
-    printf("%s\nconvolution, dtype, threads              us     Gop/s / product rounds\n",
+    printf("%s\nconvolution, weights, threads                     us     Gop/s / product rounds\n",
            ft_isa_name(o.isa));
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
-        for (size_t d = 0; d < FT_COUNT(dtypes); d++)
+        for (size_t d = 0; d < FT_COUNT(kinds); d++)
             for (int threads = 1; threads <= 2; threads++)
                 if (contest_wants(&o, shapes[i].name, threads))
-                    measure(&shapes[i], dtypes[d], threads, &o);
+                    measure(&shapes[i], &kinds[d], threads, &o);
     return 0;
 }

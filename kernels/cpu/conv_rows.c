@@ -111,21 +111,43 @@ static void turn_places(const ft_args *args, const ft_conv_cut *cut, const char 
     }
 }
 
+/* What all threads have in common: `count` pixels or windows from number `first` of all images on.
+ */
+typedef struct job {
+    const ft_args *args;
+    const ft_conv_cut *cut;
+    size_t first, count;
+    const void *from;
+    void *to;
+} job;
+
+static void turn_tiles(const void *of, int thread, size_t tile, size_t end_tile)
+{
+    const job *j = of;
+    const ft_view *x = &j->args->in[0];
+    size_t pixels = j->cut->pixels, size = ft_dtype_size(x->dtype), places;
+    size_t end = ft_min_size(j->count, end_tile * PLACES);
+    (void) thread;
+    for (size_t i = tile * PLACES; i < end; i += places) {
+        size_t image = (j->first + i) / pixels, pixel = (j->first + i) % pixels;
+        places = ft_min_size(ft_min_size(end - i, PLACES - i % PLACES), pixels - pixel);
+        turn_places(j->args, j->cut, (const char *) x->data + (image * x->cols + pixel) * size,
+                    places, (char *) j->to + i * j->cut->channels * j->cut->size);
+    }
+}
+
+/* Threads that share so many numbers. */
+static int team_for(const ft_args *args, size_t pieces, size_t numbers)
+{
+    return ft_team_size(args->threads, pieces, (double) numbers);
+}
+
 void ft_conv_turn(const ft_args *args, const ft_conv_cut *cut, size_t first, size_t count,
                   void *pixels)
 {
-    const ft_view *x = &args->in[0];
-    size_t size = ft_dtype_size(x->dtype), tiles = tiles_of(count, PLACES);
-#pragma omp parallel for num_threads(ft_team(args, tiles)) schedule(static)
-    for (size_t tile = 0; tile < tiles; tile++) {
-        size_t end = ft_min_size(count, (tile + 1) * PLACES), places;
-        for (size_t i = tile * PLACES; i < end; i += places) {
-            size_t image = (first + i) / cut->pixels, pixel = (first + i) % cut->pixels;
-            places = ft_min_size(end - i, cut->pixels - pixel);
-            turn_places(args, cut, (const char *) x->data + (image * x->cols + pixel) * size,
-                        places, (char *) pixels + i * cut->channels * cut->size);
-        }
-    }
+    const job j = { .args = args, .cut = cut, .first = first, .count = count, .to = pixels };
+    size_t tiles = tiles_of(count, PLACES);
+    ft_team_share(team_for(args, tiles, count * cut->channels), tiles, turn_tiles, &j);
 }
 
 /* ---- Pixels to windows -------------------------------------------------------------------- */
@@ -174,17 +196,25 @@ static void gather_window(char *to, const char *image, const ft_conv *c, size_t 
     }
 }
 
+static void gather_windows(const void *of, int thread, size_t begin, size_t end)
+{
+    const job *j = of;
+    const ft_conv_cut *cut = j->cut;
+    size_t pixel = cut->channels * cut->size;
+    (void) thread;
+    for (size_t i = begin; i < end; i++) {
+        size_t image = (j->first + i) / cut->positions, position = (j->first + i) % cut->positions;
+        gather_window((char *) j->to + i * cut->window * cut->size,
+                      (const char *) j->from + image * cut->pixels * pixel, &j->args->op->attr.conv,
+                      position, pixel);
+    }
+}
+
 void ft_conv_gather(const ft_args *args, const ft_conv_cut *cut, const void *pixels, size_t first,
                     size_t count, void *rows)
 {
-    const ft_conv *c = &args->op->attr.conv;
-    size_t pixel = cut->channels * cut->size;
-#pragma omp parallel for num_threads(ft_team(args, count)) schedule(static)
-    for (size_t i = 0; i < count; i++) {
-        size_t image = (first + i) / cut->positions, position = (first + i) % cut->positions;
-        gather_window((char *) rows + i * cut->window * cut->size,
-                      (const char *) pixels + image * cut->pixels * pixel, c, position, pixel);
-    }
+    const job j = { args, cut, first, count, pixels, rows };
+    ft_team_share(team_for(args, count, count * cut->window), count, gather_windows, &j);
 }
 
 /* ---- Results to images -------------------------------------------------------------------- */
@@ -221,17 +251,24 @@ static void lay_out_places(const ft_args *args, const ft_conv_cut *cut, size_t i
     }
 }
 
+static void lay_out_tiles(const void *of, int thread, size_t tile, size_t end_tile)
+{
+    const job *j = of;
+    size_t positions = j->cut->positions, places;
+    size_t end = ft_min_size(j->count, end_tile * PLACES);
+    (void) thread;
+    for (size_t i = tile * PLACES; i < end; i += places) {
+        size_t image = (j->first + i) / positions, position = (j->first + i) % positions;
+        places = ft_min_size(ft_min_size(end - i, PLACES - i % PLACES), positions - position);
+        lay_out_places(j->args, j->cut, image, position, places,
+                       (const float *) j->from + i * j->cut->outputs);
+    }
+}
+
 void ft_conv_lay_out(const ft_args *args, const ft_conv_cut *cut, size_t first, size_t count,
                      const float *results)
 {
+    const job j = { args, cut, first, count, results, NULL };
     size_t tiles = tiles_of(count, PLACES);
-#pragma omp parallel for num_threads(ft_team(args, tiles)) schedule(static)
-    for (size_t tile = 0; tile < tiles; tile++) {
-        size_t end = ft_min_size(count, (tile + 1) * PLACES), places;
-        for (size_t i = tile * PLACES; i < end; i += places) {
-            size_t image = (first + i) / cut->positions, position = (first + i) % cut->positions;
-            places = ft_min_size(end - i, cut->positions - position);
-            lay_out_places(args, cut, image, position, places, results + i * cut->outputs);
-        }
-    }
+    ft_team_share(team_for(args, tiles, count * cut->outputs), tiles, lay_out_tiles, &j);
 }

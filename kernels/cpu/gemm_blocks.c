@@ -14,6 +14,7 @@
 
 #include "kernels/cpu/panel.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/team.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 
@@ -50,6 +51,7 @@ typedef struct product {
     const ft_panel_kernels *kernels;
     const ft_rows_isa *rows;
     ft_panel_weights w;
+    ft_panel_x x; /* of many rows, that all threads have split */
 } product;
 
 /* A rectangle of the output, in rows and panels. */
@@ -221,37 +223,48 @@ static block block_of_thread(const ft_gemm_blocks *g, size_t thread, size_t thre
     return b;
 }
 
-static void run_few(const product *job)
+/* The parts of threads first .. end - 1, each with its rows split beside it. */
+static void multiply_few(const void *of, int thread, size_t first, size_t end)
 {
-    size_t threads = (size_t) job->g->threads;
-#pragma omp parallel for num_threads(job->g->threads) schedule(static)
-    for (size_t thread = 0; thread < threads; thread++) {
-        block all = block_of_thread(job->g, thread, threads);
-        thread_scratch s = scratch_of(job->g, thread);
+    const product *job = of;
+    for (size_t i = first; i < end; i++) {
+        block all = block_of_thread(job->g, i, (size_t) job->g->threads);
+        thread_scratch s = scratch_of(job->g, (size_t) thread);
         ft_panel_x x = split_room(job->g, FEW_ROWS, s.split);
         split_rows(job, &x, 0, all.row, all.rows, s.row);
         multiply_part(job, &all, &x, 0, s.y);
     }
 }
 
-static void run_many(const product *job)
+/* Rows first .. end - 1, for all threads. */
+static void split_many(const void *of, int thread, size_t first, size_t end)
+{
+    const product *job = of;
+    ft_panel_x x = job->x;
+    split_rows(job, &x, first, first, end - first, scratch_of(job->g, (size_t) thread).row);
+}
+
+static void multiply_many(const void *of, int thread, size_t first, size_t end)
+{
+    const product *job = of;
+    for (size_t i = first; i < end; i++) {
+        block all = block_of_thread(job->g, i, (size_t) job->g->threads);
+        multiply_part(job, &all, &job->x, all.row, scratch_of(job->g, (size_t) thread).y);
+    }
+}
+
+static void run_few(const product *job)
+{
+    ft_team_share(job->g->threads, (size_t) job->g->threads, multiply_few, job);
+}
+
+static void run_many(product *job)
 {
     const ft_gemm_blocks *g = job->g;
     size_t threads = (size_t) g->threads;
-    ft_panel_x x = split_room(g, g->m, (char *) scratch_of(g, threads).y);
-#pragma omp parallel num_threads(g->threads)
-    {
-#pragma omp for schedule(static)
-        for (size_t thread = 0; thread < threads; thread++) {
-            size_t rows, first = share(g->m, thread, threads, &rows);
-            split_rows(job, &x, first, first, rows, scratch_of(g, thread).row);
-        }
-#pragma omp for schedule(static)
-        for (size_t thread = 0; thread < threads; thread++) {
-            block all = block_of_thread(g, thread, threads);
-            multiply_part(job, &all, &x, all.row, scratch_of(g, thread).y);
-        }
-    }
+    job->x = split_room(g, g->m, (char *) scratch_of(g, threads).y);
+    ft_team_share(g->threads, g->m, split_many, job);
+    ft_team_share(g->threads, threads, multiply_many, job);
 }
 
 void ft_gemm_blocks_run(const ft_gemm_blocks *g)

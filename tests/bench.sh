@@ -148,6 +148,12 @@ EOF
 else
     skip 'no python3'
 fi
+is 0 'products with weights in blocks' "$bench" --shape minilm --scheme w4a16 -b 3 -l 9 -r 3 -t 1 --gemm
+grep -q 'F32\.U4/32->F32$' out && grep -q 'F32\.F16->F32$' out
+check $? 'stand beside those of floats'
+is 0 'products by codes of blocks' "$bench" --shape minilm --scheme w8a8-block -b 1 -l 9 -r 3 -t 1 --gemm
+grep -q 'F32\.U8/32 by codes->F32$' out
+check $? 'are called so'
 
 # ---- Searches -----------------------------------------------------------------------------------
 

@@ -158,6 +158,40 @@ static void test_codes(void)
     ft_weight_clear(&real);
 }
 
+static void test_blocks(ft_dtype dtype, int32_t group)
+{
+    enum { R = 37, C = 77 };
+    ft_weight real = fill(R, C, FT_F32, 9, 1);
+    ft_weight coded = { .name = "w", .rows = R, .cols = C, .dtype = dtype, .layout = FT_PANEL32 };
+    ft_error err;
+    coded.blocks.group = group;
+    must(ft_weight_fill(&coded, &(ft_distribution){ 9, 1.0f, 0.5f }, 2, &err), &err);
+    int bits = ft_blocks_bits(dtype), middle = 1 << (bits - 1);
+    const uint32_t *panels = coded.data;
+    uint32_t outside = 0;
+    bool near_real = true;
+    for (size_t row = 0; row < 64; row++)
+        for (size_t col = 0; col < 96; col++) {
+            uint32_t code = ft_panel_code(panels, row, col, C, bits);
+            if (row >= R || col >= C) {
+                outside |= code;
+                continue;
+            }
+            float scale =
+                ft_float_from_f16(coded.blocks.scale[ft_blocks_index(&coded.blocks, row, col, R)]);
+            float value = scale * (float) ((int) code - middle);
+            /* Half a step, and what rounding a scale to F16 takes from the largest code. */
+            near_real = near_real && fabsf(value - ((const float *) real.data)[row * C + col]) <=
+                                         (0.501f + (float) middle * 0x1p-11f) * scale;
+        }
+    ok(near_real, "%s in blocks of %d: codes stand for the floats of the same key",
+       ft_dtype_name(dtype), group);
+    is_int(outside, 0, "... and pads are 0");
+    ft_weight_clear(&coded);
+    ft_weight_clear(&real);
+    ok(coded.data == NULL && coded.blocks.scale == NULL, "... and can be cleared");
+}
+
 /* ---- Models ------------------------------------------------------------------------------- */
 
 static void run(ft_session *session)
@@ -424,8 +458,13 @@ int main(void)
     test_names();
     test_floats();
     test_codes();
+    test_blocks(FT_U4, 32);
+    test_blocks(FT_U8, 0);
     test_scheme(FT_SCHEME_FLOAT, "float");
     test_scheme(FT_SCHEME_F16, "float");
+    test_scheme(FT_SCHEME_W4A16, "float");
+    test_scheme(FT_SCHEME_W8A16, "float");
+    test_scheme(FT_SCHEME_W8A8_BLOCK, "float");
     test_scheme(FT_SCHEME_INT8, "int8");
     test_scheme(FT_SCHEME_INT8_RESIDUAL, "int8");
     test_info();

@@ -73,7 +73,9 @@ FT_MUST_USE ft_status ft_ceilings_measure(ft_ceilings *out, const ft_plan *plan,
 /* act(x . w^T + b), x [m, k], w [n, k], y [m, n]. */
 typedef struct ft_product {
     size_t m, n, k;
-    ft_dtype x, w, y; /* FT_I8: codes */
+    ft_dtype x, w, y; /* FT_I8: codes; w U4 or U8: in blocks ... */
+    int32_t group;    /* ... of so many inputs, ... */
+    bool by_codes;    /* ... for which they become codes too */
     ft_activation activation;
 } ft_product;
 

@@ -15,7 +15,8 @@
 static bool same_product(const ft_product *a, const ft_product *b)
 {
     return a->m == b->m && a->n == b->n && a->k == b->k && a->x == b->x && a->w == b->w &&
-           a->y == b->y && a->activation == b->activation;
+           a->y == b->y && a->group == b->group && a->by_codes == b->by_codes &&
+           a->activation == b->activation;
 }
 
 /*
@@ -60,19 +61,22 @@ static ft_status time_alone(const ft_bench *bench, const ft_product *p, ft_conte
     FT_TRY(ft_product_time(&times, p, bench->model->backend, bench->model->device, bench->threads,
                            err));
     out->seconds = times.median;
-    snprintf(out->name, sizeof out->name, "%s.%s->%s", ft_dtype_name(p->x), ft_dtype_name(p->w),
-             ft_dtype_name(p->y));
+    char blocks[32] = "";
+    if (ft_blocks_bits(p->w) != 0)
+        snprintf(blocks, sizeof blocks, "/%d%s", (int) p->group, p->by_codes ? " by codes" : "");
+    snprintf(out->name, sizeof out->name, "%s.%s%s->%s", ft_dtype_name(p->x), ft_dtype_name(p->w),
+             blocks, ft_dtype_name(p->y));
     return FT_OK;
 }
 
-/* The plan's own product, and for one of codes what float takes for the same. */
+/* The plan's own product, and for one of codes or blocks what float takes for the same. */
 static ft_status time_forms(const ft_bench *bench, ft_product p, ft_contender *out, int *count,
                             ft_error *err)
 {
     FT_TRY(time_alone(bench, &p, &out[0], err));
     out[0].chosen = true;
     *count = 1;
-    if (p.x != FT_I8)
+    if (p.x != FT_I8 && ft_blocks_bits(p.w) == 0)
         return FT_OK;
     p.x = p.y = bench->model->backend->keeps_half ? FT_F16 : FT_F32;
     p.w = FT_F16;

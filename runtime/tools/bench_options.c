@@ -22,7 +22,8 @@ static const ft_option options[] = {
       "llama-1b,\nft-decoding or nllb-600m" },
     { SCHEME, "scheme", "NAME",
       "of a shape: float, f16, int8 (default), int8-residual\n"
-      "(encoders), or w8a8-dynamic (decoders)" },
+      "(encoders), w8a8-dynamic (decoders), or in blocks:\n"
+      "w4a16, w8a16 or w8a8-block" },
     { 'b', "batch", "N,...", "sequences of a run; default 1,8,32" },
     { 'l', "length", "N,...", "tokens of the longest sequence; default 128,\nof translators 32" },
     { FILL, "fill", "F", "mean length as a fraction of --length; default 1" },

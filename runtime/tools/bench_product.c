@@ -180,6 +180,8 @@ ft_product ft_product_of(const ft_plan *plan, const ft_op *op, const ft_batch *b
         .x = x->dtype,
         .w = w->dtype,
         .y = x->dtype != FT_I8 ? x->dtype : y,
+        .group = w->blocks.group,
+        .by_codes = w->blocks.by_codes,
         .activation = op->attr.activation,
     };
 }
@@ -197,7 +199,13 @@ static void add_product(single *s, const ft_product *p)
     op->weight[1] = BIAS;
     op->attr.activation = p->activation;
     s->own[MATRIX] = (ft_weight){
-        .rows = p->n, .cols = p->k, .dtype = p->w, .layout = p->w == FT_I8 ? FT_COL4_4R2_8C : FT_ROW
+        .rows = p->n,
+        .cols = p->k,
+        .dtype = p->w,
+        .layout = p->w == FT_I8               ? FT_COL4_4R2_8C
+                  : ft_blocks_bits(p->w) != 0 ? FT_PANEL32
+                                              : FT_ROW,
+        .blocks = { .group = p->group, .by_codes = p->by_codes },
     };
     s->own[BIAS].cols = p->n;
 }

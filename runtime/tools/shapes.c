@@ -19,6 +19,9 @@ static const char *const schemes[FT_SCHEMES] = {
     [FT_SCHEME_INT8] = "int8",
     [FT_SCHEME_INT8_RESIDUAL] = "int8-residual",
     [FT_SCHEME_DYNAMIC] = "w8a8-dynamic",
+    [FT_SCHEME_W4A16] = "w4a16",
+    [FT_SCHEME_W8A16] = "w8a16",
+    [FT_SCHEME_W8A8_BLOCK] = "w8a8-block",
 };
 
 const char *ft_scheme_name(ft_scheme scheme)

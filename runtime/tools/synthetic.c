@@ -40,11 +40,39 @@ static void store_codes(const ft_weight *weight, size_t row, const float *values
             ft_quantize(values[i], inverse);
 }
 
+/* Symmetric: the largest of a group is as far from the middle of all codes as any may be. */
+static void store_blocks(const ft_weight *weight, size_t row, const float *values)
+{
+    int bits = ft_blocks_bits(weight->dtype), middle = 1 << (bits - 1);
+    size_t cols = weight->cols, groups = ft_blocks_groups(&weight->blocks, cols);
+    size_t wide = (cols + groups - 1) / groups;
+    if (weight->blocks.group > 0)
+        wide = (size_t) weight->blocks.group;
+    for (size_t first = 0; first < cols; first += wide) {
+        size_t end = ft_min_size(first + wide, cols);
+        size_t at = ft_blocks_index(&weight->blocks, row, first, weight->rows);
+        float amax = 0.0f;
+        for (size_t i = first; i < end; i++)
+            amax = fmaxf(amax, fabsf(values[i]));
+        uint16_t half = ft_f16_from_float(amax / (float) (middle - 1));
+        float inverse = ft_inverse_scale(ft_float_from_f16(half));
+        ((uint16_t *) mutable(weight->blocks.scale))[at] = half;
+        for (size_t i = first; i < end; i++) {
+            int code = middle + (int) rintf(values[i] * inverse);
+            code = code < 0 ? 0 : code > 2 * middle - 1 ? 2 * middle - 1 : code;
+            ((uint32_t *) mutable(weight->data))[ft_panel_word(row, i, cols, bits)] |=
+                (uint32_t) code << ft_panel_shift(i, bits);
+        }
+    }
+}
+
 static void store_row(const ft_weight *weight, size_t row, const float *values)
 {
     size_t cols = weight->cols;
     if (weight->dtype == FT_I8)
         store_codes(weight, row, values);
+    else if (weight->layout == FT_PANEL32)
+        store_blocks(weight, row, values);
     else if (weight->dtype == FT_F16)
         for (size_t i = 0; i < cols; i++)
             ((uint16_t *) mutable(weight->data))[row * cols + i] = ft_f16_from_float(values[i]);
@@ -54,13 +82,22 @@ static void store_row(const ft_weight *weight, size_t row, const float *values)
 
 static bool allocate(ft_weight *weight)
 {
-    size_t bytes = weight->dtype == FT_I8
-                       ? ft_layout_bytes(weight->layout, weight->rows, weight->cols)
-                       : weight->rows * weight->cols * ft_dtype_size(weight->dtype);
+    bool blocks = weight->layout == FT_PANEL32;
+    size_t bytes = ft_weight_bytes(weight);
+    size_t scales = blocks ? ft_blocks_count(&weight->blocks, weight->rows, weight->cols) * 2 : 0;
     weight->data = ft_alloc(bytes);
     if (weight->dtype == FT_I8)
         weight->scale = ft_alloc(weight->rows * sizeof(float));
-    return weight->data != NULL && (weight->dtype != FT_I8 || weight->scale != NULL);
+    if (blocks)
+        weight->blocks.scale = ft_alloc(scales);
+    if (weight->data == NULL || (weight->dtype == FT_I8 && weight->scale == NULL) ||
+        (blocks && weight->blocks.scale == NULL))
+        return false;
+    if (blocks) { /* pads are zeros */
+        memset(mutable(weight->data), 0, bytes);
+        memset(mutable(weight->blocks.scale), 0, scales);
+    }
+    return true;
 }
 
 ft_status ft_weight_fill(ft_weight *weight, const ft_distribution *how, int threads, ft_error *err)
@@ -87,8 +124,10 @@ void ft_weight_clear(ft_weight *weight)
 {
     free(mutable(weight->data));
     free(mutable(weight->scale));
+    free(mutable(weight->blocks.scale));
     weight->data = NULL;
     weight->scale = NULL;
+    weight->blocks.scale = NULL;
 }
 
 /* ---- Layers ------------------------------------------------------------------------------- */
@@ -130,7 +169,9 @@ static ft_dtype dtype_of(ft_role role, ft_scheme scheme)
 {
     if (role == FT_ROLE_VECTOR || scheme == FT_SCHEME_FLOAT)
         return FT_F32;
-    return role == FT_ROLE_LINEAR && is_int8(scheme) ? FT_I8 : FT_F16;
+    if (role != FT_ROLE_LINEAR || scheme == FT_SCHEME_F16)
+        return FT_F16;
+    return is_int8(scheme) ? FT_I8 : scheme == FT_SCHEME_W4A16 ? FT_U4 : FT_U8;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -148,7 +189,10 @@ static ft_status make_weight(ft_weight *weight, const ft_weight_spec *spec, ft_s
     weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
     weight->cols = (size_t) spec->dim[spec->ndim - 1];
     weight->dtype = dtype_of(spec->role, scheme);
-    weight->layout = weight->dtype == FT_I8 ? FT_COL4_4R2_8C : FT_ROW;
+    weight->layout = weight->dtype == FT_I8               ? FT_COL4_4R2_8C
+                     : ft_blocks_bits(weight->dtype) != 0 ? FT_PANEL32
+                                                          : FT_ROW;
+    weight->blocks = (ft_blocks){ .group = 32, .by_codes = scheme == FT_SCHEME_W8A8_BLOCK };
     return ft_weight_fill(weight, &how, threads, err);
 }
 

@@ -15,10 +15,16 @@ typedef enum ft_scheme {
     FT_SCHEME_INT8,          /* linears as codes, other matrices in F16 */
     FT_SCHEME_INT8_RESIDUAL, /* residual streams as codes too */
     FT_SCHEME_DYNAMIC,       /* as INT8, activations scaled by row in the run: decoders */
+    FT_SCHEME_W4A16,         /* linears in blocks of 32, other matrices in F16 */
+    FT_SCHEME_W8A16,
+    FT_SCHEME_W8A8_BLOCK, /* as W8A16, multiplied by codes */
     FT_SCHEMES
 } ft_scheme;
 
-/* "float", "f16", "int8", "int8-residual", "w8a8-dynamic"; parse is false for other words. */
+/*
+ * "float", "f16", "int8", "int8-residual", "w8a8-dynamic", "w4a16", "w8a16", "w8a8-block"; parse is
+ * false for other words.
+ */
 const char *ft_scheme_name(ft_scheme scheme);
 bool ft_scheme_parse(const char *name, ft_scheme *out);
 
@@ -27,8 +33,9 @@ const char *ft_shape_name(size_t index);
 bool ft_shape_parse(const char *name, ft_config *out);
 
 /*
- * Give `weight`, whose sizes, dtype and layout are set, normal random data; codes are quantized row
- * by row and have scales.  The numbers depend on `key` alone.  Free with ft_weight_clear().
+ * Give `weight`, whose sizes, dtype, layout and group are set, normal random data; codes are
+ * quantized row by row, or group by group, and have scales.  The numbers depend on `key` alone.
+ * Free with ft_weight_clear().
  */
 typedef struct ft_distribution {
     uint64_t key;

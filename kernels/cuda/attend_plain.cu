@@ -189,7 +189,7 @@ int ft_cuda_attend_plain(const ft_cuda_chip *chip, void *stream, const ft_attend
     size_t blocks = a->blocks != NULL ? a->nblocks : a->sequences;
     int tokens = a->blocks != NULL ? FT_CUDA_QUERIES : 1;
     dim3 grid((unsigned) blocks, (unsigned) a->kv_heads,
-              ft_blocks((size_t) (tokens * a->group), ROWS));
+              ft_cover((size_t) (tokens * a->group), ROWS));
     size_t bytes = desk_bytes(a->head_size);
     cudaError_t status = cudaFuncSetAttribute(
         attend_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);

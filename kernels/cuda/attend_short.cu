@@ -149,7 +149,7 @@ template <bool lanes, ft_dtype stored, int width, bool bf16> struct short_launch
         int status = allow_shared(chip, short_kernel<lanes, stored, width, bf16>, WARPS * bytes);
         if (status != (int) cudaSuccess)
             return status;
-        return ft_launch(short_kernel<lanes, stored, width, bf16>, dim3(ft_blocks(items, WARPS)),
+        return ft_launch(short_kernel<lanes, stored, width, bf16>, dim3(ft_cover(items, WARPS)),
                          dim3(THREADS), WARPS * bytes, stream, chip->overlaps, 1, a,
                          (unsigned) e.groups, (unsigned) items, (unsigned) bytes);
     }

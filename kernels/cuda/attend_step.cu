@@ -115,7 +115,7 @@ template <bool lanes, ft_dtype stored, int width, bool bf16> struct step_launche
         extent e = extent_of(job, form<stored, width>::part);
         a.parts_of_block = parts_of_block(chip, e.parts * e.groups * e.rows);
         size_t bytes = room_bytes<WARPS, stored, width>(e.heads, a.head_size, a.parts_of_block);
-        dim3 grid(ft_blocks(e.parts, (unsigned) a.parts_of_block), (unsigned) e.groups,
+        dim3 grid(ft_cover(e.parts, (unsigned) a.parts_of_block), (unsigned) e.groups,
                   (unsigned) e.rows);
         int status = allow_shared(chip, step_kernel<lanes, stored, width, bf16>, bytes);
         if (status != (int) cudaSuccess)

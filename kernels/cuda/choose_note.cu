@@ -51,6 +51,6 @@ int ft_cuda_choose_note(const ft_cuda_chip *chip, void *stream, const ft_cuda_pr
                            chip->overlaps, 1, *args);
     if (status != 0)
         return status;
-    return ft_launch(note_kernel, dim3(ft_blocks(args->tokens, THREADS)), dim3(THREADS), 0, stream,
+    return ft_launch(note_kernel, dim3(ft_cover(args->tokens, THREADS)), dim3(THREADS), 0, stream,
                      chip->overlaps, 1, *args);
 }

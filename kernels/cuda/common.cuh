@@ -16,7 +16,7 @@
 #include <cuda_runtime.h>
 
 /* Blocks of `threads` that cover `n` elements, one each. */
-static inline unsigned ft_blocks(size_t n, unsigned threads)
+static inline unsigned ft_cover(size_t n, unsigned threads)
 {
     return (unsigned) ((n + threads - 1) / threads);
 }

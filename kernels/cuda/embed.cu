@@ -74,7 +74,7 @@ template <int N> static __global__ void __launch_bounds__(ACROSS *ROWS) embed_ke
 
 template <int N> static int launch(const ft_cuda_args *args, const embed &e)
 {
-    dim3 grid(ft_blocks(e.out.rows, ROWS), ft_blocks(e.out.cols, ACROSS * N));
+    dim3 grid(ft_cover(e.out.rows, ROWS), ft_cover(e.out.cols, ACROSS * N));
     return ft_launch(embed_kernel<N>, grid, dim3(ACROSS, ROWS), 0, args->stream,
                      args->chip->overlaps, 1, e);
 }

@@ -21,7 +21,7 @@ template <int TOKENS_> struct halves_tile {
     static constexpr int warp_weights = WEIGHTS / down, warp_tokens = tokens / across;
     static constexpr int stage = (WEIGHTS + tokens) * LINE;
     static constexpr int beside = tokens == 128 ? 1 : 2; /* blocks on a multiprocessor */
-    static constexpr int sums_row = WEIGHTS + 4; /* floats */
+    static constexpr int sums_row = WEIGHTS + 4;         /* floats */
     static constexpr int sums = tokens * sums_row * 4;
     static constexpr int shared = sums > STAGES *stage ? sums : STAGES *stage;
 };
@@ -195,7 +195,7 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_pr
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, TILE::shared);
     if (status != cudaSuccess)
         return (int) status;
-    dim3 grid(ft_blocks(p->m, TILE::tokens), ft_blocks(p->n, WEIGHTS));
+    dim3 grid(ft_cover(p->m, TILE::tokens), ft_cover(p->n, WEIGHTS));
     return ft_launch(kernel, grid, THREADS, TILE::shared, stream, chip->overlaps, 1, *p);
 }
 

@@ -123,7 +123,7 @@ static __global__ void __launch_bounds__(32)
 template <bool bf16, int EIGHTS, int AHEAD>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
 {
-    return ft_launch(few_kernel<bf16, EIGHTS, AHEAD>, dim3(ft_blocks(p->n, ROWS)), 32, 0, stream,
+    return ft_launch(few_kernel<bf16, EIGHTS, AHEAD>, dim3(ft_cover(p->n, ROWS)), 32, 0, stream,
                      chip->overlaps, 1, *p);
 }
 

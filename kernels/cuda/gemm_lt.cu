@@ -250,8 +250,8 @@ static cublasStatus_t sums_of_stand_in(void *stream, const ft_cuda_product *p, c
 static int launch_to_col32(void *stream, const ft_cuda_product *p, const buffers *b)
 {
     bool aligned = p->k % 16 == 0 && (uintptr_t) p->x % 16 == 0;
-    return ft_launch(to_col32_kernel, dim3(ft_blocks(p->m * padded(p->k) / 16, THREADS)), THREADS,
-                     0, stream, false, 1, b->x, p->x, p->m, p->k, aligned);
+    return ft_launch(to_col32_kernel, dim3(ft_cover(p->m * padded(p->k) / 16, THREADS)), THREADS, 0,
+                     stream, false, 1, b->x, p->x, p->m, p->k, aligned);
 }
 
 static int launch_from_col32(void *stream, const ft_cuda_product *p, const buffers *b)
@@ -262,7 +262,7 @@ static int launch_from_col32(void *stream, const ft_cuda_product *p, const buffe
         from_col32_kernel<FT_EPILOGUE_ANY>,
     };
     return ft_launch(kernel[ft_epilogue_of(p->activation)],
-                     dim3(ft_blocks(p->m * p->n / 8, THREADS)), THREADS, 0, stream, false, 1, *p,
+                     dim3(ft_cover(p->m * p->n / 8, THREADS)), THREADS, 0, stream, false, 1, *p,
                      b->sums, ft_out_shape_of(p));
 }
 

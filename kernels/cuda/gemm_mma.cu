@@ -377,7 +377,7 @@ extern "C" int ft_cuda_gemm_mma_with(int index, const ft_cuda_chip *chip, void *
         (const void *) kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, tile->shared);
     if (status != cudaSuccess)
         return (int) status;
-    dim3 grid(ft_blocks(p->m, (unsigned) tile->tokens), ft_blocks(p->n, (unsigned) tile->columns));
+    dim3 grid(ft_cover(p->m, (unsigned) tile->tokens), ft_cover(p->n, (unsigned) tile->columns));
     return ft_launch(kernel, grid, (unsigned) tile->threads, (size_t) tile->shared, stream,
                      chip->overlaps, 1, *p, ft_out_shape_of(p));
 }

@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(THREADS) plain_kernel(const __grid_constant__ 
 
 static dim3 grid_of(const ft_cuda_product *p)
 {
-    return dim3(ft_blocks(p->m, TILE), ft_blocks(p->n, TILE));
+    return dim3(ft_cover(p->m, TILE), ft_cover(p->n, TILE));
 }
 
 /* ------------------------------------------------------------------------------------------ */

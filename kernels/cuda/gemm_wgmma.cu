@@ -54,7 +54,7 @@ extern "C" size_t ft_cuda_tiles_offset(size_t row, size_t col, size_t n, size_t 
 
 extern "C" int ft_cuda_tile(void *stream, int8_t *tiles, const int8_t *w, size_t n, size_t k)
 {
-    unsigned blocks = ft_blocks(ft_cuda_tiles_bytes(n, k) / 4, THREADS);
+    unsigned blocks = ft_cover(ft_cuda_tiles_bytes(n, k) / 4, THREADS);
     tile_kernel<<<blocks, THREADS, 0, (cudaStream_t) stream>>>(tiles, w, n, k);
     return (int) cudaGetLastError();
 }
@@ -201,8 +201,8 @@ static ft_cuda_wgmma_tile choose_large(size_t m, size_t columns, size_t steps,
                                        size_t multiprocessors, const ft_cuda_product *p)
 {
     finish_clocks finish = finish_clocks_of(p);
-    size_t own_64 = ft_blocks((m + 63) / 64 * columns, (unsigned) multiprocessors);
-    size_t own_128 = ft_blocks((m + 127) / 128 * columns, (unsigned) multiprocessors);
+    size_t own_64 = ft_cover((m + 63) / 64 * columns, (unsigned) multiprocessors);
+    size_t own_128 = ft_cover((m + 127) / 128 * columns, (unsigned) multiprocessors);
     size_t turns_64 = own_64 * (480 * steps + finish.turns_64);
     size_t turns_128 = own_128 * (740 * steps + finish.turns_128) + finish.launch_128;
     size_t together = own_128 * (815 * steps + finish.together) + finish.launch_together;

@@ -34,6 +34,6 @@ static __global__ void __launch_bounds__(THREADS) take_kernel(const ft_cuda_inpu
 extern "C" int ft_cuda_take_inputs(const ft_cuda_chip *chip, void *stream,
                                    const ft_cuda_inputs *inputs)
 {
-    return ft_launch(take_kernel, ft_blocks(inputs->bytes / sizeof(uint4), THREADS), THREADS, 0,
+    return ft_launch(take_kernel, ft_cover(inputs->bytes / sizeof(uint4), THREADS), THREADS, 0,
                      stream, chip->overlaps, 1, *inputs);
 }

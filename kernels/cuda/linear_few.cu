@@ -127,7 +127,7 @@ static __global__ void __launch_bounds__(LANES *WARPS, 2)
 template <ft_dtype X, ft_dtype W>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
 {
-    dim3 grid(ft_blocks(p->n, COLS), ft_blocks(p->m, ROWS));
+    dim3 grid(ft_cover(p->n, COLS), ft_cover(p->m, ROWS));
     return ft_launch(p->k % 4 == 0 ? few_kernel<X, W, 4> : few_kernel<X, W, 1>, grid, LANES * WARPS,
                      0, stream, chip->overlaps, 1, *p);
 }

@@ -65,7 +65,7 @@ static __global__ void __launch_bounds__(ACROSS *DOWN)
 
 template <int N> static int launch_finish(const ft_cuda_args *args, const finish_args &f, int count)
 {
-    dim3 grid(ft_blocks(f.rows, DOWN * STEPS), ft_blocks(f.cols, ACROSS * N), (unsigned) count);
+    dim3 grid(ft_cover(f.rows, DOWN * STEPS), ft_cover(f.cols, ACROSS * N), (unsigned) count);
     return ft_launch(finish_kernel<N>, grid, dim3(ACROSS, DOWN), 0, args->stream,
                      args->chip->overlaps, 1, f);
 }
@@ -153,7 +153,7 @@ static int multiply_converted(const ft_cuda_args *args)
     for (size_t row = 0; row < weight->rows; row += step) {
         size_t rows = weight->rows - row < step ? weight->rows - row : step;
         size_t n = rows * weight->cols;
-        int status = ft_launch(convert_kernel, ft_blocks(n, THREADS), THREADS, 0, args->stream,
+        int status = ft_launch(convert_kernel, ft_cover(n, THREADS), THREADS, 0, args->stream,
                                args->chip->overlaps, 1, converted, weight->data, weight->dtype,
                                row * weight->cols, n);
         if (status == 0)

@@ -161,7 +161,7 @@ static bool is_aligned(const map *m)
 template <ft_op_kind kind, int N, int steps>
 static int launch_with(void *stream, bool overlaps, const map &m)
 {
-    return ft_launch(map_kernel<kind, N, steps>, ft_blocks(m.n, N * steps * THREADS), THREADS, 0,
+    return ft_launch(map_kernel<kind, N, steps>, ft_cover(m.n, N * steps * THREADS), THREADS, 0,
                      stream, overlaps, 1, m);
 }
 
@@ -223,7 +223,7 @@ extern "C" int ft_cuda_normalize(const ft_cuda_args *args)
     return ft_launch(x->dtype == FT_F16    ? normalize_kernel<FT_F16>
                      : x->dtype == FT_BF16 ? normalize_kernel<FT_BF16>
                                            : normalize_kernel<FT_F32>,
-                     ft_blocks(x->rows, ROWS), dim3(LANES, ROWS), 0, args->stream,
+                     ft_cover(x->rows, ROWS), dim3(LANES, ROWS), 0, args->stream,
                      args->chip->overlaps, 1, *x, args->out);
 }
 

@@ -289,7 +289,7 @@ static __global__ void __launch_bounds__(FT_WARP *ROWS, blocks)
 template <int x_dtype, int residual_dtype, int steps, int blocks>
 static int launch_steps(const ft_cuda_args *args, const ft_cuda_norm_args &n)
 {
-    unsigned all = ft_blocks(n.x.rows, ROWS);
+    unsigned all = ft_cover(n.x.rows, ROWS);
     unsigned most = (unsigned) args->chip->multiprocessors * blocks;
     return ft_launch(norm_kernel<x_dtype, residual_dtype, steps, blocks>, all < most ? all : most,
                      dim3(FT_WARP, ROWS), 0, args->stream, args->chip->overlaps, 1, n);

@@ -38,7 +38,7 @@ static __global__ void __launch_bounds__(THREADS)
 static int count(void *stream, bool overlaps, const ft_cuda_counts *counts, const void *x,
                  ft_dtype dtype, size_t n)
 {
-    unsigned blocks = ft_blocks(n, THREADS);
+    unsigned blocks = ft_cover(n, THREADS);
     if (n == 0)
         return (int) cudaSuccess;
     return ft_launch(count_kernel, blocks < BLOCKS ? blocks : BLOCKS, THREADS, 0, stream, overlaps,

@@ -78,7 +78,7 @@ extern "C" int ft_cuda_pool(const ft_cuda_args *args)
     p.sequences = args->batch->sequences;
     if (p.out.rows == 0)
         return (int) cudaSuccess;
-    dim3 grid((unsigned) p.out.rows, ft_blocks(p.x.cols, THREADS));
+    dim3 grid((unsigned) p.out.rows, ft_cover(p.x.cols, THREADS));
     return ft_launch(args->op->attr.pooling == FT_POOL_MEAN ? pool_kernel<FT_POOL_MEAN>
                                                             : pool_kernel<FT_POOL_FIRST>,
                      grid, THREADS, 0, args->stream, args->chip->overlaps, 1, p);

@@ -34,7 +34,7 @@ static __global__ void __launch_bounds__(THREADS) select_kernel(const selection 
 template <typename unit> static int launch(const ft_cuda_args *args, selection s, size_t bytes)
 {
     s.units = bytes / sizeof(unit);
-    dim3 grid((unsigned) args->out.rows, ft_blocks(s.units, THREADS));
+    dim3 grid((unsigned) args->out.rows, ft_cover(s.units, THREADS));
     return ft_launch(select_kernel<unit>, grid, THREADS, 0, args->stream, args->chip->overlaps, 1,
                      s);
 }

@@ -210,7 +210,7 @@ static job job_of(const ft_cuda_args *args)
 static unsigned blocks_of_row(const ft_cuda_chip *chip, const job *a, size_t rows)
 {
     unsigned groups = (unsigned) (THREADS / a->lanes);
-    unsigned most = ft_blocks((size_t) (a->heads + 2 * a->kv_heads), groups);
+    unsigned most = ft_cover((size_t) (a->heads + 2 * a->kv_heads), groups);
     size_t wanted = 2 * (size_t) chip->multiprocessors / (rows > 0 ? rows : 1);
     return wanted < 1 ? 1 : wanted < most ? (unsigned) wanted : most;
 }

@@ -96,6 +96,10 @@ static ft_status check_residual(const job *j, ft_error *err)
     if (j->model->has_cache)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: the residual stream of decoders stays float",
                        j->options->input);
+    if (ft_config_sees(&j->model->config))
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: the residual stream of family %s, which no norm bounds, stays float",
+                       j->options->input, j->model->family->name);
     for (size_t i = 0; i < j->nquantized; i++)
         if (j->quantized[i].scheme != FT_SCHEME_W8A8)
             return ft_fail(err, FT_EARG,

@@ -39,16 +39,25 @@ static bool fingerprint_model(const ft_model *model, ft_sha256 *hash, uint8_t ou
     return ft_sha256_finish(hash, out);
 }
 
-static bool fingerprint_data(const ft_dataset *data, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])
+static void add_texts(const ft_dataset *data, ft_sha256 *hash)
 {
-    uint64_t shape[2] = { data->rows, data->cols };
     size_t bytes = data->rows * data->cols * sizeof *data->ids;
-    ft_sha256_start(hash);
-    ft_sha256_add(hash, shape, sizeof shape);
     ft_sha256_add(hash, data->ids, bytes);
     ft_sha256_add(hash, data->mask, bytes);
     if (data->types != NULL)
         ft_sha256_add(hash, data->types, bytes);
+}
+
+static bool fingerprint_data(const ft_dataset *data, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])
+{
+    uint64_t shape[2] = { data->rows, data->cols };
+    ft_sha256_start(hash);
+    ft_sha256_add(hash, shape, sizeof shape);
+    if (data->pixels != NULL)
+        ft_sha256_add(hash, data->pixels,
+                      data->rows * ft_dataset_pixels(data) * sizeof *data->pixels);
+    else
+        add_texts(data, hash);
     return ft_sha256_finish(hash, out);
 }
 

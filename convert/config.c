@@ -141,6 +141,21 @@ static void read_count(const ft_config_reader *r, const ft_config_rule *rule, co
         ft_config_whole(r, rule->key, value, low < least ? least : low, high, member(r, rule));
 }
 
+/* Rows and columns: one number for both, or each its own. */
+static void read_pair(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
+{
+    int32_t low, high, *out = member(r, rule);
+    bool both = !json_is_array(value);
+    ft_config_bounds(rule->field, &low, &high);
+    if (!both && json_array_size(value) != 2)
+        ft_config_wrong(r, rule->key, value, "a whole number, or a list of two");
+    else
+        for (size_t i = 0; i < 2; i++)
+            if (!ft_config_whole(r, rule->key, both ? value : json_array_get(value, i), low, high,
+                                 &out[i]))
+                return;
+}
+
 static void read_flag(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
     if (json_is_boolean(value))
@@ -225,8 +240,10 @@ void ft_config_must_be(const ft_config_reader *reader, const char *key, const ch
 }
 
 static void (*const readers[])(const ft_config_reader *, const ft_config_rule *, const json_t *) = {
-    [FT_KEY_COUNT] = read_count, [FT_KEY_OPTIONAL] = read_count,        [FT_KEY_FLAG] = read_flag,
-    [FT_KEY_EPS] = read_eps,     [FT_KEY_ACTIVATION] = read_activation, [FT_KEY_ID] = read_id,
+    [FT_KEY_COUNT] = read_count, [FT_KEY_OPTIONAL] = read_count,
+    [FT_KEY_PAIR] = read_pair,   [FT_KEY_FLAG] = read_flag,
+    [FT_KEY_EPS] = read_eps,     [FT_KEY_ACTIVATION] = read_activation,
+    [FT_KEY_ID] = read_id,
 };
 
 static void read_rule(const ft_config_reader *r, const ft_config_rule *rule)
@@ -288,6 +305,20 @@ static void settle_translator(const ft_config_reader *r)
     settle_heads(config);
 }
 
+/* ---- Images --------------------------------------------------------------------------------- */
+
+/* Each image becomes as many rows as it has whole patches, behind those that all begin with. */
+static void settle_images(const ft_config_reader *r)
+{
+    ft_config *config = &r->out->config;
+    config->leading = r->dialect->leading;
+    if (!ft_config_sees(config) || config->patch_height == 0 || config->patch_width == 0)
+        return;
+    ft_conv conv = ft_config_patches(config);
+    int64_t rows = ft_patch_rows(&conv, config->leading);
+    config->positions = rows < INT32_MAX ? (int32_t) rows : INT32_MAX;
+}
+
 /* ---- All of it ------------------------------------------------------------------------------ */
 
 static void read_all(ft_config_reader *r)
@@ -305,6 +336,7 @@ static void read_all(ft_config_reader *r)
     /* Where padding is not numbered, positions start behind the padding's own row; else at 0. */
     config->position_offset = config->padding_id + 1;
     settle_translator(r);
+    settle_images(r);
     ft_error err;
     if (r->problems->count == 0 && ft_config_check(config, r->label, &err) != FT_OK)
         ft_message_error(r->problems, &err);

@@ -64,12 +64,13 @@ static void refuse_adapter(const ft_conversion *conversion, ft_messages *problem
 static void read_sentence(ft_conversion *conversion, ft_messages *problems)
 {
     ft_config *config = &conversion->origin.config;
-    if (!ft_config_writes(config))
+    if (!ft_config_writes(config) && !ft_config_sees(config))
         ft_sentence_read(config, conversion->checkpoint, &conversion->notes, problems);
     else if (ft_checkpoint_has(conversion->checkpoint, "modules.json"))
-        ft_message(problems, FT_EUNSUPPORTED,
-                   "modules.json: embeddings of sentences are supported for encoders, not for %s",
-                   conversion->origin.family->dialect[conversion->origin.dialect].model_type);
+        ft_message(
+            problems, FT_EUNSUPPORTED,
+            "modules.json: embeddings of sentences are supported for encoders of text, not for %s",
+            conversion->origin.family->dialect[conversion->origin.dialect].model_type);
 }
 
 /*
@@ -85,6 +86,17 @@ static bool is_list_of_words(const ft_conversion *conversion)
     for (size_t i = 0; i < FT_COUNT(pieces); i++)
         found = found && !ft_checkpoint_has(conversion->checkpoint, pieces[i]);
     return found;
+}
+
+/* How images become numbers. */
+static void carry_processor(ft_conversion *conversion, ft_messages *problems)
+{
+    if (ft_checkpoint_has(conversion->checkpoint, "preprocessor_config.json"))
+        carry(conversion, "preprocessor_config.json", problems);
+    else
+        ft_message(&conversion->notes, FT_OK,
+                   "no preprocessor_config.json: the artifact will take pixel values, but no image "
+                   "files");
 }
 
 static void carry_tokenizer(ft_conversion *conversion, ft_messages *problems)
@@ -137,7 +149,10 @@ static ft_status fill(ft_conversion *conversion, const char *const *paths, size_
     /* What follows looks at different things: all of it is checked, whatever is found. */
     refuse_adapter(conversion, problems);
     read_sentence(conversion, problems);
-    carry_tokenizer(conversion, problems);
+    if (ft_config_sees(&conversion->origin.config))
+        carry_processor(conversion, problems);
+    else
+        carry_tokenizer(conversion, problems);
     carry_generation(conversion, problems);
     read_generation(conversion, options, problems);
     ft_conversion_find(conversion, paths[0], options, problems);

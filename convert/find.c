@@ -88,8 +88,8 @@ static bool has_shape(const ft_tensor *tensor, const ft_weight_spec *spec)
 {
     if (tensor->ndim == 2 && strcmp(spec->name, HEAD_BIAS) == 0)
         return tensor->dim[0] == 1 && tensor->dim[1] == spec->dim[0];
-    return tensor->ndim == spec->ndim &&
-           memcmp(tensor->dim, spec->dim, (size_t) spec->ndim * sizeof spec->dim[0]) == 0;
+    return tensor->ndim == spec->stored_ndim &&
+           memcmp(tensor->dim, spec->stored, (size_t) tensor->ndim * sizeof tensor->dim[0]) == 0;
 }
 
 /* Note what is wrong with one weight; true when nothing is. */
@@ -98,7 +98,7 @@ static bool check_weight(const finder *f, const ft_converted *weight)
     const ft_weight_spec *spec = &weight->spec;
     const ft_tensor *tensor = weight->tensor;
     char found[FT_SHAPE_TEXT], expected[FT_SHAPE_TEXT];
-    ft_shape_text(expected, spec->ndim, spec->dim);
+    ft_shape_text(expected, spec->stored_ndim, spec->stored);
     if (tensor == NULL) {
         ft_message(f->problems, FT_EFORMAT, "%s: %s (%s): missing, expected shape %s", f->label,
                    weight->source, spec->name, expected);

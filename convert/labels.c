@@ -8,6 +8,7 @@
 #include "convert/config_reader.h"
 
 #include "convert/json.h"
+#include "runtime/mem.h"
 
 #include <string.h>
 
@@ -52,9 +53,13 @@ static void read_labels(const ft_config_reader *r)
 
 static bool is_classifier(const ft_origin *origin)
 {
-    static const char suffix[] = "ForSequenceClassification";
-    const char *found = origin->architecture == NULL ? NULL : strstr(origin->architecture, suffix);
-    return found != NULL && strlen(found) == sizeof suffix - 1;
+    static const char *const suffix[] = { "ForSequenceClassification", "ForImageClassification" };
+    for (size_t i = 0; origin->architecture != NULL && i < FT_COUNT(suffix); i++) {
+        const char *found = strstr(origin->architecture, suffix[i]);
+        if (found != NULL && strlen(found) == strlen(suffix[i]))
+            return true;
+    }
+    return false;
 }
 
 void ft_config_read_head(const ft_config_reader *reader)

@@ -299,6 +299,49 @@ static ft_status check_attention(const checker *c)
     return check_product(c, q, (size_t) q->cols, 1u << FT_F32);
 }
 
+/* ---- Images ------------------------------------------------------------------------------- */
+
+/* A grid of patches that do not overlap: at least one. */
+static bool is_patch_grid(const ft_conv *conv)
+{
+    bool fine = conv->channels > 0 && conv->height > 0 && conv->width > 0;
+    for (int i = 0; i < 2; i++)
+        fine = fine && conv->kernel[i] > 0 && conv->stride[i] == conv->kernel[i] &&
+               conv->padding[i] == 0 && conv->dilation[i] == 1 && ft_conv_size(conv, i) > 0;
+    return fine;
+}
+
+static ft_status check_patches(const checker *c)
+{
+    const ft_conv *conv = &c->op->attr.conv;
+    const ft_value *x = value_at(c, c->op->in[0]);
+    if (!is_patch_grid(conv) || c->op->attr.leading < 0)
+        return refuse(c, "the image has no whole patch, or patches overlap");
+    if (!is_real(x) || x->dtype != FT_F32 || x->rows != FT_SEQUENCES ||
+        x->cols != ft_conv_pixels(conv))
+        return refuse(c, "reads something that is not an image of float32 for each sequence");
+    return check_results(c, FT_TOKENS, (size_t) ft_conv_depth(conv), FLOATS | CODES);
+}
+
+/* Leading rows have vectors of their own: one or two. */
+static ft_status check_place(const checker *c)
+{
+    const ft_value *x = value_at(c, c->op->in[0]);
+    const ft_weight *position = weight_at(c, 0), *first = weight_at(c, 1),
+                    *second = weight_at(c, 2);
+    if (!is_real(x) || x->rows != FT_TOKENS)
+        return refuse(c, "reads something that is not float or not per token");
+    size_t cols = (size_t) x->cols;
+    if (!is_float_matrix(position) || position->cols != cols)
+        return refuse(c, "the positions are not a float matrix as wide as the input");
+    if (!is_vector(first, cols) || (second != NULL && !is_vector(second, cols)) ||
+        c->op->attr.leading != 1 + (second != NULL))
+        return refuse(c, "the leading rows are not float vectors as wide as the input");
+    if (position->rows <= (size_t) c->op->attr.leading)
+        return refuse(c, "there are no positions behind those of the leading rows");
+    return check_results(c, FT_TOKENS, cols, FLOATS);
+}
+
 /* Operations from floats to something of the same shape. */
 static ft_status check_map(const checker *c, int writes)
 {
@@ -530,6 +573,10 @@ ft_status ft_op_check(const ft_plan *plan, const ft_op *op, const char *what, ft
         return check_dequantize(&c);
     case FT_OP_OBSERVE:
         return check_observe(&c);
+    case FT_OP_PATCHES:
+        return check_patches(&c);
+    case FT_OP_PLACE:
+        return check_place(&c);
     case FT_OP_POOL:
         return check_pool(&c);
     case FT_OP_GATE:

@@ -46,6 +46,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/panel_generic.c \
 	kernels/cpu/panel_impl.h \
 	kernels/cpu/panel_split.h \
+	kernels/cpu/patches.c \
 	kernels/cpu/pool.c \
 	kernels/cpu/rows.c kernels/cpu/rows.h \
 	kernels/cpu/rows_generic.c \
@@ -198,6 +199,7 @@ cuda_sources = \
 	kernels/cuda/norm.cuh \
 	kernels/cuda/norm_any.cu \
 	kernels/cuda/observe.cu \
+	kernels/cuda/patches.cu \
 	kernels/cuda/pool.cu \
 	kernels/cuda/read.cu \
 	kernels/cuda/relayout.cu \

@@ -110,8 +110,26 @@ FT_HOST_DEVICE int32_t ft_conv_size(const ft_conv *conv, int which)
     return room < 0 ? 0 : room / conv->stride[which] + 1;
 }
 
+/* Columns of an image, channel by channel; and of a patch that is cut from it. */
+FT_HOST_DEVICE int64_t ft_conv_pixels(const ft_conv *conv)
+{
+    return (int64_t) conv->channels * conv->height * conv->width;
+}
+
+FT_HOST_DEVICE int64_t ft_conv_depth(const ft_conv *conv)
+{
+    return (int64_t) conv->channels * conv->kernel[0] * conv->kernel[1];
+}
+
+/* Rows of a sequence of patches. */
+FT_HOST_DEVICE int64_t ft_patch_rows(const ft_conv *conv, int32_t leading)
+{
+    return leading + (int64_t) ft_conv_size(conv, 0) * ft_conv_size(conv, 1);
+}
+
 typedef struct ft_attr {
-    ft_conv conv;             /* CONV */
+    ft_conv conv;             /* CONV; PATCHES: kernel = stride, nothing is padded */
+    int32_t leading;          /* PATCHES, PLACE: rows of each sequence before its patches */
     float eps;                /* NORM */
     ft_norm_kind norm;        /* NORM */
     ft_activation activation; /* LINEAR, CONV, ACTIVATE, GATE */

@@ -1,5 +1,5 @@
 /*
- * dataset.c - token ids of many sequences.
+ * dataset.c - token ids of many sequences, or many images.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/model.h"
+#include "runtime/pixels.h"
 #include "runtime/safetensors.h"
 #include "runtime/tensor.h"
 
@@ -17,10 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens of a row of a mask. */
+/* Tokens of a row of a mask; without one all are. */
 static size_t tokens_of(const int32_t *mask, size_t cols, size_t row)
 {
     size_t tokens = 0;
+    if (mask == NULL)
+        return cols;
     for (size_t i = row * cols; i < (row + 1) * cols; i++)
         tokens += mask[i] != 0;
     return tokens;
@@ -232,6 +235,38 @@ static ft_status read_targets(ft_dataset *out, const source *from, const ft_mode
 
 /* ------------------------------------------------------------------------------------------- */
 
+/* Classes of rows. */
+static ft_status read_labels(ft_dataset *out, const source *from, const ft_model *model,
+                             ft_error *err)
+{
+    int64_t rows = (int64_t) out->rows;
+    if (ft_safetensors_find(from->file, "labels") == NULL || model->config.labels == 0)
+        return FT_OK;
+    FT_TRY(check_shape(from, "labels", 1, &rows, err));
+    return copy_numbers(&out->labels, from, "labels", 0, model->config.labels, err);
+}
+
+static ft_status read_images(ft_dataset *out, const source *from, const ft_model *model,
+                             ft_error *err)
+{
+    const ft_tensor *tensor = ft_safetensors_find(from->file, FT_PIXEL_VALUES);
+    char what[FT_NAME + 256];
+    if (tensor == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: no tensor \"%s\"", from->path, FT_PIXEL_VALUES);
+    snprintf(what, sizeof what, "%.250s: %s", from->path, FT_PIXEL_VALUES);
+    ft_tensor copy = *tensor; /* in a file nothing is aligned */
+    copy.data = out->pixels = ft_alloc(ft_tensor_bytes(tensor) + 1);
+    if (out->pixels == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", what,
+                       ft_tensor_bytes(tensor));
+    memcpy(out->pixels, tensor->data, ft_tensor_bytes(tensor));
+    FT_TRY(ft_pixels_check(&model->config, &copy, what, err));
+    memcpy(out->image, tensor->dim + 1, sizeof out->image);
+    out->rows = (size_t) tensor->dim[0];
+    out->cols = (size_t) model->config.positions;
+    return read_labels(out, from, model, err);
+}
+
 static ft_status read_rest(ft_dataset *out, const source *from, const ft_model *model,
                            ft_error *err)
 {
@@ -241,16 +276,22 @@ static ft_status read_rest(ft_dataset *out, const source *from, const ft_model *
         FT_TRY(check_shape(from, "token_type_ids", 2, dim, err));
         FT_TRY(copy_numbers(&out->types, from, "token_type_ids", 0, model->config.types, err));
     }
-    if (ft_safetensors_find(from->file, "labels") != NULL && model->config.labels > 0) {
-        FT_TRY(check_shape(from, "labels", 1, dim, err));
-        FT_TRY(copy_numbers(&out->labels, from, "labels", 0, model->config.labels, err));
-    }
+    FT_TRY(read_labels(out, from, model, err));
     FT_TRY(read_targets(out, from, model, err));
     for (size_t row = 0; row < out->rows; row++)
         if (tokens_of(out->mask, out->cols, row) == 0)
             return ft_fail(err, FT_EFORMAT, "%s: attention_mask: row %zu is all padding",
                            from->path, row);
     return FT_OK;
+}
+
+static ft_status read_inputs(ft_dataset *out, const source *from, const ft_model *model,
+                             ft_error *err)
+{
+    if (ft_config_sees(&model->config))
+        return read_images(out, from, model, err);
+    FT_TRY(read_ids(out, from, model, err));
+    return read_rest(out, from, model, err);
 }
 
 static ft_status read_file(ft_dataset *out, const char *path, const ft_model *model, bool cut,
@@ -260,9 +301,7 @@ static ft_status read_file(ft_dataset *out, const char *path, const ft_model *mo
     memset(out, 0, sizeof *out);
     FT_TRY(ft_safetensors_open(&file, path, err));
     source from = { path, file, cut };
-    ft_status status = read_ids(out, &from, model, err);
-    if (status == FT_OK)
-        status = read_rest(out, &from, model, err);
+    ft_status status = read_inputs(out, &from, model, err);
     ft_safetensors_close(file);
     if (status != FT_OK)
         ft_dataset_fini(out);
@@ -381,16 +420,24 @@ ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer, cons
 
 /* ---- Using -------------------------------------------------------------------------------- */
 
+size_t ft_dataset_pixels(const ft_dataset *dataset)
+{
+    return (size_t) (dataset->image[0] * dataset->image[1] * dataset->image[2]);
+}
+
 ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows)
 {
     size_t skipped = first * dataset->cols, targets = first * dataset->target_cols;
     return (ft_dataset){
         .rows = ft_min_size(rows, dataset->rows - first),
         .cols = dataset->cols,
-        .ids = dataset->ids + skipped,
-        .mask = dataset->mask + skipped,
+        .ids = dataset->ids == NULL ? NULL : dataset->ids + skipped,
+        .mask = dataset->mask == NULL ? NULL : dataset->mask + skipped,
         .types = dataset->types == NULL ? NULL : dataset->types + skipped,
         .labels = dataset->labels == NULL ? NULL : dataset->labels + first,
+        .pixels =
+            dataset->pixels == NULL ? NULL : dataset->pixels + first * ft_dataset_pixels(dataset),
+        .image = { dataset->image[0], dataset->image[1], dataset->image[2] },
         .target_cols = dataset->target_cols,
         .target_ids = dataset->target_ids == NULL ? NULL : dataset->target_ids + targets,
         .target_mask = dataset->target_ids == NULL ? NULL : dataset->target_mask + targets,
@@ -462,10 +509,23 @@ static ft_status bind(ft_session *session, const char *name, int32_t *numbers, s
     return numbers == NULL ? FT_OK : ft_session_set(session, name, &tensor, err);
 }
 
+static ft_status bind_images(ft_session *session, const ft_dataset *d, ft_error *err)
+{
+    const ft_tensor tensor = {
+        .dtype = FT_F32,
+        .ndim = 4,
+        .dim = { (int64_t) d->rows, d->image[0], d->image[1], d->image[2] },
+        .data = d->pixels,
+    };
+    return ft_session_set(session, FT_PIXEL_VALUES, &tensor, err);
+}
+
 ft_status ft_dataset_bind(const ft_dataset *dataset, size_t first, size_t count,
                           ft_session *session, ft_error *err)
 {
     ft_dataset d = ft_dataset_slice(dataset, first, count);
+    if (d.pixels != NULL)
+        return bind_images(session, &d, err);
     FT_TRY(bind(session, "input_ids", d.ids, d.rows, d.cols, err));
     FT_TRY(bind(session, "attention_mask", d.mask, d.rows, d.cols, err));
     FT_TRY(bind(session, "token_type_ids", d.types, d.rows, d.cols, err));
@@ -476,6 +536,7 @@ ft_status ft_dataset_bind(const ft_dataset *dataset, size_t first, size_t count,
 void ft_dataset_fini(ft_dataset *dataset)
 {
     free(dataset->ids);
+    free(dataset->pixels);
     free(dataset->mask);
     free(dataset->types);
     free(dataset->labels);

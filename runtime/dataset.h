@@ -1,5 +1,6 @@
 /*
- * dataset.h - token ids of many sequences: what ft-run runs and ft-calibrate observes.
+ * dataset.h - token ids of many sequences, or many images: what ft-run runs and ft-calibrate
+ * observes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +9,10 @@
 
 #include "runtime/ft.h"
 
-/* Matrices [rows, cols]; a row's tokens are where its mask is not 0. */
+/*
+ * Matrices [rows, cols]; a row's tokens are where its mask is not 0.  Of images, which have neither
+ * ids nor a mask, rows are images and columns the rows that each becomes.
+ */
 typedef struct ft_dataset {
     size_t rows, cols;
     int32_t *ids;
@@ -16,6 +20,8 @@ typedef struct ft_dataset {
     int32_t *types;  /* NULL: all 0 */
     int32_t *labels; /* [rows]; NULL: none */
     bool masked;     /* the file said where tokens are; else all are */
+    float *pixels;   /* [rows, channels, height, width]; NULL: of texts */
+    int64_t image[3];
 
     /* Of an encoder-decoder: what it is to read as its own text so far; NULL: none. */
     size_t target_cols;
@@ -36,6 +42,11 @@ typedef struct ft_dataset {
 FT_MUST_USE ft_status ft_dataset_read(ft_dataset *out, const char *path, const ft_model *model,
                                       ft_error *err);
 
+/*
+ * Of a model that reads images, the same reads `pixel_values` [N, channels, height, width] F32 and
+ * `labels`.
+ */
+
 /* The same for rows of any length, which are cut into rows of at most `cols` tokens. */
 FT_MUST_USE ft_status ft_dataset_read_cut(ft_dataset *out, const char *path, const ft_model *model,
                                           size_t cols, ft_error *err);
@@ -50,6 +61,9 @@ FT_MUST_USE ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tok
 
 /* The first `rows` rows at most, or those from `first` on: a view, not to be freed. */
 ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows);
+
+/* Elements of an image. */
+size_t ft_dataset_pixels(const ft_dataset *dataset);
 
 /* Tokens that a run has of one row, of source or target the more, and of all rows. */
 size_t ft_dataset_row_tokens(const ft_dataset *dataset, size_t row);

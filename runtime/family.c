@@ -15,10 +15,7 @@
 #include <string.h>
 
 static const ft_family *const families[] = {
-    &ft_family_bert,
-    &ft_family_llama,
-    &ft_family_m2m100,
-    &ft_family_marian,
+    &ft_family_bert, &ft_family_llama, &ft_family_m2m100, &ft_family_marian, &ft_family_vit,
 };
 
 const ft_family *ft_family_at(size_t index)
@@ -100,6 +97,16 @@ static bool has_bias(const ft_weight_rule *rule, const ft_config *config)
     return rule->bias == true || ft_config_symbol(config, rule->bias) != 0;
 }
 
+/* The sizes that a shape's letters stand for, up to its end or a '/'; returns how many there are. */
+static int expand_shape(int64_t *dim, const char *shape, const ft_config *config)
+{
+    int count = 0;
+    for (; *shape != '\0' && *shape != '/'; shape++)
+        if (*shape != ',')
+            dim[count++] = ft_config_symbol(config, *shape);
+    return count;
+}
+
 /* One or two specs from a rule; false when a name does not fit. */
 static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *rule, int dialect,
                         const ft_config *config, int layer)
@@ -108,9 +115,9 @@ static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *ru
         return true;
     ft_weight_spec *weight = &out[(*n)++];
     weight->role = rule->role;
-    for (const char *symbol = rule->shape; *symbol != '\0'; symbol++)
-        if (*symbol != ',')
-            weight->dim[weight->ndim++] = ft_config_symbol(config, *symbol);
+    const char *slash = strchr(rule->shape, '/');
+    weight->ndim = expand_shape(weight->dim, rule->shape, config);
+    weight->stored_ndim = expand_shape(weight->stored, slash != NULL ? slash + 1 : rule->shape, config);
     if (!rule->bias)
         return expand_names(weight, rule, dialect, layer, "");
     if (!expand_names(weight, rule, dialect, layer, ".weight"))
@@ -119,8 +126,8 @@ static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *ru
         return true;
     ft_weight_spec *bias = &out[(*n)++];
     bias->role = FT_ROLE_VECTOR;
-    bias->ndim = 1;
-    bias->dim[0] = weight->dim[0];
+    bias->ndim = bias->stored_ndim = 1;
+    bias->dim[0] = bias->stored[0] = weight->dim[0];
     return expand_names(bias, rule, dialect, layer, ".bias");
 }
 

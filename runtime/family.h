@@ -31,7 +31,8 @@ enum { FT_MAX_DIALECTS = 3 };
 /*
  * One line of a family's table of weights.  '*' in names runs over layers, '#' over those of an
  * encoder before them.  Shapes are written with one letter a dimension ("F,H"), see
- * ft_config_symbol().  A rule with bias stands for
+ * ft_config_symbol(); where checkpoints have other dimensions for the same elements in the same
+ * order, theirs follow ("H,X/H,c,h,w").  A rule with bias stands for
  * NAME.weight and the vector NAME.bias, one element a row; where `bias` is a symbol, NAME.bias is
  * there only when that is not 0.  `when` names a symbol that must not be 0, or is 0.  source[d] is
  * the name in checkpoints of dialect d; one that starts with '~' carries the model's prefix, if the
@@ -45,19 +46,22 @@ typedef struct ft_weight_rule {
     const char *source[FT_MAX_DIALECTS];
 } ft_weight_rule;
 
+enum { FT_STORED_DIMS = 4 };
+
 /* A weight rule expanded for one layer. */
 typedef struct ft_weight_spec {
     char name[FT_NAME];
     char source[128]; /* with its '~'; empty when no dialect was asked for */
     ft_role role;
-    int ndim;
-    int64_t dim[2];
+    int ndim, stored_ndim;
+    int64_t dim[2], stored[FT_STORED_DIMS]; /* here; in checkpoints */
 } ft_weight_spec;
 
 /* What a key of config.json means. */
 typedef enum ft_key {
     FT_KEY_COUNT,      /* a whole number, stored in the int32 field */
     FT_KEY_OPTIONAL,   /* the same, at least 1; null leaves 0 */
+    FT_KEY_PAIR,       /* the same for two neighbouring fields: one number for both, or a list */
     FT_KEY_FLAG,       /* true or false, stored in the bool field */
     FT_KEY_EPS,        /* a positive number, stored in the float field */
     FT_KEY_ACTIVATION, /* a name, stored in the activation field */
@@ -88,6 +92,7 @@ typedef struct ft_dialect {
     const char *const *architectures; /* the supported ones, NULL-terminated */
     const ft_config_rule *rule;
     size_t nrule;
+    int32_t leading;      /* of images: rows before those of patches */
     const char *headless; /* the architecture without the head that predicts tokens; or NULL */
     bool qkv_bias;        /* queries, keys and values have biases without a key that says so */
 

@@ -176,7 +176,8 @@ typedef struct ft_session ft_session;
 typedef struct ft_session_options {
     int threads;             /* <= 1024; default: the processors this process may use */
     int64_t max_tokens;      /* of one run, padding not counted; default 4096 */
-    int64_t max_sequences;   /* of one run; default 512, of a decoder 64 */
+    int64_t max_sequences;   /* of one run; default 512, of a decoder 64; of images those that
+                                max_tokens allows, which are as many as fit if only this is set */
     const char *const *keep; /* values to keep for ft_session_get, NULL-terminated; may be NULL */
 
     /* Decoders only. */
@@ -196,7 +197,8 @@ FT_API void ft_session_close(ft_session *session); /* takes NULL */
  * Set an input by copy: "input_ids" [N, S] I32 or I64, and optionally "attention_mask" and
  * "token_type_ids" of the same shape (1 = token).  Setting "input_ids" forgets the other two.
  * Masked positions are dropped, not computed.  An encoder-decoder reads sources from these and
- * targets from "decoder_input_ids" [N, T] and "decoder_attention_mask".
+ * targets from "decoder_input_ids" [N, T] and "decoder_attention_mask".  A model of images has the
+ * one input "pixel_values" [N, channels, height, width] F32, already scaled and normalized.
  */
 FT_API FT_MUST_USE ft_status ft_session_set(ft_session *session, const char *name,
                                             const ft_tensor *tensor, ft_error *err);
@@ -206,10 +208,11 @@ FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
 /*
  * Read an output of the last run: "logits" [N, C] (of a decoder [N, V], the last token's; with
  * options.every_logits [N, S, V]), "embedding" [N, H], "last_hidden_state"
- * [N, S, H] (zeros at masked positions; of an encoder-decoder the target's, and
- * "encoder_last_hidden_state" the source's), or a value named in options.keep ([tokens, columns],
- * tokens packed without padding).  Always F32, real values: codes are multiplied by their scale.
- * With out->data NULL only dtype and shape are filled in; otherwise data must hold that many bytes.
+ * [N, S, H] (of images the class's row, then patches; zeros at masked positions; of an
+ * encoder-decoder the target's, and "encoder_last_hidden_state" the source's), or a value named in
+ * options.keep ([tokens, columns], tokens packed without padding).  Always F32, real values: codes
+ * are multiplied by their scale. With out->data NULL only dtype and shape are filled in; otherwise
+ * data must hold that many bytes.
  */
 FT_API FT_MUST_USE ft_status ft_session_get(const ft_session *session, const char *name,
                                             ft_tensor *out, ft_error *err);

@@ -146,6 +146,43 @@ int ft_embed(ft_graph *graph, const char *name, int ids, int positions, int type
     return append(graph, name, &op);
 }
 
+int ft_input_images(ft_graph *graph, const char *name, const ft_conv *conv)
+{
+    return graph->status != FT_OK
+               ? -1
+               : result(graph, name, "", FT_SEQUENCES, (int32_t) ft_conv_pixels(conv));
+}
+
+int ft_patches(ft_graph *graph, const char *name, int images, const ft_conv *conv, int32_t leading)
+{
+    if (graph->status != FT_OK)
+        return -1;
+    ft_op op = ft_op_make(FT_OP_PATCHES);
+    op.in[0] = (int16_t) images;
+    op.attr.conv = *conv;
+    op.attr.leading = leading;
+    op.out = (int16_t) result(graph, name, "", FT_TOKENS, (int32_t) ft_conv_depth(conv));
+    return append(graph, name, &op);
+}
+
+int ft_place(ft_graph *graph, const char *name, int x)
+{
+    ft_op op = ft_op_make(FT_OP_PLACE);
+    char second[FT_NAME];
+    if (graph->status == FT_OK) {
+        op.weight[0] = weight(graph, name, ".position");
+        op.weight[1] = weight(graph, name, ".class");
+        if (scoped(graph, name, ".distillation", second))
+            op.weight[2] = (int16_t) ft_plan_find_weight(&graph->plan, second);
+    }
+    if (graph->status != FT_OK)
+        return -1;
+    op.in[0] = (int16_t) x;
+    op.attr.leading = op.weight[2] < 0 ? 1 : 2;
+    op.out = (int16_t) result(graph, name, "", FT_TOKENS, value_at(graph, x)->cols);
+    return append(graph, name, &op);
+}
+
 /* A value that lives from run to run; the same one for all who name it. */
 static int16_t state(ft_graph *graph, const char *name, const char *suffix, ft_rows rows,
                      int32_t cols, ft_dtype dtype)

@@ -42,6 +42,21 @@ void ft_end_source(ft_graph *graph);
 /* An int32 per token, set by the session: "input_ids", "positions", "token_type_ids". */
 int ft_input(ft_graph *graph, const char *name);
 
+/* Images [channels, height, width] of floats, one a sequence, set by the session. */
+int ft_input_images(ft_graph *graph, const char *name, const ft_conv *conv);
+
+/*
+ * Images cut into patches of conv->kernel: a sequence is `leading` rows of zeros, then its patches
+ * row by row, with columns in the order channel, row, column.
+ */
+int ft_patches(ft_graph *graph, const char *name, int images, const ft_conv *conv, int32_t leading);
+
+/*
+ * Rows of patches in their places: the first of each sequence become NAME.class and, where there is
+ * one, NAME.distillation, and all are added to NAME.position.
+ */
+int ft_place(ft_graph *graph, const char *name, int x);
+
 /* NAME.word[ids] + NAME.position[positions] (+ NAME.type[types] unless types is -1). */
 int ft_embed(ft_graph *graph, const char *name, int ids, int positions, int types);
 

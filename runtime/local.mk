@@ -31,6 +31,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/families/llama.c \
 	runtime/families/m2m100.c \
 	runtime/families/marian.c \
+	runtime/families/vit.c \
 	runtime/family.c runtime/family.h \
 	runtime/ft.h \
 	runtime/generate.c \
@@ -52,6 +53,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/pages.c runtime/pages.h \
 	runtime/passages.c runtime/passages.h \
 	runtime/pipeline_json.c \
+	runtime/pixels.c runtime/pixels.h \
 	runtime/plan.c runtime/plan.h \
 	runtime/post_processor_json.c \
 	runtime/pretokenize.c runtime/pretokenize.h \

@@ -275,6 +275,8 @@ static bool writes_codes(const ft_plan *plan, const ft_op *op, bool at_once, boo
 {
     if (op->kind == FT_OP_LINEAR || op->kind == FT_OP_ATTENTION)
         return !at_once && !dynamic && is_of_codes(&plan->value[op->in[0]]);
+    if (op->kind == FT_OP_PATCHES)
+        return !at_once && !dynamic;
     return op->kind == FT_OP_NORM || (op->kind == FT_OP_GATE && !at_once);
 }
 
@@ -457,10 +459,17 @@ static bool is_logits(const ft_plan *plan, int value)
            plan->op[maker].kind != FT_OP_SELECT;
 }
 
+/* Images are read as callers give them. */
+static bool is_image(const ft_plan *plan, int value)
+{
+    return plan->value[value].rows == FT_SEQUENCES && !plan->value[value].state &&
+           ft_plan_producer(plan, value) < 0;
+}
+
 static void set_real(ft_plan *plan, ft_dtype real)
 {
     for (int i = 0; i < plan->nvalue; i++)
-        if (plan->value[i].dtype == FT_F32 && !is_logits(plan, i))
+        if (plan->value[i].dtype == FT_F32 && !is_logits(plan, i) && !is_image(plan, i))
             plan->value[i].dtype = real;
 }
 

@@ -55,8 +55,35 @@ int64_t ft_config_symbol(const ft_config *config, char symbol)
         return config->encoder_ffn;
     case 'Z':
         return config->head_bias;
+    case 'X':
+        return (int64_t) config->channels * config->patch_height * config->patch_width;
+    case 'c':
+        return config->channels;
+    case 'h':
+        return config->patch_height;
+    case 'w':
+        return config->patch_width;
+    case 'S':
+        return config->leading == 2;
+    case '1':
+        return 1;
     }
     return 0;
+}
+
+bool ft_config_sees(const ft_config *config)
+{
+    return config->channels > 0;
+}
+
+ft_conv ft_config_patches(const ft_config *config)
+{
+    return (ft_conv){ .channels = config->channels,
+                      .height = config->image_height,
+                      .width = config->image_width,
+                      .kernel = { config->patch_height, config->patch_width },
+                      .stride = { config->patch_height, config->patch_width },
+                      .dilation = { 1, 1 } };
 }
 
 bool ft_config_has_source(const ft_config *config)
@@ -72,10 +99,8 @@ bool ft_config_writes(const ft_config *config)
 /* ---- Words ---------------------------------------------------------------------------------- */
 
 static const char *const heads[] = {
-    [FT_HEAD_NONE] = "none",
-    [FT_HEAD_POOLED] = "pooled",
-    [FT_HEAD_DENSE] = "dense",
-    [FT_HEAD_RELU] = "relu",
+    [FT_HEAD_NONE] = "none", [FT_HEAD_POOLED] = "pooled", [FT_HEAD_DENSE] = "dense",
+    [FT_HEAD_RELU] = "relu", [FT_HEAD_FIRST] = "first",
 };
 
 static const char *const embeddings[] = {
@@ -169,6 +194,9 @@ enum { MOST_COLUMNS = 65536 };
 
 /* Numbers of one table of sinusoids, 1 GiB: memory that no file answers for. */
 enum { MOST_SINUSOIDS = 1 << 28 };
+
+/* Elements of an image: so many that sizes of their arrays are far from overflow. */
+enum { MOST_PIXELS = 1 << 26 };
 
 static bool has_rope_members(const ft_config *c)
 {
@@ -328,6 +356,44 @@ static ft_status check_translator(const ft_config *c, const char *what, ft_error
     return check_ids(c, what, err);
 }
 
+static bool has_image_members(const ft_config *c)
+{
+    return c->image_height != 0 || c->image_width != 0 || c->patch_height != 0 ||
+           c->patch_width != 0 || c->leading != 0;
+}
+
+/* The words of a text have no place beside an image, nor have positions that are not its rows'. */
+static ft_status check_sizes_of_images(const ft_config *c, const char *what, ft_error *err)
+{
+    ft_conv conv = ft_config_patches(c);
+    if (c->patch_height > c->image_height || c->patch_width > c->image_width)
+        return ft_fail(err, FT_EFORMAT, "%s: config: images of %d x %d have no patch of %d x %d",
+                       what, c->image_height, c->image_width, c->patch_height, c->patch_width);
+    if (ft_conv_pixels(&conv) > MOST_PIXELS || ft_conv_depth(&conv) > MOST_COLUMNS)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: images of %d x %d x %d, patches of %d x %d: at most %d and %d "
+                       "numbers",
+                       what, c->channels, c->image_height, c->image_width, c->patch_height,
+                       c->patch_width, MOST_PIXELS, MOST_COLUMNS);
+    if (c->positions != ft_patch_rows(&conv, c->leading))
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, but images become %lld rows",
+                       what, c->positions, (long long) ft_patch_rows(&conv, c->leading));
+    return FT_OK;
+}
+
+static ft_status check_images(const ft_config *c, const char *what, ft_error *err)
+{
+    ft_config plain = *c;
+    plain.qkv_bias = false; /* the one member of decoders that this encoder has too */
+    FT_TRY(check_columns(c->heads, c->hidden, what, err));
+    if (has_decoder_members(&plain) || has_source_members(c) || c->rope != FT_ROPE_NONE ||
+        ft_config_has_source(c))
+        return ft_fail(err, FT_EFORMAT, "%s: config: images with members of decoders", what);
+    if (c->vocabulary != 0 || c->types != 0 || c->position_offset != 0 || c->padding_id != -1)
+        return ft_fail(err, FT_EFORMAT, "%s: config: images with members of texts", what);
+    return check_sizes_of_images(c, what, err);
+}
+
 static ft_status check_encoder(const ft_config *c, const char *what, ft_error *err)
 {
     FT_TRY(check_columns(c->heads, c->hidden, what, err));
@@ -338,6 +404,10 @@ static ft_status check_encoder(const ft_config *c, const char *what, ft_error *e
 
 static ft_status check_kind(const ft_config *c, const char *what, ft_error *err)
 {
+    if (ft_config_sees(c))
+        return check_images(c, what, err);
+    if (has_image_members(c))
+        return ft_fail(err, FT_EFORMAT, "%s: config: images without channels", what);
     if (ft_config_has_source(c))
         return c->rope == FT_ROPE_NONE
                    ? check_translator(c, what, err)
@@ -360,6 +430,9 @@ ft_status ft_config_check(const ft_config *config, const char *what, ft_error *e
     if ((config->labels > 0) != (config->head != FT_HEAD_NONE))
         return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but head %s", what, config->labels,
                        heads[config->head]);
+    if ((config->head == FT_HEAD_FIRST) != (ft_config_sees(config) && config->labels > 0))
+        return ft_fail(err, FT_EFORMAT, "%s: config: %s with head %s", what,
+                       ft_config_sees(config) ? "images" : "texts", heads[config->head]);
     if (config->head == FT_HEAD_POOLED && !config->pooler)
         return ft_fail(err, FT_EFORMAT, "%s: config: the head needs a pooler", what);
     if (config->normalize && config->embedding == FT_EMBEDDING_NONE)

@@ -15,6 +15,7 @@ typedef enum ft_head {
     FT_HEAD_POOLED, /* classifier on the pooler's output (BERT) */
     FT_HEAD_DENSE,  /* dense + tanh + projection on the first token (RoBERTa) */
     FT_HEAD_RELU,   /* dense + relu + projection on the first token (DistilBERT) */
+    FT_HEAD_FIRST,  /* projection on the first token (ViT) */
 } ft_head;
 
 typedef enum ft_embedding {
@@ -55,6 +56,11 @@ typedef struct ft_config {
     ft_embedding embedding; /* what the output "embedding" is */
     bool normalize;         /* scale the embedding to unit length */
 
+    /* Of images; all 0 elsewhere.  Positions are those of the rows that an image becomes. */
+    int32_t channels, image_height, image_width;
+    int32_t patch_height, patch_width;
+    int32_t leading; /* rows before those of the patches: the class's, and the distillation's */
+
     /* Decoders; all 0 and false in encoders. */
     int32_t kv_heads;       /* heads of keys and values, each for heads / kv_heads of queries */
     int32_t head_size;      /* columns of a head */
@@ -64,7 +70,7 @@ typedef struct ft_config {
     ft_rope rope;
     double rope_theta, rope_factor;
     double rope_low, rope_high;        /* of llama3: where "low" ends and "high" begins */
-    bool qkv_bias, out_bias, ffn_bias; /* of attn.q, k, v; of attn.out; of ffn.gate, up, down */
+    bool qkv_bias, out_bias, ffn_bias; /* of attn.q, k, v (ViT too); of attn.out; of ffn.* */
     bool tied;                         /* the head's matrix is embed.word */
 
     /*
@@ -85,16 +91,21 @@ typedef struct ft_config {
 bool ft_config_writes(const ft_config *config);
 bool ft_config_has_source(const ft_config *config);
 
+/* Whether it reads images; and the convolution that cuts them into patches. */
+bool ft_config_sees(const ft_config *config);
+ft_conv ft_config_patches(const ft_config *config);
+
 /*
  * The size that a letter stands for: L layers, H hidden, A heads, F ffn, V vocabulary, P positions,
  * T types, C labels, K (1 with a pooler), D (1 with a dense head); Q columns of all queries, G of
  * all keys; 1 with a bias of B queries, keys and values, O the output, M the feed-forward, Z the
- * logits; U (1 with a head of its own, not tied); E layers of the encoder, I its ffn.
+ * logits; U (1 with a head of its own, not tied); E layers of the encoder, I its ffn; X columns of
+ * a patch: c channels, h rows, w columns; S (1 with a second leading row); 1 is 1.
  */
 int64_t ft_config_symbol(const ft_config *config, char symbol);
 
 /*
- * "none", "pooled", "dense", "relu"; "none", "first", "mean"; "none", "default", "linear",
+ * "none", "pooled", "dense", "relu", "first"; "none", "first", "mean"; "none", "default", "linear",
  * "llama3", "dynamic"; "none", "closed", "open".  Parse is false for other words, and for NULL.
  */
 const char *ft_head_name(ft_head head);

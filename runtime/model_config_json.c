@@ -15,9 +15,9 @@
 
 /* ---- Members -------------------------------------------------------------------------------- */
 
-/* Whose member it is: every model's, decoders', where 0 need not be written, or of those that have
- * a source. */
-typedef enum kind { EVERY, DECODER, SOURCE } kind;
+/* Whose member it is: every model's; decoders', where 0 need not be written; of those that have a
+ * source, that read images, or that read words instead. */
+typedef enum kind { EVERY, DECODER, SOURCE, IMAGES, WORDS } kind;
 
 /* Bounds that no real model meets; they keep sizes far from overflow. */
 static const struct {
@@ -26,11 +26,17 @@ static const struct {
     int32_t low, high;
     kind whose;
 } numbers[] = {
+    { "channels", offsetof(ft_config, channels), 1, 1024, IMAGES },
+    { "image_height", offsetof(ft_config, image_height), 1, 65536, IMAGES },
+    { "image_width", offsetof(ft_config, image_width), 1, 65536, IMAGES },
+    { "patch_height", offsetof(ft_config, patch_height), 1, 65536, IMAGES },
+    { "patch_width", offsetof(ft_config, patch_width), 1, 65536, IMAGES },
+    { "leading", offsetof(ft_config, leading), 1, 2, IMAGES },
     { "layers", offsetof(ft_config, layers), 1, 1000, EVERY },
     { "hidden", offsetof(ft_config, hidden), 1, 65536, EVERY },
     { "heads", offsetof(ft_config, heads), 1, 65536, EVERY },
     { "ffn", offsetof(ft_config, ffn), 1, 65536, EVERY },
-    { "vocabulary", offsetof(ft_config, vocabulary), 1, 1 << 24, EVERY },
+    { "vocabulary", offsetof(ft_config, vocabulary), 1, 1 << 24, WORDS },
     { "positions", offsetof(ft_config, positions), 1, 1 << 24, EVERY },
     { "types", offsetof(ft_config, types), 0, 1 << 16, EVERY },
     { "labels", offsetof(ft_config, labels), 0, 1 << 20, EVERY },
@@ -116,12 +122,28 @@ static bool put_words(json_t *json, const ft_config *config)
            put(json, "normalize", json_boolean(config->normalize));
 }
 
+/* Whether a model has the members of this kind. */
+static bool has_kind(const ft_config *config, kind whose)
+{
+    return whose == SOURCE   ? ft_config_has_source(config)
+           : whose == IMAGES ? ft_config_sees(config)
+           : whose == WORDS  ? !ft_config_sees(config)
+                             : true;
+}
+
+/* What texts or images have is written among the members of every model. */
+static bool is_written_with(kind member, kind whose)
+{
+    return member == whose || (whose == EVERY && (member == WORDS || member == IMAGES));
+}
+
 static bool put_numbers(json_t *json, ft_config *config, kind whose)
 {
     bool fine = true;
     for (size_t i = 0; i < FT_COUNT(numbers); i++) {
         int32_t value = *(int32_t *) member(config, numbers[i].field);
-        if (numbers[i].whose == whose && (value != 0 || whose != DECODER))
+        if (is_written_with(numbers[i].whose, whose) && has_kind(config, numbers[i].whose) &&
+            (value != 0 || whose != DECODER))
             fine = fine && put(json, numbers[i].key, json_integer(value));
     }
     return fine;
@@ -173,7 +195,7 @@ static ft_status read_number(ft_config *out, const json_t *json, size_t i, const
 {
     const json_t *value = json_object_get(json, numbers[i].key);
     kind whose = numbers[i].whose;
-    if (value == NULL && (whose == DECODER || (whose == SOURCE && !ft_config_has_source(out))))
+    if (value == NULL && (whose == DECODER || !has_kind(out, whose)))
         return FT_OK;
     if (!json_is_integer(value))
         return ft_fail(err, FT_EFORMAT, "%s: config: no whole number \"%s\"", what, numbers[i].key);
@@ -271,7 +293,9 @@ static ft_status read_words(ft_config *out, const json_t *json, const char *what
 ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what, ft_error *err)
 {
     memset(out, 0, sizeof *out);
-    FT_TRY(read_words(out, json, what, err)); /* which numbers there must be depends on them */
+    FT_TRY(read_words(out, json, what, err)); /* which numbers there must be depends on them ... */
+    if (json_object_get(json, "channels") != NULL)
+        out->channels = 1; /* ... and on whether there are images */
     for (size_t i = 0; i < FT_COUNT(numbers); i++)
         FT_TRY(read_number(out, json, i, what, err));
     for (size_t i = 0; i < FT_COUNT(reals); i++)

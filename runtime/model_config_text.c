@@ -76,6 +76,18 @@ static void write_head(const ft_config *c, FILE *file)
         fprintf(file, ",%s head%s", c->tied ? " tied" : "", c->head_bias ? " with bias" : "");
 }
 
+/* Words of a text, or images and what becomes of them. */
+static void write_inputs(const ft_config *c, FILE *file)
+{
+    if (!ft_config_sees(c)) {
+        fprintf(file, ", vocabulary %d, %d positions", c->vocabulary,
+                c->positions - c->position_offset);
+        return;
+    }
+    fprintf(file, ", images of %d x %d x %d in patches of %d x %d, %d positions", c->channels,
+            c->image_height, c->image_width, c->patch_height, c->patch_width, c->positions);
+}
+
 void ft_config_write(const ft_config *config, FILE *file)
 {
     if (ft_config_has_source(config)) {
@@ -85,8 +97,7 @@ void ft_config_write(const ft_config *config, FILE *file)
         write_heads(config, file);
         fprintf(file, ", ffn %d", config->ffn);
     }
-    fprintf(file, ", vocabulary %d, %d positions", config->vocabulary,
-            config->positions - config->position_offset);
+    write_inputs(config, file);
     if (ft_config_has_source(config))
         write_source(config, file);
     if (config->rope != FT_ROPE_NONE)

@@ -122,6 +122,17 @@ ft_status ft_padded_set(ft_padded *p, int input, const ft_tensor *tensor, ft_err
     return FT_OK;
 }
 
+void ft_padded_fill(ft_padded *p, size_t rows, size_t cols)
+{
+    p->rows = rows;
+    p->cols = p->longest = cols;
+    p->tokens = rows * cols;
+    for (size_t row = 0; row <= rows; row++)
+        p->start[row] = (int32_t) (row * cols);
+    for (size_t i = 0; i < p->tokens; i++)
+        p->place[i] = i;
+}
+
 /* ---- Rows --------------------------------------------------------------------------------- */
 
 static bool is_token(const ft_padded *p, size_t place)

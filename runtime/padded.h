@@ -45,6 +45,9 @@ int ft_padded_find(const ft_padded *padded, const char *name);
 FT_MUST_USE ft_status ft_padded_set(ft_padded *padded, int input, const ft_tensor *tensor,
                                     ft_error *err);
 
+/* Texts of one length without inputs, as images are: every place is a row. */
+void ft_padded_fill(ft_padded *padded, size_t rows, size_t cols);
+
 /* Find the rows. */
 FT_MUST_USE ft_status ft_padded_pack(ft_padded *padded, ft_error *err);
 

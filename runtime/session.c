@@ -12,6 +12,7 @@
 #include "kernels/half.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/pixels.h"
 #include "runtime/plan.h"
 #include "runtime/tensor.h"
 
@@ -112,7 +113,8 @@ static ft_status open_texts(ft_session *session, ft_error *err)
 {
     const ft_config *config = &session->model->config;
     bool has_source = session->plan.source_ops > 0;
-    ft_padded_limits model = { .name = { "input_ids", "attention_mask",
+    bool sees = ft_config_sees(config);
+    ft_padded_limits model = { .name = { sees ? NULL : "input_ids", sees ? NULL : "attention_mask",
                                          config->types > 0 ? "token_type_ids" : NULL },
                                .tokens = session->limits.tokens,
                                .sequences = session->limits.sequences,
@@ -126,6 +128,9 @@ static ft_status open_texts(ft_session *session, ft_error *err)
     FT_TRY(ft_padded_init(&session->text[FT_TEXT],
                           session->model->has_cache && !has_source ? &cached : &model, err));
     session->ids_value[FT_TEXT] = ft_plan_find(&session->plan, "input_ids");
+    session->pixels_value = sees ? ft_plan_find(&session->plan, FT_PIXEL_VALUES) : -1;
+    if (sees) /* they are written once, for as many runs as there are */
+        session->plan.value[session->pixels_value].keep = true;
     if (!has_source)
         return FT_OK;
     cached.name[FT_INPUT_IDS] = "decoder_input_ids";
@@ -149,6 +154,30 @@ static ft_status allocate(ft_session *session, ft_error *err)
                                             &session->limits, err);
 }
 
+/*
+ * All images have as many rows: a run takes so many that both bounds hold.  The default is not that
+ * of texts, for images take memory before they are rows.
+ */
+static ft_status set_image_limits(ft_session *session, const ft_session_options *options,
+                                  ft_error *err)
+{
+    ft_limits *limits = &session->limits;
+    size_t rows = (size_t) session->model->config.positions, most = limits->tokens / rows;
+    if (options->max_tokens == 0 && options->max_sequences > 0)
+        most = limits->sequences;
+    else if (options->max_tokens == 0 && most == 0)
+        most = 1;
+    if (most == 0)
+        return ft_fail(err, FT_ELIMIT, "runs of %zu tokens, but an image has %zu", limits->tokens,
+                       rows);
+    limits->sequences = ft_min_size(limits->sequences, most);
+    if (limits->sequences > INT32_MAX / rows)
+        return ft_fail(err, FT_ELIMIT, "a run has at most %d tokens, but %zu images have more",
+                       INT32_MAX, limits->sequences);
+    limits->tokens = limits->sequences * rows;
+    return FT_OK;
+}
+
 static ft_status set_limits(ft_session *session, const ft_session_options *options, ft_error *err)
 {
     if (options->threads < 0 || options->max_tokens < 0 || options->max_sequences < 0)
@@ -168,6 +197,8 @@ static ft_status set_limits(ft_session *session, const ft_session_options *optio
     /* Counters have one owner: calibration runs a session for each thread instead. */
     if (session->model->purpose.mode == FT_MODE_OBSERVE)
         session->limits.threads = 1;
+    if (ft_config_sees(&session->model->config))
+        return set_image_limits(session, options, err);
     return session->model->has_cache ? set_cache_limits(session, options, err) : FT_OK;
 }
 
@@ -213,9 +244,29 @@ void ft_session_close(ft_session *session)
 
 /* ---- Inputs ------------------------------------------------------------------------------- */
 
+/* Images go where the run reads them: nothing else is made of them before. */
+static ft_status set_images(ft_session *session, const ft_tensor *tensor, ft_error *err)
+{
+    const ft_config *config = &session->model->config;
+    size_t images = (size_t) tensor->dim[0];
+    ft_padded *rows = &session->text[FT_TEXT];
+    session->ran = false;
+    rows->rows = 0;
+    FT_TRY(ft_pixels_check(config, tensor, FT_PIXEL_VALUES, err));
+    if (images > session->limits.sequences)
+        return ft_fail(err, FT_ELIMIT, "%s: %zu images, but the session allows %zu",
+                       FT_PIXEL_VALUES, images, session->limits.sequences);
+    FT_TRY(session->model->backend->write(session->exec, session->pixels_value, tensor->data,
+                                          images, err));
+    ft_padded_fill(rows, images, (size_t) config->positions);
+    return FT_OK;
+}
+
 ft_status ft_session_set(ft_session *session, const char *name, const ft_tensor *tensor,
                          ft_error *err)
 {
+    if (session->pixels_value >= 0 && strcmp(name, FT_PIXEL_VALUES) == 0)
+        return set_images(session, tensor, err);
     for (int i = 0; i < session->texts; i++) {
         int input = ft_padded_find(&session->text[i], name);
         if (input < 0)
@@ -346,6 +397,14 @@ static ft_status run_encoder(ft_session *session, ft_counts *const *counts, ft_e
     return run(session, counts, err);
 }
 
+static ft_status run_images(ft_session *session, ft_counts *const *counts, ft_error *err)
+{
+    if (session->text[FT_TEXT].rows == 0)
+        return ft_fail(err, FT_EARG, "%s is not set", FT_PIXEL_VALUES);
+    session->batch = batch_of(&session->text[FT_TEXT]);
+    return run(session, counts, err);
+}
+
 static ft_status run_translator(ft_session *session, ft_counts *const *counts, ft_error *err)
 {
     const ft_padded *source = &session->text[FT_SOURCE], *target = &session->text[FT_TARGET];
@@ -362,6 +421,8 @@ ft_status ft_session_run_counting(ft_session *session, ft_counts *const *counts,
     session->ran = false;
     if (session->texts > 1)
         FT_TRY(run_translator(session, counts, err));
+    else if (session->pixels_value >= 0)
+        FT_TRY(run_images(session, counts, err));
     else if (session->passages != NULL)
         FT_TRY(run_texts(session, FT_TEXT, counts, err));
     else

@@ -26,6 +26,7 @@ struct ft_session {
     int texts;
     int ids_value[FT_TEXTS]; /* where their tokens go */
     int positions_value;     /* of text[0]; -1: nobody asks for them */
+    int pixels_value;        /* where images go, whose rows text[0] then counts; -1: reads none */
 
     ft_passages *passages; /* of a decoder's run; NULL: the model has no cache */
     size_t context;        /* tokens of one sequence */

@@ -84,6 +84,12 @@ ft_value check_values[VALUES] = {
     [RESULT_CODES] = { "result_codes", FT_SEQUENCES, 24, FT_I8, 0.5f, .point = true },
     [RESULT_DYNAMIC] = { "result_dynamic", FT_SEQUENCES, 24, FT_I8, .dynamic = true },
     [RESULT_T] = { "result_t", FT_TOKENS, 24, FT_F32, .point = true },
+    [IMAGES] = { "images", FT_SEQUENCES, 2 * 5 * 7, FT_F32, .point = false },
+    [IMAGES_H] = { "images_h", FT_SEQUENCES, 2 * 5 * 7, FT_F16, .point = false },
+    [PATCHES] = { "patches", FT_TOKENS, 2 * 2 * 3, FT_F32, .point = false },
+    [PATCHES_H] = { "patches_h", FT_TOKENS, 2 * 2 * 3, FT_F16, .point = false },
+    [PATCH_CODES] = { "patch_codes", FT_TOKENS, 2 * 2 * 3, FT_I8, 0.5f, .point = true },
+    [PATCH_DYNAMIC] = { "patch_dynamic", FT_TOKENS, 2 * 2 * 3, FT_I8, .dynamic = true },
     [HUGE_LOGITS] = { "huge_logits", FT_SELECTED, 1 << 26, FT_F32, .point = false },
 };
 

@@ -30,7 +30,8 @@ static ft_op op_of(const a_case *c)
                            .memory = c->memory,
                            .window = c->window,
                            .embed_scale = c->embed_scale != 0.0f ? c->embed_scale : 1.0f,
-                           .position_offset = c->position_offset } };
+                           .position_offset = c->position_offset,
+                           .leading = c->leading } };
     if (c->conv != NULL)
         op.attr.conv = *c->conv;
     for (int i = 0; i < FT_MAX_IN; i++)
@@ -88,6 +89,7 @@ int main(void)
     test_cases(&plan, check_cases, of);
     test_cases(&plan, check_decoder_cases, of);
     test_cases(&plan, check_conv_cases, of);
+    test_cases(&plan, check_image_cases, of);
     for (int kind = 0; kind < FT_OP_KINDS; kind++)
         ok(of[kind].accepted > 0 && of[kind].refused > 0, "%s has cases of both sorts",
            ft_op_name((ft_op_kind) kind));

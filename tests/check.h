@@ -83,6 +83,12 @@ enum {
     RESULT_CODES,
     RESULT_DYNAMIC,
     RESULT_T,
+    IMAGES,
+    IMAGES_H,
+    PATCHES,
+    PATCHES_H,
+    PATCH_CODES,
+    PATCH_DYNAMIC,
     VALUES
 };
 
@@ -140,12 +146,13 @@ typedef struct a_case {
     float embed_scale; /* 0: 1 */
     int32_t position_offset;
     const ft_conv *conv;
+    int32_t leading;
 } a_case;
 
 /*
- * Encoders, what decoders add to them, and convolutions; each list ends with a case that has no
- * sentence.
+ * Encoders, what decoders add to them, convolutions, and what cuts images into sequences; each list
+ * ends with a case that has no sentence.
  */
-extern const a_case check_cases[], check_decoder_cases[], check_conv_cases[];
+extern const a_case check_cases[], check_decoder_cases[], check_conv_cases[], check_image_cases[];
 
 #endif

@@ -251,6 +251,7 @@ int main(int argc, char **argv)
     test_rows(step);
     test_counts();
     test_linear();
+    test_images();
     test_queue(700, 768);
     test_queue(3, 70);
     test_queue(1500, 312);

@@ -91,5 +91,6 @@ void test_maps(void);        /* cuda-ops-maps.c */
 void test_rows(size_t step); /* cuda-ops-rows.c */
 void test_counts(void);      /* cuda-ops-counts.c */
 void test_linear(void);      /* cuda-ops-linear.c */
+void test_images(void);      /* cuda-ops-images.c */
 
 #endif

@@ -180,7 +180,7 @@ tests_decode_t_LDADD = $(test_libs)
 tests_regex_t_SOURCES = tests/regex-t.c
 tests_regex_t_LDADD = $(test_libs)
 tests_check_t_SOURCES = tests/check-t.c tests/check.h tests/check-cases.c tests/check-conv.c \
-	tests/check-decoder.c tests/check-stock.c
+	tests/check-decoder.c tests/check-images.c tests/check-stock.c
 tests_check_t_LDADD = $(test_libs)
 tests_checkpoint_t_SOURCES = tests/checkpoint-t.c
 tests_checkpoint_t_LDADD = convert/libconvert.la $(test_libs)
@@ -241,7 +241,7 @@ tests_cuda_t_LDADD = $(test_libs)
 tests_cuda_wgmma_t_SOURCES = tests/cuda-wgmma-t.c tests/lib/parts.h $(gpu)
 tests_cuda_wgmma_t_LDADD = $(test_libs)
 tests_cuda_ops_t_SOURCES = tests/cuda-ops-t.c tests/cuda-ops.c tests/cuda-ops.h \
-	tests/cuda-ops-counts.c tests/cuda-ops-linear.c tests/cuda-ops-maps.c tests/cuda-ops-rows.c \
+	tests/cuda-ops-counts.c tests/cuda-ops-images.c tests/cuda-ops-linear.c tests/cuda-ops-maps.c tests/cuda-ops-rows.c \
 	$(chip)
 tests_cuda_ops_t_LDADD = $(lib_libs)
 tests_damage_t_SOURCES = tests/damage-t.c
@@ -294,8 +294,8 @@ tests_modes_t_SOURCES = tests/modes-t.c
 tests_modes_t_LDADD = $(lib_libs)
 tests_ops_t_SOURCES = tests/ops-t.c tests/beam.c tests/beam.h tests/ops-attend.c \
 	tests/ops-attention.c tests/ops-beam.c tests/ops-blocks.c tests/ops-cache.c tests/ops-cache.h \
-	tests/ops-conv.c tests/ops-decoder.c tests/ops-halves.c tests/ops-linear.c tests/ops-maps.c \
-	tests/ops-rows.c tests/ops-store.c tests/ops-sums.c tests/ops.h
+	tests/ops-conv.c tests/ops-decoder.c tests/ops-halves.c tests/ops-images.c tests/ops-linear.c \
+	tests/ops-maps.c tests/ops-rows.c tests/ops-store.c tests/ops-sums.c tests/ops.h
 tests_ops_t_LDADD = $(lib_libs)
 tests_output_t_SOURCES = tests/output-t.c
 tests_output_t_LDADD = $(sample_test_libs)

@@ -95,6 +95,8 @@ static size_t scratch_of(const ft_plan *plan, const ft_op *op, const ft_limits *
         return ft_cpu_linear_scratch(plan, op, limits);
     case FT_OP_ATTENTION:
         return ft_cpu_attention_scratch(plan, op, limits);
+    case FT_OP_PATCHES:
+        return ft_cpu_patches_scratch(op, limits);
     case FT_OP_STORE:
         return ft_cpu_store_scratch(plan, op, limits);
     case FT_OP_ATTEND:

@@ -47,6 +47,7 @@ typedef struct ft_args {
 /* Scratch bytes that an operation needs for a run within `limits`. */
 size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+size_t ft_cpu_patches_scratch(const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_store_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_attend_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_choose_op_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);

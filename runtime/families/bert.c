@@ -204,6 +204,7 @@ static int build_head(ft_graph *g, const ft_config *c, int first, int pooled)
     case FT_HEAD_RELU:
         return ft_apply(g, "head.act", ft_linear(g, "head.dense", first), FT_ACT_RELU);
     case FT_HEAD_NONE:
+    case FT_HEAD_FIRST:
         break;
     }
     return first;

@@ -12,5 +12,6 @@ extern const ft_family ft_family_bert;
 extern const ft_family ft_family_llama;
 extern const ft_family ft_family_m2m100;
 extern const ft_family ft_family_marian;
+extern const ft_family ft_family_vit;
 
 #endif

@@ -83,6 +83,12 @@ static ft_status judge_all(ft_judgement *out, reader *this, reader *other, const
     return FT_OK;
 }
 
+static bool same_images(const ft_config *a, const ft_config *b)
+{
+    return a->channels == b->channels && a->image_height == b->image_height &&
+           a->image_width == b->image_width;
+}
+
 /* Rows are read for the model with fewer tokens and positions: then both can run them. */
 static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model *model,
                            const ft_model *other, ft_error *err)
@@ -94,6 +100,9 @@ static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model 
         return ft_fail(err, FT_ESHAPE, "%s: %d tokens in the vocabulary, but %s has %d",
                        other->path, other->config.vocabulary, model->path,
                        model->config.vocabulary);
+    if (other != NULL && !same_images(&model->config, &other->config))
+        return ft_fail(err, FT_ESHAPE, "%s: reads images of another size than %s", other->path,
+                       model->path);
     FT_TRY(ft_dataset_read(out, eval->data, model, err));
     if (out->labels != NULL || other != NULL)
         return FT_OK;

@@ -68,3 +68,11 @@ AC_DEFUN([FT_SIMD], [
   AM_CONDITIONAL([WITH_AVXVNNI], [test -n "$FT_AVXVNNI_FLAGS"])
   AM_CONDITIONAL([WITH_AVX512], [test -n "$FT_AVX512_FLAGS"])
 ])
+
+dnl FT_IMAGE_LIBRARY(NAME, MODULE): HAVE_LIBNAME and have_name where pkg-config knows the module.
+AC_DEFUN([FT_IMAGE_LIBRARY], [
+  PKG_CHECK_MODULES([$1], [$2], [
+    AC_DEFINE([HAVE_LIB$1], [1], [Define to 1 to read $1 images.])
+    AS_VAR_SET([have_]m4_tolower([$1]), [yes])
+  ], [AS_VAR_SET([have_]m4_tolower([$1]), [no])])
+])

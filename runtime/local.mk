@@ -110,6 +110,18 @@ runtime_libtools_la_SOURCES = \
 	runtime/tools/synthetic.c runtime/tools/synthetic.h
 runtime_libtools_la_LIBADD = runtime/libcore.la
 
+# Image files: what ft-run alone needs libraries for.
+noinst_LTLIBRARIES += runtime/libimages.la
+runtime_libimages_la_SOURCES = \
+	runtime/images/decoder.h \
+	runtime/images/image.c runtime/images/image.h \
+	runtime/images/jpeg.c \
+	runtime/images/png.c \
+	runtime/images/processor.c runtime/images/processor.h \
+	runtime/images/resize.c
+runtime_libimages_la_CFLAGS = $(AM_CFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
+runtime_libimages_la_LIBADD = runtime/libcore.la $(PNG_LIBS) $(JPEG_LIBS)
+
 bin_PROGRAMS += ft-run
 ft_run_SOURCES = \
 	runtime/tools/ft-run.c \
@@ -119,13 +131,14 @@ ft_run_SOURCES = \
 	runtime/tools/run_chat.c \
 	runtime/tools/run_forward.c \
 	runtime/tools/run_generate.c \
+	runtime/tools/run_images.c runtime/tools/run_images.h \
 	runtime/tools/run_options.c \
 	runtime/tools/run_prompts.c runtime/tools/run_prompts.h \
 	runtime/tools/run_report.c \
 	runtime/tools/run_search.c \
 	runtime/tools/talk.c runtime/tools/talk.h \
 	runtime/tools/texts.c runtime/tools/texts.h
-ft_run_LDADD = runtime/libtools.la
+ft_run_LDADD = runtime/libimages.la runtime/libtools.la
 
 bin_PROGRAMS += ft-inspect
 ft_inspect_SOURCES = \

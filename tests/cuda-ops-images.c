@@ -38,12 +38,12 @@ static size_t patches_case(const ft_conv *conv, int32_t leading, size_t images, 
 static void test_patches(ft_dtype dtype, float scale)
 {
     static const ft_conv grids[] = {
-        { 3, 224, 224, { 16, 16 }, { 16, 16 }, { 0, 0 }, { 1, 1 } },
-        { 3, 32, 32, { 4, 4 }, { 4, 4 }, { 0, 0 }, { 1, 1 } },
-        { 1, 28, 30, { 7, 4 }, { 7, 4 }, { 0, 0 }, { 1, 1 } },
-        { 3, 42, 56, { 14, 14 }, { 14, 14 }, { 0, 0 }, { 1, 1 } },
-        { 5, 11, 24, { 1, 8 }, { 1, 8 }, { 0, 0 }, { 1, 1 } },
-        { 2, 9, 7, { 3, 2 }, { 3, 2 }, { 0, 0 }, { 1, 1 } },
+        { 3, 224, 224, { 16, 16 }, { 16, 16 }, .dilation = { 1, 1 } },
+        { 3, 32, 32, { 4, 4 }, { 4, 4 }, .dilation = { 1, 1 } },
+        { 1, 28, 30, { 7, 4 }, { 7, 4 }, .dilation = { 1, 1 } },
+        { 3, 42, 56, { 14, 14 }, { 14, 14 }, .dilation = { 1, 1 } },
+        { 5, 11, 24, { 1, 8 }, { 1, 8 }, .dilation = { 1, 1 } },
+        { 2, 9, 7, { 3, 2 }, { 3, 2 }, .dilation = { 1, 1 } },
     };
     size_t wrong = 0;
     for (size_t g = 0; g < FT_COUNT(grids); g++)

@@ -110,6 +110,7 @@ c_tests = \
 	tests/gemm_float.t \
 	tests/graph.t \
 	tests/half.t \
+	tests/image.t \
 	tests/llama_convert.t \
 	tests/llama_variants.t \
 	tests/loader.t \
@@ -268,6 +269,8 @@ tests_gemm_float_t_SOURCES = tests/gemm_float-t.c
 tests_gemm_float_t_LDADD = $(lib_libs)
 tests_graph_t_SOURCES = tests/graph-t.c
 tests_graph_t_LDADD = $(test_libs)
+tests_image_t_SOURCES = tests/image-t.c
+tests_image_t_LDADD = tests/lib/libsample.a runtime/libimages.la $(test_libs)
 tests_half_t_SOURCES = tests/half-t.c
 tests_half_t_LDADD = $(lib_libs)
 tests_llama_convert_t_SOURCES = tests/llama_convert-t.c
@@ -400,6 +403,7 @@ fuzz_targets = \
 	tests/fuzz/artifact.t \
 	tests/fuzz/config.t \
 	tests/fuzz/counters.t \
+	tests/fuzz/image.t \
 	tests/fuzz/safetensors.t \
 	tests/fuzz/shard_index.t \
 	tests/fuzz/tokenizer.t
@@ -429,6 +433,9 @@ tests_fuzz_config_t_LDADD = convert/libconvert.la $(test_libs)
 tests_fuzz_counters_t_SOURCES = tests/fuzz/counters.c $(fuzz_common)
 tests_fuzz_counters_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_counters_t_LDADD = $(calibrate_test_libs)
+tests_fuzz_image_t_SOURCES = tests/fuzz/image.c $(fuzz_common)
+tests_fuzz_image_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_image_t_LDADD = runtime/libimages.la $(test_libs)
 tests_fuzz_safetensors_t_SOURCES = tests/fuzz/safetensors.c $(fuzz_common)
 tests_fuzz_safetensors_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_safetensors_t_LDADD = $(test_libs)

@@ -1,5 +1,5 @@
 /*
- * ft-run.c - run an artifact on token ids or on text: classify, embed, continue or translate it.
+ * ft-run.c - run an artifact on token ids, text or images: classify, embed, continue or translate.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,6 +18,8 @@ static ft_status open_output(ft_output **out, const ft_run *run, ft_error *err)
     const char *input[] = { run->input, run->data, run->text };
     if (run->output == NULL)
         return FT_OK;
+    for (size_t i = 0; i < run->nimage; i++)
+        FT_TRY(ft_output_spare_input(run->output, run->image[i], err));
     for (size_t i = 0; i < FT_COUNT(input); i++)
         if (input[i] != NULL)
             FT_TRY(ft_output_spare_input(run->output, input[i], err));
@@ -28,7 +30,7 @@ static ft_status open_output(ft_output **out, const ft_run *run, ft_error *err)
 static ft_status run_model(const ft_run *run, const ft_model *model, ft_output *output,
                            ft_error *err)
 {
-    bool forward = run->outputs != NULL || run->nkeep > 0;
+    bool forward = run->outputs != NULL || run->nkeep > 0 || run->nimage > 0;
     if (model->has_cache && !forward && run->running != NULL)
         return ft_fail(err, FT_EARG, "--%s: is for --outputs and --keep, or for encoders",
                        run->running);
@@ -40,7 +42,7 @@ static ft_status run_model(const ft_run *run, const ft_model *model, ft_output *
                        model->path, run->generating, model->family->name);
     if (run->generating != NULL)
         return ft_fail(err, FT_EARG, "--%s: --outputs and --keep do not generate", run->generating);
-    if (run->data == NULL && run->text == NULL && run->noperand == 0)
+    if (run->data == NULL && run->text == NULL && run->noperand == 0 && run->nimage == 0)
         return ft_fail(err, FT_EARG, "there is nothing to run");
     return ft_run_forward(run, model, output, err);
 }

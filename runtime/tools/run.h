@@ -18,6 +18,8 @@ typedef struct ft_run {
     size_t nkeep;
     char *const *operand;
     size_t noperand;
+    const char **image; /* [nimage]: of --image, and then the operands */
+    size_t nimage;
     bool force, json, truncate, whole, verbose;
     ft_model_options model;
     ft_session_options session;

@@ -12,6 +12,7 @@
 #include "runtime/safetensors.h"
 #include "runtime/tools/results.h"
 #include "runtime/tools/run.h"
+#include "runtime/tools/run_images.h"
 #include "runtime/tools/texts.h"
 
 #include <jansson.h>
@@ -28,6 +29,7 @@ typedef struct job {
     ft_session_options options; /* of the session */
     ft_session *session;
     ft_texts texts;
+    const char *const *title; /* of each row: a text, or an image's path; NULL: of data */
     ft_dataset dataset;
     char *names;         /* a copy of --outputs, cut at its commas */
     const char **wanted; /* distinct names */
@@ -40,7 +42,11 @@ static ft_status read_texts(job *j, ft_error *err)
 {
     const ft_run *r = j->run;
     ft_tokenizer *tokenizer;
+    if (ft_config_sees(&j->model->config))
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: reads images, not texts: use --image",
+                       j->model->path);
     FT_TRY(ft_run_texts(&j->texts, r, err));
+    j->title = (const char *const *) j->texts.line;
     FT_TRY(ft_tokenizer_open_model(&tokenizer, j->model, err));
     ft_status status =
         ft_dataset_encode(&j->dataset, tokenizer, j->model, (const char *const *) j->texts.line,
@@ -53,7 +59,10 @@ static ft_status read_inputs(job *j, ft_error *err)
 {
     if (j->run->data != NULL)
         return ft_dataset_read(&j->dataset, j->run->data, j->model, err);
-    return read_texts(j, err);
+    if (j->run->nimage == 0)
+        return read_texts(j, err);
+    j->title = j->run->image;
+    return ft_images_read(&j->dataset, j->model, j->run->image, j->run->nimage, err);
 }
 
 /* A run must be able to take the longest sequence, and a cache all that are in a run. */
@@ -178,8 +187,8 @@ static void print_predictions(const job *j, const ft_tensor *logits)
         else
             printf("%-12d", p.index);
         printf("  %6.4f", p.probability);
-        if (j->texts.count > 0)
-            printf("  %s", j->texts.line[row]);
+        if (j->title != NULL)
+            printf("  %s", j->title[row]);
         putchar('\n');
     }
 }
@@ -192,15 +201,15 @@ static void print_embeddings(const ft_tensor *embedding)
             printf("%.7g%c", (double) *x++, col + 1 < embedding->dim[1] ? ' ' : '\n');
 }
 
-/* What a person wants to see: results of texts, a summary of data. */
+/* What a person wants to see: results of texts and images, a summary of data. */
 static void print_text(const job *j)
 {
     const ft_tensor *logits = class_logits(j);
     const ft_tensor *embedding = ft_results_find(&j->results, "embedding");
     double right = accuracy(j, logits);
-    if (j->texts.count > 0 && logits != NULL)
+    if (j->title != NULL && logits != NULL)
         print_predictions(j, logits);
-    else if (j->texts.count > 0 && embedding != NULL && j->run->output == NULL)
+    else if (j->title != NULL && embedding != NULL && j->run->output == NULL)
         print_embeddings(embedding);
     if (j->run->data == NULL && !j->model->has_cache)
         return;

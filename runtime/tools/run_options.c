@@ -16,6 +16,7 @@
 enum {
     KEEP = FT_LONG_ONLY,
     TEXT,
+    IMAGE,
     WHOLE,
     TRUNCATE,
     DEVICE,
@@ -61,8 +62,10 @@ static const ft_option options[] = {
     { 'd', "data", "FILE",
       "safetensors with input_ids [N, S], and optionally\n"
       "attention_mask, lengths [N], token_type_ids,\n"
-      "labels [N]" },
+      "labels [N]; of images pixel_values [N, C, H, W]" },
     { TEXT, "text", "FILE", "one text a line; - is standard input" },
+    { IMAGE, "image", "FILE",
+      "a PNG or JPEG image; may be repeated, and those that\nfollow need no --image" },
     { WHOLE, "whole", NULL, "the whole file is one text" },
     { 'o', "output", "FILE", "write the results to this safetensors file" },
     { 'f', "force", NULL, "replace the output file" },
@@ -127,9 +130,11 @@ const ft_tool ft_run_tool = {
     .usage = "-i FILE -d FILE [-o FILE] [OPTION]...\n"
              "-i FILE --text FILE [OPTION]...\n"
              "-i FILE [OPTION]... TEXT...\n"
+             "-i FILE [OPTION]... --image FILE...\n"
              "-i FILE --chat [OPTION]...",
-    .about = "Run an artifact on sequences of token ids, or on texts: an encoder classifies or\n"
-             "embeds them, a decoder continues them, an encoder-decoder translates them.",
+    .about = "Run an artifact on sequences of token ids, on texts or on images: an encoder\n"
+             "classifies or embeds them, a decoder continues them, an encoder-decoder translates\n"
+             "them.",
     .option = options,
 };
 
@@ -330,6 +335,9 @@ static void take_other(ft_run *r, int option, const char *value)
     case TEXT:
         r->text = value;
         break;
+    case IMAGE:
+        r->image[r->nimage++] = value;
+        break;
     case WHOLE:
         r->whole = true;
         break;
@@ -361,13 +369,14 @@ static void take_other(ft_run *r, int option, const char *value)
 
 static void check(const ft_run *r)
 {
-    int inputs = (r->data != NULL) + (r->text != NULL) + (r->noperand > 0);
+    int inputs = (r->data != NULL) + (r->text != NULL) + (r->noperand > 0) + (r->nimage > 0);
     if (r->input == NULL)
         ft_tool_usage(&ft_run_tool, "no artifact given: use -i FILE");
     if (inputs > 1 || (inputs == 0 && !r->chat))
-        ft_tool_usage(&ft_run_tool, "give either -d FILE, --text FILE or texts");
-    if (r->chat && r->data != NULL)
-        ft_tool_usage(&ft_run_tool, "--chat is for texts, not for -d");
+        ft_tool_usage(&ft_run_tool, "give either -d FILE, --text FILE, --image FILE or texts");
+    if (r->chat && (r->data != NULL || r->nimage > 0))
+        ft_tool_usage(&ft_run_tool, "--chat is for texts, not for %s",
+                      r->data != NULL ? "-d" : "--image");
     if (r->chat && inputs == 0 && (r->json || r->output != NULL))
         ft_tool_usage(&ft_run_tool, "a chat by standard input has neither -o nor --json");
     if (r->system != NULL && !r->chat)
@@ -378,13 +387,23 @@ static void check(const ft_run *r)
         ft_tool_usage(&ft_run_tool, "--whole is for --text");
 }
 
+/* What a shell makes of --image *.png: all of them are images. */
+static void take_images(ft_run *r)
+{
+    for (size_t i = 0; i < r->noperand && r->nimage > 0; i++)
+        r->image[r->nimage++] = r->operand[i];
+    if (r->nimage > 0)
+        r->noperand = 0;
+}
+
 void ft_run_parse(ft_run *run, int argc, char **argv)
 {
     size_t room = (size_t) argc;
     *run = (ft_run){ .keep = ft_array(room, sizeof *run->keep),
+                     .image = ft_array(room, sizeof *run->image),
                      .stop = ft_array(room, sizeof *run->stop),
                      .stop_id = ft_array(room, sizeof *run->stop_id) };
-    if (run->keep == NULL || run->stop == NULL || run->stop_id == NULL)
+    if (run->keep == NULL || run->image == NULL || run->stop == NULL || run->stop_id == NULL)
         exit(ft_tool_fail(&ft_run_tool, "no memory"));
     const char *value;
     for (int option; (option = ft_options_next(&ft_run_tool, argc, argv, &value)) != -1;) {
@@ -399,6 +418,7 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
     }
     run->operand = argv + optind;
     run->noperand = (size_t) (argc - optind);
+    take_images(run);
     run->session.keep = run->keep;
     check(run);
 }
@@ -406,6 +426,7 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
 void ft_run_free(ft_run *run)
 {
     free(run->keep);
+    free(run->image);
     free(run->stop);
     free(run->stop_id);
 }

@@ -1,0 +1,64 @@
+/*
+ * image.c - fuzz target: no file makes the readers of images break a promise.
+ *
+ * What begins with a brace is read as preprocessor_config.json.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/images/processor.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST = 1 << 16, SIZE = 9 };
+
+/* What is decoded has all its pixels, and becomes as large as is asked for. */
+static void read_image(const uint8_t *data, size_t size)
+{
+    ft_image image, small;
+    ft_error err;
+    if (ft_image_decode(&image, data, size, "fuzz", MOST, &err) != FT_OK) {
+        require(strncmp(err.text, "fuzz: ", 6) == 0 && image.rgb == NULL);
+        return;
+    }
+    require(image.width * image.height <= MOST);
+    require(ft_image_resize(&small, &image, SIZE, SIZE - 2, FT_RESAMPLE_BICUBIC, &err) == FT_OK);
+    require(small.width == SIZE && small.height == SIZE - 2);
+    ft_image_fini(&small);
+    ft_image_fini(&image);
+}
+
+/* What is accepted makes finite numbers of an image, or tells why not. */
+static void read_processor(const uint8_t *data, size_t size)
+{
+    static uint8_t samples[SIZE * SIZE * 3];
+    const ft_image image = { SIZE, SIZE, samples };
+    ft_processor p;
+    ft_error err;
+    if (ft_processor_parse(&p, data, size, "fuzz", false, &err) != FT_OK) {
+        require(strncmp(err.text, "fuzz: ", 6) == 0);
+        return;
+    }
+    size_t width, height;
+    ft_processor_size(&p, &image, &width, &height);
+    require(width > 0 && height > 0);
+    if (width * height > MOST || (p.resizes && p.width * p.height > MOST))
+        return; /* nothing new, only slow */
+    float *out = malloc(3 * width * height * sizeof *out);
+    require(out != NULL);
+    if (ft_processor_run(&p, &image, "fuzz", out, &err) == FT_OK)
+        require(!isnan(out[0]));
+    free(out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size > 0 && data[0] == '{')
+        read_processor(data, size);
+    else
+        read_image(data, size);
+    return 0;
+}

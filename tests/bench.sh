@@ -40,7 +40,7 @@ is 0 '--help ends with 0' "$bench" --help
 is 0 '--version ends with 0' "$bench" --version
 refused 2 'give either -i FILE or --shape NAME' "$bench"
 refused 2 'give either -i FILE or --shape NAME' "$bench" -i model.ft --shape minilm
-refused 2 ' is none of bert-base, bert-large, minilm, llama-2-7b, llama-3-8b, llama-1b, ft-decoding' \
+refused 2 ' is none of bert-base, bert-large, minilm, vit-base, llama-2-7b, llama-3-8b, llama-1b, ft-decoding' \
     "$bench" --shape tiny
 refused 2 '"int4" is none of float, f16, int8, int8-residual' "$bench" --shape minilm --scheme int4
 refused 2 '--kv: "int4" is none of auto, f16 and int8' "$bench" --shape minilm --kv int4
@@ -61,6 +61,13 @@ refused 1 '--top-p: ft-decoding is timed in searches, which draw no tokens' \
     "$bench" --shape ft-decoding --top-p 0.5
 refused 1 'scheme int8-residual is for encoders' "$bench" --shape ft-decoding --scheme int8-residual
 refused 1 'scheme w8a8-dynamic is for decoders' "$bench" --shape minilm --scheme w8a8-dynamic
+for option in --length=8 --fill=0.5 --decode=8; do
+    refused 1 '--length, --fill and --decode are for texts, but vit-base reads images' \
+        "$bench" --shape vit-base "$option"
+done
+refused 1 '--beams: vit-base does not translate' "$bench" --shape vit-base --beams 4
+refused 1 'scheme int8-residual is for encoders of text' \
+    "$bench" --shape vit-base --scheme int8-residual
 refused 2 '--ops and --gemm exclude each other' "$bench" --shape minilm --ops --gemm
 refused 2 '--json and --csv exclude each other' "$bench" --shape minilm --json --csv
 refused 2 '-q and -v at once' "$bench" --shape minilm -q -v
@@ -105,6 +112,10 @@ grep -q '^minilm, float, ' out && grep -q 'TFLOPS of float products' out &&
     ! grep -q 'int8' out && grep -q '^ *1  *520  *520 ' out
 check $? 'is a table for people'
 sed 's/^/# /' out
+
+is 0 'images' "$bench" --shape vit-base -b 2 -r 1 -t 2 --csv
+holds 'have a row for each patch and one before them' \
+    'if ($1 != "vit-base" || $4 != 2 || $5 != 197 || $6 != 394) bad()' out
 
 # ---- Operations and products --------------------------------------------------------------------
 

@@ -107,6 +107,7 @@ static int build_patches(ft_graph *g, const ft_config *c)
     return ft_place(g, "embed", ft_linear(g, "embed.patch", patches));
 }
 
+/* What the layers have added up is a point: how large it is decides what it may be stored in. */
 static int build_layer(ft_graph *g, const ft_config *c, int x)
 {
     int from = ft_norm(g, "attn.norm", x, c->eps);
@@ -117,7 +118,9 @@ static int build_layer(ft_graph *g, const ft_config *c, int x)
     x = ft_add_residual(g, "attn.sum", a, x);
     int f = ft_linear(g, "ffn.up", ft_norm(g, "ffn.norm", x, c->eps));
     f = ft_linear(g, "ffn.down", ft_apply(g, "ffn.act", f, c->activation));
-    return ft_add_residual(g, "ffn.sum", f, x);
+    x = ft_add_residual(g, "ffn.sum", f, x);
+    ft_point(g, x);
+    return x;
 }
 
 static void build_outputs(ft_graph *g, const ft_config *c, int x)
@@ -133,7 +136,6 @@ static void build_outputs(ft_graph *g, const ft_config *c, int x)
         ft_output_as(g, "logits", ft_linear(g, "classifier", first));
 }
 
-/* What the layers have added up is a point: how large it is decides what it may be stored in. */
 static void build(ft_graph *g, const ft_config *c)
 {
     int x = build_patches(g, c);
@@ -142,7 +144,6 @@ static void build(ft_graph *g, const ft_config *c)
         x = build_layer(g, c, x);
     }
     ft_scope(g, "%s", "");
-    ft_point(g, x);
     build_outputs(g, c, ft_norm(g, "norm", x, c->eps));
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/products.h"
 #include "runtime/tools/bench.h"
 #include "runtime/tools/noise.h"
+#include "runtime/tools/synthetic.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -180,7 +181,9 @@ ft_status ft_bench_case(ft_bench *bench, size_t sequences, size_t length, ft_err
 {
     ft_session *session;
     FT_TRY(open_session(&session, bench, sequences, length, err));
-    ft_status status = set_inputs(session, sequences, length, bench->fill, err);
+    ft_status status = ft_config_sees(&bench->model->config)
+                           ? ft_synthetic_images(session, sequences, err)
+                           : set_inputs(session, sequences, length, bench->fill, err);
     if (status == FT_OK)
         status = run_case(bench, session, err);
     ft_session_close(session);

@@ -18,13 +18,13 @@ enum { SHAPE = FT_LONG_ONLY, SCHEME, FILL, DECODE, BEAMS, TOP_P, KV, DEVICE, OPS
 static const ft_option options[] = {
     { 'i', "input", "FILE", "time this artifact" },
     { SHAPE, "shape", "NAME",
-      "time random weights instead: bert-base, bert-large,\nminilm, llama-2-7b, llama-3-8b, "
-      "llama-1b,\nft-decoding or nllb-600m" },
+      "time random weights instead: bert-base, bert-large,\nminilm, vit-base, llama-2-7b, "
+      "llama-3-8b, llama-1b,\nft-decoding or nllb-600m" },
     { SCHEME, "scheme", "NAME",
       "of a shape: float, f16, int8 (default), int8-residual\n"
       "(encoders), w8a8-dynamic (decoders), or in blocks:\n"
       "w4a16, w8a16 or w8a8-block" },
-    { 'b', "batch", "N,...", "sequences of a run; default 1,8,32" },
+    { 'b', "batch", "N,...", "sequences or images of a run; default 1,8,32" },
     { 'l', "length", "N,...", "tokens of the longest sequence; default 128,\nof translators 32" },
     { FILL, "fill", "F", "mean length as a fraction of --length; default 1" },
     { DECODE, "decode", "N,...",

@@ -30,6 +30,18 @@ static void set_default(ft_bench_list *list, size_t item)
         *list = (ft_bench_list){ { item }, 1 };
 }
 
+/* Images are as long as their patches are many. */
+static ft_status settle_images(const job *j, const ft_config *config, const char *name,
+                               ft_error *err)
+{
+    ft_bench_request *r = j->request;
+    if (r->lengths.count > 0 || j->bench->fill < 1.0 || r->decode.count > 0)
+        return ft_fail(err, FT_EARG,
+                       "--length, --fill and --decode are for texts, but %s reads images", name);
+    set_default(&r->lengths, (size_t) config->positions);
+    return FT_OK;
+}
+
 /* What the command line leaves open, the kind of model decides. */
 static ft_status settle(const job *j, const ft_config *config, const char *name, ft_error *err)
 {
@@ -40,6 +52,8 @@ static ft_status settle(const job *j, const ft_config *config, const char *name,
     if (j->bench->top_p > 0.0 && translates)
         return ft_fail(err, FT_EARG, "--top-p: %s is timed in searches, which draw no tokens",
                        name);
+    if (ft_config_sees(config))
+        return settle_images(j, config, name, err);
     set_default(&r->lengths, translates ? 32 : 128);
     if (translates) {
         set_default(&r->decode, 32);

@@ -53,10 +53,10 @@ bool ft_scheme_parse(const char *name, ft_scheme *out)
     .scale_words = true, .tied = true
 
 /*
- * The first two as google-research published them, the third as all-MiniLM-L6-v2 embeds; then the
- * published Llamas, the last with the matrices of Llama 3.2 1B and Llama 2's vocabulary.  Of
- * translators, the model whose decoding FasterTransformer 2.0 was measured with, and
- * nllb-200-distilled-600M.
+ * The first two as google-research published them, the third as all-MiniLM-L6-v2 embeds; ViT-B/16
+ * with the 1000 classes of ImageNet; then the published Llamas, the last with the matrices of Llama
+ * 3.2 1B and Llama 2's vocabulary.  Of translators, the model whose decoding FasterTransformer 2.0
+ * was measured with, and nllb-200-distilled-600M.
  */
 static const struct {
     const char *name;
@@ -74,6 +74,24 @@ static const struct {
         .embedding = FT_EMBEDDING_MEAN,
         .normalize = true,
         BERT } },
+    { "vit-base",
+      { .layers = 12,
+        .hidden = 768,
+        .heads = 12,
+        .ffn = 3072,
+        .positions = 197,
+        .padding_id = -1,
+        .eps = 1e-12f,
+        .activation = FT_ACT_GELU,
+        .labels = 1000,
+        .head = FT_HEAD_FIRST,
+        .qkv_bias = true,
+        .channels = 3,
+        .image_height = 224,
+        .image_width = 224,
+        .patch_height = 16,
+        .patch_width = 16,
+        .leading = 1 } },
     { "llama-2-7b",
       { .layers = 32,
         .hidden = 4096,

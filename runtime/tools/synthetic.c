@@ -11,6 +11,7 @@
 #include "kernels/quant.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/pixels.h"
 #include "runtime/session.h"
 #include "runtime/tools/noise.h"
 
@@ -266,6 +267,26 @@ static ft_status add_ranges(ft_amax *list, const char *name, float amax, const f
     return FT_OK;
 }
 
+ft_status ft_synthetic_images(ft_session *session, size_t count, ft_error *err)
+{
+    const ft_conv image = ft_config_patches(&session->model->config);
+    size_t n = count * (size_t) ft_conv_pixels(&image);
+    float *x = ft_array(n, sizeof *x);
+    if (x == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu images", count);
+    for (size_t i = 0; i < n; i++)
+        x[i] = ft_noise_normal(1, i);
+    const ft_tensor tensor = {
+        .dtype = FT_F32,
+        .ndim = 4,
+        .dim = { (int64_t) count, image.channels, image.height, image.width },
+        .data = x,
+    };
+    ft_status status = ft_session_set(session, FT_PIXEL_VALUES, &tensor, err);
+    free(x);
+    return status;
+}
+
 static ft_status set_random_ids(ft_session *session, const char *name, uint64_t key, ft_error *err)
 {
     int32_t ids[OBSERVED];
@@ -276,13 +297,16 @@ static ft_status set_random_ids(ft_session *session, const char *name, uint64_t 
     return ft_session_set(session, name, &input, err);
 }
 
-/* Run random tokens; counts [nvalue] has counters where the plan has points. */
+/* Run random tokens, or an image; counts [nvalue] has counters where the plan has points. */
 static ft_status observe(const ft_model *model, ft_counts *const *counts, ft_error *err)
 {
     ft_session *session;
+    bool sees = ft_config_sees(&model->config);
     FT_TRY(ft_session_open(
-        &session, model, &(ft_session_options){ .max_tokens = OBSERVED, .max_sequences = 1 }, err));
-    ft_status status = set_random_ids(session, "input_ids", 1, err);
+        &session, model,
+        &(ft_session_options){ .max_tokens = sees ? 0 : OBSERVED, .max_sequences = 1 }, err));
+    ft_status status =
+        sees ? ft_synthetic_images(session, 1, err) : set_random_ids(session, "input_ids", 1, err);
     if (status == FT_OK && ft_config_has_source(&model->config))
         status = set_random_ids(session, "decoder_input_ids", 2, err);
     if (status == FT_OK)
@@ -326,8 +350,10 @@ static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
     ft_model *model = NULL;
     one.config.layers = 1;
     one.config.encoder_layers = made->config.encoder_layers > 0;
-    one.config.vocabulary = 512;
-    one.config.positions = OBSERVED + one.config.position_offset;
+    if (!ft_config_sees(&one.config)) {
+        one.config.vocabulary = 512;
+        one.config.positions = OBSERVED + one.config.position_offset;
+    }
     made->amax = ft_amax_new();
     ft_status status = FT_OK;
     if (made->amax == NULL)
@@ -347,19 +373,26 @@ static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
 
 static const char *family_of(const ft_config *config)
 {
-    return ft_config_has_source(config) ? "m2m100" : ft_config_writes(config) ? "llama" : "bert";
+    if (ft_config_has_source(config))
+        return "m2m100";
+    if (ft_config_sees(config))
+        return "vit";
+    return ft_config_writes(config) ? "llama" : "bert";
 }
 
 ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config, ft_scheme scheme,
                             bool alike, int threads, ft_error *err)
 {
-    bool decoder = ft_config_writes(config);
+    bool decoder = ft_config_writes(config), sees = ft_config_sees(config);
     *out = (ft_synthetic){ .family = ft_family_find(family_of(config)),
                            .config = *config,
                            .alike = alike && decoder };
     if (decoder ? scheme == FT_SCHEME_INT8_RESIDUAL : scheme == FT_SCHEME_DYNAMIC)
         return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for %s", ft_scheme_name(scheme),
                        decoder ? "encoders" : "decoders");
+    if (sees && scheme == FT_SCHEME_INT8_RESIDUAL)
+        return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for encoders of text",
+                       ft_scheme_name(scheme));
     ft_status status = make_weights(out, scheme, threads, err);
     if (status == FT_OK && is_int8(scheme) && scheme != FT_SCHEME_DYNAMIC)
         status = measure(out, threads, err);

@@ -61,15 +61,19 @@ typedef struct ft_synthetic {
  * Make weights as a model has them before it is trained: linears and tables of deviation 0.02 about
  * 0, gains of the norms about 1.  The ranges of int8 are measured: one layer of the same shape, in
  * float, is observed on 64 random tokens (of a translator, one of each half, on a source and a
- * target), and every layer gets its ranges, since all layers are alike.  In bert-base codes then
- * have deviations of 16 to 38 at every point. With `alike` all layers of a decoder have the numbers
- * of the first, and those of an encoder before it the numbers of its own first.
+ * target) or an image of noise, and every layer gets its ranges, since all layers are alike.  In
+ * bert-base codes then have deviations of 16 to 38 at every point.  With `alike` all layers of a
+ * decoder have the numbers of the first, and those of an encoder before it the numbers of its own
+ * first.
  *
  * On failure nothing needs to be freed.  FT_EUNSUPPORTED: no such scheme for this shape.
  */
 FT_MUST_USE ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config,
                                         ft_scheme scheme, bool alike, int threads, ft_error *err);
 void ft_synthetic_fini(ft_synthetic *made);
+
+/* Set so many images of normal noise. */
+FT_MUST_USE ft_status ft_synthetic_images(ft_session *session, size_t count, ft_error *err);
 
 /* The model; `made` must outlive it. */
 FT_MUST_USE ft_status ft_synthetic_open(ft_model **out, const ft_synthetic *made, const char *name,

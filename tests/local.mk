@@ -27,7 +27,8 @@ tests_lib_libtiny_a_SOURCES = \
 	tests/lib/mixed.h \
 	tests/lib/origin.c tests/lib/origin.h \
 	tests/lib/tiny.c tests/lib/tiny.h \
-	tests/lib/translator_file.c tests/lib/translator_file.h
+	tests/lib/translator_file.c tests/lib/translator_file.h \
+	tests/lib/vit_file.c tests/lib/vit_file.h
 convert_test_libs = tests/lib/libtiny.a tests/lib/libsample.a convert/libconvert.la $(test_libs)
 
 check_LIBRARIES += tests/lib/liblib.a
@@ -149,6 +150,7 @@ c_tests = \
 	tests/tokenizer_json.t \
 	tests/translator_convert.t \
 	tests/translator_variants.t \
+	tests/vit_variants.t \
 	tests/vocabulary.t \
 	tests/weights.t \
 	tests/word_list.t \
@@ -275,6 +277,8 @@ tests_half_t_SOURCES = tests/half-t.c
 tests_half_t_LDADD = $(lib_libs)
 tests_llama_convert_t_SOURCES = tests/llama_convert-t.c
 tests_llama_convert_t_LDADD = $(convert_test_libs)
+tests_vit_variants_t_SOURCES = tests/vit_variants-t.c
+tests_vit_variants_t_LDADD = $(convert_test_libs)
 tests_llama_variants_t_SOURCES = tests/llama_variants-t.c tests/lib/variant.h
 tests_llama_variants_t_LDADD = $(convert_test_libs)
 tests_loader_t_SOURCES = tests/loader-t.c
@@ -527,6 +531,7 @@ EXTRA_DIST += \
 	tests/bench/check-bert.py \
 	tests/bench/check-llama.py \
 	tests/bench/check-m2m.py \
+	tests/bench/check-vit.py \
 	tests/bench/make-bert.py \
 	tests/bench/make-big.py \
 	tests/bench/minilm-check.py \

@@ -365,7 +365,9 @@ static bool has_image_members(const ft_config *c)
 /* The words of a text have no place beside an image, nor have positions that are not its rows'. */
 static ft_status check_sizes_of_images(const ft_config *c, const char *what, ft_error *err)
 {
+    int32_t low, most;
     ft_conv conv = ft_config_patches(c);
+    ft_config_bounds(offsetof(ft_config, positions), &low, &most);
     if (c->patch_height > c->image_height || c->patch_width > c->image_width)
         return ft_fail(err, FT_EFORMAT, "%s: config: images of %d x %d have no patch of %d x %d",
                        what, c->image_height, c->image_width, c->patch_height, c->patch_width);
@@ -375,6 +377,9 @@ static ft_status check_sizes_of_images(const ft_config *c, const char *what, ft_
                        "numbers",
                        what, c->channels, c->image_height, c->image_width, c->patch_height,
                        c->patch_width, MOST_PIXELS, MOST_COLUMNS);
+    if (c->positions > most)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, at most %d", what, c->positions,
+                       most);
     if (c->positions != ft_patch_rows(&conv, c->leading))
         return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, but images become %lld rows",
                        what, c->positions, (long long) ft_patch_rows(&conv, c->leading));

@@ -73,6 +73,7 @@ c_tests = \
 	tests/config.t \
 	tests/config_llama.t \
 	tests/config_translator.t \
+	tests/config_vit.t \
 	tests/conv.t \
 	tests/convert.t \
 	tests/count.t \
@@ -150,6 +151,7 @@ c_tests = \
 	tests/tokenizer_json.t \
 	tests/translator_convert.t \
 	tests/translator_variants.t \
+	tests/vit.t \
 	tests/vit_variants.t \
 	tests/vocabulary.t \
 	tests/weights.t \
@@ -193,6 +195,8 @@ tests_config_t_SOURCES = tests/config-t.c
 tests_config_t_LDADD = $(convert_test_libs)
 tests_config_llama_t_SOURCES = tests/config_llama-t.c
 tests_config_llama_t_LDADD = $(convert_test_libs)
+tests_config_vit_t_SOURCES = tests/config_vit-t.c
+tests_config_vit_t_LDADD = $(convert_test_libs)
 tests_config_translator_t_SOURCES = tests/config_translator-t.c
 tests_config_translator_t_LDADD = $(convert_test_libs)
 tests_conv_t_SOURCES = tests/conv-t.c
@@ -277,6 +281,8 @@ tests_half_t_SOURCES = tests/half-t.c
 tests_half_t_LDADD = $(lib_libs)
 tests_llama_convert_t_SOURCES = tests/llama_convert-t.c
 tests_llama_convert_t_LDADD = $(convert_test_libs)
+tests_vit_t_SOURCES = tests/vit-t.c
+tests_vit_t_LDADD = $(convert_test_libs)
 tests_vit_variants_t_SOURCES = tests/vit_variants-t.c
 tests_vit_variants_t_LDADD = $(convert_test_libs)
 tests_llama_variants_t_SOURCES = tests/llama_variants-t.c tests/lib/variant.h
@@ -377,6 +383,7 @@ sh_tests = \
 	tests/convert.sh \
 	tests/cuda.sh \
 	tests/eval.sh \
+	tests/images.sh \
 	tests/install.sh \
 	tests/layering.sh \
 	tests/manpages.sh \

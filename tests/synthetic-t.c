@@ -462,9 +462,9 @@ int main(void)
     test_blocks(FT_U8, 0);
     test_scheme(FT_SCHEME_FLOAT, "float");
     test_scheme(FT_SCHEME_F16, "float");
-    test_scheme(FT_SCHEME_W4A16, "float");
-    test_scheme(FT_SCHEME_W8A16, "float");
-    test_scheme(FT_SCHEME_W8A8_BLOCK, "float");
+    test_scheme(FT_SCHEME_W4A16, "blocks");
+    test_scheme(FT_SCHEME_W8A16, "blocks");
+    test_scheme(FT_SCHEME_W8A8_BLOCK, "blocks");
     test_scheme(FT_SCHEME_INT8, "int8");
     test_scheme(FT_SCHEME_INT8_RESIDUAL, "int8");
     test_info();

@@ -11,9 +11,9 @@
 #include "kernels/cpu/isa.h"
 
 /*
- * y = activation(x . w^T + bias).  Each sum over k has the order that panel.h describes; the bias
- * is added to it, and y is rounded once more where it is a half.  So every instruction set, every
- * number of threads and every number of rows gives a row the same bytes.
+ * y = activation(x . w^T + bias).  Each sum over k is what panel.h describes; the bias is added to
+ * it, and y is rounded once more where it is a half.  So every instruction set, every number of
+ * threads and every number of rows gives a row the same bytes.
  *
  *   x  [m, k]  of x_dtype, rows x_stride elements apart
  *   w  [n, k]  codes of 4 or 8 bits in FT_PANEL32, 64-byte aligned, only read

@@ -2,20 +2,20 @@
  * panel.h - what every instruction set provides for products with weights in blocks.
  *
  * Products are those of whole numbers, whose sums are exact in any order.  x becomes whole numbers
- * group by group, with a unit that all numbers of a group share:
- * - by codes, of one byte: kernels/quant.h;
- * - else of three, high, middle and low: a unit is a power of two, and the largest number of the
- *   group has 22 or 23 bits.  That is as exact as a sum of floats is, whose parts are also aligned
- * to the largest.  Halves lose nothing unless they are 2^-11 of the group's largest. A group's sum
- * is fmaf(65536, high, fmaf(256, middle, low)), or that of codes, and group by group, from 0 on, y
- * = ft_blocks_add() (blocks.h).  So an element of a product depends on its row of x and its row of
- * weights and on nothing else: neither on how many rows there are, nor on the instruction set.  A
- * group of x with a number that is not finite makes NaN of its row.
+ * group by group, with a unit that all numbers of a group share.  By codes they have one byte, as
+ * kernels/quant.h says.  Else they have three, high, middle and low: a unit is a power of two, and
+ * the largest number of a group has 22 or 23 bits.  That is as exact as a sum of floats is, whose
+ * parts are aligned to the largest too.  Halves lose nothing unless they are below 2^-11 of the
+ * largest.
+ *
+ * The sum of a group is that of its codes, or fmaf(65536, high, fmaf(256, middle, low)) of its
+ * bytes; and group by group, from 0 on, y = ft_blocks_add() (blocks.h).  So an element of a product
+ * depends on its row of x and its row of weights and on nothing else: neither on how many rows
+ * there are, nor on the instruction set.  A number of x that is not finite makes a row NaN.
  *
  * A row of x meets 32 rows of weights at once, a lane each: a register holds four codes of the same
  * columns of 16 rows or 8 (layout.h, FT_PANEL32), and x has its bytes of these columns side by
- * side, a quad for all rows.  Columns are counted in spans of 32, with zeros in x behind the last
- * column.
+ * side, a quad for all rows.  Columns are counted in spans of 32, with zeros in x behind the last.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -106,19 +106,23 @@ FT_INLINE void end_group(sums *s, const ft_panel_tile *t, size_t row, size_t gro
     }
 }
 
-/* Bytes of codes, and groups of scales, that are fetched before they are read. */
-enum { AHEAD = 4096, AHEAD_GROUPS = 8 };
+/*
+ * Bytes of codes, and groups of scales, that are fetched into the second cache before they are
+ * read. The few misses that the first cache can wait for at once would be the limit otherwise.
+ */
+enum { AHEAD = 16384, AHEAD_GROUPS = 16 };
 
 FT_INLINE void fetch(const void *base, size_t offset)
 {
-    __builtin_prefetch((const void *) ((uintptr_t) base + offset), 0, 3);
+    __builtin_prefetch((const void *) ((uintptr_t) base + offset), 0, 2);
 }
 
 /* The scales of a group that comes later, here or in the next panel. */
 FT_INLINE void fetch_group(const ft_panel_weights *w, size_t row, size_t group, size_t groups)
 {
     size_t next = group + AHEAD_GROUPS;
-    size_t at = next < groups ? next * w->stride + row : (next - groups) * w->stride + row + 32;
+    size_t at =
+        next < groups ? next * w->stride + row : next % groups * w->stride + row + FT_PANEL_ROWS;
     fetch(w->scale, 2 * at);
     if (w->zero != NULL)
         fetch(w->zero, at);

@@ -131,6 +131,15 @@ cuda_sources = \
 	kernels/cuda/attention_i8_ring.cuh \
 	kernels/cuda/attention_i8_wgmma.cu \
 	kernels/cuda/backend.c \
+	kernels/cuda/blocks.cu \
+	kernels/cuda/blocks.cuh \
+	kernels/cuda/blocks.h \
+	kernels/cuda/blocks_few.cu \
+	kernels/cuda/blocks_plain.cu \
+	kernels/cuda/blocks_tiles.cu \
+	kernels/cuda/blocks_tiles.cuh \
+	kernels/cuda/blocks_wgmma.cu \
+	kernels/cuda/blocks_codes.cu \
 	kernels/cuda/beam.h \
 	kernels/cuda/beam_merge.cu \
 	kernels/cuda/beam_rows.cu \
@@ -190,6 +199,7 @@ cuda_sources = \
 	kernels/cuda/history.c \
 	kernels/cuda/inputs.cu \
 	kernels/cuda/linear.cu \
+	kernels/cuda/linear_blocks.cu \
 	kernels/cuda/linear.h \
 	kernels/cuda/linear_few.cu \
 	kernels/cuda/linear_float.cu \

@@ -82,6 +82,7 @@ c_tests = \
 	tests/cuda-attend.t \
 	tests/cuda-attention.t \
 	tests/cuda-beam.t \
+	tests/cuda-blocks.t \
 	tests/cuda-choice.t \
 	tests/cuda-choose.t \
 	tests/cuda-failure.t \
@@ -241,6 +242,8 @@ tests_cuda_sessions_t_SOURCES = tests/cuda-sessions-t.c
 tests_cuda_sessions_t_LDADD = $(calibrated_test_libs)
 tests_cuda_halves_t_SOURCES = tests/cuda-halves-t.c $(gpu)
 tests_cuda_halves_t_LDADD = $(test_libs)
+tests_cuda_blocks_t_SOURCES = tests/cuda-blocks-t.c $(chip)
+tests_cuda_blocks_t_LDADD = $(lib_libs)
 tests_cuda_steady_t_SOURCES = tests/cuda-steady-t.c tests/cuda-gemm.c tests/cuda-gemm.h $(gpu)
 tests_cuda_steady_t_LDADD = $(test_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c $(gpu)
@@ -499,6 +502,12 @@ tests_bench_attention_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/beam_cuda
 tests_bench_beam_cuda_SOURCES = tests/bench/beam_cuda.c $(replay)
 tests_bench_beam_cuda_LDADD = runtime/libcore.la
+benchmarks += tests/bench/blocks_cuda
+EXTRA_LTLIBRARIES += tests/bench/librivals.la
+tests_bench_librivals_la_SOURCES = tests/bench/blocks_rivals.cu tests/bench/blocks_rivals.h
+tests_bench_librivals_la_CPPFLAGS = $(AM_CPPFLAGS)
+tests_bench_blocks_cuda_SOURCES = tests/bench/blocks_cuda.c $(replay)
+tests_bench_blocks_cuda_LDADD = tests/bench/librivals.la runtime/libcore.la -lcublas
 benchmarks += tests/bench/choose_cuda
 tests_bench_choose_cuda_SOURCES = tests/bench/choose_cuda.c $(replay)
 tests_bench_choose_cuda_LDADD = runtime/libcore.la

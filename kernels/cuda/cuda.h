@@ -282,9 +282,9 @@ int ft_cuda_take_inputs(const ft_cuda_chip *chip, void *stream, const ft_cuda_in
 int ft_cuda_linear_group(const ft_cuda_args *const *args, int count);
 
 /*
- * How these int8 linears are computed, in the words of ft_cuda_gemm_explain(): returns `count`
+ * How these linears are computed, in the words of ft_cuda_gemm_explain(): returns `count`
  * where ft_cuda_linear_group() makes one product of them, else 1, and speaks of the first.  0, and
- * an empty text, for what is no int8 product.
+ * an empty text, for what is no int8 product and has no weights in blocks.
  */
 int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *text, size_t size);
 
@@ -296,6 +296,7 @@ size_t ft_cuda_attend_scratch(const ft_plan *plan, const ft_op *op, size_t seque
                               size_t context);
 
 /* How many counters an operation needs. */
+size_t ft_cuda_linear_counters(const ft_plan *plan, const ft_op *op);
 size_t ft_cuda_attend_counters(const ft_op *op, size_t sequences);
 
 /* ---- Arrays ------------------------------------------------------------------------------- */

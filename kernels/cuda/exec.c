@@ -130,8 +130,10 @@ static void find_scratch(ft_exec *exec, size_t *counters)
     for (int i = 0; i < exec->plan->nop; i++) {
         const ft_op *op = &exec->plan->op[i];
         size_t bytes = scratch_of(exec, op);
-        size_t count =
-            op->kind == FT_OP_ATTEND ? ft_cuda_attend_counters(op, exec->limits.sequences) : 0;
+        size_t count = op->kind == FT_OP_ATTEND
+                           ? ft_cuda_attend_counters(op, exec->limits.sequences)
+                       : op->kind == FT_OP_LINEAR ? ft_cuda_linear_counters(exec->plan, op)
+                                                  : 0;
         exec->scratch_bytes = bytes > exec->scratch_bytes ? bytes : exec->scratch_bytes;
         *counters = count > *counters ? count : *counters;
     }
@@ -143,7 +145,7 @@ static bool needs_blas(const ft_exec *exec)
     const ft_plan *plan = exec->plan;
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
-        if (op->kind != FT_OP_LINEAR)
+        if (op->kind != FT_OP_LINEAR || plan->weight[op->weight[0]].blocks.scale != NULL)
             continue;
         bool floats = plan->weight[op->weight[0]].scale == NULL && !plan->steady;
         if ((floats && plan->value[op->in[0]].rows == FT_TOKENS) || scratch_of(exec, op) > 0)

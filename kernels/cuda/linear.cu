@@ -1,15 +1,22 @@
 /*
- * linear.cu - y = act(x . w^T + b): chooses the float, the faked or the int8 form.
+ * linear.cu - y = act(x . w^T + b): chooses the float, the faked, the int8 or the block form.
  *
  * Linears of one input (queries, keys and values) may run as one group: fewer launches, and a
  * wider product that fills the device better.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "kernels/cuda/blocks.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/quant.h"
 
 #include <cuda_runtime_api.h>
+
+/* Weights whose codes have a scale for each group. */
+static bool has_blocks(const ft_cuda_args *args)
+{
+    return args->weight[0]->blocks.scale != NULL;
+}
 
 /* Int8 or faked: the product of one linear. */
 static ft_cuda_product product_of(const ft_cuda_args *args)
@@ -113,6 +120,8 @@ extern "C" int ft_cuda_linear(const ft_cuda_args *args)
     const ft_weight *weight = args->weight[0];
     if (args->in[0].rows == 0)
         return (int) cudaSuccess;
+    if (has_blocks(args))
+        return ft_cuda_linear_blocks(&args, 1);
     if (weight->dtype == FT_I8)
         return run_int8(args);
     return weight->scale != NULL ? run_faked(args) : ft_cuda_linear_float(&args, 1);
@@ -123,9 +132,13 @@ extern "C" int ft_cuda_linear_group(const ft_cuda_args *const *args, int count)
     const ft_weight *weight = args[0]->weight[0];
     if (count == 1 || args[0]->in[0].rows == 0)
         return ft_cuda_linear(args[0]);
+    if (has_blocks(args[0]))
+        return ft_cuda_linear_blocks(args, count);
     for (int i = 0; i < count; i++) {
         const ft_weight *other = args[i]->weight[0];
-        if (other->dtype != weight->dtype || (weight->dtype != FT_I8 && other->rows != weight->rows) || (other->scale == NULL) != (weight->scale == NULL))
+        if (other->dtype != weight->dtype ||
+            (weight->dtype != FT_I8 && other->rows != weight->rows) ||
+            (other->scale == NULL) != (weight->scale == NULL))
             return (int) cudaErrorNotSupported;
     }
     if (count > FT_CUDA_PARTS || (weight->scale != NULL && weight->dtype != FT_I8))
@@ -139,6 +152,8 @@ extern "C" int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count
     ft_cuda_product p;
     if (size > 0)
         text[0] = '\0';
+    if (has_blocks(args[0]))
+        return ft_cuda_linear_blocks_explain(args, count, text, size);
     if (args[0]->weight[0]->dtype != FT_I8)
         return 0;
     bool joined = count > 1 && join(args, count, &p);
@@ -148,10 +163,17 @@ extern "C" int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count
     return joined ? count : 1;
 }
 
+extern "C" size_t ft_cuda_linear_counters(const ft_plan *plan, const ft_op *op)
+{
+    return plan->weight[op->weight[0]].blocks.scale != NULL ? FT_CUDA_BLOCKS_COUNTERS : 0;
+}
+
 extern "C" size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan *plan,
                                          const ft_op *op, size_t rows)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
+    if (weight->blocks.scale != NULL)
+        return ft_cuda_linear_blocks_scratch(chip, &plan->value[op->in[0]], weight, rows);
     if (weight->dtype == FT_I8)
         return ft_cuda_gemm_scratch(chip, rows, weight->rows, weight->cols);
     /* float weights are converted in blocks of a fixed size */

@@ -16,6 +16,16 @@
  */
 int ft_cuda_linear_float(const ft_cuda_args *const *args, int count);
 
+/*
+ * `count` products of one x with weights in blocks as one: cudaErrorNotSupported where they differ
+ * in more than weights and results.
+ */
+int ft_cuda_linear_blocks(const ft_cuda_args *const *args, int count);
+int ft_cuda_linear_blocks_explain(const ft_cuda_args *const *args, int count, char *text,
+                                  size_t size);
+size_t ft_cuda_linear_blocks_scratch(const ft_cuda_chip *chip, const ft_value *x,
+                                     const ft_weight *weight, size_t rows);
+
 /* Scratch bytes of the float form. */
 size_t ft_cuda_linear_float_scratch(const ft_value *x, const ft_weight *weight);
 

@@ -1,0 +1,77 @@
+/*
+ * blocks.cu - products with weights in blocks: which kernel computes one.
+ *
+ * Up to eight rows the weights are all the traffic, and stream through; beyond, tiles reuse them.
+ * A product that makes its inputs codes has a kernel of its own.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/blocks.cuh"
+
+enum { FEW = 8 };
+
+extern "C" const char *ft_cuda_blocks_name(ft_cuda_blocks_way way)
+{
+    static const char *const name[FT_CUDA_BLOCKS_WAYS] = { "few", "tiles", "wgmma", "plain",
+                                                           "codes" };
+    return name[way];
+}
+
+extern "C" ft_cuda_blocks_way ft_cuda_blocks_choose(const ft_cuda_chip *chip,
+                                                    const ft_cuda_blocks *p)
+{
+    if (p->by_codes)
+        return FT_CUDA_BLOCKS_CODES;
+    bool few = ft_cuda_blocks_few_takes(chip, p), tiles = ft_cuda_blocks_tiles_takes(chip, p);
+    if (few && (p->m <= FEW || !tiles))
+        return FT_CUDA_BLOCKS_FEW;
+    return ft_cuda_blocks_wgmma_takes(chip, p) ? FT_CUDA_BLOCKS_WGMMA
+           : tiles                             ? FT_CUDA_BLOCKS_TILES
+                                               : FT_CUDA_BLOCKS_PLAIN;
+}
+
+static bool takes(ft_cuda_blocks_way way, const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+{
+    switch (way) {
+    case FT_CUDA_BLOCKS_FEW:
+        return !p->by_codes && ft_cuda_blocks_few_takes(chip, p);
+    case FT_CUDA_BLOCKS_TILES:
+        return !p->by_codes && ft_cuda_blocks_tiles_takes(chip, p);
+    case FT_CUDA_BLOCKS_WGMMA:
+        return !p->by_codes && ft_cuda_blocks_wgmma_takes(chip, p);
+    case FT_CUDA_BLOCKS_PLAIN:
+        return !p->by_codes && ft_cuda_blocks_plain_takes(chip, p);
+    case FT_CUDA_BLOCKS_CODES:
+        return p->by_codes && ft_cuda_blocks_codes_takes(chip, p);
+    case FT_CUDA_BLOCKS_WAYS:
+        break;
+    }
+    return false;
+}
+
+extern "C" int ft_cuda_blocks_with(ft_cuda_blocks_way way, const ft_cuda_chip *chip, void *stream,
+                                   const ft_cuda_blocks *p)
+{
+    static int (*const launch[])(const ft_cuda_chip *, void *, const ft_cuda_blocks *) = {
+        ft_cuda_blocks_few, ft_cuda_blocks_tiles, ft_cuda_blocks_wgmma, ft_cuda_blocks_plain,
+        ft_cuda_blocks_codes
+    };
+    if (!takes(way, chip, p))
+        return (int) cudaErrorNotSupported;
+    return p->m == 0 ? (int) cudaSuccess : launch[way](chip, stream, p);
+}
+
+extern "C" int ft_cuda_blocks_run(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+{
+    return ft_cuda_blocks_with(ft_cuda_blocks_choose(chip, p), chip, stream, p);
+}
+
+extern "C" size_t ft_cuda_blocks_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k,
+                                         ft_dtype x_dtype, bool by_codes)
+{
+    if (by_codes)
+        return ft_cuda_blocks_codes_scratch(m, k);
+    size_t few = ft_cuda_blocks_few_scratch(chip),
+           tiles = ft_cuda_blocks_tiles_scratch(chip, m, n, k, x_dtype);
+    return few > tiles ? few : tiles;
+}

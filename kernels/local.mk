@@ -134,7 +134,9 @@ cuda_sources = \
 	kernels/cuda/blocks.cu \
 	kernels/cuda/blocks.cuh \
 	kernels/cuda/blocks.h \
+	kernels/cuda/blocks_ends.cu \
 	kernels/cuda/blocks_few.cu \
+	kernels/cuda/blocks_few.cuh \
 	kernels/cuda/blocks_plain.cu \
 	kernels/cuda/blocks_tiles.cu \
 	kernels/cuda/blocks_tiles.cuh \

@@ -80,6 +80,10 @@ static inline void tiles_share_out(tiles_shape *s, const ft_cuda_blocks *p, size
     s->sums = (float *) ((char *) p->scratch + ready);
 }
 
+/* Make shape->x, where x is not it. */
+int ft_cuda_blocks_prepare(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
+                           const tiles_shape *shape);
+
 /* Add the stretches in their order, and what follows. */
 int ft_cuda_blocks_add_up(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                           const tiles_shape *shape);

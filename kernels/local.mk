@@ -219,6 +219,7 @@ cuda_sources = \
 	kernels/cuda/run.c \
 	kernels/cuda/select.cu \
 	kernels/cuda/store.cu \
+	kernels/cuda/team.cuh \
 	kernels/cuda/tma.cuh \
 	kernels/cuda/upload.c \
 	kernels/cuda/wgmma.cuh \

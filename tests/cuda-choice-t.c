@@ -125,11 +125,61 @@ static void test_group(void)
     is_str(text, "", "of which nothing is said");
 }
 
+/* Linears whose weights are in blocks: which kernel, and when several are one product. */
+static void test_blocks(void)
+{
+    enum { N = 12288, K = 4096, MOST = 2048 };
+    static uint16_t scale[1];
+    static uint32_t counters[1];
+    static char memory[64] __attribute__((aligned(64)));
+    ft_cuda_chip chip = {
+        .capability = 90, .multiprocessors = 132, .has_wgmma = true, .shared = 232448
+    };
+    const ft_op op = { .kind = FT_OP_LINEAR };
+    ft_weight weight[2];
+    ft_cuda_args args[2];
+    const ft_cuda_args *group[2] = { &args[0], &args[1] };
+    char text[128];
+    for (size_t i = 0; i < 2; i++) {
+        weight[i] = (ft_weight){ .rows = N,
+                                 .cols = K,
+                                 .dtype = FT_U4,
+                                 .layout = FT_PANEL32,
+                                 .blocks = { .group = 128, .scale = scale },
+                                 .data = memory };
+        args[i] = (ft_cuda_args){ .chip = &chip,
+                                  .op = &op,
+                                  .in = { { memory, 8, K, FT_F16, 0.0f } },
+                                  .out = { memory, 8, N, FT_F16, 0.0f },
+                                  .weight = { &weight[i] },
+                                  .scratch = memory,
+                                  .scratch_bytes = SIZE_MAX / 4,
+                                  .counters = counters };
+    }
+    is_int(ft_cuda_linear_explain(group, 2, text, sizeof text), 2, "two with blocks are one");
+    is_str(text, "w4 few", "streamed for 8 rows");
+    args[1].in[0].rows = args[0].in[0].rows = MOST;
+    ft_cuda_linear_explain(group, 2, text, sizeof text);
+    is_str(text, "w4 wgmma", "by warpgroups for many");
+    chip.has_wgmma = false;
+    ft_cuda_linear_explain(group, 2, text, sizeof text);
+    is_str(text, "w4 tiles", "by warps where there are none");
+    chip.capability = 75;
+    ft_cuda_linear_explain(group, 2, text, sizeof text);
+    is_str(text, "w4 plain", "by the plain way on older devices");
+    weight[1].blocks.group = 64;
+    is_int(ft_cuda_linear_explain(group, 2, text, sizeof text), 1, "groups of two sizes are two");
+    weight[0].blocks.by_codes = true;
+    ft_cuda_linear_explain(group, 1, text, sizeof text);
+    is_str(text, "w4 codes", "inputs may become codes");
+}
+
 int main(void)
 {
     test_choice();
     test_few();
     test_group();
+    test_blocks();
     return done_testing();
 }
 

@@ -1,14 +1,13 @@
 /*
  * blocks.cu - products with weights in blocks: which kernel computes one.
  *
- * Up to eight rows the weights are all the traffic, and stream through; beyond, tiles reuse them.
+ * Up to eight rows, if there is room for them, the weights are all the traffic, and stream through;
+ * beyond, tiles reuse them.
  * A product that makes its inputs codes has a kernel of its own.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/blocks.cuh"
-
-enum { FEW = 8 };
 
 extern "C" const char *ft_cuda_blocks_name(ft_cuda_blocks_way way)
 {
@@ -23,7 +22,7 @@ extern "C" ft_cuda_blocks_way ft_cuda_blocks_choose(const ft_cuda_chip *chip,
     if (p->by_codes)
         return FT_CUDA_BLOCKS_CODES;
     bool few = ft_cuda_blocks_few_takes(chip, p), tiles = ft_cuda_blocks_tiles_takes(chip, p);
-    if (few && (p->m <= FEW || !tiles))
+    if (few && (p->m <= ft_cuda_blocks_few_rows(chip, p) || !tiles))
         return FT_CUDA_BLOCKS_FEW;
     return ft_cuda_blocks_wgmma_takes(chip, p) ? FT_CUDA_BLOCKS_WGMMA
            : tiles                             ? FT_CUDA_BLOCKS_TILES

@@ -139,6 +139,21 @@ __device__ __forceinline__ uint32_t blocks_subtract(uint32_t a, uint32_t b)
 }
 
 /*
+ * word & mask | magic as one instruction: with two constants the compiler makes two of it, and of
+ * these a multiprocessor does only half as many as of additions.
+ */
+__device__ __forceinline__ uint32_t blocks_pick(uint32_t word, uint32_t mask, uint32_t magic)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t picked;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(picked) : "r"(word), "r"(mask), "r"(magic));
+    return picked;
+#else
+    return (word & mask) | magic;
+#endif
+}
+
+/*
  * The four rows of a lane: what is subtracted.  A code in the low bits of 1024 as f16, or of 128 as
  * bf16, is that number plus the code; bytes do not fit into those of bf16, so they go through
  * float.
@@ -147,6 +162,11 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
     static constexpr bool half = kind == BLOCKS_F16;
     uint32_t low[4], high[4];
 
+    /* Where no zeros are: all are in the middle. */
+    __device__ __forceinline__ blocks_unpacker()
+    {
+        set(bits == 4 ? 0x08080808 : 0x80808080);
+    }
     /* Zeros of the four rows, a byte each. */
     __device__ __forceinline__ void set(uint32_t zeros)
     {
@@ -170,8 +190,8 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
             const uint32_t sixteenth = 0x2c002c00; /* 1 / 16 */
 #pragma unroll
             for (int j = 0; j < 4; j += 2) {
-                uint32_t even = word >> 4 * j & 0x000f000f | 0x64006400;
-                uint32_t odd = word >> 4 * j & 0x00f000f0 | 0x64006400;
+                uint32_t even = blocks_pick(word >> 4 * j, 0x000f000f, 0x64006400);
+                uint32_t odd = blocks_pick(word >> 4 * j, 0x00f000f0, 0x64006400);
                 pair[j] = blocks_subtract<FT_F16>(even, low[i]);
                 __half2 value = __hfma2(*(__half2 *) &odd, *(const __half2 *) &sixteenth,
                                         *(const __half2 *) &high[i]);
@@ -180,7 +200,8 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
         } else {
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                pair[j] = blocks_subtract<FT_BF16>(word >> 4 * j & 0x000f000f | 0x43004300, low[i]);
+                pair[j] = blocks_subtract<FT_BF16>(
+                    blocks_pick(word >> 4 * j, 0x000f000f, 0x43004300), low[i]);
         }
     }
     /* Four codes of row i: columns 2t, 2t + 1, 2t + 8, 2t + 9. */
@@ -311,6 +332,7 @@ __device__ __forceinline__ void blocks_put_four(const ft_cuda_blocks &p,
 /* ---- Launchers of kernels ------------------------------------------------------------------- */
 
 bool ft_cuda_blocks_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
+size_t ft_cuda_blocks_few_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p); /* at a time */
 size_t ft_cuda_blocks_few_scratch(const ft_cuda_chip *chip);
 int ft_cuda_blocks_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
 bool ft_cuda_blocks_tiles_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);

@@ -15,7 +15,6 @@
 enum {
     X_ROW = BLOCKS_RUN, /* bytes of a token in a stage */
     STEPS = BLOCKS_RUN / BLOCKS_STEP,
-    STAGES = 3,
     ROUNDER = 0x4b400000, /* 1.5 * 2^23: whole numbers below 2^22 become floats by an addition */
     SMALL_GROUP = 128     /* of which all sums are: 128 * 127 * 255 < 2^22 */
 };
@@ -89,8 +88,8 @@ template <int bits, int PANELS, int EIGHTS> struct codes_form {
     static constexpr int x_at = PANELS * own, scales_at = x_at + tokens * X_ROW;
     static constexpr int sums_at = scales_at + STEPS * tokens * 4;
     static constexpr int stage = sums_at + STEPS * tokens * 4;
-    static constexpr int shared = STAGES * stage;
-    static constexpr int beside_each_other = EIGHTS == 8 ? 1 : PANELS == 1 ? 8 : 2;
+    static constexpr int stages = PANELS == 1 ? 5 : 3, shared = stages * stage;
+    static constexpr int beside_each_other = EIGHTS == 8 ? 1 : PANELS == 1 ? 5 : 2;
 };
 
 template <class FORM, int bits>
@@ -236,29 +235,29 @@ static __global__ void __launch_bounds__(64 * PANELS,
         total[i / 8][i / 4 % 2][i % 4] = 0.0f;
         sum[i / 8][i / 4 % 2][i % 4] = small ? ROUNDER : 0;
     }
-    for (int i = 0; i < STAGES - 1; i++) /* weights belong to no predecessor */
+    for (int i = 0; i < form::stages - 1; i++) /* weights belong to no predecessor */
         if (i * BLOCKS_RUN < shape.all.k)
             copy_weights<form, bits>(shared + i * form::stage, p, shape, first_panel,
                                      i * BLOCKS_RUN);
     ft_wait_for_predecessor();
-    for (int i = 0; i < STAGES - 1; i++) {
+    for (int i = 0; i < form::stages - 1; i++) {
         if (i * BLOCKS_RUN < shape.all.k)
             copy_tokens<form>(shared + i * form::stage, p, shape, first_token, i * BLOCKS_RUN);
         ft_copy_commit();
     }
     ft_let_successor_begin();
-    int slot = 0, into = STAGES - 1;
+    int slot = 0, into = form::stages - 1;
     for (int column = 0; column < shape.all.k; column += BLOCKS_RUN) {
-        ft_copy_wait<STAGES - 2>();
+        ft_copy_wait<form::stages - 2>();
         __syncthreads(); /* this stage has arrived, and the one before has been read by all */
-        int next = column + (STAGES - 1) * BLOCKS_RUN;
+        int next = column + (form::stages - 1) * BLOCKS_RUN;
         if (next < shape.all.k) {
             copy_weights<form, bits>(shared + into * form::stage, p, shape, first_panel, next);
             copy_tokens<form>(shared + into * form::stage, p, shape, first_token, next);
         }
         ft_copy_commit();
         const char *stage = shared + slot * form::stage, *own = stage + warp / 2 * form::own;
-#pragma unroll 1
+#pragma unroll(EIGHTS == 1 ? STEPS : 1)
         for (int step = 0; step < STEPS && column + step * BLOCKS_STEP < shape.all.k; step++) {
             uint32_t a[2][4], x[4];
             uint4 block[blocks];
@@ -279,8 +278,8 @@ static __global__ void __launch_bounds__(64 * PANELS,
             if (end % shape.all.group == 0 || end >= shape.all.k)
                 end_group<form, bits>(total, sum, stage, step, has_zeros, small);
         }
-        slot = slot + 1 == STAGES ? 0 : slot + 1;
-        into = into + 1 == STAGES ? 0 : into + 1;
+        slot = slot + 1 == form::stages ? 0 : slot + 1;
+        into = into + 1 == form::stages ? 0 : into + 1;
     }
     int panel = first_panel + warp / 2, g = lane / 4, t = lane % 4;
     if (panel >= shape.all.panels)

@@ -2,29 +2,39 @@
  * blocks_few.cu - products with weights in blocks for up to 8 rows: weights stream through once.
  *
  * Reading the weights is all the time, so there is one block a multiprocessor, which keeps copies
- * of 64 KB under way from its first moment to its last: eight warps with a ring each, filled before
- * the predecessor has ended.  A lane copies 16 bytes at a time, from anywhere to the place where no
+ * of 64 KB under way from its first moment to its last: each warp has a ring, filled before the
+ * predecessor has ended.  A lane copies 16 bytes at a time, from anywhere to the place where no
  * reads meet in a bank.
  *
- * The eight warps share a stretch of 1,024 columns of a panel: each multiplies a run and leaves its
- * sums in shared memory.  Then warp i adds those of token i in the order of blocks.cuh, a row a
- * lane, while the copies go on.  Stretches are dealt out evenly, so a block may begin and end amid
- * a panel.  What it has of the panel at its end it computes first and hands over to its neighbour,
- * who needs it last: nobody waits, and the order of additions is that of a single block.
+ * Eight warps, a team, share a stretch of 1,024 columns of a panel: each multiplies a run, leaves
+ * its sums in shared memory and goes on.  Other warps add the sums up, in the order of blocks.cuh,
+ * a row a lane.  Stretches are dealt out evenly, so a block may begin and end amid a panel.  What
+ * it has of the panel at its end it computes first and hands over to its neighbour, who needs it
+ * last: nobody waits, and the order of additions is that of a single block.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/blocks_few.cuh"
+#include "kernels/cuda/team.cuh"
 
 enum {
-    SUMS_ROW = BLOCKS_PANEL + 4, /* so that the lanes of a store meet in no bank */
+    WORKERS = FEW_TEAMS * FEW_TEAM, /* warps that multiply, and those that add up */
+    ADDERS = 4,
+    THREADS = 32 * (WORKERS + ADDERS),
+    SUMS_ROW = BLOCKS_PANEL + 4,   /* so that the lanes of a store meet in no bank */
+    ROUNDS = 2,                    /* whose sums are in shared memory at a time */
+    LAID_DOWN = 1,                 /* barriers: the sums of a round are there ... */
+    ADDED_UP = LAID_DOWN + ROUNDS, /* ... and are needed no more */
     FLAG = 1
 };
 
-/* A round's sums of each warp in shared memory, [tokens][SUMS_ROW], before their scales. */
-static __host__ __device__ __forceinline__ int sums_bytes(size_t tokens)
+/*
+ * In shared memory: sums of each warp before their scales, [tokens][SUMS_ROW], and the scales; then
+ * what each token has of its panel so far.
+ */
+static __host__ __device__ __forceinline__ size_t sums_bytes(size_t tokens)
 {
-    return (int) (tokens + 1) * SUMS_ROW * (int) sizeof(float);
+    return (ROUNDS * WORKERS * (tokens + 1) * SUMS_ROW + tokens * BLOCKS_PANEL) * sizeof(float);
 }
 
 /* Of a launch. */
@@ -48,24 +58,25 @@ __device__ __forceinline__ void load_tokens(uint32_t (&x)[blocks_terms<kind>][4]
 
 /* The warp's run of a stretch; column: its first.  Scales that are left to apply become *scale. */
 template <int bits, blocks_kind kind, bool fine>
-__device__ __forceinline__ void multiply_run(blocks_sums &run, float *scale,
-                                             few_ring<bits, fine> &ring, const few_shape &shape,
-                                             const char *x, int column, bool has_zeros)
+__device__ __forceinline__ void
+multiply_run(blocks_sums &run, float *scale, few_ring<bits, fine> &ring,
+             blocks_unpacker<bits, kind> &unpacker, const few_shape &shape, const char *x,
+             int column, bool has_zeros)
 {
     using stage = few_stage<bits, fine>;
     constexpr int blocks = bits / 4; /* of a step */
-    blocks_unpacker<bits, kind> unpacker;
     blocks_clear(run);
 #pragma unroll
     for (int piece = 0; piece < stage::stages; piece++) {
         few_bits<bits, fine> own;
         own.read(ring.wait(), ring.lane, has_zeros);
         ring.release();
-        unpacker.set(own.zeros[0]);
+        if (!fine && has_zeros)
+            unpacker.set(own.zeros[0]);
         if (!fine && piece == 0)
             *scale = own.scale[0][0];
 #pragma unroll
-        for (int step = 0; step < BLOCKS / blocks; step++) {
+        for (int step = 0; step < FEW_BLOCKS / blocks; step++) {
             uint32_t w[4][4], tokens[blocks_terms<kind>][4];
             if (column >= shape.all.k)
                 break;
@@ -77,7 +88,8 @@ __device__ __forceinline__ void multiply_run(blocks_sums &run, float *scale,
             if constexpr (fine) {
                 blocks_sums sum;
                 blocks_clear(sum);
-                unpacker.set(own.zeros[step]);
+                if (has_zeros)
+                    unpacker.set(own.zeros[step]);
                 unpacker.unpack(w, block);
                 blocks_multiply<kind>(sum, w, tokens);
                 blocks_scale(run, sum, own.scale[step]);
@@ -92,9 +104,9 @@ __device__ __forceinline__ void multiply_run(blocks_sums &run, float *scale,
 
 /* The lane's sums, for everybody. */
 __device__ __forceinline__ void lay_down(float *sums, const blocks_sums &run, float scale,
-                                         int tokens, unsigned lane)
+                                         int tokens, int lane)
 {
-    int g = (int) lane / 4, t = (int) lane % 4;
+    int g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int c = 0; c < 2; c++)
         if (2 * t + c < tokens)
@@ -106,26 +118,25 @@ __device__ __forceinline__ void lay_down(float *sums, const blocks_sums &run, fl
 /* ---- Adding up ------------------------------------------------------------------------------ */
 
 /* Sums of a token that a block hands over to the next one, a row a lane. */
-__device__ __forceinline__ float *handed(const ft_cuda_blocks &p, unsigned block, unsigned token,
-                                         unsigned lane)
+__device__ __forceinline__ float *handed(const ft_cuda_blocks &p, unsigned block, int token,
+                                         int lane)
 {
-    return (float *) p.scratch + ((size_t) block * TOKENS + token) * BLOCKS_PANEL + lane;
+    return (float *) p.scratch + ((size_t) block * FEW_TOKENS + token) * BLOCKS_PANEL + lane;
 }
 
-__device__ __forceinline__ void hand_over(const ft_cuda_blocks &p, float total, unsigned token,
-                                          unsigned lane)
+__device__ __forceinline__ void hand_over(const ft_cuda_blocks &p, float total, int token, int lane)
 {
     *handed(p, blockIdx.x, token, lane) = total;
     __threadfence();
     __syncwarp();
     if (lane == 0)
-        atomicExch(&p.counters[blockIdx.x * TOKENS + token], (uint32_t) FLAG);
+        atomicExch(&p.counters[blockIdx.x * FEW_TOKENS + token], (uint32_t) FLAG);
 }
 
 /* Leaves the counter as it was before. */
-__device__ __forceinline__ float take_over(const ft_cuda_blocks &p, unsigned token, unsigned lane)
+__device__ __forceinline__ float take_over(const ft_cuda_blocks &p, int token, int lane)
 {
-    uint32_t *flag = &p.counters[(blockIdx.x - 1) * TOKENS + token];
+    uint32_t *flag = &p.counters[(blockIdx.x - 1) * FEW_TOKENS + token];
     if (lane == 0) {
         while (atomicAdd(flag, 0) != FLAG)
             ;
@@ -136,9 +147,9 @@ __device__ __forceinline__ float take_over(const ft_cuda_blocks &p, unsigned tok
     return __ldcg(handed(p, blockIdx.x - 1, token, lane));
 }
 
-/* Warp `token` has the sums of a row in each lane. */
+/* A warp has the sums of a row in each lane. */
 __device__ __forceinline__ void put(const ft_cuda_blocks &p, const blocks_shape &shape, int panel,
-                                    float total, unsigned token, unsigned lane)
+                                    float total, int token, int lane)
 {
     const ft_cuda_blocks_part &part = p.part[blocks_part_of(shape, panel)];
     size_t row = (size_t) panel * BLOCKS_PANEL + lane;
@@ -193,7 +204,7 @@ __device__ __forceinline__ void fetch_tokens(char *x, const ft_cuda_blocks &p,
 {
     int eights = (shape.all.k + BLOCKS_RUN - 1) / BLOCKS_RUN * (BLOCKS_RUN / 8);
     for (int row = 0; row < (int) p.m; row++)
-        for (int i = (int) threadIdx.x; i < eights; i += THREADS) {
+        for (int i = (int) threadIdx.x; i < eights; i += (int) blockDim.x) {
             uint4 term[blocks_terms<kind>];
             fetch_eight<kind>(term, p.x, (size_t) row, shape.all.k, i * 8);
 #pragma unroll
@@ -204,27 +215,76 @@ __device__ __forceinline__ void fetch_tokens(char *x, const ft_cuda_blocks &p,
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
-/* Warp `token` adds the runs of a stretch, each `apart` floats further, to what it has so far. */
-__device__ __forceinline__ void add_stretch(float &total, const ft_cuda_blocks &p,
-                                            const blocks_shape &shape, const few_range &range,
-                                            const float *sums, int i, unsigned token, unsigned lane)
+/* A warp of a team: its runs of the block's stretches. */
+template <int bits, blocks_kind kind, bool fine>
+__device__ __forceinline__ void multiply(few_ring<bits, fine> &ring, const few_shape &shape,
+                                         const char *x, float *sums, int tokens, bool has_zeros)
 {
-    int unit = range.at(i), panel = blocks_divide(unit, shape.per_panel);
-    int stretch = unit - panel * shape.stretches, column = stretch * BLOCKS_STRETCH;
-    int rows = (int) p.m, apart = (rows + 1) * SUMS_ROW;
-    float sum = 0.0f;
-#pragma unroll
-    for (int j = 0; j < TEAM; j++)
-        if (column + j * BLOCKS_RUN < shape.k)
-            sum = fmaf(sums[j * apart + rows * SUMS_ROW + lane],
-                       sums[j * apart + token * SUMS_ROW + lane], sum);
-    if (stretch > 0 && unit == range.begin)
+    int count = ring.range.count, apart = (tokens + 1) * SUMS_ROW, token = ring.lane % 8;
+    blocks_unpacker<bits, kind> unpacker;
+    x += (token < tokens ? token : 0) * shape.x_stride + ring.lane / 8 * 16;
+    for (int i = 0, round = 0; i < count; i += FEW_TEAMS, round++) {
+        int own = i + ring.warp / FEW_TEAM, which = round % ROUNDS;
+        blocks_sums run;
+        float scale = 1.0f;
+        if (own < count) {
+            few_unit unit(shape.all, ring.range, own);
+            multiply_run<bits, kind, fine>(
+                run, &scale, ring, unpacker, shape, x,
+                unit.stretch * BLOCKS_STRETCH + ring.warp % FEW_TEAM * BLOCKS_RUN, has_zeros);
+        }
+        if (round >= ROUNDS)
+            ft_team_wait(ADDED_UP + which, THREADS);
+        if (own < count)
+            lay_down(sums + (which * WORKERS + ring.warp) * apart, run, scale, tokens, ring.lane);
+        ft_team_arrive(LAID_DOWN + which, THREADS);
+    }
+}
+
+/* What a token has of a panel so far, and a stretch's sums, added up from run to run. */
+__device__ __forceinline__ void add_stretch(float &total, float sum, const ft_cuda_blocks &p,
+                                            const blocks_shape &shape, const few_range &range,
+                                            const few_unit &unit, bool ends, int token, int lane)
+{
+    if (unit.stretch > 0 && unit.unit == range.begin)
         total = take_over(p, token, lane);
-    total = stretch == 0 ? sum : total + sum;
-    if (stretch + 1 == shape.stretches)
-        put(p, shape, panel, total, token, lane);
-    else if (i + 1 == range.tail)
+    total = unit.stretch == 0 ? sum : total + sum;
+    if (unit.stretch + 1 == shape.stretches)
+        put(p, shape, unit.panel, total, token, lane);
+    else if (ends)
         hand_over(p, total, token, lane);
+}
+
+/* A warp that adds up: of `own` and every ADDERS-th token from there on. */
+__device__ __forceinline__ void add_up(const ft_cuda_blocks &p, const blocks_shape &shape,
+                                       const few_range &range, float *sums, int own, int lane)
+{
+    int tokens = (int) p.m, apart = (tokens + 1) * SUMS_ROW;
+    float *total = sums + ROUNDS * WORKERS * apart + lane; /* a row of lanes a token */
+    for (int i = 0, round = 0; i < range.count; i += FEW_TEAMS, round++) {
+        ft_team_wait(LAID_DOWN + round % ROUNDS, THREADS);
+        for (int j = i; j < i + FEW_TEAMS && j < range.count; j++) {
+            few_unit unit(shape, range, j);
+            const float *from =
+                sums + (round % ROUNDS * FEW_TEAMS + j - i) * FEW_TEAM * apart + lane;
+            float scale[FEW_TEAM];
+#pragma unroll
+            for (int run = 0; run < FEW_TEAM; run++)
+                scale[run] = from[run * apart + tokens * SUMS_ROW];
+#pragma unroll 1
+            for (int token = own; token < tokens; token += ADDERS) {
+                float sum = 0.0f;
+#pragma unroll
+                for (int run = 0; run < FEW_TEAM; run++)
+                    if (unit.stretch * BLOCKS_STRETCH + run * BLOCKS_RUN < shape.k)
+                        sum = fmaf(scale[run], from[run * apart + token * SUMS_ROW], sum);
+                add_stretch(total[token * BLOCKS_PANEL], sum, p, shape, range, unit,
+                            j + 1 == range.tail, token, lane);
+            }
+        }
+        if (i + ROUNDS * FEW_TEAMS < range.count)
+            ft_team_arrive(ADDED_UP + round % ROUNDS, THREADS);
+    }
 }
 
 /* grid = at most one block for each panel. */
@@ -234,41 +294,22 @@ static __global__ void __launch_bounds__(THREADS, 1)
 {
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* Turing: ft_cuda_blocks_few_takes() */
     extern __shared__ __align__(128) char shared[];
-    int rows = (int) p.m, apart = (rows + 1) * SUMS_ROW; /* floats of a warp */
     float *sums = (float *) shared;
-    char *rings = shared + 2 * WARPS * sums_bytes(p.m);
-    char *x = rings + WARPS * SLOTS * few_stage<bits, fine>::bytes;
+    char *rings = shared + sums_bytes(p.m);
+    char *x = rings + WORKERS * FEW_SLOTS * few_stage<bits, fine>::bytes;
+    int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
     const few_range range(shape.all);
-    few_ring<bits, fine> ring(p, shape.all, range, rings);
-    unsigned warp = ring.warp, lane = ring.lane;
-    ring.open();
+    few_ring<bits, fine> ring(p, shape.all, range, rings, warp, lane);
+    if (warp < WORKERS)
+        ring.open();
     ft_wait_for_predecessor();
     fetch_tokens<kind>(x, p, shape);
     __syncthreads();
     ft_let_successor_begin();
-
-    int token = (int) lane % 8, seat = (int) warp % TEAM;
-    const char *row = x + (token < rows ? token : 0) * shape.x_stride + lane / 8 * 16;
-    bool has_zeros = p.part[0].zero != NULL;
-    float total = 0.0f, *round = sums;
-    for (int i = 0; i < range.count; i += TEAMS) {
-        int own = i + (int) warp / TEAM;
-        if (own < range.count) {
-            int unit = range.at(own), panel = blocks_divide(unit, shape.all.per_panel);
-            int stretch = unit - panel * shape.all.stretches;
-            blocks_sums run;
-            float scale = 1.0f;
-            multiply_run<bits, kind, fine>(run, &scale, ring, shape, row,
-                                           stretch * BLOCKS_STRETCH + seat * BLOCKS_RUN, has_zeros);
-            lay_down(round + warp * apart, run, scale, rows, lane);
-        }
-        __syncthreads();
-        if ((int) warp < rows)
-            for (int j = 0; j < TEAMS && i + j < range.count; j++)
-                add_stretch(total, p, shape.all, range, round + j * TEAM * apart, i + j, warp,
-                            lane);
-        round = round == sums ? sums + WARPS * apart : sums;
-    }
+    if (warp < WORKERS)
+        multiply<bits, kind, fine>(ring, shape, x, sums, (int) p.m, p.part[0].zero != NULL);
+    else
+        add_up(p, shape.all, range, sums, warp - WORKERS, lane);
 #endif
 }
 
@@ -290,23 +331,23 @@ static size_t ring_bytes(const ft_cuda_blocks *p)
     int bytes = p->bits == 4 ? fine ? few_stage<4, true>::bytes : few_stage<4, false>::bytes
                 : fine       ? few_stage<8, true>::bytes
                              : few_stage<8, false>::bytes;
-    return (size_t) bytes * WARPS * SLOTS;
+    return (size_t) bytes * WORKERS * FEW_SLOTS;
 }
 
 /* How many rows there is room for at a time. */
-static size_t most_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+size_t ft_cuda_blocks_few_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
-    size_t taken = 2 * WARPS * sums_bytes(0) + ring_bytes(p);
-    size_t row = (size_t) shape_of(p).x_stride * (p->x_dtype == FT_F32 ? 3 : 1) +
-                 2 * WARPS * SUMS_ROW * sizeof(float);
+    size_t taken = sums_bytes(0) + ring_bytes(p);
+    size_t row = (size_t) shape_of(p).x_stride * (p->x_dtype == FT_F32 ? 3 : 1) + sums_bytes(1) -
+                 sums_bytes(0);
     size_t rows = chip->shared > taken ? (chip->shared - taken) / row : 0;
-    return rows < TOKENS ? rows : TOKENS;
+    return rows < FEW_TOKENS ? rows : FEW_TOKENS;
 }
 
 /* What neighbours hand over, where a block may end amid a panel. */
 size_t ft_cuda_blocks_few_scratch(const ft_cuda_chip *chip)
 {
-    return (size_t) chip->multiprocessors * TOKENS * BLOCKS_PANEL * sizeof(float);
+    return (size_t) chip->multiprocessors * FEW_TOKENS * BLOCKS_PANEL * sizeof(float);
 }
 
 static bool can_hand_over(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
@@ -321,7 +362,7 @@ bool ft_cuda_blocks_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
     blocks_shape shape = blocks_shape_of(p);
     uint64_t panels = (uint64_t) shape.panels, stretches = (uint64_t) shape.stretches;
     return chip->capability >= 80 && p->k < 1u << 20 && panels * stretches * stretches < 1u << 31 &&
-           panels * (p->k + BLOCKS_PANEL) < 1u << 31 && most_rows(chip, p) > 0 &&
+           panels * (p->k + BLOCKS_PANEL) < 1u << 31 && ft_cuda_blocks_few_rows(chip, p) > 0 &&
            (shape.panels <= chip->multiprocessors || can_hand_over(chip, p));
 }
 
@@ -330,8 +371,8 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *
 {
     auto *kernel = few_kernel<bits, kind, fine>;
     few_shape shape = shape_of(p);
-    size_t bytes = (size_t) (2 * WARPS * sums_bytes(p->m)) + ring_bytes(p) +
-                   (size_t) shape.x_bytes * blocks_terms<kind>;
+    size_t sums = sums_bytes(p->m);
+    size_t bytes = sums + ring_bytes(p) + (size_t) shape.x_bytes * blocks_terms<kind>;
     unsigned most = (unsigned) chip->multiprocessors, panels = (unsigned) shape.all.panels;
     cudaError_t status =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
@@ -359,7 +400,7 @@ static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blo
 int ft_cuda_blocks_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
     ft_cuda_blocks some = *p;
-    size_t most = most_rows(chip, p);
+    size_t most = ft_cuda_blocks_few_rows(chip, p);
     int status = 0;
     for (size_t row = 0; row < p->m && status == 0; row += some.m) {
         some.m = p->m - row < most ? p->m - row : most;

@@ -143,12 +143,8 @@ __device__ __forceinline__ void multiply_run(tiles_sums<FORM> &stretch, const ch
         float scale[4];
         if (step * BLOCKS_STEP >= left)
             break;
-        if (fine || step == 0) {
-            uint32_t zeros = bits == 4 ? 0x08080808 : 0x80808080;
-            if (has_zeros)
-                zeros = *(const uint32_t *) (own + FORM::beside + step * 32 + lane / 4 * 4);
-            unpacker.set(zeros);
-        }
+        if (has_zeros && (fine || step == 0))
+            unpacker.set(*(const uint32_t *) (own + FORM::beside + step * 32 + lane / 4 * 4));
 #pragma unroll
         for (int i = 0; i < blocks; i++)
             block[i] =

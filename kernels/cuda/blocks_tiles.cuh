@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/blocks.cuh"
 
-enum { TILES_SPLIT_ROWS = 64 /* stretches are shared out for at most so many tokens */ };
+enum { TILES_SPLIT_ROWS = 64 /* scratch has room for the stretches of so many tokens */ };
 
 /* Of a launch. */
 typedef struct tiles_shape {
@@ -73,7 +73,7 @@ static inline void tiles_share_out(tiles_shape *s, const ft_cuda_blocks *p, size
     size_t ready = tiles_prepared_bytes(p->m, p->k, p->x_dtype), shares = room / tiles;
     size_t stretches = (size_t) s->all.stretches;
     size_t sums = stretches * p->m * s->all.panels * BLOCKS_PANEL * sizeof(float);
-    if (p->m > TILES_SPLIT_ROWS || shares < 2 || stretches < 2 || p->scratch_bytes < ready + sums)
+    if (shares < 2 || stretches < 2 || p->scratch_bytes < ready + sums)
         return;
     shares = shares < stretches ? shares : stretches;
     s->share = (int) ((stretches + shares - 1) / shares);

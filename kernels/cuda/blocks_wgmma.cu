@@ -132,10 +132,9 @@ __device__ __forceinline__ void multiply_run(float (&stretch)[2][FORM::tokens / 
     const char *own = stage + FORM::panels_at + threadIdx.x / 32 * FORM::own;
     blocks_unpacker<bits, kind> unpacker;
     float run[2][N / 2], scale[4];
-    uint32_t a[2][2][2][4], zeros = bits == 4 ? 0x08080808 : 0x80808080;
+    uint32_t a[2][2][2][4];
     if (has_zeros)
-        zeros = *(const uint32_t *) (own + FORM::zeros_at + lane / 4 * 4);
-    unpacker.set(zeros);
+        unpacker.set(*(const uint32_t *) (own + FORM::zeros_at + lane / 4 * 4));
     blocks_scales(scale, own + FORM::panel + lane / 4 * 8);
     unpack_step<FORM, bits, kind>(a[0], unpacker, own, 0);
 #pragma unroll

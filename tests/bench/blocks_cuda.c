@@ -235,7 +235,7 @@ static void measure_tiles(const ft_cuda_chip *chip)
         "\nmore rows: us (by mma.sync); dequantize + cuBLAS f16, cuBLAS f16 alone, our f16; their "
         "ratios to ours\n");
     for (int bits = 4; bits <= 8; bits += 4)
-        for (size_t i = 0; i < 4; i++)
+        for (size_t i = 0; i < FT_COUNT(extents) - 1; i++)
             for (size_t j = 0; j < FT_COUNT(rows); j++) {
                 const extent *e = &extents[i];
                 setting s;
@@ -259,9 +259,9 @@ static void measure_tiles(const ft_cuda_chip *chip)
 
 static void measure_codes(const ft_cuda_chip *chip)
 {
-    static const size_t rows[] = { 1, 8, 16, 64, 512, 2048 };
+    static const size_t rows[] = { 1, 16, 64, 512, 2048 };
     printf("\nby codes: us; a scalar kernel; ratio\n");
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < FT_COUNT(extents) - 1; i++)
         for (size_t j = 0; j < FT_COUNT(rows); j++) {
             const extent *e = &extents[i];
             setting s;

@@ -173,7 +173,7 @@ refused 2 '--seed: "-1" is not a whole number' 'a negative seed' -d prompts.st -
 refused 2 '--kv: "int4" is none of auto, f16 and int8' 'an unknown cache' -d prompts.st --kv int4
 refused 2 'a stop string cannot be empty' 'an empty stop string' --stop '' fig
 refused 2 '--chat is for texts' 'a chat about token ids' -d prompts.st --chat
-refused 2 'give either -d FILE, --text FILE or texts' 'nothing to continue'
+refused 2 'give either -d FILE, --text FILE, --image FILE or texts' 'nothing to continue'
 refused 1 '--truncate: is for --outputs and --keep' 'an option of single runs' --truncate fig
 refused 1 '--top-k: --outputs and --keep do not generate' 'a choice without tokens' \
     --outputs logits --top-k 3 fig

@@ -196,6 +196,16 @@ static ft_status check_norm(const checker *c)
     return check_results(c, x->rows, (size_t) x->cols, FLOATS | CODES | BOTH_AT_ONCE | DYNAMIC);
 }
 
+/* Products of codes are added as int32: those of a row, or of a group where x is real numbers. */
+static ft_status check_depth(const checker *c, const ft_weight *w)
+{
+    const ft_blocks *blocks = &w->blocks;
+    bool in_groups = blocks->scale != NULL && !blocks->by_codes && blocks->group > 0;
+    if (w->cols > 65536 && (!in_groups || blocks->group > 65536))
+        return refuse(c, "the weight is deeper than the 65536 codes that int32 adds safely");
+    return FT_OK;
+}
+
 static ft_status check_linear(const checker *c)
 {
     const ft_value *x = value_at(c, c->op->in[0]);
@@ -212,8 +222,8 @@ static ft_status check_linear(const checker *c)
     bool blocks = is_block_matrix(w) && is_real(x);
     if (!plain && !fake && !int8 && !blocks)
         return refuse(c, "input and weight are not both float or both codes");
-    if ((fake || int8 || (blocks && w->blocks.by_codes)) && w->cols > 65536)
-        return refuse(c, "the weight is deeper than the 65536 codes that int32 adds safely");
+    if (!plain)
+        FT_TRY(check_depth(c, w));
     return check_product(c, x, w->rows, 1u << FT_F32 | 1u << FT_F16);
 }
 
@@ -250,8 +260,8 @@ static ft_status check_conv_weight(const checker *c, const ft_value *x, const ft
                 is_codes(x) && x->dtype == FT_I8 && !x->dynamic;
     if (!plain && !blocks && !int8)
         return refuse(c, "input and weight are not both float or both int8");
-    if ((int8 || (blocks && w->blocks.by_codes)) && w->cols > 65536)
-        return refuse(c, "the weight is deeper than the 65536 codes that int32 adds safely");
+    if (!plain)
+        FT_TRY(check_depth(c, w));
     if (int8 ? conv->zero < -127 || conv->zero > 127 : conv->zero != 0)
         return refuse(c, "the code that stands for 0 is none, or there are no codes");
     return FT_OK;

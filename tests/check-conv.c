@@ -122,6 +122,8 @@ const a_case check_conv_cases[] = {
 #undef OP
 #define OP .conv = &pixel, .kind = FT_OP_CONV
     { OP, { LARGE }, RESULT, 0, 0, { K_DEEP_U8 }, 0, "deep blocks", NULL },
+    { OP, { LARGE }, RESULT, 0, 0, { K_DEEP_U8_ROW }, 0, "one deep block", DEPTH },
+    { OP, { LARGE }, RESULT, 0, 0, { K_DEEP_U8_LONG }, 0, "blocks that are too deep", DEPTH },
     { OP, { LARGE }, RESULT, 0, 0, { K_DEEP_CODES }, 0, "deep blocks by codes", DEPTH },
     { OP, { LARGE_CODES }, RESULT, 0, 0, { K_DEEP }, 0, "more codes than int32 can sum", DEPTH },
 #undef OP

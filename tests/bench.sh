@@ -43,6 +43,9 @@ refused 2 'give either -i FILE or --shape NAME' "$bench" -i model.ft --shape min
 refused 2 ' is none of bert-base, bert-large, minilm, vit-base, llama-2-7b, llama-3-8b, llama-1b, ft-decoding' \
     "$bench" --shape tiny
 refused 2 '"int4" is none of float, f16, int8, int8-residual' "$bench" --shape minilm --scheme int4
+refused 2 '--group: "48" is neither 32, 64, 128 nor 0' "$bench" --shape minilm --group 48
+refused 2 '--group goes with shapes in blocks' "$bench" --shape minilm --group 64
+refused 2 '--group goes with shapes in blocks' "$bench" -i model.ft --group 64
 refused 2 '--kv: "int4" is none of auto, f16 and int8' "$bench" --shape minilm --kv int4
 refused 2 '--scheme goes with --shape' "$bench" -i model.ft --scheme int8
 refused 2 '--batch: "" is not a number' "$bench" --shape minilm -b 1,
@@ -133,6 +136,28 @@ awk -F, 'NR > 1 { sum += $8 } END { exit !(sum > 0.99 && sum < 1.01) }' out
 check $? 'their shares add up to 1'
 grep -q ',attention,layer.5.attn.context$' out
 check $? 'and name what they compute'
+
+# bytes_of_q OUT: what a product of 384 x 384 moves, in --ops --json.
+bytes_of_q () {
+    python3 -c 'import json, sys
+op, = [op for op in json.load(open(sys.argv[1]))["ops"] if op["name"] == "layer.0.attn.q"]
+print(round(op["ms"] * op["gb_per_s"] * 1e6))' "$1"
+}
+
+is 0 'a shape in blocks of 32' \
+    "$bench" --shape minilm --scheme w4a16 -b 1 -l 8 -r 1 -t 2 --ops --json
+grep -q '"scheme": "w4a16"' out
+check $? 'says so'
+cp out blocks.json
+is 0 'and of 128' \
+    "$bench" --shape minilm --scheme w4a16 --group 128 -b 1 -l 8 -r 1 -t 2 --ops --json
+if command -v python3 >/dev/null; then
+    # Scales of two bytes.
+    test $(($(bytes_of_q blocks.json) - $(bytes_of_q out))) -eq $((384 * 384 * 2 / 32 - 384 * 384 * 2 / 128))
+    check $? 'which have fewer scales'
+else
+    skip 'no python3'
+fi
 
 is 0 'the products of a plan' "$bench" --shape minilm -b 3 -l 9 -r 3 -t 1 --gemm --json
 if command -v python3 >/dev/null; then
@@ -247,6 +272,10 @@ sed 's/^/# /' difference
 is 0 'an artifact' "$bench" -i 'a, "b".ft' -b 1 -l 8 -r 1 -t 1 --csv
 grep -q '^"a, ""b"".ft",float,cpu,1,8,8,' out
 check $? 'is named as CSV wants it'
+quietly "$FT_BUILDDIR/ft-calibrate" -q -i 'a, "b".ft' -o blocks.ft --scheme w4a16
+is 0 'one in blocks' "$bench" -i blocks.ft -b 1 -l 8 -r 1 -t 1 --csv
+grep -q '^blocks.ft,blocks,cpu,1,8,8,' out
+check $? 'says so'
 is 1 'more tokens than it has positions are a failure' "$bench" -i 'a, "b".ft' -b 1 -l 4000 -r 1
 grep -q 'ft-bench: input_ids: sequences of 4000 positions, but the model has' err
 check $? 'which says so'

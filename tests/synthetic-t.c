@@ -67,13 +67,16 @@ static void must(ft_status status, const ft_error *err)
 
 static void test_names(void)
 {
-    ft_scheme scheme;
+    ft_synthetic_scheme scheme;
     ft_config config;
     bool fine = true;
-    for (int i = 0; i < FT_SCHEMES; i++)
-        fine = fine && ft_scheme_parse(ft_scheme_name((ft_scheme) i), &scheme) && (int) scheme == i;
+    for (int i = 0; i < FT_SYNTHETIC_SCHEMES; i++)
+        fine =
+            fine &&
+            ft_synthetic_scheme_parse(ft_synthetic_scheme_name((ft_synthetic_scheme) i), &scheme) &&
+            (int) scheme == i;
     ok(fine, "the name of every scheme is understood");
-    ok(!ft_scheme_parse("int4", &scheme), "another word is no scheme");
+    ok(!ft_synthetic_scheme_parse("int4", &scheme), "another word is no scheme");
     ok(ft_shape_parse("bert-large", &config) && config.layers == 24 && config.hidden == 1024 &&
            config.heads == 16 && config.ffn == 4096,
        "bert-large has its sizes");
@@ -230,26 +233,28 @@ static double deviation(const float *x, size_t n)
     return sqrt(squares / (double) n);
 }
 
-static ft_model *open_as(ft_synthetic *made, const ft_config *config, ft_scheme scheme, int threads)
+static ft_model *open_as(ft_synthetic *made, const ft_config *config, ft_synthetic_scheme scheme,
+                         int threads)
 {
     ft_model *model;
     ft_error err;
-    must(ft_synthetic_make(made, config, scheme, false, threads, &err), &err);
+    const ft_synthetic_options how = { scheme, .group = 32, .threads = threads };
+    must(ft_synthetic_make(made, config, &how, &err), &err);
     must(ft_synthetic_open(&model, made, "small", &(ft_model_options){ 0 }, &err), &err);
     return model;
 }
 
-static ft_model *open_model(ft_synthetic *made, ft_scheme scheme, int threads)
+static ft_model *open_model(ft_synthetic *made, ft_synthetic_scheme scheme, int threads)
 {
     return open_as(made, &small, scheme, threads);
 }
 
-static void test_scheme(ft_scheme scheme, const char *precision)
+static void test_scheme(ft_synthetic_scheme scheme, const char *precision)
 {
     float out[ROWS * COLS * HIDDEN];
     ft_synthetic made;
     ft_model *model = open_model(&made, scheme, 2);
-    const char *name = ft_scheme_name(scheme);
+    const char *name = ft_synthetic_scheme_name(scheme);
     run_and_read(model, "last_hidden_state", out);
     /* What leaves a norm with gains about 1. */
     near(deviation(out, FT_COUNT(out)), 1.0, 0.1, "%s: the result has the size of a norm's", name);
@@ -261,7 +266,7 @@ static void test_scheme(ft_scheme scheme, const char *precision)
 static void test_info(void)
 {
     ft_synthetic made;
-    ft_model *model = open_model(&made, FT_SCHEME_FLOAT, 1);
+    ft_model *model = open_model(&made, FT_SYNTHETIC_FLOAT, 1);
     size_t values = 0;
     for (size_t i = 0; i < made.nweight; i++)
         values += made.weight[i].rows * made.weight[i].cols;
@@ -282,8 +287,8 @@ static void test_ranges(void)
     static const char *const points[] = { "embed.norm", "attn.q", "attn.v", "attn.context",
                                           "attn.norm" };
     ft_synthetic made, again;
-    ft_model *model = open_model(&made, FT_SCHEME_INT8, 1),
-             *same = open_model(&again, FT_SCHEME_INT8, 3);
+    ft_model *model = open_model(&made, FT_SYNTHETIC_INT8, 1),
+             *same = open_model(&again, FT_SYNTHETIC_INT8, 3);
     float a[ROWS * COLS * HIDDEN], b[ROWS * COLS * HIDDEN];
     char name[FT_NAME];
     for (size_t i = 0; i < FT_COUNT(points); i++) {
@@ -309,7 +314,8 @@ static void test_faked(void)
     float a[ROWS * COLS * HIDDEN], b[ROWS * COLS * HIDDEN];
     for (int residual = 0; residual < 2; residual++) {
         ft_synthetic made;
-        ft_model *model = open_model(&made, residual ? FT_SCHEME_INT8_RESIDUAL : FT_SCHEME_INT8, 2);
+        ft_model *model =
+            open_model(&made, residual ? FT_SYNTHETIC_INT8_RESIDUAL : FT_SYNTHETIC_INT8, 2);
         run_and_read(model, "last_hidden_state", a);
         ft_model_close(model);
         ft_error err;
@@ -325,12 +331,12 @@ static void test_faked(void)
 
 /* ---- Translators -------------------------------------------------------------------------- */
 
-static void test_translator(ft_scheme scheme, const char *precision)
+static void test_translator(ft_synthetic_scheme scheme, const char *precision)
 {
     float source[ROWS * COLS * HIDDEN], target[ROWS * COLS * HIDDEN];
     ft_synthetic made;
     ft_model *model = open_as(&made, &translator, scheme, 2);
-    const char *name = ft_scheme_name(scheme);
+    const char *name = ft_synthetic_scheme_name(scheme);
     run_and_read(model, "encoder.norm", source);
     run_and_read(model, "last_hidden_state", target);
     near(deviation(source, FT_COUNT(source)), 1.0, 0.1, "%s: so has what a source becomes", name);
@@ -358,7 +364,9 @@ static void test_alike(void)
 {
     ft_synthetic made;
     ft_error err;
-    must(ft_synthetic_make(&made, &translator, FT_SCHEME_DYNAMIC, true, 2, &err), &err);
+    must(ft_synthetic_make(&made, &translator,
+                           &(ft_synthetic_options){ FT_SYNTHETIC_DYNAMIC, 32, true, 2 }, &err),
+         &err);
     ok(data_of(&made, "decoder.layer.2.cross.k.weight") ==
                data_of(&made, "decoder.layer.0.cross.k.weight") &&
            data_of(&made, "encoder.layer.1.ffn.up.weight") ==
@@ -368,7 +376,9 @@ static void test_alike(void)
            data_of(&made, "decoder.layer.0.attn.q.weight"),
        "but not those of an encoder with those of a decoder");
     ft_synthetic_fini(&made); /* and frees each of them once */
-    must(ft_synthetic_make(&made, &translator, FT_SCHEME_DYNAMIC, false, 2, &err), &err);
+    must(ft_synthetic_make(&made, &translator,
+                           &(ft_synthetic_options){ FT_SYNTHETIC_DYNAMIC, 32, false, 2 }, &err),
+         &err);
     const ft_weight *first = weight_named(&made, "decoder.layer.0.ffn.up.weight"),
                     *last = weight_named(&made, "decoder.layer.2.ffn.up.weight");
     ok(memcmp(first->data, last->data, first->cols) != 0, "others have numbers of their own");
@@ -381,7 +391,7 @@ static void test_translator_ranges(void)
     static const char *const names[] = { "encoder.layer.1.attn.norm", "decoder.layer.2.attn.norm",
                                          "decoder.layer.2.cross.norm", "encoder.norm" };
     ft_synthetic made;
-    ft_model *model = open_as(&made, &translator, FT_SCHEME_INT8, 2);
+    ft_model *model = open_as(&made, &translator, FT_SYNTHETIC_INT8, 2);
     float values[ROWS * COLS * HIDDEN];
     for (size_t i = 0; i < FT_COUNT(names); i++) {
         const ft_amax_entry *range = ft_amax_find(made.amax, names[i]);
@@ -421,10 +431,13 @@ static void test_schemes(void)
 {
     ft_synthetic made;
     ft_error err = { 0 };
-    is_int(ft_synthetic_make(&made, &small, FT_SCHEME_DYNAMIC, false, 1, &err), FT_EUNSUPPORTED,
-           "an encoder has no dynamic ranges");
+    is_int(ft_synthetic_make(&made, &small,
+                             &(ft_synthetic_options){ FT_SYNTHETIC_DYNAMIC, 32, false, 1 }, &err),
+           FT_EUNSUPPORTED, "an encoder has no dynamic ranges");
     has(err.text, "scheme w8a8-dynamic is for decoders", "which the error tells");
-    is_int(ft_synthetic_make(&made, &translator, FT_SCHEME_INT8_RESIDUAL, false, 1, &err),
+    is_int(ft_synthetic_make(&made, &translator,
+                             &(ft_synthetic_options){ FT_SYNTHETIC_INT8_RESIDUAL, 32, false, 1 },
+                             &err),
            FT_EUNSUPPORTED, "a translator has no codes in its residual streams");
     has(err.text, "scheme int8-residual is for encoders", "which the error tells too");
 }
@@ -433,7 +446,9 @@ static void test_refusals(void)
 {
     ft_synthetic made;
     ft_error err;
-    must(ft_synthetic_make(&made, &small, FT_SCHEME_FLOAT, false, 1, &err), &err);
+    must(ft_synthetic_make(&made, &small,
+                           &(ft_synthetic_options){ FT_SYNTHETIC_FLOAT, 32, false, 1 }, &err),
+         &err);
     made.nweight--;
     refused(&made, FT_EARG, "small: 54 weights, expected 55");
     made.nweight++;
@@ -460,20 +475,20 @@ int main(void)
     test_codes();
     test_blocks(FT_U4, 32);
     test_blocks(FT_U8, 0);
-    test_scheme(FT_SCHEME_FLOAT, "float");
-    test_scheme(FT_SCHEME_F16, "float");
-    test_scheme(FT_SCHEME_W4A16, "blocks");
-    test_scheme(FT_SCHEME_W8A16, "blocks");
-    test_scheme(FT_SCHEME_W8A8_BLOCK, "blocks");
-    test_scheme(FT_SCHEME_INT8, "int8");
-    test_scheme(FT_SCHEME_INT8_RESIDUAL, "int8");
+    test_scheme(FT_SYNTHETIC_FLOAT, "float");
+    test_scheme(FT_SYNTHETIC_F16, "float");
+    test_scheme(FT_SYNTHETIC_W4A16, "blocks");
+    test_scheme(FT_SYNTHETIC_W8A16, "blocks");
+    test_scheme(FT_SYNTHETIC_W8A8_BLOCK, "blocks");
+    test_scheme(FT_SYNTHETIC_INT8, "int8");
+    test_scheme(FT_SYNTHETIC_INT8_RESIDUAL, "int8");
     test_info();
     test_ranges();
     test_faked();
-    test_translator(FT_SCHEME_FLOAT, "float");
-    test_translator(FT_SCHEME_F16, "float");
-    test_translator(FT_SCHEME_INT8, "int8");
-    test_translator(FT_SCHEME_DYNAMIC, "int8");
+    test_translator(FT_SYNTHETIC_FLOAT, "float");
+    test_translator(FT_SYNTHETIC_F16, "float");
+    test_translator(FT_SYNTHETIC_INT8, "int8");
+    test_translator(FT_SYNTHETIC_DYNAMIC, "int8");
     test_alike();
     test_translator_ranges();
     test_schemes();

@@ -8,12 +8,27 @@
 #include "runtime/tools/bench_options.h"
 
 #include "kernels/beam.h"
+#include "runtime/mem.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHAPE = FT_LONG_ONLY, SCHEME, FILL, DECODE, BEAMS, TOP_P, KV, DEVICE, OPS, GEMM, JSON, CSV };
+enum {
+    SHAPE = FT_LONG_ONLY,
+    SCHEME,
+    GROUP,
+    FILL,
+    DECODE,
+    BEAMS,
+    TOP_P,
+    KV,
+    DEVICE,
+    OPS,
+    GEMM,
+    JSON,
+    CSV
+};
 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "time this artifact" },
@@ -24,6 +39,7 @@ static const ft_option options[] = {
       "of a shape: float, f16, int8 (default), int8-residual\n"
       "(encoders), w8a8-dynamic (decoders), or in blocks:\n"
       "w4a16, w8a16 or w8a8-block" },
+    { GROUP, "group", "N", "inputs of a block: 32 (default), 64, 128, or 0 for a\nwhole row" },
     { 'b', "batch", "N,...", "sequences or images of a run; default 1,8,32" },
     { 'l', "length", "N,...", "tokens of the longest sequence; default 128,\nof translators 32" },
     { FILL, "fill", "F", "mean length as a fraction of --length; default 1" },
@@ -112,11 +128,23 @@ static void take_shape(ft_bench_request *r, const char *name)
 static void take_scheme(ft_bench_request *r, const char *name)
 {
     char known[512] = "";
-    for (int i = 0; i < FT_SCHEMES; i++)
-        append(known, sizeof known, ft_scheme_name((ft_scheme) i));
-    if (!ft_scheme_parse(name, &r->scheme))
+    for (int i = 0; i < FT_SYNTHETIC_SCHEMES; i++)
+        append(known, sizeof known, ft_synthetic_scheme_name((ft_synthetic_scheme) i));
+    if (!ft_synthetic_scheme_parse(name, &r->scheme))
         ft_tool_usage(&ft_bench_tool, "--scheme: \"%s\" is none of %s", name, known);
     r->has_scheme = true;
+}
+
+static void take_group(ft_bench_request *r, const char *text)
+{
+    static const char *const known[] = { "32", "64", "128", "0" };
+    for (size_t i = 0; i < FT_COUNT(known); i++)
+        if (strcmp(known[i], text) == 0) {
+            r->group = atoi(text);
+            r->has_group = true;
+            return;
+        }
+    ft_tool_usage(&ft_bench_tool, "--group: \"%s\" is neither 32, 64, 128 nor 0", text);
 }
 
 static void take_view(ft_bench *bench, ft_bench_view view)
@@ -146,6 +174,9 @@ static void take_option(ft_bench_request *r, ft_bench *bench, int option, const 
         break;
     case SCHEME:
         take_scheme(r, value);
+        break;
+    case GROUP:
+        take_group(r, value);
         break;
     case 'b':
         r->sequences = numbers("batch", value, MOST);
@@ -209,6 +240,8 @@ void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
         ft_tool_usage(&ft_bench_tool, "give either -i FILE or --shape NAME");
     if (r->input != NULL && r->has_scheme)
         ft_tool_usage(&ft_bench_tool, "--scheme goes with --shape: an artifact has its own");
+    if (r->has_group && (r->input != NULL || !ft_synthetic_scheme_is_blocks(r->scheme)))
+        ft_tool_usage(&ft_bench_tool, "--group goes with shapes in blocks");
     if (r->quiet && bench->verbose)
         ft_tool_usage(&ft_bench_tool, "-q and -v at once");
     if (bench->threads > FT_MAX_THREADS)

@@ -21,8 +21,9 @@ typedef struct ft_bench_list {
 typedef struct ft_bench_request {
     const char *input, *shape, *device; /* input or shape */
     ft_config config;                   /* of the shape */
-    ft_scheme scheme;
-    bool has_scheme, quiet;
+    ft_synthetic_scheme scheme;
+    int32_t group; /* of blocks */
+    bool has_scheme, has_group, quiet;
     ft_kv kv;
     ft_bench_list sequences, lengths, decode, beams;
     ft_format format;

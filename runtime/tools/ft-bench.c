@@ -90,8 +90,9 @@ static ft_status open_model(job *j, ft_error *err)
     FT_TRY(settle(j, &r->config, r->shape, err));
     fit_positions(r);
     /* A GPU gets a copy of its own of every layer: they may be alike where they come from. */
-    bool alike = strncmp(r->device, "cpu", 3) != 0;
-    FT_TRY(ft_synthetic_make(&j->made, &r->config, r->scheme, alike, j->bench->threads, err));
+    const ft_synthetic_options what = { r->scheme, r->group, strncmp(r->device, "cpu", 3) != 0,
+                                        j->bench->threads };
+    FT_TRY(ft_synthetic_make(&j->made, &r->config, &what, err));
     return ft_synthetic_open(&j->model, &j->made, r->shape, &how, err);
 }
 
@@ -109,13 +110,13 @@ static ft_device_info describe_device(const char *name)
 static const char *scheme_of(const job *j)
 {
     if (j->request->shape != NULL)
-        return ft_scheme_name(j->request->scheme);
+        return ft_synthetic_scheme_name(j->request->scheme);
     if (j->model->purpose.mode != FT_MODE_INT8)
-        return ft_scheme_name(FT_SCHEME_FLOAT);
+        return ft_model_get_info(j->model).precision; /* "float", "blocks" */
     if (j->model->purpose.dynamic)
-        return ft_scheme_name(FT_SCHEME_DYNAMIC);
-    return ft_scheme_name(j->model->purpose.int8_residual ? FT_SCHEME_INT8_RESIDUAL
-                                                          : FT_SCHEME_INT8);
+        return ft_synthetic_scheme_name(FT_SYNTHETIC_DYNAMIC);
+    return ft_synthetic_scheme_name(j->model->purpose.int8_residual ? FT_SYNTHETIC_INT8_RESIDUAL
+                                                                    : FT_SYNTHETIC_INT8);
 }
 
 static ft_status prepare(job *j, ft_error *err)
@@ -266,9 +267,9 @@ static ft_status run(job *j, ft_error *err)
 
 int main(int argc, char **argv)
 {
-    ft_bench_request r = { .device = "cpu",
-                           .scheme = FT_SCHEME_INT8,
-                           .sequences = { { 1, 8, 32 }, 3 } };
+    ft_bench_request r = {
+        .device = "cpu", .scheme = FT_SYNTHETIC_INT8, .group = 32, .sequences = { { 1, 8, 32 }, 3 }
+    };
     ft_bench bench = { .threads = omp_get_num_procs(), .runs = 30, .fill = 1.0 };
     ft_bench_parse(&r, &bench, argc, argv);
     ft_table *const tables[] = { &bench.cases, &bench.ops, &bench.kinds, &bench.products };

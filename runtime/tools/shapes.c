@@ -13,27 +13,33 @@
 
 /* ---- Schemes ------------------------------------------------------------------------------ */
 
-static const char *const schemes[FT_SCHEMES] = {
-    [FT_SCHEME_FLOAT] = "float",
-    [FT_SCHEME_F16] = "f16",
-    [FT_SCHEME_INT8] = "int8",
-    [FT_SCHEME_INT8_RESIDUAL] = "int8-residual",
-    [FT_SCHEME_DYNAMIC] = "w8a8-dynamic",
-    [FT_SCHEME_W4A16] = "w4a16",
-    [FT_SCHEME_W8A16] = "w8a16",
-    [FT_SCHEME_W8A8_BLOCK] = "w8a8-block",
+static const char *const schemes[FT_SYNTHETIC_SCHEMES] = {
+    [FT_SYNTHETIC_FLOAT] = "float",
+    [FT_SYNTHETIC_F16] = "f16",
+    [FT_SYNTHETIC_INT8] = "int8",
+    [FT_SYNTHETIC_INT8_RESIDUAL] = "int8-residual",
+    [FT_SYNTHETIC_DYNAMIC] = "w8a8-dynamic",
+    [FT_SYNTHETIC_W4A16] = "w4a16",
+    [FT_SYNTHETIC_W8A16] = "w8a16",
+    [FT_SYNTHETIC_W8A8_BLOCK] = "w8a8-block",
 };
 
-const char *ft_scheme_name(ft_scheme scheme)
+const char *ft_synthetic_scheme_name(ft_synthetic_scheme scheme)
 {
-    return (unsigned) scheme < FT_SCHEMES ? schemes[scheme] : "unknown";
+    return (unsigned) scheme < FT_SYNTHETIC_SCHEMES ? schemes[scheme] : "unknown";
 }
 
-bool ft_scheme_parse(const char *name, ft_scheme *out)
+bool ft_synthetic_scheme_is_blocks(ft_synthetic_scheme scheme)
 {
-    for (size_t i = 0; i < FT_SCHEMES; i++)
+    return scheme == FT_SYNTHETIC_W4A16 || scheme == FT_SYNTHETIC_W8A16 ||
+           scheme == FT_SYNTHETIC_W8A8_BLOCK;
+}
+
+bool ft_synthetic_scheme_parse(const char *name, ft_synthetic_scheme *out)
+{
+    for (size_t i = 0; i < FT_SYNTHETIC_SCHEMES; i++)
         if (strcmp(schemes[i], name) == 0) {
-            *out = (ft_scheme) i;
+            *out = (ft_synthetic_scheme) i;
             return true;
         }
     return false;

@@ -160,19 +160,19 @@ static int layers_of(const ft_config *config, const char *name)
 
 /* ---- All weights -------------------------------------------------------------------------- */
 
-static bool is_int8(ft_scheme scheme)
+static bool is_int8(ft_synthetic_scheme scheme)
 {
-    return scheme == FT_SCHEME_INT8 || scheme == FT_SCHEME_INT8_RESIDUAL ||
-           scheme == FT_SCHEME_DYNAMIC;
+    return scheme == FT_SYNTHETIC_INT8 || scheme == FT_SYNTHETIC_INT8_RESIDUAL ||
+           scheme == FT_SYNTHETIC_DYNAMIC;
 }
 
-static ft_dtype dtype_of(ft_role role, ft_scheme scheme)
+static ft_dtype dtype_of(ft_role role, ft_synthetic_scheme scheme)
 {
-    if (role == FT_ROLE_VECTOR || scheme == FT_SCHEME_FLOAT)
+    if (role == FT_ROLE_VECTOR || scheme == FT_SYNTHETIC_FLOAT)
         return FT_F32;
-    if (role != FT_ROLE_LINEAR || scheme == FT_SCHEME_F16)
+    if (role != FT_ROLE_LINEAR || scheme == FT_SYNTHETIC_F16)
         return FT_F16;
-    return is_int8(scheme) ? FT_I8 : scheme == FT_SCHEME_W4A16 ? FT_U4 : FT_U8;
+    return is_int8(scheme) ? FT_I8 : scheme == FT_SYNTHETIC_W4A16 ? FT_U4 : FT_U8;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -181,20 +181,21 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-static ft_status make_weight(ft_weight *weight, const ft_weight_spec *spec, ft_scheme scheme,
-                             uint64_t key, int threads, ft_error *err)
+static ft_status make_weight(ft_weight *weight, const ft_weight_spec *spec,
+                             const ft_synthetic_options *options, uint64_t key, ft_error *err)
 {
     bool is_gain = spec->role == FT_ROLE_VECTOR && ends_with(spec->name, ".weight");
     ft_distribution how = { ft_noise(key, 0), is_gain ? 1.0f : 0.0f, 0.02f };
     memcpy(weight->name, spec->name, sizeof weight->name);
     weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
     weight->cols = (size_t) spec->dim[spec->ndim - 1];
-    weight->dtype = dtype_of(spec->role, scheme);
+    weight->dtype = dtype_of(spec->role, options->scheme);
     weight->layout = weight->dtype == FT_I8               ? FT_COL4_4R2_8C
                      : ft_blocks_bits(weight->dtype) != 0 ? FT_PANEL32
                                                           : FT_ROW;
-    weight->blocks = (ft_blocks){ .group = 32, .by_codes = scheme == FT_SCHEME_W8A8_BLOCK };
-    return ft_weight_fill(weight, &how, threads, err);
+    weight->blocks = (ft_blocks){ .group = options->group,
+                                  .by_codes = options->scheme == FT_SYNTHETIC_W8A8_BLOCK };
+    return ft_weight_fill(weight, &how, options->threads, err);
 }
 
 /* The weight of layer 0 that this one of a later layer has the numbers of; NULL: none. */
@@ -212,19 +213,20 @@ static const ft_weight *twin_of(const ft_synthetic *made, const char *name)
 }
 
 /* Weight number made->nweight. */
-static ft_status add_weight(ft_synthetic *made, const ft_weight_spec *spec, ft_scheme scheme,
-                            int threads, ft_error *err)
+static ft_status add_weight(ft_synthetic *made, const ft_weight_spec *spec,
+                            const ft_synthetic_options *options, ft_error *err)
 {
     ft_weight *weight = &made->weight[made->nweight];
     const ft_weight *twin = twin_of(made, spec->name);
     if (twin == NULL)
-        return make_weight(weight, spec, scheme, made->nweight, threads, err);
+        return make_weight(weight, spec, options, made->nweight, err);
     *weight = *twin;
     memcpy(weight->name, spec->name, sizeof weight->name);
     return FT_OK;
 }
 
-static ft_status make_weights(ft_synthetic *made, ft_scheme scheme, int threads, ft_error *err)
+static ft_status make_weights(ft_synthetic *made, const ft_synthetic_options *options,
+                              ft_error *err)
 {
     ft_weight_spec *spec;
     size_t count;
@@ -234,7 +236,7 @@ static ft_status make_weights(ft_synthetic *made, ft_scheme scheme, int threads,
     if (made->weight == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for %zu weights", count);
     for (size_t i = 0; i < count && status == FT_OK; i++, made->nweight++)
-        status = add_weight(made, &spec[i], scheme, threads, err);
+        status = add_weight(made, &spec[i], options, err);
     free(spec);
     return status;
 }
@@ -359,7 +361,8 @@ static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
     if (made->amax == NULL)
         status = ft_fail(err, FT_ENOMEM, "no memory for ranges");
     if (status == FT_OK)
-        status = make_weights(&one, FT_SCHEME_FLOAT, threads, err);
+        status = make_weights(
+            &one, &(ft_synthetic_options){ FT_SYNTHETIC_FLOAT, .threads = threads }, err);
     if (status == FT_OK)
         status = ft_synthetic_open(&model, &one, "one layer", NULL, err);
     if (status == FT_OK)
@@ -380,26 +383,27 @@ static const char *family_of(const ft_config *config)
     return ft_config_writes(config) ? "llama" : "bert";
 }
 
-ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config, ft_scheme scheme,
-                            bool alike, int threads, ft_error *err)
+ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config,
+                            const ft_synthetic_options *how, ft_error *err)
 {
+    ft_synthetic_scheme scheme = how->scheme;
     bool decoder = ft_config_writes(config), sees = ft_config_sees(config);
     *out = (ft_synthetic){ .family = ft_family_find(family_of(config)),
                            .config = *config,
-                           .alike = alike && decoder };
-    if (decoder ? scheme == FT_SCHEME_INT8_RESIDUAL : scheme == FT_SCHEME_DYNAMIC)
-        return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for %s", ft_scheme_name(scheme),
-                       decoder ? "encoders" : "decoders");
-    if (sees && scheme == FT_SCHEME_INT8_RESIDUAL)
+                           .alike = how->alike && decoder };
+    if (decoder ? scheme == FT_SYNTHETIC_INT8_RESIDUAL : scheme == FT_SYNTHETIC_DYNAMIC)
+        return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for %s",
+                       ft_synthetic_scheme_name(scheme), decoder ? "encoders" : "decoders");
+    if (sees && scheme == FT_SYNTHETIC_INT8_RESIDUAL)
         return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for encoders of text",
-                       ft_scheme_name(scheme));
-    ft_status status = make_weights(out, scheme, threads, err);
-    if (status == FT_OK && is_int8(scheme) && scheme != FT_SCHEME_DYNAMIC)
-        status = measure(out, threads, err);
+                       ft_synthetic_scheme_name(scheme));
+    ft_status status = make_weights(out, how, err);
+    if (status == FT_OK && is_int8(scheme) && scheme != FT_SYNTHETIC_DYNAMIC)
+        status = measure(out, how->threads, err);
     out->purpose = (ft_purpose){
         .mode = is_int8(scheme) ? FT_MODE_INT8 : FT_MODE_FLOAT,
-        .int8_residual = scheme == FT_SCHEME_INT8_RESIDUAL,
-        .dynamic = scheme == FT_SCHEME_DYNAMIC,
+        .int8_residual = scheme == FT_SYNTHETIC_INT8_RESIDUAL,
+        .dynamic = scheme == FT_SYNTHETIC_DYNAMIC,
         .amax = out->amax,
     };
     if (status != FT_OK)

@@ -545,6 +545,7 @@ EXTRA_DIST += $(sh_tests) tests/lib/tap.sh tests/run.sh tests/lsan.supp tests/ts
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \
 	tests/bench/check-bert.py \
+	tests/bench/check-blocks.py \
 	tests/bench/check-llama.py \
 	tests/bench/check-m2m.py \
 	tests/bench/check-vit.py \

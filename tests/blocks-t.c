@@ -86,7 +86,7 @@ static double real_of(const packed *p, size_t row, size_t col, const ft_weights 
 /* The least error that any code has. */
 static double least_error(double weight, double scale, int zero, int bits)
 {
-    double least = INFINITY;
+    double least = (double) INFINITY;
     for (int code = 0; code < 1 << bits; code++)
         least = fmin(least, fabs(weight - scale * (code - zero)));
     return least;

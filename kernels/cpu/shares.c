@@ -45,12 +45,9 @@ struct ft_shares {
 static double bytes_of_products(const ft_plan *plan)
 {
     double bytes = 0.0;
-    for (int i = 0; i < plan->nop; i++) {
-        if (plan->op[i].kind != FT_OP_LINEAR)
-            continue;
-        const ft_weight *w = &plan->weight[plan->op[i].weight[0]];
-        bytes += (double) w->rows * (double) w->cols * (double) ft_dtype_size(w->dtype);
-    }
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].kind == FT_OP_LINEAR)
+            bytes += (double) ft_weight_bytes(&plan->weight[plan->op[i].weight[0]]);
     return bytes;
 }
 

@@ -44,7 +44,7 @@ static void add_op(ft_plan *plan, ft_op_kind kind, int in, int out, int weight)
     (void) ft_plan_add_op(plan, &op);
 }
 
-/* An input, values that come and go between states, one that is kept, and an output. */
+/* An input, values that come and go between states, one that is kept, an output and a result. */
 static ft_plan make_plan(void)
 {
     ft_error err;
@@ -66,6 +66,8 @@ static ft_plan make_plan(void)
         x = y;
     }
     plan.output[plan.noutput++] = (ft_output){ "y", x };
+    plan.op[plan.nop - 1].second = (int16_t) add_value(
+        &plan, "unread", (ft_value){ .rows = FT_SELECTED, .cols = 1, .dtype = FT_F32 });
     if (ft_plan_layout(&plan, &limits, &err) != FT_OK)
         bail_out("%s", err.text);
     return plan;
@@ -139,7 +141,7 @@ static void test_layout(const ft_plan *plan)
         apart +=
             other == SIZE_MAX || end <= other || other + bytes_of(&plan->value[before]) <= begin;
     }
-    is_int(common, 6 + 2, "states, what is kept and the output are one for all");
+    is_int(common, 6 + 3, "states, what is kept, the output and what is not read are one for all");
     is_int(inside, 4, "the others have room in the arena of a share");
     is_int(apart, 4, "and none lies where the one that it is made of lies");
     ok(room < plan->arena, "which is smaller than that of the run");

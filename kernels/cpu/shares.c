@@ -59,27 +59,35 @@ static bool pays(const ft_plan *plan, const ft_limits *limits)
 
 /* ---- Memory -------------------------------------------------------------------------------- */
 
-/* Whether a value is nothing to anybody behind the run. */
+static bool is_read(const ft_plan *plan, int value)
+{
+    for (int i = 0; i < plan->nop; i++)
+        for (int j = 0; j < FT_MAX_IN; j++)
+            if (plan->op[i].in[j] == value)
+                return true;
+    return false;
+}
+
+/* Whether a value is nothing to anybody behind the run, as tokens are that it chose. */
 static bool goes(const ft_plan *plan, int value)
 {
+    if (!is_read(plan, value))
+        return false;
     for (int i = 0; i < plan->noutput; i++)
         if (plan->output[i].value == value)
             return false;
     return !plan->value[value].state && !plan->value[value].keep;
 }
 
-/* An operation reads it, and none makes it. */
+/* Of what is read: no operation makes it. */
 static bool is_input(const ft_plan *plan, int value)
 {
-    bool read = false;
     for (int i = 0; i < plan->nop; i++) {
         const ft_op *op = &plan->op[i];
         if (op->out == value || op->codes == value || op->second == value)
             return false;
-        for (int j = 0; j < FT_MAX_IN; j++)
-            read |= op->in[j] == value;
     }
-    return read;
+    return true;
 }
 
 /* Bytes of the states that lie before `offset`: the layout gives them to nobody else. */

@@ -8,8 +8,10 @@
 #include "tests/ops-cache.h"
 
 #include "kernels/half.h"
+#include "runtime/plan.h"
 #include "runtime/tensor.h"
 #include "tests/lib/random.h"
+#include "tests/tap/tap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +88,21 @@ void world_init(world *w, const variant *v)
         share_memory(w);
     else if (v->lanes)
         mix_lanes(w);
+}
+
+bool variant_runs_on(const bench *on, const variant *v, int checks)
+{
+    ft_error err;
+    ft_value heads = { .name = "heads", .rows = FT_TOKENS, .cols = (int32_t) (v->heads * v->size) };
+    ft_plan plan = { .value = &heads, .nvalue = 1 };
+    ft_op op = ft_op_make(FT_OP_ATTEND);
+    op.in[0] = 0;
+    op.attr.heads = (int32_t) v->heads;
+    if (on->backend->accept == NULL ||
+        on->backend->accept(&plan, &op, variant_name(v), &err) == FT_OK)
+        return true;
+    skip(checks, "%s: %s", on->name, err.text);
+    return false;
 }
 
 ft_limits world_limits(const world *w)

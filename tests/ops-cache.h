@@ -30,6 +30,9 @@ typedef struct world {
 /* Pages in an order of their own, none twice. */
 void world_init(world *w, const variant *v);
 
+/* Whether a device computes with such heads; where it does not, `checks` checks are skipped. */
+bool variant_runs_on(const bench *on, const variant *v, int checks);
+
 /* Room for the cache and the memory of such a world. */
 ft_limits world_limits(const world *w);
 

@@ -199,6 +199,8 @@ static size_t strangers_changed(const world *w, const void *data, size_t count, 
 static void store_case(bench *on, const variant *v, rotation r, const char *how)
 {
     world w;
+    if (!variant_runs_on(on, v, v->memory ? 2 : 3))
+        return;
     world_init(&w, v);
     stored s = run_store(on, &w, &r);
     size_t wrong = 0, each = ft_dtype_size(v->cache);

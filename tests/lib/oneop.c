@@ -320,6 +320,27 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Operations with states are not the first of a plan, and on a GPU rely on that. */
+static void add_predecessor(oneop *t)
+{
+    const ft_value nothing = { .rows = FT_TOKENS, .cols = 8, .dtype = FT_F32 };
+    ft_op op = ft_op_make(FT_OP_ACTIVATE);
+    op.in[0] = add_value(t, "nothing", &nothing);
+    op.out = add_value(t, "nothing more", &nothing);
+    if (ft_plan_add_op(&t->plan, &op) < 0)
+        bail_out("no memory for an operation");
+}
+
+static void add_ops(oneop *t)
+{
+    if (t->plan.nop > 0)
+        return;
+    if (t->op.state[0] >= 0)
+        add_predecessor(t);
+    if (ft_plan_add_op(&t->plan, &t->op) < 0)
+        bail_out("no memory for an operation");
+}
+
 void oneop_run(oneop *t, void *out, void *codes)
 {
     ft_error err;
@@ -327,8 +348,7 @@ void oneop_run(oneop *t, void *out, void *codes)
     t->plan.nweight = FT_MAX_WEIGHTS;
     memcpy(t->on_device, t->weight, sizeof t->on_device);
     must(t->on->backend->upload(t->on->device, t->on_device, FT_MAX_WEIGHTS, &err), &err);
-    if (t->plan.nop == 0 && ft_plan_add_op(&t->plan, &t->op) < 0)
-        bail_out("no memory for an operation");
+    add_ops(t);
     must(ft_op_check(&t->plan, &t->op, "one operation", &err), &err);
     t->limits.tokens = larger(t->limits.tokens, t->batch.tokens);
     t->limits.sequences = larger(t->limits.sequences, t->batch.sequences);

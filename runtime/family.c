@@ -97,7 +97,8 @@ static bool has_bias(const ft_weight_rule *rule, const ft_config *config)
     return rule->bias == true || ft_config_symbol(config, rule->bias) != 0;
 }
 
-/* The sizes that a shape's letters stand for, up to its end or a '/'; returns how many there are. */
+/* The sizes that a shape's letters stand for, up to its end or a '/'; returns how many there are.
+ */
 static int expand_shape(int64_t *dim, const char *shape, const ft_config *config)
 {
     int count = 0;
@@ -117,7 +118,8 @@ static bool expand_rule(ft_weight_spec *out, size_t *n, const ft_weight_rule *ru
     weight->role = rule->role;
     const char *slash = strchr(rule->shape, '/');
     weight->ndim = expand_shape(weight->dim, rule->shape, config);
-    weight->stored_ndim = expand_shape(weight->stored, slash != NULL ? slash + 1 : rule->shape, config);
+    weight->stored_ndim =
+        expand_shape(weight->stored, slash != NULL ? slash + 1 : rule->shape, config);
     if (!rule->bias)
         return expand_names(weight, rule, dialect, layer, "");
     if (!expand_names(weight, rule, dialect, layer, ".weight"))

@@ -553,6 +553,7 @@ EXTRA_DIST += \
 	tests/bench/make-big.py \
 	tests/bench/minilm-check.py \
 	tests/bench/vs-ctranslate2.py \
+	tests/bench/vs-llama-cpp.py \
 	tests/bench/vs-onnxruntime.py \
 	tests/bench/vs-pytorch.py tests/bench/vs-transformers.py \
 	tests/bench/vs-transformers-nllb.py \

@@ -181,11 +181,13 @@ static bool same_in_chunks(bench *on, const world *w, const void *q, const cache
                                .reach = &w->reach[i],
                                .pages = w->pages + i * LIST,
                                .most_pages = LIST,
-                               .memory = &w->reach[i],
-                               .memory_pages = w->pages + i * LIST,
-                               .most_memory_pages = LIST,
                                .context = (size_t) (past + rows),
                                .step = rows == 1 };
+            if (w->v->memory) {
+                alone.memory = &w->reach[i];
+                alone.memory_pages = w->pages + i * LIST;
+                alone.most_memory_pages = LIST;
+            }
             void *found =
                 attend(on, w, &alone, (const char *) q + (size_t) row * row_bytes, keys, values);
             same &= memcmp(found, (const char *) together + (size_t) row * row_bytes,

@@ -26,7 +26,9 @@ from reference import Check, arguments  # noqa: E402
 SCHEMES = ("w4a16", "w8a16", "w8a8-block")
 DTYPES = ("f32", "f16", "bf16")
 NEW_TOKENS = 64
-SAME = 60               # tokens of each prompt, at least, where values are f32 or f16
+# Tokens of each prompt, at least, where values are f32 or f16.  None where inputs become codes: one
+# that a device's rounding moves is 1/127 of its group, and moves others in the layers behind it.
+SAME = {"w4a16": 60, "w8a16": 60}
 PERPLEXITY = 15.6004    # transformers, float32
 ABOVE = {"w8a16": 0.1}  # % above it at most; w4a16 by rounding to nearest has no bound
 DEVICES_APART = 0.1     # % between the devices where values are f32 or f16
@@ -86,7 +88,7 @@ def check_scheme(check, scheme, dtype):
     same, ties = compare_tokens(check, artifact)
     ours, theirs = (check.perplexity(artifact, device) for device in check.devices)
     above = [100 * (p / PERPLEXITY - 1) for p in (ours, theirs)]
-    kept = dtype == "bf16" or (same.min() >= SAME
+    kept = dtype == "bf16" or (same.min() >= SAME.get(scheme, 0)
                                and abs(above[0] - above[1]) <= DEVICES_APART
                                and max(above) <= ABOVE.get(scheme, np.inf))
     print(f"| {scheme} | {dtype} | {' '.join(map(str, same))} | {'; '.join(ties) or 'none'} | "

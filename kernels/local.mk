@@ -155,6 +155,22 @@ cuda_sources = \
 	kernels/cuda/compare.c \
 	kernels/cuda/compare.h \
 	kernels/cuda/compare_lt.c \
+	kernels/cuda/conv.cu \
+	kernels/cuda/conv.cuh \
+	kernels/cuda/conv_cut.cu \
+	kernels/cuda/conv_plain.cu \
+	kernels/cuda/conv_turn.cu \
+	kernels/cuda/conv_turn.cuh \
+	kernels/cuda/conv_wgmma.cu \
+	kernels/cuda/conv_wgmma.cuh \
+	kernels/cuda/conv_wgmma_blocks.cu \
+	kernels/cuda/conv_wgmma_codes.cu \
+	kernels/cuda/conv_wgmma_halves.cu \
+	kernels/cuda/conv_wgmma_finish.cuh \
+	kernels/cuda/conv_wgmma_load.cuh \
+	kernels/cuda/conv_wgmma_sums.cuh \
+	kernels/cuda/conv_wgmma_tiles.cuh \
+	kernels/cuda/conv_wgmma_work.cuh \
 	kernels/cuda/copy.cuh \
 	kernels/cuda/count.cuh \
 	kernels/cuda/counts.c \

@@ -83,6 +83,7 @@ c_tests = \
 	tests/cuda-attention.t \
 	tests/cuda-beam.t \
 	tests/cuda-blocks.t \
+	tests/cuda-conv.t \
 	tests/cuda-choice.t \
 	tests/cuda-choose.t \
 	tests/cuda-failure.t \
@@ -242,6 +243,8 @@ tests_cuda_sessions_t_SOURCES = tests/cuda-sessions-t.c
 tests_cuda_sessions_t_LDADD = $(calibrated_test_libs)
 tests_cuda_halves_t_SOURCES = tests/cuda-halves-t.c $(gpu)
 tests_cuda_halves_t_LDADD = $(test_libs)
+tests_cuda_conv_t_SOURCES = tests/cuda-conv-t.c
+tests_cuda_conv_t_LDADD = $(lib_libs)
 tests_cuda_blocks_t_SOURCES = tests/cuda-blocks-t.c $(chip)
 tests_cuda_blocks_t_LDADD = $(lib_libs)
 tests_cuda_steady_t_SOURCES = tests/cuda-steady-t.c tests/cuda-gemm.c tests/cuda-gemm.h $(gpu)

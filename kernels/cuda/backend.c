@@ -115,18 +115,8 @@ static ft_status accept_heads(const ft_plan *plan, const ft_op *op, const char *
     return FT_OK;
 }
 
-/* What accept_op() refuses is never launched; the list of operations names it all the same. */
-int ft_cuda_conv(const ft_cuda_args *args)
-{
-    (void) args;
-    return cudaErrorNotSupported;
-}
-
 static ft_status accept_op(const ft_plan *plan, const ft_op *op, const char *what, ft_error *err)
 {
-    if (op->kind == FT_OP_CONV)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: %s %s: convolutions run on the CPU only", what,
-                       ft_op_name(op->kind), plan->value[ft_op_named(op)].name);
     if (op->kind == FT_OP_ATTENTION || op->kind == FT_OP_STORE || op->kind == FT_OP_ATTEND)
         return accept_heads(plan, op, what, err);
     return FT_OK;

@@ -292,6 +292,8 @@ int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *tex
 size_t ft_cuda_linear_scratch(const ft_cuda_chip *chip, const ft_plan *plan, const ft_op *op,
                               size_t rows);
 size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens);
+size_t ft_cuda_conv_scratch(const ft_cuda_chip *chip, const ft_plan *plan, const ft_op *op,
+                            size_t images);
 size_t ft_cuda_attend_scratch(const ft_plan *plan, const ft_op *op, size_t sequences,
                               size_t context);
 

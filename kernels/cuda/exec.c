@@ -111,6 +111,8 @@ static size_t scratch_of(const ft_exec *exec, const ft_op *op)
     if (op->kind == FT_OP_LINEAR)
         return ft_cuda_linear_scratch(&exec->device->chip, plan, op,
                                       ft_rows_within(&exec->limits, plan->value[op->in[0]].rows));
+    if (op->kind == FT_OP_CONV)
+        return ft_cuda_conv_scratch(&exec->device->chip, plan, op, exec->limits.sequences);
     if (op->kind == FT_OP_ATTEND)
         return ft_cuda_attend_scratch(plan, op, exec->limits.sequences,
                                       op->attr.memory ? exec->limits.memory : exec->limits.context);

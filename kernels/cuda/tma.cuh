@@ -88,6 +88,43 @@ static inline int ft_map_col4(CUtensorMap *map, const void *data, size_t padded_
     return ft_map_bytes(map, data, 3, size, strides, box);
 }
 
+/*
+ * A map for boxes of taps: images [count, height, width] of `pixel` bytes each, of which a box has
+ * `line` bytes (32, 64 or 128, its swizzle) of `windows` neighbouring windows.  Pairs are of rows
+ * and of columns; windows begin `padding` before an image, and what lies outside reads as zero.
+ */
+typedef struct ft_taps {
+    const void *data;
+    size_t count, height, width, pixel;
+    int padding[2], reach[2]; /* reach: from the first tap of a window to the last */
+    int stride[2];
+    unsigned line, windows;
+} ft_taps;
+
+static inline int ft_map_taps(CUtensorMap *map, const ft_taps *t)
+{
+    void *function = NULL;
+    cudaDriverEntryPointQueryResult found;
+    cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", &function,
+                                                          12000, cudaEnableDefault, &found);
+    if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
+        return (int) cudaErrorNotSupported;
+    const cuuint64_t size[4] = { t->pixel, t->width, t->height, t->count };
+    const cuuint64_t strides[3] = { t->pixel, t->pixel * t->width,
+                                    t->pixel * t->width * t->height };
+    const int lower[2] = { -t->padding[1], -t->padding[0] };
+    const int upper[2] = { t->padding[1] - t->reach[1], t->padding[0] - t->reach[0] };
+    const cuuint32_t step[4] = { 1, (cuuint32_t) t->stride[1], (cuuint32_t) t->stride[0], 1 };
+    CUtensorMapSwizzle swizzle = t->line == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                                 : t->line == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                 : CU_TENSOR_MAP_SWIZZLE_32B;
+    CUresult result = ((PFN_cuTensorMapEncodeIm2col_v12000) function)(
+        map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 4, (void *) (uintptr_t) t->data, size, strides, lower,
+        upper, t->line, t->windows, step, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return result == CUDA_SUCCESS ? 0 : (int) cudaErrorInvalidValue;
+}
+
 /* ---- Device -------------------------------------------------------------------------------- */
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
@@ -220,6 +257,22 @@ __device__ __forceinline__ void ft_load_cube(void *shared, const CUtensorMap *ma
                  "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(ft_shared_address(shared)),
                  "l"(map), "r"(x), "r"(y), "r"(z), "r"(ft_shared_address(barrier))
                  : "memory");
+}
+
+/*
+ * A tap of windows: those from the one whose first tap is pixel (row, col) of image `image` on;
+ * their tap lies (down, right) of that.  From byte `byte` of the pixels on.
+ */
+__device__ __forceinline__ void ft_load_taps(void *shared, const CUtensorMap *map,
+                                             uint64_t *barrier, int byte, int col, int row,
+                                             int image, int right, int down)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(ft_shared_address(shared)),
+        "l"(map), "r"(byte), "r"(col), "r"(row), "r"(image), "r"(ft_shared_address(barrier)),
+        "h"((short) right), "h"((short) down)
+        : "memory");
 }
 
 /* Weights of ft_map_tiles(): the box that begins with row `row`, a multiple of 32, and `block`. */

@@ -34,6 +34,11 @@ template <int n> __device__ __forceinline__ void ft_wgmma_settle(float (&c)[n])
 template <int N, bool bf16>
 __device__ __forceinline__ void ft_wgmma_halves(float (&c)[N / 2], uint64_t a, uint64_t b, int add);
 
+/* The same with the k of b as rows: ft_wgmma_turned(). */
+template <int N, bool bf16>
+__device__ __forceinline__ void ft_wgmma_halves_turned(float (&c)[N / 2], uint64_t a, uint64_t b,
+                                                       int add);
+
 /*
  * c [64, N] += a . b with the k of b as rows; a [64, 16] in registers, as ft_mma_halves() has them,
  * which must stay as they are until the product is finished.
@@ -50,6 +55,17 @@ __device__ __forceinline__ void ft_wgmma_halves_rows(float (&c)[N / 2], const ui
         asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, " ADD ", 0;\n\t"                    \
                      "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES    \
                      "}, " A ", " B ", add, 1, 1, 0, 0;\n\t}"                                      \
+                     : LIST("+f", c)                                                               \
+                     : "l"(a), "l"(b), "r"(add));                                                  \
+    }
+#define FT_WGMMA_HALVES_TURNED(N, BF16, TYPE, NAMES, LIST, A, B, ADD)                              \
+    template <>                                                                                    \
+    __device__ __forceinline__ void ft_wgmma_halves_turned<N, BF16>(float(&c)[N / 2], uint64_t a,  \
+                                                                    uint64_t b, int add)           \
+    {                                                                                              \
+        asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, " ADD ", 0;\n\t"                    \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES    \
+                     "}, " A ", " B ", add, 1, 1, 0, 1;\n\t}"                                      \
                      : LIST("+f", c)                                                               \
                      : "l"(a), "l"(b), "r"(add));                                                  \
     }
@@ -78,6 +94,12 @@ __device__ __forceinline__ void ft_wgmma_halves_rows(float (&c)[N / 2], const ui
     FT_WGMMA_HALVES(16, BF16, TYPE, FT_NAMES_8, FT_C8_ALL, "%8", "%9", "%10")                      \
     FT_WGMMA_HALVES(32, BF16, TYPE, FT_NAMES_16, FT_C16, "%16", "%17", "%18")                      \
     FT_WGMMA_HALVES(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32", "%33", "%34")                       \
+    FT_WGMMA_HALVES(96, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1A, FT_C48, "%48", "%49", "%50")      \
+    FT_WGMMA_HALVES_TURNED(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32", "%33", "%34")                \
+    FT_WGMMA_HALVES_TURNED(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64, "%64", "%65",      \
+                           "%66")                                                                  \
+    FT_WGMMA_HALVES(192, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1 ", " FT_NAMES_2, FT_C96, "%96",    \
+                    "%97", "%98")                                                                  \
     FT_WGMMA_HALVES(256, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1 ", " FT_NAMES_2 ", " FT_NAMES_3,   \
                     FT_C128, "%128", "%129", "%130")                                               \
     FT_WGMMA_HALVES(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64, "%64", "%65", "%66")      \
@@ -88,6 +110,7 @@ FT_WGMMA_HALVES_ALL(false, "f16")
 FT_WGMMA_HALVES_ALL(true, "bf16")
 #undef FT_WGMMA_HALVES_ALL
 #undef FT_WGMMA_HALVES_ROWS
+#undef FT_WGMMA_HALVES_TURNED
 #undef FT_WGMMA_HALVES
 #undef FT_NAMES_3
 #undef FT_NAMES_16

@@ -1,0 +1,98 @@
+/*
+ * conv_wgmma.cuh - convolutions as products on the tensor cores of sm_90a: y^T = w . windows^T.
+ *
+ * Outputs are the rows of a product and windows its columns, so a row of sums is a stretch of a
+ * plane of the result, and nothing is turned back.  A block of two teams, warpgroups that
+ * multiply, has a tile of
+ *
+ *   128 outputs x N windows     each team has 64 of the outputs, or
+ *   64 outputs x 2 N windows    each team has N of the windows: beside each other.
+ *
+ * Windows are cut into steps of 128 bytes.  A copy brings a step of all weights of a tile, and one
+ * or more boxes a step of its windows: one tap of each, or a stretch of a row (conv_turn.cuh).
+ * Weights in blocks are unpacked to shared memory by two more warpgroups; what they are multiplied
+ * by is up to the sums of each group.
+ *
+ * A sum takes its steps in their order, whatever the tile.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_CONV_WGMMA_CUH
+#define FT_KERNELS_CUDA_CONV_WGMMA_CUH
+
+#include "kernels/cuda/conv_turn.cuh"
+#include "kernels/cuda/tma.cuh"
+
+enum {
+    CONV_TEAM = 128,               /* threads */
+    CONV_WORKERS = 2 * CONV_TEAM,  /* of both teams */
+    CONV_STEP = 128,               /* bytes of a window */
+    CONV_STAGES = 8,               /* at most */
+    CONV_LAID = 32,                /* windows that a warp lays out at a time */
+    CONV_PANEL = 8192,             /* bytes of 64 windows x 64 channels, of planes */
+    CONV_LAY = 16 * CONV_LAID * 4, /* bytes of a warp's sums */
+    CONV_REST = CONV_WORKERS / 32 * CONV_LAY + 16 * CONV_STAGES, /* bytes behind the stages */
+};
+
+/*
+ * n / by for n below 2^31, by a product: the thread that copies would take hundreds of clocks to
+ * divide.  multiplier = 2^shift / by, rounded up, and 2^(shift - 31) is at least by.
+ */
+typedef struct conv_divider {
+    uint32_t multiplier;
+    int shift, by;
+} conv_divider;
+
+static inline conv_divider conv_divider_of(int by)
+{
+    int shift = 31;
+    while ((int64_t) 1 << (shift - 31) < by)
+        shift++;
+    conv_divider divider = {
+        (uint32_t) ((((uint64_t) 1 << shift) + (unsigned) by - 1) / (unsigned) by), shift, by
+    };
+    return divider;
+}
+
+__device__ __forceinline__ int conv_divide(int n, const conv_divider &divider)
+{
+    return (int) ((uint64_t) (unsigned) n * divider.multiplier >> divider.shift);
+}
+
+typedef struct conv_product {
+    CUtensorMap w, x;
+    conv_task t;
+    conv_order order;
+    bool beside, alone; /* alone: one block a multiprocessor, with twice as many stages */
+    int steps, stages;
+    conv_divider out_tiles, run_tiles; /* tiles of outputs; of windows of a run */
+    conv_divider positions, across;    /* as the task has them */
+    int tiles;
+    int run;                         /* windows that tiles may not cross the end of */
+    int w_bytes, x_bytes, box_bytes; /* of a stage; and of a box of windows */
+    int line, boxes;                 /* bytes of a row of a box; boxes of a step */
+    int pixel;                       /* pixels: bytes of one */
+    int padding[2];                  /* pixels: beyond the frame */
+    const int32_t *excess;           /* codes: what sums contain too much, [outputs], or NULL */
+    int group_steps;                 /* blocks: steps of a group; 0: every 32 columns are scaled */
+    conv_divider group;              /* blocks: columns of a group */
+    int padded;                      /* blocks: rows of scales */
+    int together;                    /* neighbouring results that are one store: 1, 4, 16 bytes */
+    bool activates, ranged;          /* by an activation that is no range; to low .. high */
+    float low, high;
+} conv_product;
+
+/* A kernel: type of windows, bits of blocks or 0, windows of a team, windows in planes. */
+template <ft_dtype DTYPE, int BITS, int N, bool PLANES> struct conv_form {
+    static constexpr ft_dtype dtype = DTYPE;
+    static constexpr int bits = BITS, windows = N;
+    static constexpr bool planes = PLANES;
+    static constexpr int threads = CONV_WORKERS + (BITS > 0 ? 2 * CONV_TEAM : 32);
+    static constexpr int together = BITS > 0 || N > 96 ? 1 : 2; /* blocks of a multiprocessor */
+};
+
+/* Windows of a tile of N; and whether there is a kernel for that. */
+typedef int conv_launcher(const ft_cuda_chip *chip, void *stream, conv_product *p, int n);
+conv_launcher ft_cuda_conv_codes, ft_cuda_conv_halves, ft_cuda_conv_blocks;
+
+#endif

@@ -514,6 +514,9 @@ tests_bench_blocks_cuda_LDADD = tests/bench/librivals.la runtime/libcore.la -lcu
 benchmarks += tests/bench/choose_cuda
 tests_bench_choose_cuda_SOURCES = tests/bench/choose_cuda.c $(replay)
 tests_bench_choose_cuda_LDADD = runtime/libcore.la
+benchmarks += tests/bench/conv_cuda
+tests_bench_conv_cuda_SOURCES = tests/bench/conv_cuda.c $(replay)
+tests_bench_conv_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/gemm_cuda
 tests_bench_gemm_cuda_SOURCES = tests/bench/gemm_cuda.c
 tests_bench_gemm_cuda_LDADD = runtime/libcore.la -lcublasLt
@@ -556,6 +559,7 @@ EXTRA_DIST += \
 	tests/bench/make-big.py \
 	tests/bench/minilm-check.py \
 	tests/bench/vs-ctranslate2.py \
+	tests/bench/vs-cudnn.py \
 	tests/bench/vs-llama-cpp.py \
 	tests/bench/vs-onnxruntime.py \
 	tests/bench/vs-pytorch.py tests/bench/vs-transformers.py \

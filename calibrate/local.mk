@@ -14,6 +14,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/entropy.c \
 	calibrate/evaluate.c calibrate/evaluate.h \
 	calibrate/histogram.c calibrate/histogram.h \
+	calibrate/inputs.c calibrate/inputs.h \
 	calibrate/method.c calibrate/method.h \
 	calibrate/mse.c \
 	calibrate/observe.c calibrate/observe.h \

@@ -115,6 +115,7 @@ c_tests = \
 	tests/graph.t \
 	tests/half.t \
 	tests/image.t \
+	tests/inputs.t \
 	tests/llama_convert.t \
 	tests/llama_variants.t \
 	tests/loader.t \
@@ -285,6 +286,8 @@ tests_image_t_SOURCES = tests/image-t.c
 tests_image_t_LDADD = tests/lib/libsample.a runtime/libimages.la $(test_libs)
 tests_half_t_SOURCES = tests/half-t.c
 tests_half_t_LDADD = $(lib_libs)
+tests_inputs_t_SOURCES = tests/inputs-t.c
+tests_inputs_t_LDADD = $(calibrated_test_libs)
 tests_llama_convert_t_SOURCES = tests/llama_convert-t.c
 tests_llama_convert_t_LDADD = $(convert_test_libs)
 tests_vit_t_SOURCES = tests/vit-t.c

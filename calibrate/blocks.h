@@ -46,6 +46,10 @@ struct ft_blocks_how {
 
     ft_blocks_round round; /* NULL: to the nearest */
     const void *user;      /* of `round` */
+
+    /* [columns, columns], symmetric, sums of products of inputs: by them errors of results are
+     * told.  NULL: by `importance` alone, or not at all. */
+    const double *moments;
 };
 
 /* Some rows of a matrix, and what becomes of them. */
@@ -54,6 +58,7 @@ struct ft_blocks_panel {
     float *weight;        /* [rows, cols] */
     ft_blocks_grid *grid; /* [rows, groups] */
     uint8_t *code;        /* [rows, cols] */
+    double *work;         /* [2, FT_PANEL_ROWS, cols]: memory for `round` */
 };
 
 /* Groups of a row. */

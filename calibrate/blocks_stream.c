@@ -9,6 +9,7 @@
 
 #include "runtime/mem.h"
 
+#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,8 @@ static size_t lay_out(ft_blocks_stream *s, char *memory)
         p->weight = cut(memory, &used, elements * sizeof *p->weight);
         p->grid = cut(memory, &used, grids * sizeof *p->grid);
         p->code = cut(memory, &used, elements);
+        if (s->how->round != NULL || s->how->moments != NULL)
+            p->work = cut(memory, &used, 2 * elements * sizeof *p->work);
     }
     return used;
 }
@@ -122,30 +125,58 @@ static ft_status refuse(const ft_weights *w, const ft_blocks_panel *panel, size_
                    w->name, row, at % panel->cols, (double) weight, (double) MOST_MAGNITUDE);
 }
 
-static void add_cost(ft_blocks_cost *cost, const ft_blocks_grid *grid, const float *weight,
-                     const uint8_t *code, size_t n)
+static float real_of(const ft_blocks_panel *panel, size_t row, size_t col, const ft_blocks_how *how)
 {
-    for (size_t i = 0; i < n; i++) {
-        double error = (double) weight[i] - (double) ft_blocks_real(grid, code[i]);
-        cost->signal += (double) weight[i] * (double) weight[i];
-        cost->noise += error * error;
-    }
+    size_t groups = ft_blocks_how_groups(how, panel->cols);
+    size_t group = how->group == 0 ? 0 : col / (size_t) how->group;
+    return ft_blocks_real(&panel->grid[row * groups + group], panel->code[row * panel->cols + col]);
+}
+
+/* x H x^T of all rows of a panel; `product` has room for another one. */
+static double square_by_moments(const double *x, const ft_blocks_panel *panel,
+                                const double *moments, double *product)
+{
+    double sum = 0.0;
+    int rows = (int) panel->rows, cols = (int) panel->cols;
+    cblas_dsymm(CblasRowMajor, CblasRight, CblasUpper, rows, cols, 1.0, moments, cols, x, cols, 0.0,
+                product, cols);
+    for (size_t i = 0; i < panel->rows * panel->cols; i++)
+        sum += x[i] * product[i];
+    return sum > 0.0 ? sum : 0.0;
+}
+
+static void measure_results(ft_blocks_cost *cost, const ft_blocks_panel *panel,
+                            const ft_blocks_how *how)
+{
+    size_t elements = panel->rows * panel->cols;
+    double *x = panel->work, *rest = x + FT_PANEL_ROWS * panel->cols;
+    for (size_t i = 0; i < elements; i++)
+        x[i] = (double) panel->weight[i];
+    cost->out_signal = square_by_moments(x, panel, how->moments, rest);
+    for (size_t i = 0; i < elements; i++)
+        x[i] -= (double) real_of(panel, i / panel->cols, i % panel->cols, how);
+    cost->out_noise = square_by_moments(x, panel, how->moments, rest);
 }
 
 /* The codes against the weights; those in the panel may have been overwritten. */
 static ft_blocks_cost measure(ft_blocks_panel *panel, const ft_weights *w, size_t first_row,
                               const ft_blocks_how *how)
 {
-    ft_blocks_cost cost = { 0.0, 0.0 };
-    const ft_blocks_grid *grid = panel->grid;
+    ft_blocks_cost cost = { 0 };
     if (how->round != NULL)
         load(panel, w, first_row);
     for (size_t row = 0; row < panel->rows; row++)
-        for (size_t first = 0, n; first < panel->cols; first += n) {
-            size_t at = row * panel->cols + first;
-            n = ft_blocks_group_cols(how, panel->cols, first);
-            add_cost(&cost, grid++, panel->weight + at, panel->code + at, n);
+        for (size_t col = 0; col < panel->cols; col++) {
+            double weight = (double) panel->weight[row * panel->cols + col];
+            double error = weight - (double) real_of(panel, row, col, how);
+            double counts = how->importance != NULL ? (double) how->importance[col] : 0.0;
+            cost.signal += weight * weight;
+            cost.noise += error * error;
+            cost.out_signal += counts * (weight * weight);
+            cost.out_noise += counts * (error * error);
         }
+    if (how->moments != NULL)
+        measure_results(&cost, panel, how);
     return cost;
 }
 
@@ -175,6 +206,8 @@ static ft_status make_batch(ft_blocks_stream *s, ft_error *err)
             return refuse(s->weights, &s->panel[i], s->made + i, err);
         s->cost.signal += s->of_each[i].signal;
         s->cost.noise += s->of_each[i].noise;
+        s->cost.out_signal += s->of_each[i].out_signal;
+        s->cost.out_noise += s->of_each[i].out_noise;
     }
     s->made += count;
     return FT_OK;

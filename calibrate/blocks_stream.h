@@ -14,6 +14,10 @@
 /* What the matrix was, and what it lost: sums of squares. */
 typedef struct ft_blocks_cost {
     double signal, noise;
+
+    /* The same of its results, over the inputs that `moments` are sums of; where there is only
+     * `importance`, as if the columns of inputs had nothing to do with each other; else 0. */
+    double out_signal, out_noise;
 } ft_blocks_cost;
 
 typedef struct ft_blocks_stream {

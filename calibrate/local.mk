@@ -13,6 +13,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/describe.c calibrate/describe.h \
 	calibrate/entropy.c \
 	calibrate/evaluate.c calibrate/evaluate.h \
+	calibrate/gptq.c calibrate/gptq.h \
 	calibrate/histogram.c calibrate/histogram.h \
 	calibrate/inputs.c calibrate/inputs.h \
 	calibrate/method.c calibrate/method.h \

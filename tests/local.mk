@@ -112,6 +112,7 @@ c_tests = \
 	tests/gemm.t \
 	tests/gemm_blocks.t \
 	tests/gemm_float.t \
+	tests/gptq.t \
 	tests/graph.t \
 	tests/half.t \
 	tests/image.t \
@@ -284,6 +285,8 @@ tests_graph_t_SOURCES = tests/graph-t.c
 tests_graph_t_LDADD = $(test_libs)
 tests_image_t_SOURCES = tests/image-t.c
 tests_image_t_LDADD = tests/lib/libsample.a runtime/libimages.la $(test_libs)
+tests_gptq_t_SOURCES = tests/gptq-t.c
+tests_gptq_t_LDADD = tests/lib/liblib.a $(calibrate_test_libs)
 tests_half_t_SOURCES = tests/half-t.c
 tests_half_t_LDADD = $(lib_libs)
 tests_inputs_t_SOURCES = tests/inputs-t.c

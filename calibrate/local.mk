@@ -5,6 +5,7 @@
 noinst_LTLIBRARIES += calibrate/libcalibrate.la
 calibrate_libcalibrate_la_SOURCES = \
 	calibrate/amax_lists.c calibrate/amax_lists.h \
+	calibrate/awq.c calibrate/awq.h \
 	calibrate/blocks.c calibrate/blocks.h \
 	calibrate/blocks_stream.c calibrate/blocks_stream.h \
 	calibrate/calibrate.c calibrate/calibrate.h \
@@ -13,6 +14,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/describe.c calibrate/describe.h \
 	calibrate/entropy.c \
 	calibrate/evaluate.c calibrate/evaluate.h \
+	calibrate/fold.c calibrate/fold.h \
 	calibrate/gptq.c calibrate/gptq.h \
 	calibrate/histogram.c calibrate/histogram.h \
 	calibrate/inputs.c calibrate/inputs.h \

@@ -37,6 +37,10 @@ void ft_weights_load(float *out, const ft_weights *w, size_t row, size_t first, 
         memcpy(out, (const unsigned char *) w->data + 4 * at, 4 * n);
     for (size_t i = 0; i < n && w->dtype != FT_F32; i += BLOCK)
         load_halves(out + i, w, at + i, ft_min_size(BLOCK, n - i));
+    for (size_t i = 0; i < n && w->col_factor != NULL; i++)
+        out[i] *= w->col_factor[first + i];
+    for (size_t i = 0; i < n && w->row_factor != NULL; i++)
+        out[i] *= w->row_factor[row];
 }
 
 /* ---- Scales ------------------------------------------------------------------------------- */

@@ -15,6 +15,9 @@ typedef struct ft_weights {
     ft_dtype dtype;    /* FT_F32, FT_F16 or FT_BF16 */
     const void *data;  /* borrowed, as from a mapped file: any alignment */
     size_t rows, cols; /* not 0; rows * cols * 4 does not overflow */
+
+    /* [rows], [cols]; NULL: all 1.  What is stored is multiplied by both where it is read. */
+    const float *row_factor, *col_factor;
 } ft_weights;
 
 /* `n` elements of a row from column `first` on, as float. */

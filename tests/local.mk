@@ -109,6 +109,7 @@ c_tests = \
 	tests/family_llama.t \
 	tests/family_translator.t \
 	tests/feed.t \
+	tests/fold.t \
 	tests/gemm.t \
 	tests/gemm_blocks.t \
 	tests/gemm_float.t \
@@ -285,6 +286,8 @@ tests_graph_t_SOURCES = tests/graph-t.c
 tests_graph_t_LDADD = $(test_libs)
 tests_image_t_SOURCES = tests/image-t.c
 tests_image_t_LDADD = tests/lib/libsample.a runtime/libimages.la $(test_libs)
+tests_fold_t_SOURCES = tests/fold-t.c
+tests_fold_t_LDADD = $(calibrated_test_libs)
 tests_gptq_t_SOURCES = tests/gptq-t.c
 tests_gptq_t_LDADD = tests/lib/liblib.a $(calibrate_test_libs)
 tests_half_t_SOURCES = tests/half-t.c

@@ -12,6 +12,8 @@
 #include "calibrate/observe.h"
 #include "calibrate/pack.h"
 #include "calibrate/places.h"
+#include "calibrate/refine.h"
+#include "calibrate/weight_report.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
@@ -36,6 +38,7 @@ typedef struct job {
     const ft_recipe *recipe;
     ft_quantized *quantized;
     size_t nquantized;
+    ft_refining refining;
     bool blocks, ranges; /* whether any matrix needs these */
 } job;
 
@@ -109,6 +112,25 @@ static ft_status check_residual(const job *j, ft_error *err)
     return FT_OK;
 }
 
+/* Where sample data choose codes there must be samples, and ranges must not be of other values. */
+static ft_status check_refining(const job *j, ft_error *err)
+{
+    if (!j->blocks)
+        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ are for matrices in blocks",
+                       j->options->input);
+    if (j->options->data == NULL)
+        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ need samples", j->options->input);
+    if (j->options->nmerge > 0)
+        return ft_fail(err, FT_EARG,
+                       "%s: imatrix, AWQ and GPTQ need samples, which counters do not replace",
+                       j->options->input);
+    if (j->recipe->awq && j->ranges)
+        return ft_fail(err, FT_EARG,
+                       "%s: AWQ changes values whose ranges w8a8 has observed: one of them",
+                       j->options->input);
+    return FT_OK;
+}
+
 /* The model, and what becomes of it. */
 static ft_status open_model(job *j, ft_error *err)
 {
@@ -123,6 +145,8 @@ static ft_status open_model(job *j, ft_error *err)
     if (!j->ranges && (j->options->save != NULL || j->options->nmerge > 0))
         return ft_fail(err, FT_EARG, "%s: nothing is counted, so there are no counters",
                        j->options->input);
+    if (ft_recipe_learns(j->recipe))
+        FT_TRY(check_refining(j, err));
     return check_residual(j, err);
 }
 
@@ -208,19 +232,33 @@ static ft_status choose_all(job *j, ft_error *err)
     return FT_OK;
 }
 
-static void report_weight(ft_weight_report *report, const ft_quantized *q, ft_clip clip)
+/* ---- Refining ----------------------------------------------------------------------------- */
+
+/* Let samples choose codes of blocks; most of the work is done while they are written. */
+static ft_status refine(job *j, ft_error *err)
 {
-    snprintf(report->name, sizeof report->name, "%s", q->weights.name);
-    report->scheme = q->scheme;
-    report->method = "max";
-    if (ft_scheme_is_int8(q->scheme))
-        report->sqnr = ft_weights_measure(&q->weights, q->scale);
-    if (!ft_scheme_is_blocks(q->scheme))
-        return;
-    report->group = q->how.group;
-    report->asymmetric = q->how.asymmetric;
-    report->method = clip == FT_CLIP_NONE ? "max" : ft_clip_name(clip);
+    const ft_calibration_options *o = j->options;
+    if (!ft_recipe_learns(j->recipe))
+        return FT_OK;
+    ft_inputs_of of = {
+        .model = j->model,
+        .data = &j->data,
+        .first = o->first,
+        .last = o->last > 0 ? o->last : j->data.rows,
+        .threads = observers(o),
+        .memory = o->memory > 0 ? o->memory : ft_memory_free() / 2,
+        .stage = j->view.stage,
+        .progress = j->view.progress,
+        .user = j->view.user,
+    };
+    j->report->samples = of.last - of.first;
+    FT_TRY(ft_refining_init(&j->refining, &of, j->recipe, j->quantized, j->nquantized, err));
+    j->report->divisible = j->refining.divisible;
+    j->report->divided = j->refining.divided;
+    return FT_OK;
 }
+
+/* ---- Weights ------------------------------------------------------------------------------ */
 
 static ft_status measure_weights(job *j, ft_error *err)
 {
@@ -230,7 +268,7 @@ static ft_status measure_weights(job *j, ft_error *err)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu weights", j->nquantized);
     begin(j, "measuring", "weights");
     for (size_t i = 0; i < j->nquantized; i++) {
-        report_weight(&j->report->weight[i], &j->quantized[i], j->recipe->clip);
+        ft_weight_report_begin(&j->report->weight[i], &j->quantized[i], j->recipe);
         j->report->weights = i + 1;
         if (j->view.progress != NULL)
             j->view.progress(j->view.user, i + 1, j->nquantized);
@@ -241,11 +279,9 @@ static ft_status measure_weights(job *j, ft_error *err)
 /* What blocks cost is known when they have been written. */
 static void report_blocks(job *j)
 {
-    for (size_t i = 0; i < j->nquantized; i++) {
-        const ft_blocks_cost *cost = &j->quantized[i].cost;
+    for (size_t i = 0; i < j->nquantized; i++)
         if (ft_scheme_is_blocks(j->quantized[i].scheme))
-            j->report->weight[i].sqnr.per_channel = ft_decibels(cost->signal, cost->noise);
-    }
+            ft_weight_report_end(&j->report->weight[i], &j->quantized[i]);
 }
 
 /* ---- Evaluating --------------------------------------------------------------------------- */
@@ -313,6 +349,7 @@ static ft_status pack(job *j, ft_error *err)
         .count = j->nquantized,
         .amax = j->amax,
         .threads = j->options->threads,
+        .refining = ft_recipe_learns(j->recipe) ? &j->refining : NULL,
         .recipe = ft_describe(&(ft_description){ .options = j->options,
                                                  .recipe = j->recipe,
                                                  .quantized = j->quantized,
@@ -369,6 +406,7 @@ static ft_status calibrate(job *j, ft_error *err)
         FT_TRY(find_ranges(j, &enough, err));
     if (enough)
         return FT_OK;
+    FT_TRY(refine(j, err));
     FT_TRY(measure_weights(j, err));
     if (!j->blocks)
         FT_TRY(evaluate(j, err));
@@ -390,6 +428,7 @@ ft_status ft_calibrate(const ft_calibration_options *options, const ft_calibrati
     if (view != NULL)
         j.view = *view;
     ft_status status = calibrate(&j, err);
+    ft_refining_fini(&j.refining);
     ft_quantized_free(j.quantized, j.nquantized);
     ft_amax_free(j.amax);
     ft_counter_set_free(j.set);

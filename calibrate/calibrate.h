@@ -15,7 +15,7 @@
 typedef struct ft_calibration_options {
     const char *input;        /* float artifact */
     const char *output;       /* artifact of codes; NULL: pack nothing */
-    const char *data;         /* samples; NULL when merging, or when no ranges are asked for */
+    const char *data;         /* samples; NULL when merging, or when nothing is learnt from them */
     const char *eval;         /* held-out samples, or NULL */
     const char *save;         /* write the counters here, or NULL */
     const char *report;       /* write the report here as JSON, or NULL */
@@ -29,6 +29,7 @@ typedef struct ft_calibration_options {
     bool force;              /* replace files that exist */
     bool dry_run;            /* choose and report, but leave no artifact */
     int threads;             /* >= 1 */
+    size_t memory;           /* bytes for sums over inputs; 0: half of what is free */
     const char *device;      /* where to run the model: "cpu" (also NULL) or "cuda:N" */
 } ft_calibration_options;
 

@@ -48,6 +48,8 @@ json_t *ft_describe(const ft_description *what)
         return NULL;
     if (what->has_head)
         json_object_set_new(json, "head", json_string(head_of(what)));
+    if (ft_recipe_learns(what->recipe))
+        json_object_set_new(json, "samples", json_integer((json_int_t) what->samples));
     if (what->recipe->rules == 0 && !ft_recipe_mentions_blocks(what->recipe))
         return json;
     json_t *recipe = ft_recipe_to_json(what->recipe);

@@ -25,7 +25,9 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/places.c calibrate/places.h \
 	calibrate/quantized.c calibrate/quantized.h \
 	calibrate/recipe.c calibrate/recipe.h \
+	calibrate/refine.c calibrate/refine.h \
 	calibrate/report.c calibrate/report.h \
+	calibrate/weight_report.c calibrate/weight_report.h \
 	calibrate/weights.c calibrate/weights.h \
 	calibrate/methods.def
 calibrate_libcalibrate_la_LIBADD = runtime/libcore.la

@@ -26,6 +26,9 @@ enum {
     ASYM,
     GROUP_PAD,
     CLIP,
+    SCALE,
+    ROUND,
+    MEMORY,
     HEAD,
     SAMPLES,
     EVAL,
@@ -74,9 +77,19 @@ static const ft_option options[] = {
     { GROUP_PAD, "group-pad", NULL,
       "the last group of a row may be short; else a width that\n"
       "the group does not divide is an error" },
-    { CLIP, "clip", "none|mse",
+    { CLIP, "clip", "none|mse|imatrix",
       "what blocks' scales reach to: the extremes of a group\n"
-      "(default), or where its square error is least" },
+      "(default), or where its square error is least; imatrix:\n"
+      "errors count by how large inputs are in -d" },
+    { SCALE, "scale", "none|awq",
+      "awq: multiply columns of blocks by factors that suit\n"
+      "the inputs in -d, and divide these where they are made" },
+    { ROUND, "round", "nearest|gptq",
+      "how codes of blocks are chosen; gptq: so that columns\n"
+      "make up for errors of others, on the inputs in -d" },
+    { MEMORY, "memory", "MIB",
+      "for what imatrix, awq and gptq sum up, in as many passes\n"
+      "as it takes; default half of what is free" },
     { HEAD, "head", "float|int8",
       "what the matrix that makes logits is stored as;\n"
       "default float, as the artifact has it (decoders)" },
@@ -185,7 +198,16 @@ static void take_group(ft_recipe *recipe, const char *text)
 static void take_clip(ft_recipe *recipe, const char *text)
 {
     if (!ft_clip_parse(text, &recipe->clip))
-        ft_tool_usage(&tool, "--clip: \"%s\" is neither none nor mse", text);
+        ft_tool_usage(&tool, "--clip: \"%s\" is neither none, mse nor imatrix", text);
+}
+
+static size_t memory(const char *text)
+{
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (end == text || *end != '\0' || text[0] == '-' || value < 1 || value > SIZE_MAX >> 20)
+        ft_tool_usage(&tool, "--memory: \"%s\" is not a number of MiB", text);
+    return (size_t) value << 20;
 }
 
 static void take_rule(ft_recipe *recipe, const char *text)
@@ -270,6 +292,17 @@ static void take_option(request *r, int option, const char *value)
         take_clip(&r->recipe, value);
         r->of_blocks = true;
         break;
+    case SCALE:
+        r->recipe.awq = is_second("scale", value, "none", "awq");
+        r->of_blocks = true;
+        break;
+    case ROUND:
+        r->recipe.gptq = is_second("round", value, "nearest", "gptq");
+        r->of_blocks = true;
+        break;
+    case MEMORY:
+        job->memory = memory(value);
+        break;
     case HEAD:
         r->recipe.coded_head = is_second("head", value, "float", "int8");
         break;
@@ -305,7 +338,18 @@ static void check_recipe(const request *r)
     if (counts && r->job.data == NULL && r->job.nmerge == 0)
         ft_tool_usage(&tool, "no sample data given: use -d FILE");
     if (r->of_blocks && !ft_recipe_mentions_blocks(recipe))
-        ft_tool_usage(&tool, "--group, --asym, --group-pad and --clip are for schemes of blocks");
+        ft_tool_usage(&tool,
+                      "--group, --asym, --group-pad, --clip, --scale and --round are for schemes "
+                      "of blocks");
+    if (ft_recipe_learns(recipe) && r->job.data == NULL)
+        ft_tool_usage(&tool, "--clip imatrix, --scale awq and --round gptq need sample data: use "
+                             "-d FILE");
+    if (ft_recipe_learns(recipe) && r->job.nmerge > 0)
+        ft_tool_usage(&tool,
+                      "--clip imatrix, --scale awq and --round gptq observe samples: they do "
+                      "not go with --merge");
+    if (r->job.memory > 0 && !ft_recipe_learns(recipe))
+        ft_tool_usage(&tool, "--memory is for --clip imatrix, --scale awq and --round gptq");
     if (recipe->coded_head && !ft_scheme_is_int8(recipe->scheme))
         ft_tool_usage(&tool, "--head int8 is for int8 schemes: use --tensor '^head=%s'",
                       ft_scheme_name(recipe->scheme));

@@ -57,7 +57,7 @@ static ft_status produce_codes(void *user, void *buffer, size_t bytes, size_t *p
 typedef struct blocks_source {
     ft_quantized *quantized;
     ft_blocks_stream stream;
-    int threads;
+    const ft_packing *what;
     bool begun;
 } blocks_source;
 
@@ -66,8 +66,10 @@ static ft_status produce_blocks(void *user, void *buffer, size_t bytes, size_t *
 {
     blocks_source *source = user;
     if (!source->begun) {
+        if (source->what->refining != NULL)
+            FT_TRY(ft_refining_prepare(source->what->refining, source->quantized, err));
         FT_TRY(ft_blocks_stream_init(&source->stream, &source->quantized->weights,
-                                     &source->quantized->how, source->threads, err));
+                                     &source->quantized->how, source->what->threads, err));
         source->begun = true;
     }
     FT_TRY(ft_blocks_stream_read(&source->stream, buffer, bytes, produced, err));
@@ -96,7 +98,7 @@ static ft_status add_blocks(parcel *p, size_t index, ft_artifact_tensor *tensor,
     tensor->layout = FT_PANEL32;
     tensor->blocks = (ft_blocks){ .group = how->group, .by_codes = how->by_codes };
     tensor->zeros = how->asymmetric;
-    p->blocks[index] = (blocks_source){ .quantized = quantized, .threads = p->what->threads };
+    p->blocks[index] = (blocks_source){ .quantized = quantized, .what = p->what };
     return ft_artifact_add_tensor(p->writer, tensor, produce_blocks, &p->blocks[index], err);
 }
 
@@ -123,7 +125,9 @@ static ft_status add_tensor(parcel *p, size_t index, ft_error *err)
     if (quantized != NULL && quantized->scheme != FT_SCHEME_FLOAT)
         return add_codes(p, index, from, quantized, err);
     ft_artifact_tensor tensor = *from;
-    p->copy[index] = (copy_source){ from->data, from->bytes };
+    const void *changed =
+        p->what->refining != NULL ? ft_refining_vector(p->what->refining, from->name) : NULL;
+    p->copy[index] = (copy_source){ changed != NULL ? changed : from->data, from->bytes };
     return ft_artifact_add_tensor(p->writer, &tensor, produce_copy, &p->copy[index], err);
 }
 

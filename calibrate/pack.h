@@ -7,14 +7,16 @@
 #define FT_CALIBRATE_PACK_H
 
 #include "calibrate/quantized.h"
+#include "calibrate/refine.h"
 
 typedef struct ft_packing {
     const ft_model *model; /* float */
     ft_quantized *quantized;
     size_t count;
-    const ft_amax *amax; /* where activations have calibrated ranges; else NULL */
-    json_t *recipe;      /* borrowed */
-    int threads;         /* that make blocks */
+    const ft_amax *amax;   /* where activations have calibrated ranges; else NULL */
+    json_t *recipe;        /* borrowed */
+    int threads;           /* that make blocks */
+    ft_refining *refining; /* where sample data choose codes; else NULL */
 } ft_packing;
 
 /*

@@ -25,7 +25,11 @@ static const char *const schemes[FT_SCHEMES] = {
     [FT_SCHEME_FLOAT] = "float",
 };
 
-static const char *const clips[FT_CLIPS] = { [FT_CLIP_NONE] = "none", [FT_CLIP_MSE] = "mse" };
+static const char *const clips[FT_CLIPS] = {
+    [FT_CLIP_NONE] = "none",
+    [FT_CLIP_MSE] = "mse",
+    [FT_CLIP_IMATRIX] = "imatrix",
+};
 
 /* The place of a word; `count`: it is not there. */
 static size_t find_word(const char *const *words, size_t count, const char *word)
@@ -157,6 +161,11 @@ bool ft_recipe_mentions_blocks(const ft_recipe *recipe)
     return found;
 }
 
+bool ft_recipe_learns(const ft_recipe *recipe)
+{
+    return recipe->clip == FT_CLIP_IMATRIX || recipe->awq || recipe->gptq;
+}
+
 ft_blocks_how ft_recipe_how(const ft_recipe *recipe, ft_scheme scheme)
 {
     return (ft_blocks_how){
@@ -175,6 +184,8 @@ json_t *ft_recipe_to_json(const ft_recipe *recipe)
         json_object_set_new(json, "group", json_integer(recipe->group));
         json_object_set_new(json, "asymmetric", json_boolean(recipe->asymmetric));
         json_object_set_new(json, "clip", json_string(ft_clip_name(recipe->clip)));
+        json_object_set_new(json, "scale", json_string(recipe->awq ? "awq" : "none"));
+        json_object_set_new(json, "round", json_string(recipe->gptq ? "gptq" : "nearest"));
     }
     json_t *rules = json_array();
     for (size_t i = 0; i < recipe->rules; i++)

@@ -30,9 +30,9 @@ bool ft_scheme_is_int8(ft_scheme scheme);
 bool ft_scheme_is_blocks(ft_scheme scheme);
 
 /* How the range of a group is chosen. */
-typedef enum ft_clip { FT_CLIP_NONE, FT_CLIP_MSE, FT_CLIPS } ft_clip;
+typedef enum ft_clip { FT_CLIP_NONE, FT_CLIP_MSE, FT_CLIP_IMATRIX, FT_CLIPS } ft_clip;
 
-/* "none", "mse". */
+/* "none", "mse", "imatrix". */
 const char *ft_clip_name(ft_clip clip);
 bool ft_clip_parse(const char *word, ft_clip *out);
 
@@ -53,6 +53,8 @@ typedef struct ft_recipe {
     bool asymmetric;
     bool group_pad; /* the last group of a row may be short */
     ft_clip clip;
+    bool awq;  /* columns are multiplied by factors, and their inputs divided */
+    bool gptq; /* columns make up for the errors of others */
 
     ft_rule *rule; /* the first that fits decides */
     size_t rules, room;
@@ -76,6 +78,9 @@ ft_scheme ft_recipe_scheme(const ft_recipe *recipe, const char *name);
 /* Whether any matrix may get such a scheme. */
 bool ft_recipe_mentions(const ft_recipe *recipe, ft_scheme scheme);
 bool ft_recipe_mentions_blocks(const ft_recipe *recipe);
+
+/* Whether sample data choose codes of blocks. */
+bool ft_recipe_learns(const ft_recipe *recipe);
 
 /* How blocks of a scheme are made. */
 ft_blocks_how ft_recipe_how(const ft_recipe *recipe, ft_scheme scheme);

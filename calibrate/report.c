@@ -51,7 +51,26 @@ static double relative_error(const ft_weight_report *weight)
     return pow(10.0, -weight->sqnr.per_channel / 20.0);
 }
 
-static void print_weight(const ft_weight_report *w, FILE *file)
+/* Whether samples told how large inputs are. */
+static bool has_output_errors(const ft_report *report)
+{
+    for (size_t i = 0; i < report->weights; i++)
+        if (report->weight[i].output_error > 0.0)
+            return true;
+    return false;
+}
+
+/* Of the column of methods. */
+static int method_width(const ft_report *report)
+{
+    size_t width = 8;
+    for (size_t i = 0; i < report->weights; i++)
+        if (strlen(report->weight[i].method) > width)
+            width = strlen(report->weight[i].method);
+    return (int) width;
+}
+
+static void print_weight(const ft_weight_report *w, int width, FILE *file)
 {
     char group[16] = "row";
     if (w->scheme == FT_SCHEME_FLOAT) {
@@ -60,20 +79,27 @@ static void print_weight(const ft_weight_report *w, FILE *file)
     }
     if (w->group > 0)
         snprintf(group, sizeof group, "%d", w->group);
-    fprintf(file, "%-28s %-12s %8s %8s %8.2f %8.3f%%", w->name, ft_scheme_name(w->scheme), group,
-            w->method, w->sqnr.per_channel, 100.0 * relative_error(w));
+    fprintf(file, "%-28s %-12s %8s %*s %8.2f %8.3f%%", w->name, ft_scheme_name(w->scheme), group,
+            width, w->method, w->sqnr.per_channel, 100.0 * relative_error(w));
     if (ft_scheme_is_int8(w->scheme))
         fprintf(file, " %12.2f", w->sqnr.per_tensor);
+    else if (w->output_error > 0.0)
+        fprintf(file, " %12s %8.3f%%", "", 100.0 * w->output_error);
     fputc('\n', file);
 }
 
 static void print_weights(const ft_report *report, FILE *file)
 {
     bool first = report->points == 0;
-    fprintf(file, "%s%-28s %-12s %8s %8s %8s %9s %12s\n", first ? "" : "\n", "weight", "scheme",
-            "a scale", "method", "SQNR dB", "error", "dB, 1 scale");
+    int width = method_width(report);
+    fprintf(file, "%s%-28s %-12s %8s %*s %8s %9s %12s%s\n", first ? "" : "\n", "weight", "scheme",
+            "a scale", width, "method", "SQNR dB", "error", "dB, 1 scale",
+            has_output_errors(report) ? " in output" : "");
     for (size_t i = 0; i < report->weights; i++)
-        print_weight(&report->weight[i], file);
+        print_weight(&report->weight[i], width, file);
+    if (report->divisible > 0)
+        fprintf(file, "\nawq: of %zu inputs that may be divided, %zu are\n", report->divisible,
+                report->divided);
 }
 
 static void print_evaluation(const ft_report *report, FILE *file)
@@ -152,6 +178,8 @@ static json_t *weight_json(const ft_weight_report *weight)
         json_object_set_new(json, "group", json_integer(weight->group));
         json_object_set_new(json, "asymmetric", json_boolean(weight->asymmetric));
         json_object_set_new(json, "sqnr_db", number(weight->sqnr.per_channel));
+        if (isfinite(weight->output_error))
+            json_object_set_new(json, "output_error", number(weight->output_error));
     }
     json_object_set_new(json, "relative_error", number(relative_error(weight)));
     return json;
@@ -176,8 +204,12 @@ json_t *ft_report_to_json(const ft_report *report)
         json_array_append_new(points, point_json(&report->point[i]));
     for (size_t i = 0; i < report->weights; i++)
         json_array_append_new(weights, weight_json(&report->weight[i]));
-    return json_pack("{s:I, s:o, s:o, s:o}", "samples", (json_int_t) report->samples, "points",
-                     points, "weights", weights, "end_to_end", evaluation_json(report));
+    json_t *awq = report->divisible == 0
+                      ? json_null()
+                      : json_pack("{s:I, s:I}", "divisible", (json_int_t) report->divisible,
+                                  "divided", (json_int_t) report->divided);
+    return json_pack("{s:I, s:o, s:o, s:o, s:o}", "samples", (json_int_t) report->samples, "points",
+                     points, "weights", weights, "awq", awq, "end_to_end", evaluation_json(report));
 }
 
 ft_status ft_report_write(const ft_report *report, FILE *file, const char *who, ft_error *err)

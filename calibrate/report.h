@@ -24,9 +24,10 @@ typedef struct ft_weight_report {
     char name[FT_NAME];
     ft_scheme scheme;
     int32_t group;        /* of blocks */
-    const char *method;   /* how grids of blocks were chosen */
+    char method[32];      /* how grids of blocks and their codes were chosen */
     bool asymmetric;      /* of blocks */
     ft_weights_sqnr sqnr; /* per channel: what was done, whatever a scale is for */
+    double output_error;  /* of results, as lengths; NaN: nothing is known of inputs */
 } ft_weight_report;
 
 typedef struct ft_report {
@@ -34,9 +35,10 @@ typedef struct ft_report {
     size_t points;
     ft_weight_report *weight; /* [weights], owned */
     size_t weights;
-    uint64_t samples;         /* observed */
-    bool held_out;            /* the evaluation's samples were not calibrated on */
-    ft_evaluation evaluation; /* samples = 0: none */
+    size_t divisible, divided; /* inputs that AWQ may divide, and that it did */
+    uint64_t samples;          /* observed */
+    bool held_out;             /* the evaluation's samples were not calibrated on */
+    ft_evaluation evaluation;  /* samples = 0: none */
 } ft_report;
 
 void ft_report_fini(ft_report *report);

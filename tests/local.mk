@@ -401,6 +401,7 @@ sh_tests = \
 	tests/images.sh \
 	tests/install.sh \
 	tests/layering.sh \
+	tests/learn.sh \
 	tests/manpages.sh \
 	tests/pipeline.sh \
 	tests/run_generate.sh \

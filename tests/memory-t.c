@@ -116,6 +116,28 @@ static ft_status count_only(ft_error *err)
     return status;
 }
 
+/* Codes of blocks that samples choose in every way there is. */
+static ft_status learn(ft_error *err)
+{
+    ft_report report;
+    ft_recipe recipe = { .scheme = FT_SCHEME_W4A16,
+                         .group = 32,
+                         .group_pad = true,
+                         .asymmetric = true,
+                         .clip = FT_CLIP_IMATRIX,
+                         .awq = true,
+                         .gptq = true };
+    ft_status status = ft_calibrate(&(ft_calibration_options){ .input = made.real,
+                                                               .output = output,
+                                                               .data = made.samples,
+                                                               .last = 4,
+                                                               .recipe = &recipe,
+                                                               .threads = 1 },
+                                    NULL, &report, err);
+    ft_report_fini(&report);
+    return status;
+}
+
 static ft_status write_logits(ft_session *session, ft_error *err)
 {
     float logits[2 * 3];
@@ -197,6 +219,7 @@ int main(void)
     test_job("convert", convert);
     test_job("calibrate", calibrate);
     test_job("count", count_only);
+    test_job("learn", learn);
     test_job("run", run);
     tiny_remove(&checkpoint);
     return done_testing();

@@ -31,6 +31,7 @@ static void test_words(void)
     ok(!ft_scheme_parse("w3a16", &scheme) && !ft_scheme_parse("", &scheme), "others are none");
     ok(ft_clip_parse("mse", &clip) && clip == FT_CLIP_MSE && !ft_clip_parse("max", &clip),
        "so it is with clipping");
+    ok(ft_clip_parse("imatrix", &clip) && clip == FT_CLIP_IMATRIX, "... also by sample data");
     ok(ft_scheme_name(FT_SCHEMES) == NULL && ft_clip_name(FT_CLIPS) == NULL,
        "what is no scheme has no name");
 }
@@ -119,15 +120,27 @@ static void test_how(void)
        "w8a8-block too, and makes codes of what it multiplies");
 }
 
+static void test_learns(void)
+{
+    ok(!ft_recipe_learns(&(ft_recipe){ .clip = FT_CLIP_MSE }), "weights alone need no samples");
+    ok(ft_recipe_learns(&(ft_recipe){ .clip = FT_CLIP_IMATRIX }) &&
+           ft_recipe_learns(&(ft_recipe){ .awq = true }) &&
+           ft_recipe_learns(&(ft_recipe){ .gptq = true }),
+       "imatrix, AWQ and GPTQ do");
+}
+
 static void test_json(void)
 {
-    ft_recipe recipe = { .scheme = FT_SCHEME_W4A16, .group = 128, .clip = FT_CLIP_MSE };
+    ft_recipe recipe = {
+        .scheme = FT_SCHEME_W4A16, .group = 128, .clip = FT_CLIP_MSE, .gptq = true
+    };
     add(&recipe, "a\"b\\.c=float");
     json_t *json = ft_recipe_to_json(&recipe);
     char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     is_str(text,
-           "{\"asymmetric\":false,\"clip\":\"mse\",\"group\":128,"
-           "\"rules\":[{\"scheme\":\"float\",\"tensor\":\"a\\\"b\\\\.c\"}],\"scheme\":\"w4a16\"}",
+           "{\"asymmetric\":false,\"clip\":\"mse\",\"group\":128,\"round\":\"gptq\","
+           "\"rules\":[{\"scheme\":\"float\",\"tensor\":\"a\\\"b\\\\.c\"}],\"scale\":\"none\","
+           "\"scheme\":\"w4a16\"}",
            "an artifact keeps scheme, groups and rules");
     free(text);
     json_decref(json);
@@ -147,6 +160,7 @@ int main(void)
     test_head();
     test_refusals();
     test_how();
+    test_learns();
     test_json();
     return done_testing();
 }

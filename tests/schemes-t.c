@@ -294,6 +294,113 @@ static void test_refusals(const calibrated *files)
     is_refused(&t, FT_EARG, "is an artifact of state int8, expected a float one");
 }
 
+/* ---- Codes that samples choose ------------------------------------------------------------ */
+
+/* Which of imatrix, AWQ and GPTQ; the rest as begin(). */
+enum { IMATRIX = 1, AWQ = 2, GPTQ = 4 };
+
+static void begin_learning(trial *t, const char *input, const char *text, int what,
+                           const char *samples)
+{
+    begin(t, input, text);
+    t->recipe.clip = what & IMATRIX ? FT_CLIP_IMATRIX : FT_CLIP_NONE;
+    t->recipe.awq = what & AWQ;
+    t->recipe.gptq = what & GPTQ;
+    t->job.data = samples;
+}
+
+/* The bytes of an artifact that is made with so many threads, and so much memory for sums. */
+static unsigned char *learned(const char *input, const char *text, int what, const char *samples,
+                              int threads, size_t memory, size_t *size)
+{
+    trial t;
+    begin_learning(&t, input, text, what, samples);
+    t.job.threads = threads;
+    t.job.memory = memory;
+    ft_report report = run(&t);
+    ft_report_fini(&report);
+    return folder_read(codes, size);
+}
+
+static void test_same_bytes(const char *input, const char *text, const char *samples)
+{
+    size_t size[3];
+    unsigned char *one = learned(input, text, IMATRIX | AWQ | GPTQ, samples, 1, 0, &size[0]);
+    unsigned char *three = learned(input, text, IMATRIX | AWQ | GPTQ, samples, 3, 0, &size[1]);
+    unsigned char *passes = learned(input, text, IMATRIX | AWQ | GPTQ, samples, 2, 1, &size[2]);
+    ok(size[0] == size[1] && memcmp(one, three, size[0]) == 0, "three threads give the same bytes");
+    ok(size[0] == size[2] && memcmp(one, passes, size[0]) == 0, "... and so do many passes");
+    free(one);
+    free(three);
+    free(passes);
+}
+
+/* The sum of squares of what results of all matrices lose, each as a part of what it is. */
+static double lost_in_results(const char *input, const char *text, int what, const char *samples,
+                              const char *method)
+{
+    trial t;
+    double sum = 0.0;
+    int unknown = 0, others = 0;
+    begin_learning(&t, input, text, what, samples);
+    ft_report report = run(&t);
+    for (size_t i = 0; i < report.weights; i++) {
+        const ft_weight_report *w = &report.weight[i];
+        if (!ft_scheme_is_blocks(w->scheme))
+            continue;
+        sum += w->output_error * w->output_error;
+        unknown += !(w->output_error > 0.0 && w->output_error < 1.0);
+        others += strcmp(w->method, method) != 0;
+    }
+    is_int(unknown, 0, "%s: what results lose is told", method);
+    is_int(others, 0, "... and why");
+    ok(report.samples == 6, "... by six samples");
+    ok(what & AWQ ? report.divided > 0 && report.divided <= report.divisible
+                  : report.divisible == 0,
+       "... %zu of %zu inputs are divided", report.divided, report.divisible);
+    ft_report_fini(&report);
+    return sum;
+}
+
+static void test_learning(const char *what, const char *real, const char *samples,
+                          const model_input *input)
+{
+    char text[80];
+    lost_in_results(real, "w4a16", IMATRIX, samples, "imatrix");
+    if (input != NULL)
+        is_what_codes_mean(what, input);
+    double awq = lost_in_results(real, "w4a16", AWQ, samples, "awq");
+    double gptq = lost_in_results(real, "w4a16", GPTQ, samples, "gptq");
+    double both = lost_in_results(real, "w4a16", AWQ | GPTQ, samples, "awq, gptq");
+    double all =
+        lost_in_results(real, "w4a16", IMATRIX | AWQ | GPTQ, samples, "awq, imatrix, gptq");
+    snprintf(text, sizeof text, "%s, all three", what);
+    if (input != NULL)
+        is_what_codes_mean(text, input);
+    /* Of so few samples: what one saves, the others may spend a part of. */
+    ok(gptq < 0.8 * awq && both < 1.2 * gptq && all < 1.2 * both,
+       "%s: GPTQ leaves %.3f of the errors that AWQ leaves, both %.3f, all three %.3f", what,
+       gptq / awq, both / awq, all / awq);
+}
+
+static void test_learning_refusals(const calibrated *files)
+{
+    trial t;
+    begin_learning(&t, files->real, "w4a16", GPTQ, NULL);
+    is_refused(&t, FT_EARG, "imatrix, AWQ and GPTQ need samples");
+    begin_learning(&t, files->real, "w8a8", IMATRIX, files->samples);
+    is_refused(&t, FT_EARG, "imatrix, AWQ and GPTQ are for matrices in blocks");
+    begin_learning(&t, files->real, "w4a16 up=w8a8", AWQ, files->samples);
+    is_refused(&t, FT_EARG, "AWQ changes values whose ranges w8a8 has observed: one of them");
+    begin_learning(&t, files->real, "w4a16 up=w8a8", GPTQ, files->samples);
+    t.job.merge = (const char *[]){ "some.counts" };
+    t.job.nmerge = 1;
+    is_refused(&t, FT_EARG, "need samples, which counters do not replace");
+    begin_learning(&t, files->real, "w4a16 attn.[qkv]=float", AWQ, files->samples);
+    is_refused(&t, FT_EUNSUPPORTED,
+               "AWQ: no input of a matrix in blocks can be divided where it is made");
+}
+
 /* A matrix that cannot be quantized, found while the file is written. */
 static void test_no_number(tiny *checkpoint, const calibrated *files)
 {
@@ -339,6 +446,23 @@ static void is_head(const char *expected, bool tied)
     ft_model_close(model);
 }
 
+/* Six rows of 7 tokens, as sources and as targets. */
+static void write_sources(const char *path)
+{
+    enum { ROWS = 6, COLS = 7 };
+    int32_t ids[2][ROWS * COLS];
+    for (int i = 0; i < ROWS * COLS; i++) {
+        ids[0][i] = 5 + i * 17 % 90;
+        ids[1][i] = 5 + i * 29 % 90;
+    }
+    ft_tensor tensor = { .dtype = FT_I32, .ndim = 2, .dim = { ROWS, COLS } };
+    ft_named_tensor named[] = { { "input_ids", tensor }, { "decoder_input_ids", tensor } };
+    named[0].tensor.data = ids[0];
+    named[1].tensor.data = ids[1];
+    if (ft_safetensors_write(path, named, FT_COUNT(named), true, &err) != FT_OK)
+        bail_out("%s", err.text);
+}
+
 static void test_decoder(const char *name, bool tied)
 {
     static const char *const recipes[] = { "w4a16", "w8a16 ffn=float", "w4a16 ^head=w8a16" };
@@ -378,23 +502,12 @@ static void test_decoder(const char *name, bool tied)
     ft_model_close(whole);
     begin(&t, real, "w8a8-dynamic attn=w8a8");
     is_refused(&t, FT_EARG, "w8a8 and w8a8-dynamic exclude each other");
+    char samples[128];
+    snprintf(samples, sizeof samples, "%s/samples.safetensors", checkpoint.folder);
+    write_sources(samples);
+    test_learning(name, real, samples, &decoder_input);
+    test_same_bytes(real, "w4a16 ^head=w8a16 up=w8a8-block", samples);
     tiny_remove(&checkpoint);
-}
-
-static void write_sources(const char *path)
-{
-    enum { ROWS = 6, COLS = 7 };
-    int32_t ids[2][ROWS * COLS];
-    for (int i = 0; i < ROWS * COLS; i++) {
-        ids[0][i] = 5 + i * 17 % 90;
-        ids[1][i] = 5 + i * 29 % 90;
-    }
-    ft_tensor tensor = { .dtype = FT_I32, .ndim = 2, .dim = { ROWS, COLS } };
-    ft_named_tensor named[] = { { "input_ids", tensor }, { "decoder_input_ids", tensor } };
-    named[0].tensor.data = ids[0];
-    named[1].tensor.data = ids[1];
-    if (ft_safetensors_write(path, named, FT_COUNT(named), true, &err) != FT_OK)
-        bail_out("%s", err.text);
 }
 
 static void test_translator(const char *name)
@@ -415,6 +528,8 @@ static void test_translator(const char *name)
            "%s, %s: keeps %.1f dB", name, schemes[i], report.evaluation.sqnr_db);
         ft_report_fini(&report);
     }
+    test_learning(name, real, sources, NULL);
+    test_same_bytes(real, "w8a16 cross=w4a16", sources);
     tiny_remove(&checkpoint);
 }
 
@@ -431,6 +546,7 @@ int main(void)
     test_dry_run(&files);
     test_bytes(&files);
     test_refusals(&files);
+    test_learning_refusals(&files);
     test_no_number(&t, &files);
     tiny_remove(&t);
     test_decoder("grouped", false);

@@ -66,7 +66,7 @@ says out 'layer.3.ffn.down.weight      w4a16              32      max' 'matrix b
 
 wrong '"w3a16" is no scheme' -o no.ft --scheme w3a16
 wrong '"96" is neither 32, 64, 128 nor 0' -o no.ft --scheme w4a16 --group 96
-wrong '"max" is neither none nor mse' -o no.ft --scheme w4a16 --clip max
+wrong '"max" is neither none, mse nor imatrix' -o no.ft --scheme w4a16 --clip max
 wrong '"ffn" is not REGEX=SCHEME' -o no.ft --scheme w4a16 --tensor ffn
 wrong '"int4" is no scheme' -o no.ft --scheme w4a16 --tensor ffn=int4
 wrong '--exclude: "(": ' -o no.ft --scheme w4a16 --exclude '('

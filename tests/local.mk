@@ -568,6 +568,7 @@ EXTRA_DIST += \
 	tests/bench/make-bert.py \
 	tests/bench/make-big.py \
 	tests/bench/minilm-check.py \
+	tests/bench/table-blocks.py \
 	tests/bench/vs-ctranslate2.py \
 	tests/bench/vs-cudnn.py \
 	tests/bench/vs-llama-cpp.py \

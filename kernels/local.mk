@@ -137,10 +137,12 @@ cuda_sources = \
 	kernels/cuda/blocks_ends.cu \
 	kernels/cuda/blocks_few.cu \
 	kernels/cuda/blocks_few.cuh \
+	kernels/cuda/blocks_few_multiply.cuh \
 	kernels/cuda/blocks_plain.cu \
 	kernels/cuda/blocks_tiles.cu \
 	kernels/cuda/blocks_tiles.cuh \
 	kernels/cuda/blocks_wgmma.cu \
+	kernels/cuda/blocks_wgmma.cuh \
 	kernels/cuda/blocks_codes.cu \
 	kernels/cuda/beam.h \
 	kernels/cuda/beam_merge.cu \

@@ -2,7 +2,7 @@
  * blocks.cuh - the one order in which products with weights in blocks are added, and how codes
  * become numbers.
  *
- * Columns go by in stretches of 1,024, and in these in runs of 128.  The sums of a run are what the
+ * Columns go by in stretches of 512, and in these in runs of 128.  The sums of a run are what the
  * tensor cores make of it, 16 columns an instruction, from zero on; they are multiplied by the
  * scale and added to those of the stretch, one run after the other.  Where groups are not multiples
  * of 128 the sums of each 32 columns are scaled, these are added up to a run, and runs to a
@@ -27,7 +27,7 @@
 enum {
     BLOCKS_STEP = 32, /* columns that are unpacked together */
     BLOCKS_RUN = 128,
-    BLOCKS_STRETCH = 1024,
+    BLOCKS_STRETCH = 512,
     BLOCKS_PANEL = 32, /* rows of the weights */
     BLOCKS_BLOCK = 512 /* bytes that a warp reads at once */
 };
@@ -305,28 +305,58 @@ __device__ __forceinline__ void blocks_split(uint32_t (&term)[3], float low, flo
 
 /* ---- Results -------------------------------------------------------------------------------- */
 
-/* Bias, activation, and four neighbouring columns of a row of y, or as many as there are. */
-__device__ __forceinline__ void blocks_put_four(const ft_cuda_blocks &p,
-                                                const ft_cuda_blocks_part &part, size_t token,
-                                                size_t row, float value[4])
+/* Bias, activation, and N neighbouring columns of a row of y, or as many as there are. */
+template <int N>
+__device__ __forceinline__ void blocks_put(const ft_cuda_blocks &p, const ft_cuda_blocks_part &part,
+                                           size_t token, size_t row, float *value)
 {
-    bool whole = part.rows % 4 == 0 && (uintptr_t) part.y % 16 == 0;
-    if (row >= part.rows)
-        return;
-    if (part.bias != NULL)
+    bool whole = part.rows % N == 0 && (uintptr_t) part.y % 16 == 0;
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (row + i < part.rows)
-                value[i] += part.bias[row + i];
-    ft_activate_all<4>(p.activation, value);
-    if (whole) {
-        ft_store<4>(part.y, p.y_dtype, token * part.rows + row, value);
+    for (int i = 0; i < N; i++) {
+        if (part.bias != NULL && row + i < part.rows)
+            value[i] += part.bias[row + i];
+        value[i] = ft_activate(p.activation, value[i]);
+    }
+    if (whole && row < part.rows) {
+        ft_store<N>(part.y, p.y_dtype, token * part.rows + row, value);
         return;
     }
 #pragma unroll
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < N; i++)
         if (row + i < part.rows)
             ft_store<1>(part.y, p.y_dtype, token * part.rows + row + i, value + i);
+}
+
+/* ---- Ranges --------------------------------------------------------------------------------- */
+
+/*
+ * What a block computes, of all stretches of all panels or tiles: the end of its range first, which
+ * it may share with the next block, as it may the begin with the one before.
+ */
+struct blocks_range {
+    int begin, count, head, tail; /* head, tail: stretches of what it shares */
+
+    __device__ __forceinline__ blocks_range(int all, int stretches, int share)
+    {
+        begin = (int) blockIdx.x * share;
+        count = all - begin < share ? all - begin : share;
+        head = (stretches - begin % stretches) % stretches;
+        tail = (begin + count) % stretches;
+    }
+    __device__ __forceinline__ int at(int i) const
+    {
+        return begin + (i < tail           ? count - tail + i
+                        : i < count - head ? head + i - tail
+                                           : i - (count - head));
+    }
+};
+
+/* Stretches of a block: whole panels or tiles, if that is not much slower than equal shares. */
+static inline int blocks_share(int blocks, int tiles, int stretches)
+{
+    int even = (tiles * stretches + blocks - 1) / blocks;
+    int whole = (tiles + blocks - 1) / blocks * stretches;
+    return even < stretches || whole * 16 <= even * 17 ? whole : even;
 }
 
 /* ---- Launchers of kernels ------------------------------------------------------------------- */
@@ -340,6 +370,7 @@ int ft_cuda_blocks_tiles(const ft_cuda_chip *chip, void *stream, const ft_cuda_b
 size_t ft_cuda_blocks_tiles_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k,
                                     ft_dtype x_dtype);
 bool ft_cuda_blocks_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
+size_t ft_cuda_blocks_wgmma_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k);
 int ft_cuda_blocks_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
 bool ft_cuda_blocks_plain_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
 int ft_cuda_blocks_plain(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);

@@ -55,7 +55,7 @@ typedef enum ft_cuda_blocks_way {
  * Multiprocessors that hand sums to their neighbours: 8 counters for each.  All devices have
  * fewer.
  */
-enum { FT_CUDA_BLOCKS_NEIGHBOURS = 256, FT_CUDA_BLOCKS_COUNTERS = 8 * FT_CUDA_BLOCKS_NEIGHBOURS };
+enum { FT_CUDA_BLOCKS_NEIGHBOURS = 512, FT_CUDA_BLOCKS_COUNTERS = 8 * FT_CUDA_BLOCKS_NEIGHBOURS };
 
 /*
  * Launch the product, by the way that suits it.  Rows of y depend on their rows of x alone, and

@@ -293,7 +293,7 @@ static __global__ void __launch_bounds__(64 * PANELS,
         float value[4] = { total[i / 2][0][c], total[i / 2][0][c + 2], total[i / 2][1][c],
                            total[i / 2][1][c + 2] };
         if (token < p.m)
-            blocks_put_four(p, part, token, (size_t) panel * BLOCKS_PANEL + 4 * g, value);
+            blocks_put<4>(p, part, token, (size_t) panel * BLOCKS_PANEL + 4 * g, value);
     }
 }
 

@@ -27,7 +27,7 @@ static __global__ void add_kernel(const __grid_constant__ ft_cuda_blocks p,
     int panel = (int) (column / BLOCKS_PANEL);
     const ft_cuda_blocks_part &part = p.part[blocks_part_of(shape.all, panel)];
     float value[4] = { total.x, total.y, total.z, total.w };
-    blocks_put_four(p, part, token, (size_t) panel * BLOCKS_PANEL + column % BLOCKS_PANEL, value);
+    blocks_put<4>(p, part, token, (size_t) panel * BLOCKS_PANEL + column % BLOCKS_PANEL, value);
 }
 
 /*

@@ -1,119 +1,28 @@
 /*
  * blocks_few.cu - products with weights in blocks for up to 8 rows: weights stream through once.
  *
- * Reading the weights is all the time, so there is one block a multiprocessor, which keeps copies
- * of 64 KB under way from its first moment to its last: each warp has a ring, filled before the
- * predecessor has ended.  A lane copies 16 bytes at a time, from anywhere to the place where no
- * reads meet in a bank.
+ * Reading the weights is all the time, so a multiprocessor always has copies of 64 KB under way:
+ * each warp has a ring, filled before the predecessor has ended, and a block takes half of a
+ * multiprocessor at most while there is room in that, so that the next product's ring fills while
+ * this one adds up.  A lane copies 16 bytes at a time, from anywhere to the place where no reads
+ * meet in a bank.
  *
- * Eight warps, a team, share a stretch of 1,024 columns of a panel: each multiplies a run, leaves
- * its sums in shared memory and goes on.  Other warps add the sums up, in the order of blocks.cuh,
- * a row a lane.  Stretches are dealt out evenly, so a block may begin and end amid a panel.  What
- * it has of the panel at its end it computes first and hands over to its neighbour, who needs it
- * last: nobody waits, and the order of additions is that of a single block.
+ * A warp multiplies a stretch of 512 columns of a panel and leaves its sums in shared memory; after
+ * some stretches, a phase, these are added up, a row a lane.  Blocks have whole panels where these
+ * divide well, or else the same number of stretches: then one may begin and end amid a panel.  What
+ * it has of the panel at its end it computes in its first phase and hands over to its neighbour,
+ * who needs it last: nobody waits, and the order of additions is that of a single block.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/blocks_few.cuh"
-#include "kernels/cuda/team.cuh"
+#include "kernels/cuda/blocks_few_multiply.cuh"
 
 enum {
-    WORKERS = FEW_TEAMS * FEW_TEAM, /* warps that multiply, and those that add up */
-    ADDERS = 4,
-    THREADS = 32 * (WORKERS + ADDERS),
-    SUMS_ROW = BLOCKS_PANEL + 4,   /* so that the lanes of a store meet in no bank */
-    ROUNDS = 2,                    /* whose sums are in shared memory at a time */
-    LAID_DOWN = 1,                 /* barriers: the sums of a round are there ... */
-    ADDED_UP = LAID_DOWN + ROUNDS, /* ... and are needed no more */
+    RESERVED = 1024, /* bytes of each block, by the system */
+    TAKEN = 2,
+    TOTALS = 3 * FEW_TOKENS * BLOCKS_PANEL * 4, /* bytes */
     FLAG = 1
 };
-
-/*
- * In shared memory: sums of each warp before their scales, [tokens][SUMS_ROW], and the scales; then
- * what each token has of its panel so far.
- */
-static __host__ __device__ __forceinline__ size_t sums_bytes(size_t tokens)
-{
-    return (ROUNDS * WORKERS * (tokens + 1) * SUMS_ROW + tokens * BLOCKS_PANEL) * sizeof(float);
-}
-
-/* Of a launch. */
-typedef struct few_shape {
-    blocks_shape all;
-    uint32_t x_stride; /* bytes of a row of x in shared memory */
-    uint32_t x_bytes;  /* of all rows, of a term */
-} few_shape;
-
-/* ---- One run -------------------------------------------------------------------------------- */
-
-/* Four tiles of 8 columns of x, from `column` on, as each term has them. */
-template <blocks_kind kind>
-__device__ __forceinline__ void load_tokens(uint32_t (&x)[blocks_terms<kind>][4], const char *row,
-                                            const few_shape &shape, int column)
-{
-#pragma unroll
-    for (int term = 0; term < blocks_terms<kind>; term++)
-        ft_load_tiles(x[term], row + term * shape.x_bytes + column * 2);
-}
-
-/* The warp's run of a stretch; column: its first.  Scales that are left to apply become *scale. */
-template <int bits, blocks_kind kind, bool fine>
-__device__ __forceinline__ void
-multiply_run(blocks_sums &run, float *scale, few_ring<bits, fine> &ring,
-             blocks_unpacker<bits, kind> &unpacker, const few_shape &shape, const char *x,
-             int column, bool has_zeros)
-{
-    using stage = few_stage<bits, fine>;
-    constexpr int blocks = bits / 4; /* of a step */
-    blocks_clear(run);
-#pragma unroll
-    for (int piece = 0; piece < stage::stages; piece++) {
-        few_bits<bits, fine> own;
-        own.read(ring.wait(), ring.lane, has_zeros);
-        ring.release();
-        if (!fine && has_zeros)
-            unpacker.set(own.zeros[0]);
-        if (!fine && piece == 0)
-            *scale = own.scale[0][0];
-#pragma unroll
-        for (int step = 0; step < FEW_BLOCKS / blocks; step++) {
-            uint32_t w[4][4], tokens[blocks_terms<kind>][4];
-            if (column >= shape.all.k)
-                break;
-            load_tokens<kind>(tokens, x, shape, column);
-            uint4 block[blocks];
-#pragma unroll
-            for (int i = 0; i < blocks; i++)
-                block[i] = own.block[step * blocks + i];
-            if constexpr (fine) {
-                blocks_sums sum;
-                blocks_clear(sum);
-                if (has_zeros)
-                    unpacker.set(own.zeros[step]);
-                unpacker.unpack(w, block);
-                blocks_multiply<kind>(sum, w, tokens);
-                blocks_scale(run, sum, own.scale[step]);
-            } else {
-                unpacker.unpack(w, block);
-                blocks_multiply<kind>(run, w, tokens);
-            }
-            column += BLOCKS_STEP;
-        }
-    }
-}
-
-/* The lane's sums, for everybody. */
-__device__ __forceinline__ void lay_down(float *sums, const blocks_sums &run, float scale,
-                                         int tokens, int lane)
-{
-    int g = lane / 4, t = lane % 4;
-#pragma unroll
-    for (int c = 0; c < 2; c++)
-        if (2 * t + c < tokens)
-            *(float4 *) &sums[(2 * t + c) * SUMS_ROW + 4 * g] =
-                make_float4(run[0][c], run[0][c + 2], run[1][c], run[1][c + 2]);
-    sums[tokens * SUMS_ROW + lane] = scale;
-}
 
 /* ---- Adding up ------------------------------------------------------------------------------ */
 
@@ -126,23 +35,21 @@ __device__ __forceinline__ float *handed(const ft_cuda_blocks &p, unsigned block
 
 __device__ __forceinline__ void hand_over(const ft_cuda_blocks &p, float total, int token, int lane)
 {
+    uint32_t *flag = &p.counters[blockIdx.x * FEW_TOKENS + token];
     *handed(p, blockIdx.x, token, lane) = total;
-    __threadfence();
     __syncwarp();
     if (lane == 0)
-        atomicExch(&p.counters[blockIdx.x * FEW_TOKENS + token], (uint32_t) FLAG);
+        asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(flag), "r"((uint32_t) FLAG) : "memory");
 }
 
 /* Leaves the counter as it was before. */
 __device__ __forceinline__ float take_over(const ft_cuda_blocks &p, int token, int lane)
 {
-    uint32_t *flag = &p.counters[(blockIdx.x - 1) * FEW_TOKENS + token];
-    if (lane == 0) {
-        while (atomicAdd(flag, 0) != FLAG)
-            ;
+    uint32_t *flag = &p.counters[(blockIdx.x - 1) * FEW_TOKENS + token], found = 0;
+    while (lane == 0 && found != FLAG)
+        asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(found) : "l"(flag) : "memory");
+    if (lane == 0)
         *flag = 0;
-        __threadfence();
-    }
     __syncwarp();
     return __ldcg(handed(p, blockIdx.x - 1, token, lane));
 }
@@ -161,199 +68,209 @@ __device__ __forceinline__ void put(const ft_cuda_blocks &p, const blocks_shape 
     ft_store<1>(part.y, p.y_dtype, token * part.rows + row, &total);
 }
 
-/* ---- x -------------------------------------------------------------------------------------- */
-
-/* Eight neighbours; zeros beyond the end of the row. */
-template <blocks_kind kind>
-__device__ __forceinline__ void fetch_eight(uint4 (&term)[blocks_terms<kind>], void *x, size_t row,
-                                            int k, int column)
-{
-    constexpr ft_dtype dtype = kind == BLOCKS_F16 ? FT_F16 : kind == BLOCKS_BF16 ? FT_BF16 : FT_F32;
-    uint32_t word[4][blocks_terms<kind>];
-    ft_bits<8> bits = {};
-    bool whole = k % 8 == 0 && (uintptr_t) x % 16 == 0;
-    if (whole && column < k) {
-        ft_fetch_as<dtype, 8>(bits, x, row * k + column);
-    } else if (!whole) {
-        for (int i = 0; i < 8 && column + i < k; i++) {
-            ft_bits<1> one;
-            ft_fetch_as<dtype, 1>(one, x, row * k + column + i);
-            if constexpr (dtype == FT_F32)
-                bits.word[i] = one.word[0];
-            else
-                bits.word[i / 2] |= one.word[0] << 16 * (i % 2);
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if constexpr (kind == BLOCKS_F32)
-            blocks_split(word[i], __uint_as_float(bits.word[2 * i]),
-                         __uint_as_float(bits.word[2 * i + 1]));
-        else
-            word[i][0] = bits.word[i];
-    }
-#pragma unroll
-    for (int i = 0; i < blocks_terms<kind>; i++)
-        term[i] = make_uint4(word[0][i], word[1][i], word[2][i], word[3][i]);
-}
-
-/* All of x to shared memory, zeros up to the end of the last run. */
-template <blocks_kind kind>
-__device__ __forceinline__ void fetch_tokens(char *x, const ft_cuda_blocks &p,
-                                             const few_shape &shape)
-{
-    int eights = (shape.all.k + BLOCKS_RUN - 1) / BLOCKS_RUN * (BLOCKS_RUN / 8);
-    for (int row = 0; row < (int) p.m; row++)
-        for (int i = (int) threadIdx.x; i < eights; i += (int) blockDim.x) {
-            uint4 term[blocks_terms<kind>];
-            fetch_eight<kind>(term, p.x, (size_t) row, shape.all.k, i * 8);
-#pragma unroll
-            for (int j = 0; j < blocks_terms<kind>; j++)
-                *(uint4 *) (x + j * shape.x_bytes + row * shape.x_stride + i * 16) = term[j];
-        }
-}
-
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
-/* A warp of a team: its runs of the block's stretches. */
-template <int bits, blocks_kind kind, bool fine>
-__device__ __forceinline__ void multiply(few_ring<bits, fine> &ring, const few_shape &shape,
-                                         const char *x, float *sums, int tokens, bool has_zeros)
+/* A warp's stretches of first .. last - 1 of the block's range. */
+template <class FORM>
+__device__ __forceinline__ void multiply(few_ring<FORM> &ring, const few_shape &shape,
+                                         const char *x, float *sums, int tokens, int first,
+                                         int last)
 {
-    int count = ring.range.count, apart = (tokens + 1) * SUMS_ROW, token = ring.lane % 8;
-    blocks_unpacker<bits, kind> unpacker;
-    x += (token < tokens ? token : 0) * shape.x_stride + ring.lane / 8 * 16;
-    for (int i = 0, round = 0; i < count; i += FEW_TEAMS, round++) {
-        int own = i + ring.warp / FEW_TEAM, which = round % ROUNDS;
-        blocks_sums run;
-        float scale = 1.0f;
-        if (own < count) {
-            few_unit unit(shape.all, ring.range, own);
-            multiply_run<bits, kind, fine>(
-                run, &scale, ring, unpacker, shape, x,
-                unit.stretch * BLOCKS_STRETCH + ring.warp % FEW_TEAM * BLOCKS_RUN, has_zeros);
-        }
-        if (round >= ROUNDS)
-            ft_team_wait(ADDED_UP + which, THREADS);
-        if (own < count)
-            lay_down(sums + (which * WORKERS + ring.warp) * apart, run, scale, tokens, ring.lane);
-        ft_team_arrive(LAID_DOWN + which, THREADS);
+    for (int i = first + (int) threadIdx.x / 32; i < last; i += FEW_WARPS) {
+        few_unit unit(shape.all, ring.range, i);
+        blocks_sums sum;
+        few_multiply<FORM>(sum, ring, shape, x, unit.stretch * BLOCKS_STRETCH);
+        few_lay_down(sums + (i - first) * tokens * FEW_SUMS_ROW, sum, tokens, ring.lane);
     }
 }
 
-/* What a token has of a panel so far, and a stretch's sums, added up from run to run. */
-__device__ __forceinline__ void add_stretch(float &total, float sum, const ft_cuda_blocks &p,
-                                            const blocks_shape &shape, const few_range &range,
-                                            const few_unit &unit, bool ends, int token, int lane)
+/* What a token has of a panel that goes on in the next phase, or, TAKEN, that began elsewhere. */
+__device__ __forceinline__ float *total_of(char *shared, const few_shape &shape, int which,
+                                           int token)
 {
+    return (float *) (shared + shape.totals_at) + (which * FEW_TOKENS + token) * BLOCKS_PANEL +
+           threadIdx.x % 32;
+}
+
+/*
+ * At the begin of a phase: the neighbour's part of a panel that is added up in it.  In the first
+ * phase it is too early to ask, for the neighbour may not even have computed it then.
+ */
+__device__ __forceinline__ void take_early(char *shared, const ft_cuda_blocks &p,
+                                           const few_shape &shape, const blocks_range &range,
+                                           int first, int last)
+{
+    int begins = range.count - range.head, warp = (int) threadIdx.x / 32;
+    if (range.head > 0 && first > 0 && first <= begins && begins < last && warp < (int) p.m)
+        *total_of(shared, shape, TAKEN, warp) = take_over(p, warp, (int) threadIdx.x % 32);
+}
+
+/* A token's sums of the stretches i .. until - 1, of one panel. */
+__device__ __forceinline__ void add_stretches(const float *sums, char *shared,
+                                              const ft_cuda_blocks &p, const few_shape &shape,
+                                              const blocks_range &range, const few_unit &unit,
+                                              int i, int until, int token)
+{
+    int lane = (int) threadIdx.x % 32, each = (int) p.m * FEW_SUMS_ROW;
+    int phase = i / shape.phase, stretch = unit.stretch + until - i;
+    float sum = sums[0];
     if (unit.stretch > 0 && unit.unit == range.begin)
-        total = take_over(p, token, lane);
-    total = unit.stretch == 0 ? sum : total + sum;
-    if (unit.stretch + 1 == shape.stretches)
-        put(p, shape, unit.panel, total, token, lane);
-    else if (ends)
-        hand_over(p, total, token, lane);
+        sum =
+            (phase == 0 ? take_over(p, token, lane) : *total_of(shared, shape, TAKEN, token)) + sum;
+    else if (unit.stretch > 0)
+        sum = *total_of(shared, shape, (phase + 1) % 2, token) + sum;
+    for (int j = 1; j < until - i; j++)
+        sum += sums[j * each];
+    if (stretch == shape.all.stretches)
+        put(p, shape.all, unit.panel, sum, token, lane);
+    else if (until == range.tail)
+        hand_over(p, sum, token, lane);
+    else
+        *total_of(shared, shape, phase % 2, token) = sum;
 }
 
-/* A warp that adds up: of `own` and every ADDERS-th token from there on. */
-__device__ __forceinline__ void add_up(const ft_cuda_blocks &p, const blocks_shape &shape,
-                                       const few_range &range, float *sums, int own, int lane)
+/* The stretches of a phase, those of each panel and token by one warp. */
+__device__ __forceinline__ void add_up(const float *sums, char *shared, const ft_cuda_blocks &p,
+                                       const few_shape &shape, const blocks_range &range, int first,
+                                       int last)
 {
-    int tokens = (int) p.m, apart = (tokens + 1) * SUMS_ROW;
-    float *total = sums + ROUNDS * WORKERS * apart + lane; /* a row of lanes a token */
-    for (int i = 0, round = 0; i < range.count; i += FEW_TEAMS, round++) {
-        ft_team_wait(LAID_DOWN + round % ROUNDS, THREADS);
-        for (int j = i; j < i + FEW_TEAMS && j < range.count; j++) {
-            few_unit unit(shape, range, j);
-            const float *from =
-                sums + (round % ROUNDS * FEW_TEAMS + j - i) * FEW_TEAM * apart + lane;
-            float scale[FEW_TEAM];
-#pragma unroll
-            for (int run = 0; run < FEW_TEAM; run++)
-                scale[run] = from[run * apart + tokens * SUMS_ROW];
-#pragma unroll 1
-            for (int token = own; token < tokens; token += ADDERS) {
-                float sum = 0.0f;
-#pragma unroll
-                for (int run = 0; run < FEW_TEAM; run++)
-                    if (unit.stretch * BLOCKS_STRETCH + run * BLOCKS_RUN < shape.k)
-                        sum = fmaf(scale[run], from[run * apart + token * SUMS_ROW], sum);
-                add_stretch(total[token * BLOCKS_PANEL], sum, p, shape, range, unit,
-                            j + 1 == range.tail, token, lane);
-            }
-        }
-        if (i + ROUNDS * FEW_TEAMS < range.count)
-            ft_team_arrive(ADDED_UP + round % ROUNDS, THREADS);
+    int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32, turn = 0;
+    int tokens = (int) p.m, each = tokens * FEW_SUMS_ROW;
+    for (int i = first, until; i < last; i = until) {
+        few_unit unit(shape.all, range, i);
+        until = i + shape.all.stretches - unit.stretch;
+        until = i < range.tail && until > range.tail ? range.tail : until;
+        until = until < last ? until : last;
+        for (int token = 0; token < tokens; token++)
+            if (turn++ % FEW_WARPS == warp)
+                add_stretches(sums + (i - first) * each + token * FEW_SUMS_ROW + lane, shared, p,
+                              shape, range, unit, i, until, token);
     }
 }
 
-/* grid = at most one block for each panel. */
-template <int bits, blocks_kind kind, bool fine>
-static __global__ void __launch_bounds__(THREADS, 1)
+/* grid = blocks of `share` stretches. */
+template <class FORM>
+static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ? 1 : 2)
     few_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ few_shape shape)
 {
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* Turing: ft_cuda_blocks_few_takes() */
     extern __shared__ __align__(128) char shared[];
-    float *sums = (float *) shared;
-    char *rings = shared + sums_bytes(p.m);
-    char *x = rings + WORKERS * FEW_SLOTS * few_stage<bits, fine>::bytes;
-    int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
-    const few_range range(shape.all);
-    few_ring<bits, fine> ring(p, shape.all, range, rings, warp, lane);
-    if (warp < WORKERS)
-        ring.open();
+    char *x = shared + FORM::ring;
+    float *sums = (float *) (x + shape.x_bytes * blocks_terms<FORM::kind>);
+    unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int tokens = (int) p.m;
+    const blocks_range range(shape.all.panels * shape.all.stretches, shape.all.stretches,
+                             shape.share);
+    few_ring<FORM> ring(p, shape.all, range, shared, (int) warp, lane);
+    const char *own = x + ((int) lane % 8 < tokens ? lane % 8 : 0) * shape.x_stride + lane / 8 * 16;
+    ring.open();
     ft_wait_for_predecessor();
-    fetch_tokens<kind>(x, p, shape);
-    __syncthreads();
     ft_let_successor_begin();
-    if (warp < WORKERS)
-        multiply<bits, kind, fine>(ring, shape, x, sums, (int) p.m, p.part[0].zero != NULL);
-    else
-        add_up(p, shape.all, range, sums, warp - WORKERS, lane);
+    few_fetch_tokens<FORM::kind>(x, p, shape);
+    __syncthreads();
+    for (int first = 0, last; first < range.count; first = last) {
+        last = first + shape.phase < range.count ? first + shape.phase : range.count;
+        take_early(shared, p, shape, range, first, last);
+        multiply<FORM>(ring, shape, own, sums, tokens, first, last);
+        __syncthreads();
+        add_up(sums, shared, p, shape, range, first, last);
+        if (last < range.count)
+            __syncthreads();
+    }
 #endif
 }
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-/* Rows of x 16 bytes off a multiple of 128, so that no rows of a tile meet in a bank. */
-static few_shape shape_of(const ft_cuda_blocks *p)
-{
-    few_shape shape = {};
-    shape.all = blocks_shape_of(p);
-    shape.x_stride = (uint32_t) ((p->k + BLOCKS_RUN - 1) / BLOCKS_RUN * BLOCKS_RUN * 2 + 16);
-    shape.x_bytes = shape.x_stride * (uint32_t) p->m;
-    return shape;
-}
-
+/* Of the kernel that takes the most of its kind: with zeros. */
 static size_t ring_bytes(const ft_cuda_blocks *p)
 {
     bool fine = blocks_are_fine(p);
-    int bytes = p->bits == 4 ? fine ? few_stage<4, true>::bytes : few_stage<4, false>::bytes
-                : fine       ? few_stage<8, true>::bytes
-                             : few_stage<8, false>::bytes;
-    return (size_t) bytes * WORKERS * FEW_SLOTS;
+    return (size_t) (p->bits == 4 ? fine ? few_form<4, BLOCKS_F16, true, true>::ring
+                                         : few_form<4, BLOCKS_F16, false, true>::ring
+                     : fine       ? few_form<8, BLOCKS_F16, true, true>::ring
+                                  : few_form<8, BLOCKS_F16, false, true>::ring);
+}
+
+static size_t stretch_bytes(size_t tokens)
+{
+    return sizeof(float) * FEW_SUMS_ROW * tokens;
+}
+
+/* Rows of x 16 bytes off a multiple of 128, so that no rows of a tile meet in a bank. */
+static size_t x_stride(const ft_cuda_blocks *p)
+{
+    return (p->k + BLOCKS_RUN - 1) / BLOCKS_RUN * BLOCKS_RUN * 2 + 16;
+}
+
+static int terms_of(const ft_cuda_blocks *p)
+{
+    return p->x_dtype == FT_F32 ? 3 : 1;
+}
+
+/* Shared memory but for the runs of phases. */
+static size_t fixed_bytes(const ft_cuda_blocks *p, size_t tokens)
+{
+    return ring_bytes(p) + TOTALS + tokens * x_stride(p) * terms_of(p);
+}
+
+/* How much of the time warps have a stretch, of their rounds through a block's share. */
+static double use_of(const blocks_shape *shape, int blocks)
+{
+    int share = blocks_share(blocks, shape->panels, shape->stretches);
+    int rounds = (share + FEW_WARPS - 1) / FEW_WARPS;
+    return (double) shape->panels * shape->stretches / ((double) rounds * FEW_WARPS * blocks);
+}
+
+/*
+ * Half of a multiprocessor if some stretches for each warp fit into that, or else all of it.  Two
+ * blocks of the product may be beside each other, if that leaves no more warps idle; else there is
+ * room for one of the next product.  Two phases where something is handed over, if all of that is
+ * in the first one: so it is not late.
+ */
+static few_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+{
+    few_shape s = {};
+    size_t fixed = fixed_bytes(p, p->m), stretch = stretch_bytes(p->m);
+    size_t half = (chip->shared + RESERVED) / 2 - RESERVED;
+    bool halves = half >= fixed + 2 * FEW_WARPS * stretch;
+    int most = (int) (((halves ? half : chip->shared) - fixed) / stretch) / FEW_WARPS * FEW_WARPS;
+    int blocks = chip->multiprocessors;
+    s.all = blocks_shape_of(p);
+    if (halves && p->x_dtype != FT_F32 &&
+        use_of(&s.all, blocks * FEW_BESIDE) > 0.95 * use_of(&s.all, blocks))
+        blocks *= FEW_BESIDE;
+    s.share = blocks_share(blocks, s.all.panels, s.all.stretches);
+    bool shares = s.share % s.all.stretches != 0;
+    int phase = shares && s.share / 2 > s.all.stretches ? s.share / 2 : s.share;
+    s.phase = (phase + FEW_WARPS - 1) / FEW_WARPS * FEW_WARPS;
+    s.phase = s.phase < most ? s.phase : most;
+    s.x_stride = (uint32_t) x_stride(p);
+    s.x_bytes = s.x_stride * (uint32_t) p->m;
+    s.totals_at = (uint32_t) (ring_bytes(p) + s.x_bytes * terms_of(p) + s.phase * stretch);
+    return s;
 }
 
 /* How many rows there is room for at a time. */
 size_t ft_cuda_blocks_few_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
-    size_t taken = sums_bytes(0) + ring_bytes(p);
-    size_t row = (size_t) shape_of(p).x_stride * (p->x_dtype == FT_F32 ? 3 : 1) + sums_bytes(1) -
-                 sums_bytes(0);
-    size_t rows = chip->shared > taken ? (chip->shared - taken) / row : 0;
-    return rows < FEW_TOKENS ? rows : FEW_TOKENS;
+    size_t rows = 0;
+    while (rows < FEW_TOKENS &&
+           fixed_bytes(p, rows + 1) + FEW_WARPS * stretch_bytes(rows + 1) <= chip->shared)
+        rows++;
+    return rows;
 }
 
 /* What neighbours hand over, where a block may end amid a panel. */
 size_t ft_cuda_blocks_few_scratch(const ft_cuda_chip *chip)
 {
-    return (size_t) chip->multiprocessors * FEW_TOKENS * BLOCKS_PANEL * sizeof(float);
+    return (size_t) chip->multiprocessors * FEW_BESIDE * FEW_TOKENS * BLOCKS_PANEL * sizeof(float);
 }
 
 static bool can_hand_over(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     return p->counters != NULL && p->scratch_bytes >= ft_cuda_blocks_few_scratch(chip) &&
-           chip->multiprocessors <= FT_CUDA_BLOCKS_NEIGHBOURS;
+           chip->multiprocessors * FEW_BESIDE <= FT_CUDA_BLOCKS_NEIGHBOURS;
 }
 
 /* blocks_divide() takes so many stretches, and scales are counted in 32 bits. */
@@ -366,34 +283,39 @@ bool ft_cuda_blocks_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
            (shape.panels <= chip->multiprocessors || can_hand_over(chip, p));
 }
 
-template <int bits, blocks_kind kind, bool fine>
+template <class FORM>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
-    auto *kernel = few_kernel<bits, kind, fine>;
-    few_shape shape = shape_of(p);
-    size_t sums = sums_bytes(p->m);
-    size_t bytes = sums + ring_bytes(p) + (size_t) shape.x_bytes * blocks_terms<kind>;
-    unsigned most = (unsigned) chip->multiprocessors, panels = (unsigned) shape.all.panels;
-    cudaError_t status =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
-    if (status != cudaSuccess)
-        return (int) status;
-    return ft_launch(kernel, dim3(panels < most ? panels : most), THREADS, bytes, stream,
-                     chip->overlaps, 1, *p, shape);
+    few_shape shape = shape_of(chip, p);
+    size_t bytes = shape.totals_at + TOTALS;
+    unsigned blocks =
+        ft_cover((size_t) shape.all.panels * shape.all.stretches, (unsigned) shape.share);
+    cudaError_t status = cudaFuncSetAttribute(
+        few_kernel<FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+    return status != cudaSuccess ? (int) status
+                                 : ft_launch(few_kernel<FORM>, dim3(blocks), FEW_THREADS, bytes,
+                                             stream, chip->overlaps, 1, *p, shape);
+}
+
+template <int bits, blocks_kind kind, bool fine>
+static int launch_zeros(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+{
+    return p->part[0].zero != NULL ? launch<few_form<bits, kind, fine, true>>(chip, stream, p)
+                                   : launch<few_form<bits, kind, fine, false>>(chip, stream, p);
 }
 
 template <int bits, blocks_kind kind>
-static int launch_either(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+static int launch_fine(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
-    return blocks_are_fine(p) ? launch<bits, kind, true>(chip, stream, p)
-                              : launch<bits, kind, false>(chip, stream, p);
+    return blocks_are_fine(p) ? launch_zeros<bits, kind, true>(chip, stream, p)
+                              : launch_zeros<bits, kind, false>(chip, stream, p);
 }
 
 template <blocks_kind kind>
 static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
-    return p->bits == 4 ? launch_either<4, kind>(chip, stream, p)
-                        : launch_either<8, kind>(chip, stream, p);
+    return p->bits == 4 ? launch_fine<4, kind>(chip, stream, p)
+                        : launch_fine<8, kind>(chip, stream, p);
 }
 
 /* More rows than there is room for are several products. */

@@ -10,48 +10,35 @@
 
 enum {
     FEW_TOKENS = 8,
-    FEW_TEAM = 8, /* warps that share a stretch */
-    FEW_TEAMS = 2,
-    FEW_BLOCKS = 4, /* of a stage */
+    FEW_WARPS = 8,
+    FEW_BLOCKS = 8, /* of a stage */
     FEW_STAGE = FEW_BLOCKS * BLOCKS_BLOCK,
-    FEW_SLOTS = 2 /* of a warp's ring */
+    FEW_SLOTS = 2, /* of a warp's ring */
+    FEW_BESIDE = 2 /* blocks of a multiprocessor, at most */
 };
 
-/* A stage: codes, and the scales and zeros of 32 rows that belong to them, of each step if fine. */
-template <int bits, bool fine> struct few_stage {
-    static constexpr int columns = FEW_BLOCKS * 128 / bits;
-    static constexpr int stages = BLOCKS_RUN / columns; /* of a run */
-    static constexpr int scales = fine ? columns / BLOCKS_STEP : 1;
-    static constexpr int zeros_at = FEW_STAGE + scales * 64, bytes = zeros_at + scales * 32;
+/*
+ * What a kernel is made for; fine: each 32 columns have a scale, else a run has one.  A stage has
+ * codes, and the scales and zeros of 32 rows that belong to them.
+ */
+template <int BITS, blocks_kind KIND, bool FINE, bool ZEROS> struct few_form {
+    static constexpr int bits = BITS;
+    static constexpr blocks_kind kind = KIND;
+    static constexpr bool fine = FINE, zeros = ZEROS;
+    static constexpr int columns = FEW_BLOCKS * 128 / bits, runs = columns / BLOCKS_RUN;
+    static constexpr int stages = BLOCKS_STRETCH / columns;
+    static constexpr int apart = fine ? BLOCKS_STEP : BLOCKS_RUN; /* columns of a scale */
+    static constexpr int scales = columns / apart;
+    static constexpr int zeros_at = FEW_STAGE + scales * 64;
+    static constexpr int stage = zeros_at + (zeros ? scales * 32 : 0);
+    static constexpr int ring = FEW_WARPS * FEW_SLOTS * stage;
 };
 
-/* ---- Ranges --------------------------------------------------------------------------------- */
-
-/* What a block computes, of all stretches of all panels: the end of its range first. */
-struct few_range {
-    int begin, count, head, tail; /* head, tail: stretches of panels that it shares */
-
-    __device__ __forceinline__ few_range(const blocks_shape &shape)
-    {
-        long long all = (long long) shape.panels * shape.stretches;
-        begin = (int) (all * blockIdx.x / gridDim.x);
-        count = (int) (all * (blockIdx.x + 1) / gridDim.x) - begin;
-        head = (shape.stretches - begin % shape.stretches) % shape.stretches;
-        tail = (begin + count) % shape.stretches;
-    }
-    __device__ __forceinline__ int at(int i) const
-    {
-        return begin + (i < tail           ? count - tail + i
-                        : i < count - head ? head + i - tail
-                                           : i - (count - head));
-    }
-};
-
-/* One stretch of it. */
+/* One stretch of a block's range. */
 struct few_unit {
     int unit, panel, stretch;
 
-    __device__ __forceinline__ few_unit(const blocks_shape &shape, const few_range &range, int i)
+    __device__ __forceinline__ few_unit(const blocks_shape &shape, const blocks_range &range, int i)
         : unit(range.at(i)), panel(blocks_divide(unit, shape.per_panel)),
           stretch(unit - panel * shape.stretches)
     {
@@ -61,77 +48,70 @@ struct few_unit {
 /* ---- Weights -------------------------------------------------------------------------------- */
 
 /*
- * A warp's ring: every lane copies its share, and asks for stage after stage of the block's range.
- * What it asks for next is one addition further, but where a panel ends.
+ * A warp's ring: every lane copies its share, and asks for stage after stage of the warp's
+ * stretches, one of every FEW_WARPS of the block's range.
  */
-template <int bits, bool fine> struct few_ring {
-    using stage = few_stage<bits, fine>;
+template <class FORM> struct few_ring {
     const ft_cuda_blocks &p;
     const blocks_shape &shape;
-    const few_range &range;
+    const blocks_range &range;
     char *ring;
-    int warp, lane, slot, piece; /* piece: stage of the run */
-    int next, until, first;      /* of the range; until where the panel goes on, since when */
-    const char *codes, *beside;  /* the lane's: of the panel; scales or zeros of its first group */
-    int rows;                    /* bytes from one group to the next */
+    unsigned lane;
+    int at, next, column, end;  /* at: slot; of the range; of the stage, of the stretch behind it */
+    const char *codes;          /* the lane's, of the stage */
+    const char *scales, *zeros; /* the lane's, of the panel's first group */
+    int rows;                   /* from one group to the next */
 
     __device__ __forceinline__ few_ring(const ft_cuda_blocks &p, const blocks_shape &shape,
-                                        const few_range &range, char *rings, int warp, int lane)
-        : p(p), shape(shape), range(range), ring(rings + warp * (FEW_SLOTS * stage::bytes)),
-          warp(warp), lane(lane), slot(0), piece(0), next(warp / FEW_TEAM), until(0)
+                                        const blocks_range &range, char *rings, int warp,
+                                        unsigned lane)
+        : p(p), shape(shape), range(range), ring(rings + warp * (FEW_SLOTS * FORM::stage)),
+          lane(lane), at(0), next(warp - FEW_WARPS), column(0), end(0)
     {
     }
-    /* Lanes 0 .. 15 copy scales, four for each step; 16 .. 23 zeros, two for each. */
-    __device__ __forceinline__ bool has_scales() const
+    /* The warp's next stretch. */
+    __device__ __forceinline__ void go_on()
     {
-        return lane < 16;
-    }
-    __device__ __forceinline__ int step() const
-    {
-        return has_scales() ? lane / 4 : lane / 2 % 4;
-    }
-    __device__ __forceinline__ int place() const
-    {
-        return has_scales() ? lane % 4 : lane % 2;
-    }
-    __device__ __forceinline__ void settle()
-    {
+        next += FEW_WARPS;
+        if (next >= range.count)
+            return;
         few_unit unit(shape, range, next);
         int panel = unit.panel, which = blocks_part_of(shape, panel);
         const ft_cuda_blocks_part &part = p.part[which];
-        first = next - unit.stretch;
-        until = next < range.tail ? range.tail : first + shape.stretches;
-        codes = part.w + (size_t) panel * shape.panel_bytes + lane * 16;
-        rows = shape.padded_rows[which] * (has_scales() ? 2 : 1);
-        beside = has_scales() ? (const char *) (part.scale + panel * BLOCKS_PANEL)
-                              : (const char *) (part.zero + panel * BLOCKS_PANEL);
-        beside += place() * 16;
+        column = unit.stretch * BLOCKS_STRETCH;
+        end = column + BLOCKS_STRETCH;
+        codes = part.w + (size_t) panel * shape.panel_bytes + column * (4 * FORM::bits) + lane * 16;
+        rows = shape.padded_rows[which];
+        scales = (const char *) (part.scale + panel * BLOCKS_PANEL) + lane % 4 * 16;
+        if constexpr (FORM::zeros)
+            zeros = (const char *) (part.zero + panel * BLOCKS_PANEL) + lane % 2 * 16;
     }
+    /* Four lanes copy scales that belong together, two copy zeros. */
     __device__ __forceinline__ void copy(char *to) const
     {
-        int column =
-            (next - first) * BLOCKS_STRETCH + warp % FEW_TEAM * BLOCKS_RUN + piece * stage::columns;
-        int at = column * (4 * bits), own = column + step() * BLOCKS_STEP;
+        int left = shape.panel_bytes - column * (4 * FORM::bits);
+        int with_scales = column + (int) (lane / 4) * FORM::apart;
+        int with_zeros = column + (int) (lane / 2) * FORM::apart;
 #pragma unroll
         for (int i = 0; i < FEW_BLOCKS; i++)
-            ft_copy_16(to + i * BLOCKS_BLOCK + blocks_copied(lane), codes + at + i * BLOCKS_BLOCK,
-                       at + i * BLOCKS_BLOCK < shape.panel_bytes);
-        if (step() < stage::scales && own < shape.k &&
-            (has_scales() || (lane < 24 && p.part[0].zero != NULL)))
-            ft_copy_16(
-                to + (has_scales() ? FEW_STAGE + step() * 64 : stage::zeros_at + step() * 32) +
-                    place() * 16,
-                beside + (size_t) blocks_group_of(shape, own) * rows, true);
+            ft_copy_16(to + i * BLOCKS_BLOCK + blocks_copied(lane), codes + i * BLOCKS_BLOCK,
+                       i * BLOCKS_BLOCK < left);
+        if (lane / 4 < FORM::scales && with_scales < shape.k)
+            ft_copy_16(to + FEW_STAGE + lane * 16,
+                       scales + (size_t) (blocks_group_of(shape, with_scales) * rows * 2), true);
+        if (FORM::zeros && lane / 2 < FORM::scales && with_zeros < shape.k)
+            ft_copy_16(to + FORM::zeros_at + lane * 16,
+                       zeros + (size_t) (blocks_group_of(shape, with_zeros) * rows), true);
     }
     /* A group of copies, even if there is nothing to copy. */
-    __device__ __forceinline__ void ask(int into)
+    __device__ __forceinline__ void ask(char *into)
     {
+        if (column == end)
+            go_on();
         if (next < range.count) {
-            if (next >= until)
-                settle();
-            copy(ring + into * stage::bytes);
-            piece = (piece + 1) % stage::stages;
-            next += piece == 0 ? FEW_TEAMS : 0;
+            copy(into);
+            column += FORM::columns;
+            codes += FEW_STAGE;
         }
         ft_copy_commit();
     }
@@ -139,46 +119,21 @@ template <int bits, bool fine> struct few_ring {
     {
 #pragma unroll 1
         for (int i = 0; i < FEW_SLOTS; i++)
-            ask(i);
+            ask(ring + i * FORM::stage);
     }
     /* The stage that was asked for first, once it is here. */
     __device__ __forceinline__ const char *wait()
     {
         ft_copy_wait<FEW_SLOTS - 1>();
         __syncwarp();
-        return ring + slot * stage::bytes;
+        return ring + at;
     }
     /* It has been read. */
     __device__ __forceinline__ void release()
     {
         __syncwarp();
-        ask(slot);
-        slot = (slot + 1) % FEW_SLOTS;
-    }
-};
-
-/* What a lane reads of a stage. */
-template <int bits, bool fine> struct few_bits {
-    using stage = few_stage<bits, fine>;
-    uint4 block[FEW_BLOCKS];
-    uint32_t zeros[stage::scales];
-    float scale[stage::scales][4]; /* fine: of the lane's four rows; else the first is of row `lane`
-                                    */
-
-    __device__ __forceinline__ void read(const char *from, int lane, bool has_zeros)
-    {
-#pragma unroll
-        for (int i = 0; i < FEW_BLOCKS; i++)
-            block[i] = *(const uint4 *) (from + i * BLOCKS_BLOCK + blocks_wanted(lane));
-#pragma unroll
-        for (int i = 0; i < stage::scales; i++) {
-            if (has_zeros)
-                zeros[i] = *(const uint32_t *) (from + stage::zeros_at + i * 32 + lane / 4 * 4);
-            if constexpr (fine)
-                blocks_scales(scale[i], from + FEW_STAGE + i * 64 + lane / 4 * 8);
-        }
-        if constexpr (!fine)
-            scale[0][0] = __half2float(((const __half *) (from + FEW_STAGE))[lane]);
+        ask(ring + at);
+        at = at + FORM::stage == FEW_SLOTS * FORM::stage ? 0 : at + FORM::stage;
     }
 };
 

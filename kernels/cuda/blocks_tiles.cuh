@@ -33,7 +33,7 @@ __device__ __forceinline__ void tiles_put_four(const ft_cuda_blocks &p, const ti
         return;
     }
     const ft_cuda_blocks_part &part = p.part[blocks_part_of(shape.all, panel)];
-    blocks_put_four(p, part, token, (size_t) panel * BLOCKS_PANEL + column, value);
+    blocks_put<4>(p, part, token, (size_t) panel * BLOCKS_PANEL + column, value);
 }
 
 /* ---- Host ----------------------------------------------------------------------------------- */

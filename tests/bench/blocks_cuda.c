@@ -2,7 +2,9 @@
  * blocks_cuda.c - speed of products with weights in blocks, beside memory and beside what they
  * replace.
  *
- *     tests/bench/blocks_cuda [few | tiles | codes] ...
+ *     tests/bench/blocks_cuda [few | tiles | codes | w4 | w8 | ROWS] ...
+ *
+ * Tables are of w4 and w8 and of several numbers of rows, or of those named before them.
  *
  * few: 1 to 8 rows, as a share of the speed at which a kernel that does nothing else reads as much.
  * tiles: 16 rows and more, beside a kernel that makes the weights halves in memory and cuBLAS, and
@@ -202,18 +204,43 @@ static int run_scalars(cudaStream_t stream, size_t i, void *data)
     return multiply_scalars(stream, &p);
 }
 
+/* ---- What is wanted ------------------------------------------------------------------------- */
+
+enum { MOST_ROWS = 4096 };
+
+typedef struct wanted {
+    int bits; /* 0: all */
+    bool some, rows[MOST_ROWS];
+} wanted;
+
+static bool wants(const wanted *want, int bits, size_t rows)
+{
+    return (want->bits == 0 || want->bits == bits) && (!want->some || want->rows[rows]);
+}
+
+static void want_one(wanted *want, const char *word)
+{
+    long rows = strtol(word, NULL, 10);
+    if (word[0] == 'w')
+        want->bits = (int) strtol(word + 1, NULL, 10);
+    else if (rows > 0 && rows < MOST_ROWS)
+        want->rows[rows] = want->some = true;
+}
+
 /* ---- Tables --------------------------------------------------------------------------------- */
 
-static void measure_few(const ft_cuda_chip *chip)
+static void measure_few(const ft_cuda_chip *chip, const wanted *want)
 {
     static const size_t rows[] = { 1, 2, 4, 8 };
     printf("\nfew rows: us (TB/s, share of a plain read)\n");
     for (int bits = 4; bits <= 8; bits += 4)
-        for (size_t i = 0; i < FT_COUNT(extents); i++) {
+        for (size_t i = 0; i < FT_COUNT(extents) && (want->bits == 0 || want->bits == bits); i++) {
             const extent *e = &extents[i];
             printf("w%d g%d %-8s %5zu x %5zu", bits, GROUP, e->name, e->n, e->k);
             for (size_t j = 0; j < FT_COUNT(rows); j++) {
                 setting s;
+                if (!wants(want, bits, rows[j]))
+                    continue;
                 setting_init(&s, chip, e, bits, rows[j], false);
                 if (j == 0)
                     printf("  read %6.2f ", replay(run_read, &s));
@@ -226,7 +253,7 @@ static void measure_few(const ft_cuda_chip *chip)
         }
 }
 
-static void measure_tiles(const ft_cuda_chip *chip)
+static void measure_tiles(const ft_cuda_chip *chip, const wanted *want)
 {
     static const size_t rows[] = { 8, 16, 64, 128, 512, 2048 };
     cublasHandle_t blas;
@@ -239,6 +266,8 @@ static void measure_tiles(const ft_cuda_chip *chip)
             for (size_t j = 0; j < FT_COUNT(rows); j++) {
                 const extent *e = &extents[i];
                 setting s;
+                if (!wants(want, bits, rows[j]))
+                    continue;
                 setting_init(&s, chip, e, bits, rows[j], false);
                 s.halves = random_memory(2 * e->n * e->k, HALVES);
                 s.blas = blas;
@@ -257,7 +286,7 @@ static void measure_tiles(const ft_cuda_chip *chip)
     cublasDestroy(blas);
 }
 
-static void measure_codes(const ft_cuda_chip *chip)
+static void measure_codes(const ft_cuda_chip *chip, const wanted *want)
 {
     static const size_t rows[] = { 1, 16, 64, 512, 2048 };
     printf("\nby codes: us; a scalar kernel; ratio\n");
@@ -265,6 +294,8 @@ static void measure_codes(const ft_cuda_chip *chip)
         for (size_t j = 0; j < FT_COUNT(rows); j++) {
             const extent *e = &extents[i];
             setting s;
+            if (!wants(want, 8, rows[j]))
+                continue;
             setting_init(&s, chip, e, 8, rows[j], true);
             size_t groups = e->k / GROUP;
             s.scalar = (scalar_product){
@@ -294,13 +325,15 @@ static void measure_codes(const ft_cuda_chip *chip)
 int main(int argc, char **argv)
 {
     ft_cuda_chip chip = open_chip();
+    wanted want = { 0 };
     for (int i = 1; i < argc; i++) {
+        want_one(&want, argv[i]);
         if (strcmp(argv[i], "few") == 0)
-            measure_few(&chip);
+            measure_few(&chip, &want);
         if (strcmp(argv[i], "tiles") == 0)
-            measure_tiles(&chip);
+            measure_tiles(&chip, &want);
         if (strcmp(argv[i], "codes") == 0)
-            measure_codes(&chip);
+            measure_codes(&chip, &want);
     }
     return 0;
 }

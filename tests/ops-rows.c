@@ -152,6 +152,7 @@ void test_select(bench *on)
         batch.select = select;
         oneop t;
         oneop_begin(&t, on, FT_OP_SELECT, &batch);
+        t.limits = (ft_limits){ .context = FT_PAGE, .pages = 1 }; /* only decoders select */
         oneop_in(&t, 0, FT_TOKENS, COLS, dtypes[i], 0.0f, x);
         oneop_out_as(&t, FT_SELECTED, COLS, dtypes[i]);
         oneop_run(&t, found, NULL);

@@ -176,7 +176,10 @@ typedef void multiply_function(const ft_panel_tile *t);
 #define FT_PANEL_MULTIPLY                                                                          \
     static void multiply(const ft_panel_tile *t)                                                   \
     {                                                                                              \
-        (t->x.planes == 1 ? codes : reals)[t->rows - 1][t->w.bits == 8](t);                        \
+        if (t->x.planes == 1)                                                                      \
+            codes[t->rows - 1][t->w.bits == 8](t);                                                 \
+        else                                                                                       \
+            reals[t->rows - 1][t->w.bits == 8](t);                                                 \
     }
 #define FT_PANEL_TABLE                                                                             \
     {                                                                                              \

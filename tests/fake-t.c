@@ -47,7 +47,11 @@ static ft_weight odd_weight(ft_dtype dtype)
 /* What calibration makes of a float weight. */
 static ft_weight calibrated(const ft_weight *weight)
 {
-    ft_weights w = { "w", weight->dtype, weight->data, weight->rows, weight->cols };
+    ft_weights w = { .name = "w",
+                     .dtype = weight->dtype,
+                     .data = weight->data,
+                     .rows = weight->rows,
+                     .cols = weight->cols };
     size_t block = ft_weights_block_bytes(&w);
     float *scale = must_have(weight->rows, sizeof *scale);
     int8_t *codes = must_have(ft_weights_blocks(&w), block);

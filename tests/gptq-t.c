@@ -336,7 +336,7 @@ static void test_refusals(void)
     moments[1] = moments[40] = 5.0;
     is_refused(moments, 40, "sums that no inputs can have");
     moments = diagonal(40, 1.0);
-    moments[3] = moments[120] = NAN;
+    moments[3] = moments[120] = (double) NAN;
     is_refused(moments, 40, "a NaN");
 }
 

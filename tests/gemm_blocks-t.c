@@ -17,6 +17,7 @@
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/lib/blocked.h"
+#include "tests/lib/chunks.h"
 #include "tests/lib/oneop.h"
 #include "tests/lib/random.h"
 #include "tests/tap/tap.h"
@@ -25,23 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 64, MOST_THREADS = 4 };
-
-static float number(const void *x, ft_dtype dtype, size_t i)
-{
-    return dtype == FT_F32   ? ((const float *) x)[i]
-           : dtype == FT_F16 ? ft_float_from_f16(((const uint16_t *) x)[i])
-                             : ft_float_from_bf16(((const uint16_t *) x)[i]);
-}
-
-static void set_number(void *x, ft_dtype dtype, size_t i, float value)
-{
-    if (dtype == FT_F32)
-        ((float *) x)[i] = value;
-    else
-        ((uint16_t *) x)[i] =
-            dtype == FT_F16 ? ft_f16_from_float(value) : ft_bf16_from_float(value);
-}
+enum { MOST_THREADS = 4 };
 
 /* ---- One product, and what it must give --------------------------------------------------- */
 
@@ -57,8 +42,12 @@ typedef struct operands {
     ft_weight w;
     void *x, *y; /* y: expected, and a pattern between its rows and behind them */
     float *bias;
-    size_t y_bytes;
 } operands;
+
+typedef struct product {
+    const problem *problem;
+    const operands *operands;
+} product;
 
 static int32_t weight_at(const ft_weight *w, size_t row, size_t col)
 {
@@ -70,7 +59,7 @@ static int32_t weight_at(const ft_weight *w, size_t row, size_t col)
 
 static float x_at(const problem *p, const operands *o, size_t row, size_t i)
 {
-    return number(o->x, p->x_dtype, row * p->x_stride + i);
+    return (float) number_of(o->x, p->x_dtype, row * p->x_stride + i);
 }
 
 /* x as numbers of one byte. */
@@ -120,15 +109,6 @@ static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
     return y;
 }
 
-static void *random_numbers(uint64_t seed, size_t n, ft_dtype dtype)
-{
-    rng r = { seed };
-    void *x = must_have(n, ft_dtype_size(dtype));
-    for (size_t i = 0; i < n; i++)
-        set_number(x, dtype, i, (float) rng_normal(&r));
-    return x;
-}
-
 static operands make_operands(const problem *p)
 {
     double *value;
@@ -136,9 +116,9 @@ static operands make_operands(const problem *p)
                    .x = random_numbers(2, p->m * p->x_stride, p->x_dtype),
                    .bias = random_floats(3, p->n, 1.0) };
     free(value);
-    o.y_bytes = p->m * p->y_stride * ft_dtype_size(p->y_dtype) + GUARD;
-    o.y = must_have(o.y_bytes, 1);
-    memset(o.y, 0x5a, o.y_bytes);
+    size_t bytes = chunked_bytes(p->m, p->y_stride, p->y_dtype);
+    o.y = must_have(bytes, 1);
+    memset(o.y, CHUNKS_PATTERN, bytes);
     for (size_t row = 0; row < p->m; row++)
         for (size_t col = 0; col < p->n; col++) {
             float v = sum_of(p, &o, row, col);
@@ -157,9 +137,10 @@ static void free_operands(operands *o)
 }
 
 /* Rows first .. first + rows - 1 of the product, into their place in y. */
-static void multiply(const problem *p, const operands *o, ft_isa isa, int threads, size_t first,
-                     size_t rows, void *y)
+static void multiply(const void *of, ft_isa isa, int threads, size_t first, size_t rows, void *y)
 {
+    const problem *p = ((const product *) of)->problem;
+    const operands *o = ((const product *) of)->operands;
     size_t bytes = ft_gemm_blocks_scratch(&o->w.blocks, rows, p->k, threads);
     void *scratch = must_have(bytes, 1);
     memset(scratch, 0xff, bytes); /* NaN */
@@ -189,22 +170,16 @@ static void multiply(const problem *p, const operands *o, ft_isa isa, int thread
 /* `chunk` rows at a time. */
 static bool same_bytes(const problem *p, const operands *o, ft_isa isa, int threads, size_t chunk)
 {
-    void *found = must_have(o->y_bytes, 1);
-    memset(found, 0x5a, o->y_bytes);
-    for (size_t row = 0; row < p->m; row += chunk)
-        multiply(p, o, isa, threads, row, ft_min_size(chunk, p->m - row), found);
-    bool same = memcmp(found, o->y, o->y_bytes) == 0;
-    for (size_t at = 0; !same && at < o->y_bytes; at++)
-        if (((char *) found)[at] != ((char *) o->y)[at]) {
-            at /= ft_dtype_size(p->y_dtype);
-            diag("%s, %d threads, %zu x %zu x %zu, group %d, chunks of %zu: first difference at "
-                 "row %zu, column %zu",
-                 ft_isa_name(isa), threads, p->m, p->n, p->k, p->how.group, chunk, at / p->y_stride,
-                 at % p->y_stride);
-            break;
-        }
-    free(found);
-    return same;
+    const product both = { p, o };
+    return chunked_same(&(chunked){ .product = &both,
+                                    .multiply = multiply,
+                                    .m = p->m,
+                                    .n = p->n,
+                                    .k = p->k,
+                                    .y_stride = p->y_stride,
+                                    .y_dtype = p->y_dtype,
+                                    .expected = o->y },
+                        isa, threads, chunk);
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -292,9 +267,9 @@ static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
             skip(1, "no %s on this machine or in this build", name);
             continue;
         }
-        float *found = must_have(o.y_bytes, 1);
+        float *found = must_have(chunked_bytes(p.m, p.y_stride, p.y_dtype), 1);
         for (size_t rows = 1; rows <= MOST; rows++) {
-            multiply(&p, &o, (ft_isa) isa, 2, 0, rows, found);
+            multiply(&(product){ &p, &o }, (ft_isa) isa, 2, 0, rows, found);
             same &= memcmp(found, o.y, rows * p.y_stride * ft_dtype_size(p.y_dtype)) == 0;
         }
         free(found);
@@ -329,7 +304,7 @@ static void test_extremes(const problem *kind, const bool usable[FT_ISA_COUNT])
             continue;
         }
         memset(y, 0x5a, sizeof y);
-        multiply(&p, &o, (ft_isa) isa, 1, 0, ROWS, y);
+        multiply(&(product){ &p, &o }, (ft_isa) isa, 1, 0, ROWS, y);
         for (size_t col = 0; col < p.n; col++) {
             fine &= isnan(y[INFINITE * p.n + col]) && isnan(y[NONE * p.n + col]);
             fine &= memcmp(&y[ZEROS * p.n + col], &(float){ 0.0f }, sizeof *y) == 0;

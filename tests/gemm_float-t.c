@@ -15,6 +15,7 @@
 #include "kernels/half.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
+#include "tests/lib/chunks.h"
 #include "tests/lib/oneop.h"
 #include "tests/lib/random.h"
 #include "tests/tap/tap.h"
@@ -23,23 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 64, LANES = 16, PIECE = 512, MOST_THREADS = 5 };
-
-static float number(const void *x, ft_dtype dtype, size_t i)
-{
-    return dtype == FT_F32   ? ((const float *) x)[i]
-           : dtype == FT_F16 ? ft_float_from_f16(((const uint16_t *) x)[i])
-                             : ft_float_from_bf16(((const uint16_t *) x)[i]);
-}
-
-static void set_number(void *x, ft_dtype dtype, size_t i, float value)
-{
-    if (dtype == FT_F32)
-        ((float *) x)[i] = value;
-    else
-        ((uint16_t *) x)[i] =
-            dtype == FT_F16 ? ft_f16_from_float(value) : ft_bf16_from_float(value);
-}
+enum { LANES = 16, PIECE = 512, MOST_THREADS = 5 };
 
 /* ---- One product, and what it must give --------------------------------------------------- */
 
@@ -53,8 +38,12 @@ typedef struct problem {
 typedef struct operands {
     void *x, *w, *y; /* y: expected, and a pattern between its rows and behind them */
     float *bias;
-    size_t y_bytes;
 } operands;
+
+typedef struct product {
+    const problem *problem;
+    const operands *operands;
+} product;
 
 static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
 {
@@ -62,8 +51,9 @@ static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
     for (size_t piece = 0; piece < p->k; piece += PIECE) {
         float lane[LANES] = { 0 };
         for (size_t i = piece; i < p->k && i < piece + PIECE; i++)
-            lane[i % LANES] = fmaf(number(o->x, p->x_dtype, row * p->x_stride + i),
-                                   number(o->w, p->w_dtype, col * p->k + i), lane[i % LANES]);
+            lane[i % LANES] =
+                fmaf((float) number_of(o->x, p->x_dtype, row * p->x_stride + i),
+                     (float) number_of(o->w, p->w_dtype, col * p->k + i), lane[i % LANES]);
         for (int apart = LANES / 2; apart > 0; apart /= 2)
             for (int i = 0; i < apart; i++)
                 lane[i] += lane[i + apart];
@@ -72,23 +62,14 @@ static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
     return sum;
 }
 
-static void *random_numbers(uint64_t seed, size_t n, ft_dtype dtype)
-{
-    rng r = { seed };
-    void *x = must_have(n, ft_dtype_size(dtype));
-    for (size_t i = 0; i < n; i++)
-        set_number(x, dtype, i, (float) rng_normal(&r));
-    return x;
-}
-
 static operands make_operands(const problem *p)
 {
     operands o = { .x = random_numbers(1, p->m * p->x_stride, p->x_dtype),
                    .w = random_numbers(2, p->n * p->k, p->w_dtype),
                    .bias = random_floats(3, p->n, 1.0) };
-    o.y_bytes = p->m * p->y_stride * ft_dtype_size(p->y_dtype) + GUARD;
-    o.y = must_have(o.y_bytes, 1);
-    memset(o.y, 0x5a, o.y_bytes);
+    size_t bytes = chunked_bytes(p->m, p->y_stride, p->y_dtype);
+    o.y = must_have(bytes, 1);
+    memset(o.y, CHUNKS_PATTERN, bytes);
     for (size_t row = 0; row < p->m; row++)
         for (size_t col = 0; col < p->n; col++) {
             float v = sum_of(p, &o, row, col);
@@ -107,9 +88,10 @@ static void free_operands(operands *o)
 }
 
 /* Rows first .. first + rows - 1 of the product, into their place in y. */
-static void multiply(const problem *p, const operands *o, ft_isa isa, int threads, size_t first,
-                     size_t rows, void *y)
+static void multiply(const void *of, ft_isa isa, int threads, size_t first, size_t rows, void *y)
 {
+    const problem *p = ((const product *) of)->problem;
+    const operands *o = ((const product *) of)->operands;
     size_t bytes = ft_gemm_float_scratch(p->x_dtype, rows, p->k, threads);
     void *scratch = must_have(bytes, 1);
     memset(scratch, 0xff, bytes); /* NaN */
@@ -138,20 +120,16 @@ static void multiply(const problem *p, const operands *o, ft_isa isa, int thread
 /* `chunk` rows at a time. */
 static bool same_bytes(const problem *p, const operands *o, ft_isa isa, int threads, size_t chunk)
 {
-    void *found = must_have(o->y_bytes, 1);
-    memset(found, 0x5a, o->y_bytes);
-    for (size_t row = 0; row < p->m; row += chunk)
-        multiply(p, o, isa, threads, row, ft_min_size(chunk, p->m - row), found);
-    bool same = memcmp(found, o->y, o->y_bytes) == 0;
-    for (size_t at = 0; !same && at < o->y_bytes; at++)
-        if (((char *) found)[at] != ((char *) o->y)[at]) {
-            at /= ft_dtype_size(p->y_dtype);
-            diag("%zu x %zu x %zu, chunks of %zu: first difference at row %zu, column %zu", p->m,
-                 p->n, p->k, chunk, at / p->y_stride, at % p->y_stride);
-            break;
-        }
-    free(found);
-    return same;
+    const product both = { p, o };
+    return chunked_same(&(chunked){ .product = &both,
+                                    .multiply = multiply,
+                                    .m = p->m,
+                                    .n = p->n,
+                                    .k = p->k,
+                                    .y_stride = p->y_stride,
+                                    .y_dtype = p->y_dtype,
+                                    .expected = o->y },
+                        isa, threads, chunk);
 }
 
 /* ------------------------------------------------------------------------------------------- */

@@ -36,6 +36,7 @@ tests_lib_liblib_a_SOURCES = \
 	tests/lib/blocked.c tests/lib/blocked.h \
 	tests/lib/bert.c tests/lib/bert.h \
 	tests/lib/bert_file.c tests/lib/bert_file.h \
+	tests/lib/chunks.c tests/lib/chunks.h \
 	tests/lib/conv.c tests/lib/conv.h \
 	tests/lib/conv_shapes.c \
 	tests/lib/family.c tests/lib/family.h \

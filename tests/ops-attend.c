@@ -219,7 +219,7 @@ static void attend_case(bench *on, const variant *v)
     if (!variant_runs_on(on, v, alone ? 2 : 1))
         return;
     world_init(&w, v);
-    void *q = random_reals(51, ROWS * v->heads * v->size, v->real);
+    void *q = random_numbers(51, ROWS * v->heads * v->size, v->real);
     cache keys = make_cache(&w, 52), values = make_cache(&w, 53);
     void *found = attend(on, &w, &w.batch, q, &keys, &values);
     compare_with_oracle(on, &w, q, &keys, &values, found);

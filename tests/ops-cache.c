@@ -134,22 +134,3 @@ const char *variant_name(const variant *v)
              ft_dtype_name(v->cache), v->window > 0 ? ", window" : "", v->lanes ? ", lanes" : "");
     return name;
 }
-
-void set_number(void *x, ft_dtype dtype, size_t i, float value)
-{
-    if (dtype == FT_F32)
-        ((float *) x)[i] = value;
-    else
-        ((uint16_t *) x)[i] =
-            dtype == FT_F16 ? ft_f16_from_float(value) : ft_bf16_from_float(value);
-}
-
-void *random_reals(uint64_t seed, size_t n, ft_dtype dtype)
-{
-    float *x = random_floats(seed, n, 1.0);
-    void *reals = must_have(n, ft_dtype_size(dtype));
-    for (size_t i = 0; i < n; i++)
-        set_number(reals, dtype, i, x[i]);
-    free(x);
-    return reals;
-}

@@ -45,8 +45,4 @@ size_t world_place(const world *w, size_t sequence, size_t position, size_t head
 /* "8 heads of 64 over 2, F32, cache in I8"; lives until the next call. */
 const char *variant_name(const variant *v);
 
-/* Normal numbers in `dtype`, and one number. */
-void *random_reals(uint64_t seed, size_t n, ft_dtype dtype);
-void set_number(void *x, ft_dtype dtype, size_t i, float value);
-
 #endif

@@ -71,9 +71,9 @@ static stored run_store(bench *on, const world *w, const rotation *r)
     void *poison = must_have(bytes, 1), *poison_scales = must_have(s.scales, sizeof(float));
     memset(poison, 0x77, bytes);
     memset(poison_scales, 0x77, s.scales * sizeof(float));
-    s.q = random_reals(61, ROWS * q_cols, v->real);
-    s.k = random_reals(62, ROWS * cols, v->real);
-    s.v = random_reals(63, ROWS * cols, v->real);
+    s.q = random_numbers(61, ROWS * q_cols, v->real);
+    s.k = random_numbers(62, ROWS * cols, v->real);
+    s.v = random_numbers(63, ROWS * cols, v->real);
     s.found = must_have(ROWS * q_cols, ft_dtype_size(v->real));
     s.keys = must_have(bytes, 1);
     s.values = must_have(bytes, 1);

@@ -105,101 +105,29 @@ size_t ft_cpu_conv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits
 
 /* A block of windows on its way to results. */
 typedef struct block {
-    const void *windows; /* [count, window] */
+    void *windows; /* [count, window] */
     size_t count;
     float *results; /* [count, outputs] */
     void *scratch;
     size_t scratch_bytes;
 } block;
 
-static const float *bias_of(const ft_args *args)
+/* By LINEAR, in floats that are rounded or cut when they are laid out; no row sees the others. */
+static void multiply(const ft_args *args, const ft_conv_cut *cut, const block *b)
 {
-    return args->weight[1] == NULL ? NULL : args->weight[1]->data;
-}
-
-static void multiply_codes(const ft_args *args, const block *b)
-{
-    const ft_weight *weight = args->weight[0];
-    ft_gemm_i8_run(&(ft_gemm_i8){
-        .isa = args->isa,
-        .threads = args->threads,
-        .m = b->count,
-        .n = weight->rows,
-        .k = weight->cols,
-        .x = b->windows,
-        .x_stride = weight->cols,
-        .x_zero = (int8_t) args->op->attr.conv.zero,
-        .w = weight->data,
-        .x_scale = args->in[0].scale,
-        .w_scale = weight->scale,
-        .bias = bias_of(args),
-        .activation = args->op->attr.activation,
-        .y_dtype = FT_F32,
-        .y = b->results,
-        .y_stride = weight->rows,
-        .scratch = b->scratch,
-        .scratch_bytes = b->scratch_bytes,
-    });
-}
-
-static void multiply_blocks(const ft_args *args, const block *b)
-{
-    const ft_weight *weight = args->weight[0];
-    ft_gemm_blocks_run(&(ft_gemm_blocks){
-        .isa = args->isa,
-        .threads = args->threads,
-        .m = b->count,
-        .n = weight->rows,
-        .k = weight->cols,
-        .x = b->windows,
-        .x_dtype = FT_F32,
-        .x_stride = weight->cols,
-        .w = weight->data,
-        .bits = ft_blocks_bits(weight->dtype),
-        .blocks = weight->blocks,
-        .bias = bias_of(args),
-        .activation = args->op->attr.activation,
-        .y = b->results,
-        .y_dtype = FT_F32,
-        .y_stride = weight->rows,
-        .scratch = b->scratch,
-        .scratch_bytes = b->scratch_bytes,
-    });
-}
-
-static void multiply_floats(const ft_args *args, const block *b)
-{
-    const ft_weight *weight = args->weight[0];
-    ft_gemm_float_run(&(ft_gemm_float){
-        .isa = args->isa,
-        .threads = args->threads,
-        .m = b->count,
-        .n = weight->rows,
-        .k = weight->cols,
-        .x = b->windows,
-        .x_dtype = FT_F32,
-        .x_stride = weight->cols,
-        .w = weight->data,
-        .w_dtype = weight->dtype,
-        .bias = bias_of(args),
-        .activation = args->op->attr.activation,
-        .y = b->results,
-        .y_dtype = FT_F32,
-        .y_stride = weight->rows,
-        .scratch = b->scratch,
-        .scratch_bytes = b->scratch_bytes,
-    });
-}
-
-static void multiply(const ft_args *args, const block *b)
-{
-    const ft_weight *weight = args->weight[0];
-    if (weight->dtype == FT_I8)
-        multiply_codes(args, b);
-    else if (weight->blocks.scale != NULL)
-        multiply_blocks(args, b);
-    else
-        multiply_floats(args, b);
+    ft_args product = *args;
+    product.in[0] = (ft_view){ .data = b->windows,
+                               .rows = b->count,
+                               .cols = cut->window,
+                               .dtype = args->weight[0]->dtype == FT_I8 ? FT_I8 : FT_F32,
+                               .scale = args->in[0].scale };
+    product.out =
+        (ft_view){ .data = b->results, .rows = b->count, .cols = cut->outputs, .dtype = FT_F32 };
+    product.codes = (ft_view){ 0 };
+    product.steady = true;
+    product.scratch = b->scratch;
+    product.scratch_bytes = b->scratch_bytes;
+    ft_cpu_linear(&product);
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -225,7 +153,7 @@ static void convolve(const ft_args *args, const ft_conv_cut *cut, const parts *p
             ft_conv_turn(args, cut, before + first, b.count, memory + p->windows);
         else
             ft_conv_gather(args, cut, memory, first, b.count, memory + p->windows);
-        multiply(args, &b);
+        multiply(args, cut, &b);
         ft_conv_lay_out(args, cut, before + first, b.count, b.results);
     }
 }

@@ -54,6 +54,7 @@ static void linear_i8(const ft_args *args)
         .k = weight->cols,
         .x = args->in[0].data,
         .x_stride = args->in[0].cols,
+        .x_zero = (int8_t) args->op->attr.conv.zero, /* 0 but for windows of a convolution */
         .w = weight->data,
         .x_scale = args->in[0].scale,
         .x_scales = args->in[0].scales,

@@ -94,3 +94,15 @@ void print_ratio(double value)
     else
         printf("       -");
 }
+
+void contest_print_floats(const contest *c, const contest_options *o, const char *name, size_t m,
+                          int threads)
+{
+    contest_times t = contest_run(c, o, threads);
+    printf("%-28s %d %10.1f %7.1f", name, threads, 1e6 * t.ours, 1e-9 * c->operations / t.ours);
+    print_ratio(o->isa >= FT_ISA_AVX2 ? t.operations / t.ours : 0.0);
+    print_ratio(m <= 16 ? t.bytes / t.ours : 0.0);
+    print_ratio(t.theirs / t.ours);
+    printf(" %5zu\n", t.rounds);
+    fflush(stdout);
+}

@@ -46,6 +46,13 @@ typedef struct contest_times {
 
 contest_times contest_run(const contest *c, const contest_options *options, int threads);
 
+/*
+ * Run a product of floats, m x n x k, and print its row: microseconds, GFLOPS, and what it reaches
+ * of the peak, of reading (where rows are few), and of the other.
+ */
+void contest_print_floats(const contest *c, const contest_options *options, const char *name,
+                          size_t m, int threads);
+
 /* Multiply-adds of floats a second, each counting two; 0 where they are no single instruction. */
 double peak_of_floats(ft_isa isa, int threads);
 

@@ -11,9 +11,6 @@
 #include <config.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/gemm_blocks.h"
-#include "kernels/cpu/gemm_float.h"
-#include "kernels/cpu/gemm_i8.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/bench/contest.h"
@@ -68,8 +65,8 @@ typedef struct setting {
     ft_args args;
     ft_limits limits;
     size_t windows;
-    void *gathered, *results, *scratch; /* of the product alone */
-    size_t scratch_bytes;
+    ft_op linear; /* the product alone */
+    ft_args product;
     float *scale;
     uint16_t *block_scale;
 } setting;
@@ -150,14 +147,26 @@ static void make_weight(setting *s, const kind *what, size_t n, size_t k)
     s->weight.blocks.scale = s->block_scale;
 }
 
-static size_t product_scratch(const setting *s, int threads)
+/* The product alone: LINEAR on windows that somebody has gathered. */
+static void make_product(setting *s, const kind *what)
 {
-    const ft_weight *w = &s->weight;
-    if (w->dtype == FT_I8)
-        return ft_gemm_i8_scratch(s->windows, w->rows, w->cols, threads);
-    if (w->blocks.scale != NULL)
-        return ft_gemm_blocks_scratch(&w->blocks, s->windows, w->cols, threads);
-    return ft_gemm_float_scratch(FT_F32, s->windows, w->cols, threads);
+    size_t n = s->weight.rows, k = s->weight.cols;
+    ft_value gathered = { .rows = FT_TOKENS, .cols = (int32_t) k, .dtype = what->x };
+    ft_plan plan = { .value = &gathered, .weight = &s->weight, .nvalue = 1, .steady = true };
+    ft_limits limits = { .tokens = s->windows, .threads = s->args.threads };
+    s->linear = (ft_op){ .kind = FT_OP_LINEAR, .attr = { .activation = FT_ACT_RELU } };
+    gathered.scale = s->value[0].scale;
+    ft_args *product = &s->product;
+    *product = s->args;
+    product->op = &s->linear;
+    product->steady = true;
+    product->in[0] = view_of(&gathered, s->windows, random_bytes(s->windows * k, what->x));
+    ft_view *y = what->x == FT_I8 ? &product->codes : &product->out;
+    y->data = ft_alloc(s->windows * n * sizeof(float));
+    y->rows = s->windows;
+    y->cols = n;
+    product->scratch_bytes = ft_cpu_linear_scratch(&plan, &s->linear, &limits);
+    product->scratch = ft_alloc(product->scratch_bytes);
 }
 
 static void setting_init(setting *s, const shape *row, const kind *what, ft_isa isa, int threads)
@@ -175,14 +184,11 @@ static void setting_init(setting *s, const shape *row, const kind *what, ft_isa 
                          .threads = threads };
     void *x = random_bytes(row->images * (size_t) s->value[0].cols, what->x);
     s->args.in[0] = view_of(&s->value[0], row->images, x);
-    s->results = ft_alloc(s->windows * n * sizeof(float));
     ft_view y = view_of(&s->value[1], row->images, ft_alloc(s->windows * n * sizeof(float)));
     *(what->x == FT_I8 ? &s->args.codes : &s->args.out) = y;
     s->args.scratch_bytes = ft_cpu_conv_scratch(&s->plan, &s->op, &s->limits);
     s->args.scratch = ft_alloc(s->args.scratch_bytes);
-    s->gathered = random_bytes(s->windows * k, what->x);
-    s->scratch_bytes = product_scratch(s, threads);
-    s->scratch = ft_alloc(s->scratch_bytes);
+    make_product(s, what);
 }
 
 static void setting_fini(setting *s)
@@ -192,9 +198,10 @@ static void setting_fini(setting *s)
     free(s->args.out.data);
     free(s->args.scratch);
     free((void *) (uintptr_t) s->weight.data);
-    free(s->gathered);
-    free(s->results);
-    free(s->scratch);
+    free(s->product.in[0].data);
+    free(s->product.codes.data);
+    free(s->product.out.data);
+    free(s->product.scratch);
     free(s->scale);
     free(s->block_scale);
 }
@@ -208,85 +215,12 @@ static double our_time(void *data, size_t turn)
     return seconds_by(s->args.threads) - start;
 }
 
-static void multiply_codes(const setting *s)
-{
-    ft_gemm_i8_run(&(ft_gemm_i8){
-        .isa = s->args.isa,
-        .threads = s->args.threads,
-        .m = s->windows,
-        .n = s->weight.rows,
-        .k = s->weight.cols,
-        .x = s->gathered,
-        .x_stride = s->weight.cols,
-        .x_scale = 0.01f,
-        .w = s->weight.data,
-        .w_scale = s->scale,
-        .activation = FT_ACT_RELU,
-        .out_inverse = 100.0f,
-        .y_dtype = FT_I8,
-        .y = s->results,
-        .y_stride = s->weight.rows,
-        .scratch = s->scratch,
-        .scratch_bytes = s->scratch_bytes,
-    });
-}
-
-static void multiply_blocks(const setting *s)
-{
-    ft_gemm_blocks_run(&(ft_gemm_blocks){
-        .isa = s->args.isa,
-        .threads = s->args.threads,
-        .m = s->windows,
-        .n = s->weight.rows,
-        .k = s->weight.cols,
-        .x_dtype = FT_F32,
-        .y_dtype = FT_F32,
-        .x = s->gathered,
-        .x_stride = s->weight.cols,
-        .w = s->weight.data,
-        .bits = ft_blocks_bits(s->weight.dtype),
-        .blocks = s->weight.blocks,
-        .activation = FT_ACT_RELU,
-        .y = s->results,
-        .y_stride = s->weight.rows,
-        .scratch = s->scratch,
-        .scratch_bytes = s->scratch_bytes,
-    });
-}
-
-static void multiply_floats(const setting *s)
-{
-    ft_gemm_float_run(&(ft_gemm_float){
-        .isa = s->args.isa,
-        .threads = s->args.threads,
-        .m = s->windows,
-        .n = s->weight.rows,
-        .k = s->weight.cols,
-        .x_dtype = FT_F32,
-        .w_dtype = FT_F32,
-        .y_dtype = FT_F32,
-        .x = s->gathered,
-        .x_stride = s->weight.cols,
-        .w = s->weight.data,
-        .activation = FT_ACT_RELU,
-        .y = s->results,
-        .y_stride = s->weight.rows,
-        .scratch = s->scratch,
-        .scratch_bytes = s->scratch_bytes,
-    });
-}
-
 static double product_time(void *data, size_t turn)
 {
     (void) turn;
     const setting *s = data;
     double start = seconds_by(s->args.threads);
-    if (s->weight.dtype == FT_I8)
-        multiply_codes(s);
-    else if (s->weight.blocks.scale != NULL)
-        multiply_blocks(s);
-    else
-        multiply_floats(s);
+    ft_cpu_linear(&s->product);
     return seconds_by(s->args.threads) - start;
 }
 

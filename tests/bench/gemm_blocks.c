@@ -88,14 +88,6 @@ static uint16_t *random_halves(size_t count)
     return all;
 }
 
-static float *random_floats(size_t count)
-{
-    float *all = ft_alloc(count * sizeof *all);
-    for (size_t i = 0; i < count; i++)
-        all[i] = (float) (rand() % 2001 - 1000) / 1024.0f;
-    return all;
-}
-
 static void make_weights(setting *s)
 {
     const shape *row = s->row;
@@ -122,7 +114,7 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
         .m = row->m,
         .n = row->n,
         .k = row->k,
-        .x = random_floats(row->m * row->k),
+        .x = draw_floats(row->m * row->k),
         .x_stride = row->k,
         .bits = row->bits,
         .blocks = { .group = row->group, .by_codes = row->by_codes },
@@ -188,7 +180,7 @@ static void measure(const shape *row, int threads, const contest_options *o)
     setting s;
     omp_set_num_threads(threads);
     setting_init(&s, row, o->isa, threads);
-    contest_times t = contest_run(
+    contest_print_floats(
         &(contest){
             .setting = &s,
             .ours = our_time,
@@ -198,14 +190,7 @@ static void measure(const shape *row, int threads, const contest_options *o)
             .bytes = s.bytes,
             .operations = 2.0 * (double) row->m * (double) row->n * (double) row->k,
         },
-        o, threads);
-    printf("%-28s %d %10.1f %7.1f", row->name, threads, 1e6 * t.ours,
-           2e-9 * (double) row->m * (double) row->n * (double) row->k / t.ours);
-    print_ratio(o->isa >= FT_ISA_AVX2 ? t.operations / t.ours : 0.0);
-    print_ratio(row->m <= 16 ? t.bytes / t.ours : 0.0);
-    print_ratio(t.theirs / t.ours);
-    printf(" %5zu\n", t.rounds);
-    fflush(stdout);
+        o, row->name, row->m, threads);
     setting_fini(&s);
 }
 

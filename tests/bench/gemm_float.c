@@ -63,14 +63,6 @@ typedef struct setting {
     float *floats[MAX_SETS]; /* what OpenBLAS multiplies by */
 } setting;
 
-static float *random_floats(size_t count)
-{
-    float *values = ft_alloc(count * sizeof *values);
-    for (size_t i = 0; i < count; i++)
-        values[i] = (float) (rand() % 2001 - 1000) / 1024.0f;
-    return values;
-}
-
 /* Any bits whose exponents are those of numbers near 1. */
 static void fill_weights(void *to, size_t count, ft_dtype dtype)
 {
@@ -92,7 +84,7 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
             fill_weights(s->weights[i], count, row->w);
         else
             memcpy(s->weights[i], s->weights[0], s->bytes);
-        s->floats[i] = row->w == FT_F32 ? s->weights[i] : random_floats(count);
+        s->floats[i] = row->w == FT_F32 ? s->weights[i] : draw_floats(count);
     }
     s->gemm = (ft_gemm_float){
         .isa = isa,
@@ -100,7 +92,7 @@ static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
         .m = row->m,
         .n = row->n,
         .k = row->k,
-        .x = random_floats(row->m * row->k),
+        .x = draw_floats(row->m * row->k),
         .x_stride = row->k,
         .x_dtype = FT_F32,
         .w_dtype = row->w,
@@ -154,7 +146,7 @@ static void measure(const shape *row, int threads, const contest_options *o)
     setting s;
     omp_set_num_threads(threads);
     setting_init(&s, row, o->isa, threads);
-    contest_times t = contest_run(
+    contest_print_floats(
         &(contest){
             .setting = &s,
             .ours = our_time,
@@ -164,14 +156,7 @@ static void measure(const shape *row, int threads, const contest_options *o)
             .bytes = s.bytes,
             .operations = 2.0 * (double) row->m * (double) row->n * (double) row->k,
         },
-        o, threads);
-    printf("%-20s %d %10.1f %7.1f", row->name, threads, 1e6 * t.ours,
-           2e-9 * (double) row->m * (double) row->n * (double) row->k / t.ours);
-    print_ratio(o->isa >= FT_ISA_AVX2 ? t.operations / t.ours : 0.0);
-    print_ratio(row->m <= 16 ? t.bytes / t.ours : 0.0);
-    print_ratio(t.theirs / t.ours);
-    printf(" %5zu\n", t.rounds);
-    fflush(stdout);
+        o, row->name, row->m, threads);
     setting_fini(&s);
 }
 
@@ -179,7 +164,8 @@ int main(int argc, char **argv)
 {
     contest_options o = contest_options_of(argc, argv);
     printf("%s; OpenBLAS for %s\n", ft_isa_name(o.isa), openblas_get_corename());
-    printf("m n k, weights  threads         us  GFLOPS  / peak  / read / OpenBLAS rounds\n");
+    printf(
+        "m n k, weights          threads         us  GFLOPS  / peak  / read / OpenBLAS rounds\n");
     for (size_t i = 0; i < FT_COUNT(shapes); i++)
         for (int threads = 1; threads <= 2; threads++)
             if (contest_wants(&o, shapes[i].name, threads))

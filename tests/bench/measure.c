@@ -7,6 +7,8 @@
 
 #include "tests/bench/measure.h"
 
+#include "runtime/mem.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +36,16 @@ double seconds_of(clockid_t clock)
 double seconds_by(int threads)
 {
     return seconds_of(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC);
+}
+
+float *draw_floats(size_t count)
+{
+    float *values = ft_alloc(count * sizeof *values);
+    if (values == NULL)
+        fail("no memory");
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float) (rand() % 2001 - 1000) / 1024.0f;
+    return values;
 }
 
 static int ascending(const void *a, const void *b)

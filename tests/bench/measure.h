@@ -21,6 +21,9 @@ double seconds_of(clockid_t clock);
 /* One thread is timed by its own clock, which stands still while others have the processor. */
 double seconds_by(int threads);
 
+/* Numbers between -1 and 1, for free(). */
+float *draw_floats(size_t count);
+
 /* The value below which `percent` of them lie.  They are sorted: the least comes first. */
 double quantile(double *values, size_t count, int percent);
 

@@ -24,7 +24,6 @@ SHA-256 that is kept with each variant says whether they are.
 
 SPDX-License-Identifier: Apache-2.0
 """
-import hashlib
 import json
 import os
 import tempfile
@@ -36,6 +35,8 @@ from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+from mixed import digest, mixed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -93,19 +94,6 @@ VARIANTS = {
 # ---- Weights ------------------------------------------------------------------------------------
 
 
-def mixed(text, count):
-    """The numbers k of the first `count` elements of a tensor."""
-    h = 0xcbf29ce484222325
-    for byte in text.encode():
-        h = (h ^ byte) * 0x100000001b3 % 2**64
-    with np.errstate(over="ignore"):
-        z = np.uint64(h) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9e3779b97f4a7c15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
-        z ^= z >> np.uint64(31)
-    return (z >> np.uint64(56)).astype(np.int64) - 128
-
-
 def weight(variant, name, shape):
     k = mixed(f"{variant}/{name}", int(np.prod(shape)))
     if name.endswith("norm.weight"):
@@ -122,10 +110,7 @@ def make_weights(variant, keys):
     if keys["tie_word_embeddings"]:
         del shapes["lm_head.weight"]
     tensors = {name: weight(variant, name, t.shape) for name, t in shapes.items()}
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        digest.update(name.encode() + b"\n" + tensors[name].numpy().tobytes())
-    return tensors, digest.hexdigest()
+    return tensors, digest(tensors)
 
 
 # ---- Reference numbers --------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 
 #include "tests/lib/oneop.h"
 
+#include "kernels/half.h"
 #include "runtime/mem.h"
 #include "runtime/plan.h"
 #include "runtime/tensor.h"
@@ -367,6 +368,25 @@ double number_of(const void *x, ft_dtype dtype, size_t i)
            : dtype == FT_BF16 ? oracle_bf16(((const uint16_t *) x)[i])
            : dtype == FT_I8   ? (double) ((const int8_t *) x)[i]
                               : (double) ((const float *) x)[i];
+}
+
+void set_number(void *x, ft_dtype dtype, size_t i, float value)
+{
+    if (dtype == FT_F32)
+        ((float *) x)[i] = value;
+    else
+        ((uint16_t *) x)[i] =
+            dtype == FT_F16 ? ft_f16_from_float(value) : ft_bf16_from_float(value);
+}
+
+void *random_numbers(uint64_t seed, size_t n, ft_dtype dtype)
+{
+    float *x = random_floats(seed, n, 1.0);
+    void *reals = must_have(n, ft_dtype_size(dtype));
+    for (size_t i = 0; i < n; i++)
+        set_number(reals, dtype, i, x[i]);
+    free(x);
+    return reals;
 }
 
 double rounding_in(ft_dtype dtype)

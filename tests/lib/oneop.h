@@ -71,6 +71,10 @@ void oneop_run(oneop *t, void *out, void *codes);
 double number_of(const void *x, ft_dtype dtype, size_t i);
 double rounding_in(ft_dtype dtype);
 
+/* One number of F32, F16 or BF16; and n normal ones, for free(). */
+void set_number(void *x, ft_dtype dtype, size_t i, float value);
+void *random_numbers(uint64_t seed, size_t n, ft_dtype dtype);
+
 /* Whether `found` is further from `expected` than `bound`, or NaN. */
 bool is_far(double found, double expected, double bound);
 

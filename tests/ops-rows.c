@@ -420,6 +420,7 @@ static void embed_places(bench *on)
         ids[i] = i * 7 % WORDS;
     oneop t;
     oneop_begin(&t, on, FT_OP_EMBED, &batch);
+    t.limits = (ft_limits){ .context = FT_PAGE, .pages = 1 }; /* only decoders have places */
     t.op.attr.embed_scale = scale;
     t.op.attr.position_offset = OFFSET;
     oneop_in(&t, 0, FT_TOKENS, 1, FT_I32, 0.0f, ids);

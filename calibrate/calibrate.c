@@ -9,162 +9,29 @@
 
 #include "calibrate/counters_file.h"
 #include "calibrate/describe.h"
+#include "calibrate/job.h"
 #include "calibrate/observe.h"
 #include "calibrate/pack.h"
-#include "calibrate/places.h"
-#include "calibrate/refine.h"
 #include "calibrate/weight_report.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { EVALUATED = 64 }; /* samples at most, when none were held out explicitly */
 
-/* Everything open at once; ft_calibrate() closes what there is. */
-typedef struct job {
-    const ft_calibration_options *options;
-    ft_calibration_view view;
-    ft_report *report;
-    ft_model *model;
-    ft_dataset data, eval;
-    ft_artifact_writer *writer;
-    ft_output *counters, *json;
-    ft_counter_set *set;
-    ft_amax *amax;
-    const ft_recipe *recipe;
-    ft_quantized *quantized;
-    size_t nquantized;
-    ft_refining refining;
-    bool blocks, ranges; /* whether any matrix needs these */
-} job;
-
-static void begin(const job *j, const char *what, const char *unit)
+static void begin(const ft_calibration_job *j, const char *what, const char *unit)
 {
     if (j->view.stage != NULL)
         j->view.stage(j->view.user, what, unit);
 }
 
-/* ---- Before work starts ------------------------------------------------------------------- */
-
-static ft_status check_range(const job *j, ft_error *err)
-{
-    const ft_calibration_options *o = j->options;
-    if (o->last > j->data.rows && o->data != NULL)
-        return ft_fail(err, FT_EARG,
-                       "%s: has %zu samples, but samples %" PRIu64 " to %" PRIu64 " were asked for",
-                       o->data, j->data.rows, o->first, o->last - 1);
-    return FT_OK;
-}
-
-static ft_status open_outputs(job *j, ft_error *err)
-{
-    const ft_calibration_options *o = j->options;
-    FT_TRY(ft_calibration_check_places(o, err));
-    if (o->output != NULL && !o->dry_run)
-        FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
-    if (o->save != NULL)
-        FT_TRY(ft_output_open(&j->counters, o->save, o->force, err));
-    if (o->report != NULL)
-        FT_TRY(ft_output_open(&j->json, o->report, o->force, err));
-    return FT_OK;
-}
-
-static bool becomes_int8(const void *recipe, const char *weight)
-{
-    return ft_scheme_is_int8(ft_recipe_scheme(recipe, weight));
-}
-
-/* What the float artifact is opened for. */
-static ft_purpose purpose_of(const job *j, ft_mode mode)
-{
-    return (ft_purpose){
-        .mode = mode,
-        .int8_residual = j->options->int8_residual,
-        .dynamic = ft_recipe_mentions(j->recipe, FT_SCHEME_W8A8_DYNAMIC),
-        .coded_head = ft_recipe_scheme(j->recipe, FT_HEAD_WEIGHT) != FT_SCHEME_FLOAT,
-        .amax = j->amax,
-        .is_int8 = becomes_int8,
-        .user = j->recipe,
-    };
-}
-
-static ft_status check_residual(const job *j, ft_error *err)
-{
-    if (!j->options->int8_residual)
-        return FT_OK;
-    if (j->model->has_cache)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: the residual stream of decoders stays float",
-                       j->options->input);
-    if (ft_config_sees(&j->model->config))
-        return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: the residual stream of family %s, which no norm bounds, stays float",
-                       j->options->input, j->model->family->name);
-    for (size_t i = 0; i < j->nquantized; i++)
-        if (j->quantized[i].scheme != FT_SCHEME_W8A8)
-            return ft_fail(err, FT_EARG,
-                           "%s: int8 residual streams need all linears in w8a8, not %s in %s",
-                           j->options->input, j->quantized[i].weights.name,
-                           ft_scheme_name(j->quantized[i].scheme));
-    return FT_OK;
-}
-
-/* Where sample data choose codes there must be samples, and ranges must not be of other values. */
-static ft_status check_refining(const job *j, ft_error *err)
-{
-    if (!j->blocks)
-        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ are for matrices in blocks",
-                       j->options->input);
-    if (j->options->data == NULL)
-        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ need samples", j->options->input);
-    if (j->options->nmerge > 0)
-        return ft_fail(err, FT_EARG,
-                       "%s: imatrix, AWQ and GPTQ need samples, which counters do not replace",
-                       j->options->input);
-    if (j->recipe->awq && j->ranges)
-        return ft_fail(err, FT_EARG,
-                       "%s: AWQ changes values whose ranges w8a8 has observed: one of them",
-                       j->options->input);
-    return FT_OK;
-}
-
-/* The model, and what becomes of it. */
-static ft_status open_model(job *j, ft_error *err)
-{
-    const ft_purpose purpose = purpose_of(j, FT_MODE_OBSERVE);
-    FT_TRY(ft_model_open_for(&j->model, j->options->input,
-                             &(ft_model_options){ .device = j->options->device }, &purpose, err));
-    FT_TRY(ft_quantized_new(&j->quantized, &j->nquantized, j->model, j->recipe, err));
-    j->blocks = ft_quantized_any_blocks(j->quantized, j->nquantized);
-    j->ranges = ft_quantized_any(j->quantized, j->nquantized, FT_SCHEME_W8A8);
-    if (j->ranges && j->options->data == NULL && j->options->nmerge == 0)
-        return ft_fail(err, FT_EARG, "%s: w8a8 needs samples", j->options->input);
-    if (!j->ranges && (j->options->save != NULL || j->options->nmerge > 0))
-        return ft_fail(err, FT_EARG, "%s: nothing is counted, so there are no counters",
-                       j->options->input);
-    if (ft_recipe_learns(j->recipe))
-        FT_TRY(check_refining(j, err));
-    return check_residual(j, err);
-}
-
-static ft_status open_inputs(job *j, ft_error *err)
-{
-    const ft_calibration_options *o = j->options;
-    FT_TRY(open_model(j, err));
-    if (o->data != NULL)
-        FT_TRY(ft_dataset_read(&j->data, o->data, j->model, err));
-    if (o->eval != NULL)
-        FT_TRY(ft_dataset_read(&j->eval, o->eval, j->model, err));
-    return check_range(j, err);
-}
-
 /* ---- Counting ----------------------------------------------------------------------------- */
 
 /* Files of counters stand for the samples that others observed. */
-static ft_status merge_files(job *j, ft_error *err)
+static ft_status merge_files(ft_calibration_job *j, ft_error *err)
 {
     for (size_t i = 0; i < j->options->nmerge; i++) {
         ft_counter_set *from;
@@ -183,7 +50,7 @@ static int observers(const ft_calibration_options *o)
     return on_cpu ? o->threads : 1;
 }
 
-static ft_status count_samples(job *j, ft_error *err)
+static ft_status count_samples(ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
     FT_TRY(ft_observe_new(&j->set, j->model, err));
@@ -196,7 +63,8 @@ static ft_status count_samples(job *j, ft_error *err)
 
 /* ---- Choosing ----------------------------------------------------------------------------- */
 
-static ft_status choose(job *j, ft_point_report *point, ft_counters *counters, ft_error *err)
+static ft_status choose(ft_calibration_job *j, ft_point_report *point, ft_counters *counters,
+                        ft_error *err)
 {
     ft_histogram histogram;
     ft_method_options options = { .percentile = j->options->percentile };
@@ -216,7 +84,7 @@ static ft_status choose(job *j, ft_point_report *point, ft_counters *counters, f
     return ft_amax_add(j->amax, &entry, err);
 }
 
-static ft_status choose_all(job *j, ft_error *err)
+static ft_status choose_all(ft_calibration_job *j, ft_error *err)
 {
     j->amax = ft_amax_new();
     j->report->point = ft_array(j->set->count, sizeof *j->report->point);
@@ -235,7 +103,7 @@ static ft_status choose_all(job *j, ft_error *err)
 /* ---- Refining ----------------------------------------------------------------------------- */
 
 /* Let samples choose codes of blocks; most of the work is done while they are written. */
-static ft_status refine(job *j, ft_error *err)
+static ft_status refine(ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
     if (!ft_recipe_learns(j->recipe))
@@ -260,7 +128,7 @@ static ft_status refine(job *j, ft_error *err)
 
 /* ---- Weights ------------------------------------------------------------------------------ */
 
-static ft_status measure_weights(job *j, ft_error *err)
+static ft_status measure_weights(ft_calibration_job *j, ft_error *err)
 {
     FT_TRY(ft_quantized_scales(j->quantized, j->nquantized, err));
     j->report->weight = ft_array(j->nquantized, sizeof *j->report->weight);
@@ -277,7 +145,7 @@ static ft_status measure_weights(job *j, ft_error *err)
 }
 
 /* What blocks cost is known when they have been written. */
-static void report_blocks(job *j)
+static void report_blocks(ft_calibration_job *j)
 {
     for (size_t i = 0; i < j->nquantized; i++)
         if (ft_scheme_is_blocks(j->quantized[i].scheme))
@@ -287,7 +155,7 @@ static void report_blocks(job *j)
 /* ---- Evaluating --------------------------------------------------------------------------- */
 
 /* Held-out samples: --eval's, else those of the data that were not observed, else the observed. */
-static ft_dataset choose_evaluated(job *j)
+static ft_dataset choose_evaluated(ft_calibration_job *j)
 {
     const ft_calibration_options *o = j->options;
     j->report->held_out = true;
@@ -304,12 +172,12 @@ static ft_dataset choose_evaluated(job *j)
 }
 
 /* Int8 is faked, before anything is written; what has blocks is run from where it was written. */
-static ft_status evaluate(job *j, ft_error *err)
+static ft_status evaluate(ft_calibration_job *j, ft_error *err)
 {
     ft_dataset data = choose_evaluated(j);
     if (data.rows == 0)
         return FT_OK;
-    const ft_purpose fake = purpose_of(j, FT_MODE_FAKE);
+    const ft_purpose fake = ft_calibration_purpose(j, FT_MODE_FAKE);
     char *hidden = j->blocks ? ft_artifact_hidden(j->writer) : NULL;
     if (j->blocks && hidden == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a path");
@@ -329,7 +197,7 @@ static ft_status evaluate(job *j, ft_error *err)
  * Codes in blocks are made as they are written, and compared as the runtime reads them.  So without
  * an output they are written all the same, to a file that never gets a name.
  */
-static ft_status open_scratch(job *j, ft_error *err)
+static ft_status open_scratch(ft_calibration_job *j, ft_error *err)
 {
     char path[PATH_MAX];
     const char *folder = getenv("TMPDIR"), *output = j->options->output;
@@ -337,7 +205,7 @@ static ft_status open_scratch(job *j, ft_error *err)
     return ft_artifact_create(&j->writer, output != NULL ? output : path, true, err);
 }
 
-static ft_status pack(job *j, ft_error *err)
+static ft_status pack(ft_calibration_job *j, ft_error *err)
 {
     if (j->writer == NULL && j->blocks)
         FT_TRY(open_scratch(j, err));
@@ -366,14 +234,14 @@ static ft_status pack(job *j, ft_error *err)
     return status;
 }
 
-static ft_status commit(job *j, ft_error *err)
+static ft_status commit(ft_calibration_job *j, ft_error *err)
 {
     return j->writer != NULL && !j->options->dry_run ? ft_artifact_commit(j->writer, err) : FT_OK;
 }
 
 /* ---- Reporting ---------------------------------------------------------------------------- */
 
-static ft_status write_report(const job *j, ft_error *err)
+static ft_status write_report(const ft_calibration_job *j, ft_error *err)
 {
     if (j->json == NULL)
         return FT_OK;
@@ -387,7 +255,7 @@ static ft_status write_report(const job *j, ft_error *err)
 /* ------------------------------------------------------------------------------------------- */
 
 /* Observe, and choose ranges; *enough: only counters were asked for. */
-static ft_status find_ranges(job *j, bool *enough, ft_error *err)
+static ft_status find_ranges(ft_calibration_job *j, bool *enough, ft_error *err)
 {
     FT_TRY(count_samples(j, err));
     j->report->samples = ft_counter_set_samples(j->set);
@@ -397,11 +265,10 @@ static ft_status find_ranges(job *j, bool *enough, ft_error *err)
     return *enough ? FT_OK : choose_all(j, err);
 }
 
-static ft_status calibrate(job *j, ft_error *err)
+static ft_status calibrate(ft_calibration_job *j, ft_error *err)
 {
     bool enough = false;
-    FT_TRY(open_outputs(j, err));
-    FT_TRY(open_inputs(j, err));
+    FT_TRY(ft_calibration_open(j, err));
     if (j->ranges)
         FT_TRY(find_ranges(j, &enough, err));
     if (enough)
@@ -423,7 +290,7 @@ ft_status ft_calibrate(const ft_calibration_options *options, const ft_calibrati
 {
     memset(report, 0, sizeof *report);
     static const ft_recipe all_w8a8;
-    job j = { .options = options, .report = report };
+    ft_calibration_job j = { .options = options, .report = report };
     j.recipe = options->recipe != NULL ? options->recipe : &all_w8a8;
     if (view != NULL)
         j.view = *view;

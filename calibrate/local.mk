@@ -18,9 +18,11 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/gptq.c calibrate/gptq.h \
 	calibrate/histogram.c calibrate/histogram.h \
 	calibrate/inputs.c calibrate/inputs.h \
+	calibrate/job.h \
 	calibrate/method.c calibrate/method.h \
 	calibrate/mse.c \
 	calibrate/observe.c calibrate/observe.h \
+	calibrate/open.c \
 	calibrate/pack.c calibrate/pack.h \
 	calibrate/places.c calibrate/places.h \
 	calibrate/quantized.c calibrate/quantized.h \
@@ -33,6 +35,6 @@ calibrate_libcalibrate_la_SOURCES = \
 calibrate_libcalibrate_la_LIBADD = runtime/libcore.la
 
 bin_PROGRAMS += ft-calibrate
-ft_calibrate_SOURCES = calibrate/main.c
+ft_calibrate_SOURCES = calibrate/main.c calibrate/options.c calibrate/options.h
 ft_calibrate_LDADD = calibrate/libcalibrate.la runtime/libtools.la
 dist_man_MANS += calibrate/ft-calibrate.1

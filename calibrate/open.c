@@ -1,0 +1,129 @@
+/*
+ * open.c - before a calibration starts: everything that it needs is opened, or refused.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/job.h"
+
+#include "calibrate/places.h"
+#include "runtime/error.h"
+
+#include <inttypes.h>
+
+static ft_status check_range(const ft_calibration_job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    if (o->last > j->data.rows && o->data != NULL)
+        return ft_fail(err, FT_EARG,
+                       "%s: has %zu samples, but samples %" PRIu64 " to %" PRIu64 " were asked for",
+                       o->data, j->data.rows, o->first, o->last - 1);
+    return FT_OK;
+}
+
+static ft_status open_outputs(ft_calibration_job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    FT_TRY(ft_calibration_check_places(o, err));
+    if (o->output != NULL && !o->dry_run)
+        FT_TRY(ft_artifact_create(&j->writer, o->output, o->force, err));
+    if (o->save != NULL)
+        FT_TRY(ft_output_open(&j->counters, o->save, o->force, err));
+    if (o->report != NULL)
+        FT_TRY(ft_output_open(&j->json, o->report, o->force, err));
+    return FT_OK;
+}
+
+static bool becomes_int8(const void *recipe, const char *weight)
+{
+    return ft_scheme_is_int8(ft_recipe_scheme(recipe, weight));
+}
+
+ft_purpose ft_calibration_purpose(const ft_calibration_job *j, ft_mode mode)
+{
+    return (ft_purpose){
+        .mode = mode,
+        .int8_residual = j->options->int8_residual,
+        .dynamic = ft_recipe_mentions(j->recipe, FT_SCHEME_W8A8_DYNAMIC),
+        .coded_head = ft_recipe_scheme(j->recipe, FT_HEAD_WEIGHT) != FT_SCHEME_FLOAT,
+        .amax = j->amax,
+        .is_int8 = becomes_int8,
+        .user = j->recipe,
+    };
+}
+
+static ft_status check_residual(const ft_calibration_job *j, ft_error *err)
+{
+    if (!j->options->int8_residual)
+        return FT_OK;
+    if (j->model->has_cache)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: the residual stream of decoders stays float",
+                       j->options->input);
+    if (ft_config_sees(&j->model->config))
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: the residual stream of family %s, which no norm bounds, stays float",
+                       j->options->input, j->model->family->name);
+    for (size_t i = 0; i < j->nquantized; i++)
+        if (j->quantized[i].scheme != FT_SCHEME_W8A8)
+            return ft_fail(err, FT_EARG,
+                           "%s: int8 residual streams need all linears in w8a8, not %s in %s",
+                           j->options->input, j->quantized[i].weights.name,
+                           ft_scheme_name(j->quantized[i].scheme));
+    return FT_OK;
+}
+
+/* Where sample data choose codes there must be samples, and ranges must not be of other values. */
+static ft_status check_refining(const ft_calibration_job *j, ft_error *err)
+{
+    if (!j->blocks)
+        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ are for matrices in blocks",
+                       j->options->input);
+    if (j->options->data == NULL)
+        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ need samples", j->options->input);
+    if (j->options->nmerge > 0)
+        return ft_fail(err, FT_EARG,
+                       "%s: imatrix, AWQ and GPTQ need samples, which counters do not replace",
+                       j->options->input);
+    if (j->recipe->awq && j->ranges)
+        return ft_fail(err, FT_EARG,
+                       "%s: AWQ changes values whose ranges w8a8 has observed: one of them",
+                       j->options->input);
+    return FT_OK;
+}
+
+/* The model, and what becomes of it. */
+static ft_status open_model(ft_calibration_job *j, ft_error *err)
+{
+    const ft_purpose purpose = ft_calibration_purpose(j, FT_MODE_OBSERVE);
+    FT_TRY(ft_model_open_for(&j->model, j->options->input,
+                             &(ft_model_options){ .device = j->options->device }, &purpose, err));
+    FT_TRY(ft_quantized_new(&j->quantized, &j->nquantized, j->model, j->recipe, err));
+    j->blocks = ft_quantized_any_blocks(j->quantized, j->nquantized);
+    j->ranges = ft_quantized_any(j->quantized, j->nquantized, FT_SCHEME_W8A8);
+    if (j->ranges && j->options->data == NULL && j->options->nmerge == 0)
+        return ft_fail(err, FT_EARG, "%s: w8a8 needs samples", j->options->input);
+    if (!j->ranges && (j->options->save != NULL || j->options->nmerge > 0))
+        return ft_fail(err, FT_EARG, "%s: nothing is counted, so there are no counters",
+                       j->options->input);
+    if (ft_recipe_learns(j->recipe))
+        FT_TRY(check_refining(j, err));
+    return check_residual(j, err);
+}
+
+static ft_status open_inputs(ft_calibration_job *j, ft_error *err)
+{
+    const ft_calibration_options *o = j->options;
+    FT_TRY(open_model(j, err));
+    if (o->data != NULL)
+        FT_TRY(ft_dataset_read(&j->data, o->data, j->model, err));
+    if (o->eval != NULL)
+        FT_TRY(ft_dataset_read(&j->eval, o->eval, j->model, err));
+    return check_range(j, err);
+}
+
+ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err)
+{
+    FT_TRY(open_outputs(j, err));
+    return open_inputs(j, err);
+}

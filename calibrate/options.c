@@ -1,0 +1,377 @@
+/*
+ * options.c - the command line of ft-calibrate.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/options.h"
+
+#include "runtime/mem.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PERCENTILE = FT_LONG_ONLY,
+    RESIDUAL,
+    SCHEME,
+    TENSOR,
+    EXCLUDE,
+    GROUP,
+    ASYM,
+    GROUP_PAD,
+    CLIP,
+    SCALE,
+    ROUND,
+    MEMORY,
+    HEAD,
+    SAMPLES,
+    EVAL,
+    DEVICE,
+    SAVE,
+    MERGE,
+    REPORT,
+    JSON,
+};
+
+#define FT_METHOD(NAME, name, help) #name ": " help "\n"
+static const char method_help[] =
+#include "calibrate/methods.def"
+    "default percentile";
+#undef FT_METHOD
+
+static const ft_option options[] = {
+    { 'i', "input", "FILE", "the float artifact" },
+    { 'o', "output", "FILE", "the artifact to write" },
+    { 'd', "data", "FILE",
+      "samples: safetensors with input_ids [N, S] and\n"
+      "optionally attention_mask, token_type_ids, labels" },
+    { 'm', "method", "NAME", method_help },
+    { PERCENTILE, "percentile", "P", "for the percentile method; default 99.99" },
+    { RESIDUAL, "residual", "float|int8",
+      "what residual streams are stored as; default float\n"
+      "(FasterTransformer's int8_mode 1 and 2)" },
+    { SCHEME, "scheme", "NAME",
+      "what becomes of the matrices of linears:\n"
+      "w8a8 (default): int8; activations by calibrated\n"
+      "ranges; w8a8-dynamic: each token's by its own\n"
+      "(decoders); w4a16, w8a16: 4 or 8 bits in blocks,\n"
+      "activations stay float; w8a8-block: 8 bits in blocks,\n"
+      "activations by the range of each group; float: nothing.\n"
+      "Only w8a8 needs data" },
+    { TENSOR, "tensor", "REGEX=SCHEME",
+      "another scheme for matrices in whose name the extended\n"
+      "regular expression is found; may be repeated, the first\n"
+      "that fits decides" },
+    { EXCLUDE, "exclude", "REGEX", "the same as --tensor REGEX=float" },
+    { GROUP, "group", "N",
+      "columns that share a scale in blocks: 32 (default), 64,\n"
+      "128, or 0: a whole row" },
+    { ASYM, "asym", NULL, "each group of blocks has a zero of its own, too" },
+    { GROUP_PAD, "group-pad", NULL,
+      "the last group of a row may be short; else a width that\n"
+      "the group does not divide is an error" },
+    { CLIP, "clip", "none|mse|imatrix",
+      "what blocks' scales reach to: the extremes of a group\n"
+      "(default), or where its square error is least; imatrix:\n"
+      "errors count by how large inputs are in -d" },
+    { SCALE, "scale", "none|awq",
+      "awq: multiply columns of blocks by factors that suit\n"
+      "the inputs in -d, and divide these where they are made" },
+    { ROUND, "round", "nearest|gptq",
+      "how codes of blocks are chosen; gptq: so that columns\n"
+      "make up for errors of others, on the inputs in -d" },
+    { MEMORY, "memory", "MIB",
+      "for what imatrix, awq and gptq sum up, in as many passes\n"
+      "as it takes; default half of what is free" },
+    { HEAD, "head", "float|int8",
+      "what the matrix that makes logits is stored as;\n"
+      "default float, as the artifact has it (decoders)" },
+    { SAMPLES, "samples", "N|FIRST:END",
+      "observe the first N samples, or FIRST to END - 1;\n"
+      "default all" },
+    { EVAL, "eval", "FILE",
+      "held-out samples to compare float and int8 on;\n"
+      "default those of -d that were not observed, or else\n"
+      "some that were" },
+    { 't', "threads", "N", "threads; default all processors" },
+    { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
+    { SAVE, "save-counters", "FILE", "write what was counted, to be merged later" },
+    { MERGE, "merge", "FILE",
+      "use these counters instead of observing; may be\n"
+      "repeated, and operands are counters files too" },
+    { REPORT, "report", "FILE", "write the report as JSON" },
+    { JSON, "json", NULL, "print the report as JSON" },
+    { 'f', "force", NULL, "replace files that exist" },
+    { 'n', "dry-run", NULL, "observe and report, but write no artifact" },
+    { 'q', "quiet", NULL, "print warnings and errors only" },
+    { 0, NULL, NULL, NULL },
+};
+
+const ft_tool ft_calibrate_tool = {
+    .name = "ft-calibrate",
+    .usage = "-i FILE -o FILE -d FILE [OPTION]...\n"
+             "-i FILE -d FILE --save-counters FILE [OPTION]...\n"
+             "-i FILE -o FILE --merge FILE... [OPTION]...\n"
+             "-i FILE -o FILE --scheme NAME [OPTION]...",
+    .about =
+        "Quantize a float artifact: to int8 by the ranges of sample data, or by its weights alone.",
+    .option = options,
+};
+
+/* ---- Command line ------------------------------------------------------------------------- */
+
+static double percentile(const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value > 0.0 && value <= 100.0))
+        ft_tool_usage(&ft_calibrate_tool, "--percentile: \"%s\" is not in 0 < P <= 100", text);
+    return value;
+}
+
+static int thread_count(const char *text)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || value < 1 || value > 4096)
+        ft_tool_usage(&ft_calibrate_tool, "--threads: \"%s\" is not a number from 1 to 4096", text);
+    return (int) value;
+}
+
+/* "N" or "FIRST:END". */
+static void take_samples(ft_calibration_options *job, const char *text)
+{
+    char *end;
+    job->first = 0;
+    job->last = strtoull(text, &end, 10);
+    bool fine = end != text && text[0] != '-';
+    if (fine && *end == ':') {
+        const char *second = end + 1;
+        job->first = job->last;
+        job->last = strtoull(second, &end, 10);
+        fine = end != second && *second != '-';
+    }
+    if (!fine || *end != '\0' || job->first >= job->last)
+        ft_tool_usage(&ft_calibrate_tool, "--samples: \"%s\" is neither a count nor FIRST:END",
+                      text);
+}
+
+/* Whether `text` is the second of the two words that an option takes. */
+static bool is_second(const char *option, const char *text, const char *first, const char *second)
+{
+    if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
+        ft_tool_usage(&ft_calibrate_tool, "--%s: \"%s\" is neither %s nor %s", option, text, first,
+                      second);
+    return strcmp(text, second) == 0;
+}
+
+static void take_scheme(ft_recipe *recipe, const char *text)
+{
+    if (!ft_scheme_parse(text, &recipe->scheme))
+        ft_tool_usage(&ft_calibrate_tool, "--scheme: \"%s\" is no scheme", text);
+}
+
+static void take_group(ft_recipe *recipe, const char *text)
+{
+    static const char *const sizes[] = { "0", "32", "64", "128" };
+    for (size_t i = 0; i < FT_COUNT(sizes); i++)
+        if (strcmp(text, sizes[i]) == 0) {
+            recipe->group = atoi(text);
+            return;
+        }
+    ft_tool_usage(&ft_calibrate_tool, "--group: \"%s\" is neither 32, 64, 128 nor 0", text);
+}
+
+static void take_clip(ft_recipe *recipe, const char *text)
+{
+    if (!ft_clip_parse(text, &recipe->clip))
+        ft_tool_usage(&ft_calibrate_tool, "--clip: \"%s\" is neither none, mse nor imatrix", text);
+}
+
+static size_t memory(const char *text)
+{
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (end == text || *end != '\0' || text[0] == '-' || value < 1 || value > SIZE_MAX >> 20)
+        ft_tool_usage(&ft_calibrate_tool, "--memory: \"%s\" is not a number of MiB", text);
+    return (size_t) value << 20;
+}
+
+static void take_rule(ft_recipe *recipe, const char *text)
+{
+    ft_error err;
+    if (ft_recipe_add_text(recipe, text, &err) != FT_OK)
+        ft_tool_usage(&ft_calibrate_tool, "--tensor: %s", err.text);
+}
+
+static void take_exclusion(ft_recipe *recipe, const char *text)
+{
+    ft_error err;
+    if (ft_recipe_add(recipe, text, FT_SCHEME_FLOAT, &err) != FT_OK)
+        ft_tool_usage(&ft_calibrate_tool, "--exclude: %s", err.text);
+}
+
+static void take_merge(ft_calibrate_request *r, const char *file)
+{
+    if (r->job.nmerge == FT_MAX_MERGE)
+        ft_tool_usage(&ft_calibrate_tool, "--merge: at most %d files", FT_MAX_MERGE);
+    r->merge[r->job.nmerge++] = file;
+}
+
+static void take_option(ft_calibrate_request *r, int option, const char *value)
+{
+    ft_calibration_options *job = &r->job;
+    switch (option) {
+    case 'i':
+        job->input = value;
+        break;
+    case 'o':
+        job->output = value;
+        break;
+    case 'd':
+        job->data = value;
+        break;
+    case 'f':
+        job->force = true;
+        break;
+    case 'n':
+        job->dry_run = true;
+        break;
+    case 'q':
+        r->quiet = true;
+        break;
+    case 't':
+        job->threads = thread_count(value);
+        break;
+    case DEVICE:
+        job->device = value;
+        break;
+    case 'm':
+        if (!ft_method_parse(value, &job->method))
+            ft_tool_usage(&ft_calibrate_tool, "--method: \"%s\" is no method", value);
+        break;
+    case PERCENTILE:
+        job->percentile = percentile(value);
+        break;
+    case RESIDUAL:
+        job->int8_residual = is_second("residual", value, "float", "int8");
+        break;
+    case SCHEME:
+        take_scheme(&r->recipe, value);
+        break;
+    case TENSOR:
+        take_rule(&r->recipe, value);
+        break;
+    case EXCLUDE:
+        take_exclusion(&r->recipe, value);
+        break;
+    case GROUP:
+        take_group(&r->recipe, value);
+        r->of_blocks = true;
+        break;
+    case ASYM:
+        r->recipe.asymmetric = r->of_blocks = true;
+        break;
+    case GROUP_PAD:
+        r->recipe.group_pad = r->of_blocks = true;
+        break;
+    case CLIP:
+        take_clip(&r->recipe, value);
+        r->of_blocks = true;
+        break;
+    case SCALE:
+        r->recipe.awq = is_second("scale", value, "none", "awq");
+        r->of_blocks = true;
+        break;
+    case ROUND:
+        r->recipe.gptq = is_second("round", value, "nearest", "gptq");
+        r->of_blocks = true;
+        break;
+    case MEMORY:
+        job->memory = memory(value);
+        break;
+    case HEAD:
+        r->recipe.coded_head = is_second("head", value, "float", "int8");
+        break;
+    case SAMPLES:
+        take_samples(job, value);
+        break;
+    case EVAL:
+        job->eval = value;
+        break;
+    case SAVE:
+        job->save = value;
+        break;
+    case MERGE:
+        take_merge(r, value);
+        break;
+    case REPORT:
+        job->report = value;
+        break;
+    case JSON:
+        r->json = true;
+        break;
+    }
+}
+
+/* What the command line alone says about it. */
+static void check_recipe(const ft_calibrate_request *r)
+{
+    const ft_recipe *recipe = &r->recipe;
+    bool counts = ft_recipe_mentions(recipe, FT_SCHEME_W8A8);
+    if (!counts && (r->job.nmerge > 0 || r->job.save != NULL))
+        ft_tool_usage(&ft_calibrate_tool, "--scheme %s counts nothing: there are no counters",
+                      ft_scheme_name(recipe->scheme));
+    if (counts && r->job.data == NULL && r->job.nmerge == 0)
+        ft_tool_usage(&ft_calibrate_tool, "no sample data given: use -d FILE");
+    if (r->of_blocks && !ft_recipe_mentions_blocks(recipe))
+        ft_tool_usage(&ft_calibrate_tool,
+                      "--group, --asym, --group-pad, --clip, --scale and --round are for schemes "
+                      "of blocks");
+    if (ft_recipe_learns(recipe) && r->job.data == NULL)
+        ft_tool_usage(&ft_calibrate_tool,
+                      "--clip imatrix, --scale awq and --round gptq need sample data: use "
+                      "-d FILE");
+    if (ft_recipe_learns(recipe) && r->job.nmerge > 0)
+        ft_tool_usage(&ft_calibrate_tool,
+                      "--clip imatrix, --scale awq and --round gptq observe samples: they do "
+                      "not go with --merge");
+    if (r->job.memory > 0 && !ft_recipe_learns(recipe))
+        ft_tool_usage(&ft_calibrate_tool,
+                      "--memory is for --clip imatrix, --scale awq and --round gptq");
+    if (recipe->coded_head && !ft_scheme_is_int8(recipe->scheme))
+        ft_tool_usage(&ft_calibrate_tool,
+                      "--head int8 is for int8 schemes: use --tensor '^head=%s'",
+                      ft_scheme_name(recipe->scheme));
+}
+
+void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
+{
+    const char *value;
+    r->job.method = FT_METHOD_PERCENTILE;
+    r->job.threads = omp_get_num_procs();
+    r->job.recipe = &r->recipe;
+    r->recipe.group = 32;
+    for (int option; (option = ft_options_next(&ft_calibrate_tool, argc, argv, &value)) != -1;)
+        take_option(r, option, value);
+    if (optind < argc && r->job.nmerge == 0)
+        ft_tool_usage(&ft_calibrate_tool, "\"%s\": operands are counters files, after --merge",
+                      argv[optind]);
+    while (optind < argc)
+        take_merge(r, argv[optind++]);
+    r->job.merge = r->merge;
+    if (r->job.input == NULL)
+        ft_tool_usage(&ft_calibrate_tool, "no float artifact given: use -i FILE");
+    check_recipe(r);
+    if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
+        ft_tool_usage(&ft_calibrate_tool,
+                      "nothing to do: give -o FILE, --save-counters FILE or -n");
+    if (r->job.output == NULL && r->json)
+        r->job.dry_run = true; /* there is a report to print */
+    if (r->job.nmerge > 0 && r->job.last > 0)
+        ft_tool_usage(&ft_calibrate_tool, "--samples and --merge exclude each other");
+}

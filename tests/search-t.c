@@ -19,6 +19,7 @@
 #include "tests/lib/translator_file.h"
 #include "tests/tap/tap.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -598,6 +599,63 @@ static void test_refused(const json_t *variants)
     tiny_remove(&t);
 }
 
+/* ---- No number ------------------------------------------------------------------------------ */
+
+/* The table of words, under each of its names. */
+static void spoil_word(tiny *t, int64_t word)
+{
+    static const char *const names[] = { "model.shared.weight", "model.encoder.embed_tokens.weight",
+                                         "model.decoder.embed_tokens.weight" };
+    for (size_t i = 0; i < FT_COUNT(names); i++) {
+        ft_tensor *table = tiny_find(t, names[i]);
+        for (int64_t k = 0; k < table->dim[1]; k++)
+            ((float *) table->data)[word * table->dim[1] + k] = FLT_MAX;
+    }
+}
+
+/*
+ * A word whose vector overflows once it is scaled spoils every source that has it, and no other:
+ * its own row of the head is sound, and a few tokens do not reach it.
+ */
+static void test_no_number(const json_t *variants)
+{
+    enum { SPOILT = 9, SHORT = 6 };
+    static const int32_t first[] = { 5, 6, 7 }, spoilt[] = { 5, SPOILT, 7 }, last[] = { 8, 4 };
+    const ft_request requests[] = {
+        { .source = first, .source_tokens = FT_COUNT(first), .max_new_tokens = SHORT },
+        { .source = spoilt, .source_tokens = FT_COUNT(spoilt), .max_new_tokens = SHORT },
+        { .source = last, .source_tokens = FT_COUNT(last), .max_new_tokens = SHORT },
+    };
+    const ft_search_options options = { .beams = 2 };
+    static results sound, found;
+    tiny t;
+    translator_make(&t, llama_variant(variants, "m2m-untied"));
+    for (int which = 0; which < 2; which++) {
+        results *out = which == 0 ? &sound : &found;
+        if (which == 1)
+            spoil_word(&t, SPOILT);
+        tiny_write(&t);
+        ft_model *model = open_model(t.folder, t.folder);
+        if (model == NULL)
+            bail_out("m2m-untied cannot be converted");
+        session = open_session(model, &(ft_session_options){ .max_sequences = 8 });
+        ft_status status = ft_search(session, requests, 3, &options, take, out, &err);
+        is_int(status, which == 0 ? FT_OK : FT_EDEVICE, "a search of three, with%s such a word",
+               which == 0 ? "out" : "");
+        ft_session_close(session);
+        ft_model_close(model);
+    }
+    is_str(err.text, "prompt 1: a logit is no number", "which is said");
+    const result *none = &found.of[1];
+    ok(none->told == 1 && none->count == 0 && none->tokens[0] == 0 &&
+           none->reason[0] == FT_REASON_FAILED,
+       "the source that has it has no text");
+    ok(same_result(&sound.of[0], &found.of[0]) && same_result(&sound.of[2], &found.of[2]),
+       "the others have the texts that they have without it");
+    is_str(ft_reason_name(FT_REASON_FAILED), "failed", "its reason has a name");
+    tiny_remove(&t);
+}
+
 static void test_device(const char *name, const json_t *variants)
 {
     how.device = name;
@@ -605,6 +663,7 @@ static void test_device(const char *name, const json_t *variants)
     test_numbers();
     test_random(variants);
     test_refused(variants);
+    test_no_number(variants);
 }
 
 int main(void)

@@ -5,9 +5,8 @@
  */
 #include <config.h>
 
-#include "runtime/graph.h"
+#include "runtime/graph_private.h"
 
-#include "kernels/beam.h"
 #include "runtime/error.h"
 #include "runtime/plan.h"
 
@@ -35,7 +34,7 @@ ft_status ft_graph_finish(const ft_graph *graph, ft_error *err)
     return graph->status;
 }
 
-static int refuse(ft_graph *graph, ft_status status, const char *name, const char *why)
+int ft_graph_refuse(ft_graph *graph, ft_status status, const char *name, const char *why)
 {
     if (graph->status == FT_OK)
         graph->status = ft_fail(&graph->err, status, "%s%s: %s", graph->scope, name, why);
@@ -51,7 +50,7 @@ void ft_scope(ft_graph *graph, const char *format, ...)
     if (used > 0 && (size_t) used < sizeof graph->scope - 1)
         strcat(graph->scope, ".");
     else if (used != 0)
-        refuse(graph, FT_ELIMIT, "", "the scope is too long");
+        ft_graph_refuse(graph, FT_ELIMIT, "", "the scope is too long");
 }
 
 void ft_end_source(ft_graph *graph)
@@ -65,21 +64,22 @@ static bool scoped(const ft_graph *graph, const char *name, const char *suffix, 
     return used > 0 && used < FT_NAME;
 }
 
-/* A new value with as many rows as `like`. */
-static int result(ft_graph *graph, const char *name, const char *suffix, ft_rows rows, int32_t cols)
+int ft_graph_result(ft_graph *graph, const char *name, const char *suffix, ft_rows rows,
+                    int32_t cols)
 {
     ft_value value = { .rows = rows, .cols = cols, .dtype = FT_F32 };
     if (!scoped(graph, name, suffix, value.name) ||
         strlen(value.name) + sizeof ".float" > sizeof value.name) /* lowering may add to it */
-        return refuse(graph, FT_ELIMIT, name, "the name is too long");
+        return ft_graph_refuse(graph, FT_ELIMIT, name, "the name is too long");
     int index = ft_plan_add_value(&graph->plan, &value);
-    return index >= 0 ? index : refuse(graph, FT_ENOMEM, name, "no memory for another value");
+    return index >= 0 ? index
+                      : ft_graph_refuse(graph, FT_ENOMEM, name, "no memory for another value");
 }
 
-static int append(ft_graph *graph, const char *name, const ft_op *op)
+int ft_graph_append(ft_graph *graph, const char *name, const ft_op *op)
 {
     if (graph->status == FT_OK && ft_plan_add_op(&graph->plan, op) < 0)
-        return refuse(graph, FT_ENOMEM, name, "no memory for another operation");
+        return ft_graph_refuse(graph, FT_ENOMEM, name, "no memory for another operation");
     return op->out;
 }
 
@@ -88,7 +88,7 @@ static int16_t weight(ft_graph *graph, const char *name, const char *suffix)
     char full[FT_NAME];
     int index = scoped(graph, name, suffix, full) ? ft_plan_find_weight(&graph->plan, full) : -1;
     if (index < 0)
-        refuse(graph, FT_EFORMAT, name, "the model has no such weight");
+        ft_graph_refuse(graph, FT_EFORMAT, name, "the model has no such weight");
     return (int16_t) index;
 }
 
@@ -97,11 +97,11 @@ static int16_t weight_named(ft_graph *graph, const char *name)
 {
     int index = ft_plan_find_weight(&graph->plan, name);
     if (index < 0)
-        refuse(graph, FT_EFORMAT, name, "the model has no such weight");
+        ft_graph_refuse(graph, FT_EFORMAT, name, "the model has no such weight");
     return (int16_t) index;
 }
 
-static const ft_value *value_at(const ft_graph *graph, int index)
+const ft_value *ft_graph_value(const ft_graph *graph, int index)
 {
     return &graph->plan.value[index];
 }
@@ -121,7 +121,7 @@ int ft_input(ft_graph *graph, const char *name)
 {
     if (graph->status != FT_OK)
         return -1;
-    int index = result(graph, name, "", FT_TOKENS, 1);
+    int index = ft_graph_result(graph, name, "", FT_TOKENS, 1);
     if (index >= 0)
         graph->plan.value[index].dtype = FT_I32;
     return index;
@@ -142,15 +142,15 @@ int ft_embed(ft_graph *graph, const char *name, int ids, int positions, int type
     op.in[1] = (int16_t) positions;
     op.in[2] = (int16_t) types;
     int32_t cols = (int32_t) weight_at(graph, op.weight[0])->cols;
-    op.out = (int16_t) result(graph, name, "", FT_TOKENS, cols);
-    return append(graph, name, &op);
+    op.out = (int16_t) ft_graph_result(graph, name, "", FT_TOKENS, cols);
+    return ft_graph_append(graph, name, &op);
 }
 
 int ft_input_images(ft_graph *graph, const char *name, const ft_conv *conv)
 {
     return graph->status != FT_OK
                ? -1
-               : result(graph, name, "", FT_SEQUENCES, (int32_t) ft_conv_pixels(conv));
+               : ft_graph_result(graph, name, "", FT_SEQUENCES, (int32_t) ft_conv_pixels(conv));
 }
 
 int ft_patches(ft_graph *graph, const char *name, int images, const ft_conv *conv, int32_t leading)
@@ -161,8 +161,8 @@ int ft_patches(ft_graph *graph, const char *name, int images, const ft_conv *con
     op.in[0] = (int16_t) images;
     op.attr.conv = *conv;
     op.attr.leading = leading;
-    op.out = (int16_t) result(graph, name, "", FT_TOKENS, (int32_t) ft_conv_depth(conv));
-    return append(graph, name, &op);
+    op.out = (int16_t) ft_graph_result(graph, name, "", FT_TOKENS, (int32_t) ft_conv_depth(conv));
+    return ft_graph_append(graph, name, &op);
 }
 
 int ft_place(ft_graph *graph, const char *name, int x)
@@ -179,19 +179,18 @@ int ft_place(ft_graph *graph, const char *name, int x)
         return -1;
     op.in[0] = (int16_t) x;
     op.attr.leading = op.weight[2] < 0 ? 1 : 2;
-    op.out = (int16_t) result(graph, name, "", FT_TOKENS, value_at(graph, x)->cols);
-    return append(graph, name, &op);
+    op.out = (int16_t) ft_graph_result(graph, name, "", FT_TOKENS, ft_graph_value(graph, x)->cols);
+    return ft_graph_append(graph, name, &op);
 }
 
-/* A value that lives from run to run; the same one for all who name it. */
-static int16_t state(ft_graph *graph, const char *name, const char *suffix, ft_rows rows,
-                     int32_t cols, ft_dtype dtype)
+int16_t ft_graph_state(ft_graph *graph, const char *name, const char *suffix, ft_rows rows,
+                       int32_t cols, ft_dtype dtype)
 {
     char full[FT_NAME];
     int index = scoped(graph, name, suffix, full) ? ft_plan_find(&graph->plan, full) : -1;
     if (index >= 0)
         return (int16_t) index;
-    index = result(graph, name, suffix, rows, cols);
+    index = ft_graph_result(graph, name, suffix, rows, cols);
     if (index >= 0) {
         graph->plan.value[index].dtype = dtype;
         graph->plan.value[index].state = true;
@@ -204,14 +203,14 @@ int ft_embed_tokens(ft_graph *graph, const char *name, int ids)
     ft_op op = ft_op_make(FT_OP_EMBED);
     if (graph->status == FT_OK) {
         op.weight[0] = weight(graph, name, ".word");
-        op.state[FT_STATE_LAST] = state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
+        op.state[FT_STATE_LAST] = ft_graph_state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
     }
     if (graph->status != FT_OK)
         return -1;
     op.in[0] = (int16_t) ids;
     int32_t cols = (int32_t) weight_at(graph, op.weight[0])->cols;
-    op.out = (int16_t) result(graph, name, "", FT_TOKENS, cols);
-    return append(graph, name, &op);
+    op.out = (int16_t) ft_graph_result(graph, name, "", FT_TOKENS, cols);
+    return ft_graph_append(graph, name, &op);
 }
 
 int ft_embed_by(ft_graph *graph, const char *name, int ids, int positions,
@@ -222,7 +221,7 @@ int ft_embed_by(ft_graph *graph, const char *name, int ids, int positions,
         op.weight[0] = weight_named(graph, how->word);
         op.weight[1] = weight_named(graph, how->position);
         if (positions < 0)
-            op.state[FT_STATE_LAST] = state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
+            op.state[FT_STATE_LAST] = ft_graph_state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
     }
     if (graph->status != FT_OK)
         return -1;
@@ -231,8 +230,8 @@ int ft_embed_by(ft_graph *graph, const char *name, int ids, int positions,
     op.attr.embed_scale = how->scale;
     op.attr.position_offset = how->offset;
     int32_t cols = (int32_t) weight_at(graph, op.weight[0])->cols;
-    op.out = (int16_t) result(graph, name, "", FT_TOKENS, cols);
-    return append(graph, name, &op);
+    op.out = (int16_t) ft_graph_result(graph, name, "", FT_TOKENS, cols);
+    return ft_graph_append(graph, name, &op);
 }
 
 static int norm(ft_graph *graph, const char *name, int x, float eps, ft_norm_kind kind)
@@ -248,8 +247,9 @@ static int norm(ft_graph *graph, const char *name, int x, float eps, ft_norm_kin
     op.in[0] = (int16_t) x;
     op.attr.eps = eps;
     op.attr.norm = kind;
-    op.out = (int16_t) result(graph, name, "", value_at(graph, x)->rows, value_at(graph, x)->cols);
-    return append(graph, name, &op);
+    op.out = (int16_t) ft_graph_result(graph, name, "", ft_graph_value(graph, x)->rows,
+                                       ft_graph_value(graph, x)->cols);
+    return ft_graph_append(graph, name, &op);
 }
 
 int ft_norm(ft_graph *graph, const char *name, int x, float eps)
@@ -274,8 +274,8 @@ static int linear(ft_graph *graph, const char *name, int x, int16_t weight, int1
     op.weight[0] = weight;
     op.weight[1] = bias;
     int32_t cols = (int32_t) weight_at(graph, weight)->rows;
-    op.out = (int16_t) result(graph, name, "", value_at(graph, x)->rows, cols);
-    return append(graph, name, &op);
+    op.out = (int16_t) ft_graph_result(graph, name, "", ft_graph_value(graph, x)->rows, cols);
+    return ft_graph_append(graph, name, &op);
 }
 
 int ft_linear(ft_graph *graph, const char *name, int x)
@@ -305,8 +305,9 @@ static int same_shape(ft_graph *graph, ft_op *op, const char *name, int x, int o
         return -1;
     op->in[0] = (int16_t) x;
     op->in[1] = (int16_t) other;
-    op->out = (int16_t) result(graph, name, "", value_at(graph, x)->rows, value_at(graph, x)->cols);
-    return append(graph, name, op);
+    op->out = (int16_t) ft_graph_result(graph, name, "", ft_graph_value(graph, x)->rows,
+                                        ft_graph_value(graph, x)->cols);
+    return ft_graph_append(graph, name, op);
 }
 
 int ft_apply(ft_graph *graph, const char *name, int x, ft_activation activation)
@@ -338,16 +339,16 @@ int ft_attention(ft_graph *graph, const char *name, int q, int k, int v, int hea
         op.in[i] = (int16_t) in[i];
         ft_point(graph, in[i]);
     }
-    int32_t cols = value_at(graph, q)->cols;
+    int32_t cols = ft_graph_value(graph, q)->cols;
     op.attr.heads = heads;
     op.attr.softmax_scale = 1.0f / sqrtf((float) (cols / heads));
-    op.inner = (int16_t) result(graph, name, ".probs", FT_TOKENS, 1);
-    op.out = (int16_t) result(graph, name, ".context", FT_TOKENS, cols);
+    op.inner = (int16_t) ft_graph_result(graph, name, ".probs", FT_TOKENS, 1);
+    op.out = (int16_t) ft_graph_result(graph, name, ".context", FT_TOKENS, cols);
     if (graph->status != FT_OK)
         return -1;
     graph->plan.value[op.inner].point = true;
     graph->plan.value[op.inner].inner = true;
-    return append(graph, name, &op);
+    return ft_graph_append(graph, name, &op);
 }
 
 int ft_gate(ft_graph *graph, const char *name, int x, int y, ft_activation activation)
@@ -357,149 +358,6 @@ int ft_gate(ft_graph *graph, const char *name, int x, int y, ft_activation activ
     return same_shape(graph, &op, name, x, y);
 }
 
-/* ---- Attention over what was there before --------------------------------------------------- */
-
-/* The keys and values NAME.keys, NAME.values: rows of the cache or of the memory. */
-static void set_stores(ft_graph *graph, ft_op *op, const char *name, int32_t width)
-{
-    ft_rows rows = op->attr.memory ? FT_MEMORY : FT_CACHE;
-    op->state[FT_STATE_KEYS] = state(graph, name, ".keys", rows, width, FT_F32);
-    op->state[FT_STATE_VALUES] = state(graph, name, ".values", rows, width, FT_F32);
-}
-
-/* Put k and v where `op` says. */
-static void store(ft_graph *graph, const char *name, ft_op *op, int k, int v)
-{
-    op->in[1] = (int16_t) k;
-    op->in[2] = (int16_t) v;
-    set_stores(graph, op, name, value_at(graph, k)->cols);
-    append(graph, name, op);
-}
-
-/* Rotate q and k, put k and v into the cache; returns the rotated q. */
-static int store_turned(ft_graph *graph, const char *name, int q, int k, int v,
-                        const ft_heads *heads)
-{
-    ft_op op = ft_op_make(FT_OP_STORE);
-    op.in[0] = (int16_t) q;
-    op.attr.heads = heads->heads;
-    op.attr.kv_heads = heads->kv_heads;
-    op.attr.rope_positions = heads->rope_positions;
-    op.attr.rope_theta = heads->rope_theta;
-    op.attr.rope_factor = heads->rope_factor;
-    op.weight[0] = (int16_t) ft_plan_find_weight(&graph->plan, heads->frequencies);
-    op.out = (int16_t) result(graph, name, ".rotated", FT_TOKENS, value_at(graph, q)->cols);
-    store(graph, name, &op, k, v);
-    return op.out;
-}
-
-/* What `op` says attends to NAME.keys and NAME.values, which are `width` wide. */
-static int attend(ft_graph *graph, const char *name, ft_op *op, int q, int32_t width)
-{
-    if (graph->status != FT_OK)
-        return -1;
-    int32_t cols = value_at(graph, q)->cols;
-    op->in[0] = (int16_t) q;
-    op->attr.softmax_scale = 1.0f / sqrtf((float) (cols / op->attr.heads));
-    set_stores(graph, op, name, width);
-    op->out = (int16_t) result(graph, name, ".context", FT_TOKENS, cols);
-    return append(graph, name, op);
-}
-
-int ft_cached_attention(ft_graph *graph, const char *name, int q, int k, int v,
-                        const ft_heads *heads)
-{
-    if (graph->status != FT_OK)
-        return -1;
-    ft_op plain = ft_op_make(FT_OP_STORE), op = ft_op_make(FT_OP_ATTEND);
-    plain.attr.heads = op.attr.heads = heads->heads;
-    plain.attr.kv_heads = op.attr.kv_heads = heads->kv_heads;
-    op.attr.window = heads->window;
-    if (heads->frequencies != NULL)
-        q = store_turned(graph, name, q, k, v, heads);
-    else
-        store(graph, name, &plain, k, v);
-    return attend(graph, name, &op, q, value_at(graph, k)->cols);
-}
-
-void ft_remember(ft_graph *graph, const char *name, int k, int v, int heads)
-{
-    if (graph->status != FT_OK)
-        return;
-    ft_op op = ft_op_make(FT_OP_STORE);
-    op.attr.memory = true;
-    op.attr.heads = op.attr.kv_heads = heads;
-    store(graph, name, &op, k, v);
-}
-
-int ft_recall(ft_graph *graph, const char *name, int q, int heads)
-{
-    if (graph->status != FT_OK)
-        return -1;
-    ft_op op = ft_op_make(FT_OP_ATTEND);
-    op.attr.memory = true;
-    op.attr.heads = op.attr.kv_heads = heads;
-    return attend(graph, name, &op, q, value_at(graph, q)->cols);
-}
-
-int ft_select(ft_graph *graph, const char *name, int x)
-{
-    if (graph->status != FT_OK)
-        return -1;
-    ft_op op = ft_op_make(FT_OP_SELECT);
-    op.in[0] = (int16_t) x;
-    op.out = (int16_t) result(graph, name, "", FT_SELECTED, value_at(graph, x)->cols);
-    return append(graph, name, &op);
-}
-
-int ft_choose(ft_graph *graph, const char *name, int logits, int ids)
-{
-    if (graph->status != FT_OK)
-        return -1;
-    int32_t vocabulary = value_at(graph, logits)->cols;
-    ft_op note = ft_op_make(FT_OP_NOTE), choose = ft_op_make(FT_OP_CHOOSE);
-    note.state[FT_STATE_HISTORY] = state(graph, "chosen", ".history", FT_CONTEXTS, 1, FT_I32);
-    note.state[FT_STATE_SEEN] = state(graph, "chosen", ".seen", FT_SEATS, vocabulary, FT_I32);
-    memcpy(choose.state, note.state, sizeof note.state);
-    choose.state[FT_STATE_LAST] = state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
-    note.in[0] = (int16_t) ids;
-    choose.in[0] = (int16_t) logits;
-    choose.out = (int16_t) result(graph, name, "", FT_SELECTED, 1);
-    choose.second = (int16_t) result(graph, name, ".logprob", FT_SELECTED, 1);
-    if (graph->status != FT_OK)
-        return -1;
-    graph->plan.value[choose.out].dtype = FT_I32;
-    append(graph, name, &note);
-    return append(graph, name, &choose);
-}
-
-/* Attention to the text itself reads keys where the lanes that beams come from have them. */
-static void share_origin(ft_graph *graph, int16_t origin)
-{
-    for (int i = 0; i < graph->plan.nop; i++) {
-        ft_op *op = &graph->plan.op[i];
-        if (op->kind == FT_OP_ATTEND && !op->attr.memory)
-            op->state[FT_STATE_ORIGIN] = origin;
-    }
-}
-
-void ft_beam_search(ft_graph *graph, const char *name, int logits)
-{
-    if (graph->status != FT_OK)
-        return;
-    ft_op op = ft_op_make(FT_OP_BEAM);
-    op.in[0] = (int16_t) logits;
-    op.state[FT_STATE_LAST] = state(graph, "chosen", ".last", FT_SEATS, 1, FT_I32);
-    op.state[FT_STATE_HISTORY] = state(graph, "chosen", ".history", FT_CONTEXTS, 1, FT_I32);
-    op.state[FT_STATE_BEAMS] = state(graph, name, ".lanes", FT_SEATS, FT_BEAM_WORDS, FT_I32);
-    op.state[FT_STATE_FINISHED] = state(graph, name, ".finished", FT_CONTEXTS, 1, FT_I32);
-    op.state[FT_STATE_ORIGIN] = state(graph, name, ".origin", FT_CONTEXTS, 1, FT_I32);
-    if (graph->status != FT_OK)
-        return;
-    share_origin(graph, op.state[FT_STATE_ORIGIN]);
-    append(graph, name, &op);
-}
-
 int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling)
 {
     if (graph->status != FT_OK)
@@ -507,8 +365,9 @@ int ft_pool(ft_graph *graph, const char *name, int x, ft_pooling pooling)
     ft_op op = ft_op_make(FT_OP_POOL);
     op.in[0] = (int16_t) x;
     op.attr.pooling = pooling;
-    op.out = (int16_t) result(graph, name, "", FT_SEQUENCES, value_at(graph, x)->cols);
-    return append(graph, name, &op);
+    op.out =
+        (int16_t) ft_graph_result(graph, name, "", FT_SEQUENCES, ft_graph_value(graph, x)->cols);
+    return ft_graph_append(graph, name, &op);
 }
 
 void ft_output_as(ft_graph *graph, const char *name, int x)
@@ -517,7 +376,7 @@ void ft_output_as(ft_graph *graph, const char *name, int x)
         return;
     ft_plan *plan = &graph->plan;
     if (plan->noutput == FT_MAX_OUTPUTS) {
-        refuse(graph, FT_ELIMIT, name, "too many outputs");
+        ft_graph_refuse(graph, FT_ELIMIT, name, "too many outputs");
         return;
     }
     ft_output *output = &plan->output[plan->noutput++];

@@ -19,7 +19,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/byte_chars.h \
 	runtime/chat.c \
 	runtime/clock.h \
-	runtime/dataset.c runtime/dataset.h \
+	runtime/dataset.c runtime/dataset.h runtime/dataset_read.c \
 	runtime/decode.c runtime/decode.h \
 	runtime/decoder_json.c \
 	runtime/devices.c runtime/devices.h \
@@ -35,10 +35,11 @@ runtime_libcore_la_SOURCES = \
 	runtime/family.c runtime/family.h \
 	runtime/ft.h \
 	runtime/generate.c \
-	runtime/graph.c runtime/graph.h \
+	runtime/graph.c runtime/graph.h runtime/graph_decoder.c runtime/graph_private.h \
 	runtime/json_section.c runtime/json_section.h \
 	runtime/json_tables.c \
 	runtime/lower.c runtime/lower.h \
+	runtime/lower_codes.c runtime/lower_edit.c runtime/lower_types.c runtime/lower_passes.h \
 	runtime/manifest.c runtime/manifest.h \
 	runtime/mark_run.c runtime/mark_run.h \
 	runtime/mem.c runtime/mem.h \
@@ -69,7 +70,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/score.c runtime/score.h \
 	runtime/search.c runtime/search.h \
 	runtime/search_check.c \
-	runtime/session.c runtime/session.h \
+	runtime/session.c runtime/session.h runtime/session_open.c \
 	runtime/sha256.c runtime/sha256.h \
 	runtime/sinusoids.c runtime/sinusoids.h \
 	runtime/stop_ids.c runtime/stop_ids.h \

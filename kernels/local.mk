@@ -144,6 +144,9 @@ cuda_sources = \
 	kernels/cuda/blocks_wgmma.cu \
 	kernels/cuda/blocks_wgmma.cuh \
 	kernels/cuda/blocks_codes.cu \
+	kernels/cuda/blocks_codes.cuh \
+	kernels/cuda/blocks_codes_few.cu \
+	kernels/cuda/blocks_codes_few.cuh \
 	kernels/cuda/beam.h \
 	kernels/cuda/beam_merge.cu \
 	kernels/cuda/beam_rows.cu \

@@ -49,6 +49,8 @@ static const form forms[] = {
     { { FT_U8, 128, true, true }, FT_F32, FT_F32, false, FT_ACT_NONE },
     { { FT_U4, 32, true, true }, FT_BF16, FT_BF16, true, FT_ACT_NONE },
     { { FT_U8, 0, true, true }, FT_F16, FT_F16, false, FT_ACT_NONE },
+    { { FT_U8, 96, true, true }, FT_F16, FT_F32, false, FT_ACT_NONE },
+    { { FT_U4, 128, false, true }, FT_F16, FT_F16, true, FT_ACT_RELU },
 };
 
 /* Rows of each linear, 0 from the last one on; and their columns. */

@@ -124,6 +124,17 @@ __device__ __forceinline__ unsigned blocks_copied(unsigned lane)
     return lane / 8 * 128 + (lane % 8 ^ lane / 8 * 2) * 16;
 }
 
+/* Until the oldest stage of a ring of 2, 3 or 4, filled by copies, has arrived. */
+__device__ __forceinline__ void blocks_wait_slots(int slots)
+{
+    if (slots == 2)
+        ft_copy_wait<1>();
+    else if (slots == 3)
+        ft_copy_wait<2>();
+    else
+        ft_copy_wait<3>();
+}
+
 /* ---- From codes to numbers ------------------------------------------------------------------ */
 
 template <ft_dtype dtype>

@@ -6,17 +6,15 @@
  * the weights have their columns, so that both meet in the tensor cores as they are.  The other one
  * has the weights of some panels and up to 128 tokens a block, and walks the columns as
  * blocks_tiles.cu does.  Sums of codes correct those of the weights' zeros, a byte is 128 less
- * where it is signed.
+ * where it is signed.  Few tokens are in blocks_codes_few.cu.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/blocks.cuh"
+#include "kernels/cuda/blocks_codes.cuh"
 
 enum {
     X_ROW = BLOCKS_RUN, /* bytes of a token in a stage */
-    STEPS = BLOCKS_RUN / BLOCKS_STEP,
-    ROUNDER = 0x4b400000, /* 1.5 * 2^23: whole numbers below 2^22 become floats by an addition */
-    SMALL_GROUP = 128     /* of which all sums are: 128 * 127 * 255 < 2^22 */
+    STEPS = BLOCKS_RUN / BLOCKS_STEP
 };
 
 /* Of a launch: codes [m, k padded], scales and sums of codes [groups, m padded]. */
@@ -29,14 +27,6 @@ typedef struct codes_shape {
 } codes_shape;
 
 /* ---- From numbers to codes ------------------------------------------------------------------ */
-
-/* Where the code of a column lies among its 32. */
-template <int bits> __device__ __forceinline__ int place_of(int column)
-{
-    int t = column % 8 / 2, odd = column % 2, eight = column / 8;
-    return bits == 4 ? eight % 2 * 16 + 4 * t + 2 * odd + eight / 2
-                     : eight / 2 * 16 + 4 * t + eight % 2 * 2 + odd;
-}
 
 __device__ __forceinline__ float value_at(const ft_cuda_blocks &p, size_t at)
 {
@@ -66,7 +56,7 @@ static __global__ void quantize_kernel(const __grid_constant__ ft_cuda_blocks p,
     float scale = ft_scale_from_amax(amax), inverse = ft_inverse_scale(scale);
     for (int i = from; i < to; i += 32) {
         int8_t code = i + lane < to ? ft_quantize(value_at(p, row * p.k + i + lane), inverse) : 0;
-        shape.codes[row * shape.padded_k + i + place_of<bits>(lane)] = code;
+        shape.codes[row * shape.padded_k + i + codes_place<bits>(lane)] = code;
         sum += code;
     }
 #pragma unroll
@@ -150,26 +140,6 @@ __device__ __forceinline__ void copy_tokens(char *stage, const ft_cuda_blocks &p
 
 /* ---- Products ------------------------------------------------------------------------------- */
 
-typedef int32_t codes_sums[2][4];
-
-/* What the lane's bytes of 32 columns are in the tensor cores. */
-template <int bits>
-__device__ __forceinline__ void spread(uint32_t (&a)[2][4], const uint4 (&block)[bits / 4])
-{
-    const uint32_t word[4] = { block[0].x, block[0].y, block[0].z, block[0].w };
-    const uint4 &next = block[bits / 4 - 1];
-    const uint32_t more[4] = { next.x, next.y, next.z, next.w };
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        if constexpr (bits == 4) {
-            a[i / 2][i % 2] = word[i] & 0x0f0f0f0f;
-            a[i / 2][i % 2 + 2] = word[i] >> 4 & 0x0f0f0f0f;
-        } else {
-            a[i / 2][i % 2] = word[i] ^ 0x80808080;
-            a[i / 2][i % 2 + 2] = more[i] ^ 0x80808080;
-        }
-}
-
 /* A group has ended: its sums become part of the floats, and begin anew. */
 template <class FORM, int bits>
 __device__ __forceinline__ void end_group(blocks_sums (&total)[FORM::tokens / 16],
@@ -186,7 +156,7 @@ __device__ __forceinline__ void end_group(blocks_sums (&total)[FORM::tokens / 16
         zeros = *(const uint32_t *) (own + FORM::zeros_at + step * 32 + lane / 4 * 4);
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        zero[i] = (int32_t) (zeros >> 8 * i & 0xff) - (bits == 4 ? 0 : 128);
+        zero[i] = codes_zero<bits>(zeros, i);
 #pragma unroll
     for (int i = 0; i < FORM::tokens / 16; i++) {
         int token = step * FORM::tokens + warp % 2 * (FORM::tokens / 2) + i * 8 + 2 * t;
@@ -198,7 +168,7 @@ __device__ __forceinline__ void end_group(blocks_sums (&total)[FORM::tokens / 16
             float value = small ? __uint_as_float((uint32_t) exact) - 12582912.0f : (float) exact;
             float factor = scale[j / 2] * (j % 2 == 0 ? x_scale.x : x_scale.y);
             total[i][j / 4][j % 4] = fmaf(value, factor, total[i][j / 4][j % 4]);
-            sum[i][j / 4][j % 4] = small ? ROUNDER : 0;
+            sum[i][j / 4][j % 4] = small ? CODES_ROUNDER : 0;
         }
     }
 }
@@ -227,13 +197,13 @@ static __global__ void __launch_bounds__(64 * PANELS,
     extern __shared__ __align__(128) char shared[];
     int first_token = (int) blockIdx.x * form::tokens, first_panel = (int) blockIdx.y * PANELS;
     int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
-    bool has_zeros = p.part[0].zero != NULL, small = shape.all.group <= SMALL_GROUP;
+    bool has_zeros = p.part[0].zero != NULL, small = shape.all.group <= CODES_SMALL;
     blocks_sums total[EIGHTS];
     codes_sums sum[EIGHTS];
 #pragma unroll
     for (int i = 0; i < EIGHTS * 8; i++) {
         total[i / 8][i / 4 % 2][i % 4] = 0.0f;
-        sum[i / 8][i / 4 % 2][i % 4] = small ? ROUNDER : 0;
+        sum[i / 8][i / 4 % 2][i % 4] = small ? CODES_ROUNDER : 0;
     }
     for (int i = 0; i < form::stages - 1; i++) /* weights belong to no predecessor */
         if (i * BLOCKS_RUN < shape.all.k)
@@ -266,7 +236,7 @@ static __global__ void __launch_bounds__(64 * PANELS,
             for (int i = 0; i < blocks; i++)
                 block[i] = *(const uint4 *) (own + (step * blocks + i) * BLOCKS_BLOCK +
                                              blocks_wanted(lane));
-            spread<bits>(a, block);
+            codes_spread<bits>(a, block);
 #pragma unroll
             for (int i = 0; i < EIGHTS; i++) {
                 if (i % pair == 0)
@@ -312,8 +282,10 @@ static size_t round_up(size_t n, size_t to)
 /* Scales and sums have groups of 32 columns or more. */
 size_t ft_cuda_blocks_codes_scratch(size_t m, size_t k)
 {
-    return round_up(m * round_up(k, BLOCKS_STEP), 256) +
-           8 * groups_of(k, BLOCKS_STEP) * round_up(m, 128);
+    size_t few = ft_cuda_blocks_codes_few_scratch(m, k);
+    size_t many = round_up(m * round_up(k, BLOCKS_STEP), 256) +
+                  8 * groups_of(k, BLOCKS_STEP) * round_up(m, 128);
+    return few > many ? few : many;
 }
 
 static codes_shape shape_of(const ft_cuda_blocks *p)
@@ -370,5 +342,7 @@ bool ft_cuda_blocks_codes_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *
 
 int ft_cuda_blocks_codes(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
+    if (ft_cuda_blocks_codes_few_takes(chip, p))
+        return ft_cuda_blocks_codes_few(chip, stream, p);
     return p->bits == 4 ? launch_size<4>(chip, stream, p) : launch_size<8>(chip, stream, p);
 }

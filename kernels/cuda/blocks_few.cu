@@ -1,11 +1,13 @@
 /*
  * blocks_few.cu - products with weights in blocks for up to 8 rows: weights stream through once.
  *
- * Reading the weights is all the time, so a multiprocessor always has copies of 64 KB under way:
- * each warp has a ring, filled before the predecessor has ended, and a block takes half of a
- * multiprocessor at most while there is room in that, so that the next product's ring fills while
- * this one adds up.  A lane copies 16 bytes at a time, from anywhere to the place where no reads
- * meet in a bank.
+ * Reading the weights is all the time, so the memory must not wait for the end of one product and
+ * the begin of the next.  Each warp has a ring, which it fills before the predecessor has ended. Of
+ * four bits, whose arithmetic takes as long as their way, a block takes half of a multiprocessor
+ * at most while there is room in that, and the next product is told to begin when this one's last
+ * copies are under way: its ring fills while this one adds up.  (Told earlier, it took the memory's
+ * time from this one: 12288 x 4096 took 10.4 us on an H200 instead of 8.4.)  Of eight bits a block
+ * takes all of a multiprocessor for longer rings, if it has enough to read.
  *
  * A warp multiplies a stretch of 512 columns of a panel and leaves its sums in shared memory; after
  * some stretches, a phase, these are added up, a row a lane.  Blocks have whole panels where these
@@ -20,8 +22,9 @@
 enum {
     RESERVED = 1024, /* bytes of each block, by the system */
     TAKEN = 2,
-    TOTALS = 3 * FEW_TOKENS * BLOCKS_PANEL * 4, /* bytes */
-    FLAG = 1
+    TOTALS = 3 * BLOCKS_PANEL * 4, /* bytes of a token */
+    FLAG = 1,
+    LONG = 256 << 10 /* bytes of codes: more than a ring of all shared memory has */
 };
 
 /* ---- Adding up ------------------------------------------------------------------------------ */
@@ -64,7 +67,8 @@ __device__ __forceinline__ void put(const ft_cuda_blocks &p, const blocks_shape 
         return;
     if (part.bias != NULL)
         total += part.bias[row];
-    total = ft_activate(p.activation, total);
+    if (p.activation != FT_ACT_NONE)
+        total = ft_activate(p.activation, total);
     ft_store<1>(part.y, p.y_dtype, token * part.rows + row, &total);
 }
 
@@ -88,7 +92,7 @@ __device__ __forceinline__ void multiply(few_ring<FORM> &ring, const few_shape &
 __device__ __forceinline__ float *total_of(char *shared, const few_shape &shape, int which,
                                            int token)
 {
-    return (float *) (shared + shape.totals_at) + (which * FEW_TOKENS + token) * BLOCKS_PANEL +
+    return (float *) (shared + shape.totals_at) + (token * 3 + which) * BLOCKS_PANEL +
            threadIdx.x % 32;
 }
 
@@ -119,6 +123,7 @@ __device__ __forceinline__ void add_stretches(const float *sums, char *shared,
             (phase == 0 ? take_over(p, token, lane) : *total_of(shared, shape, TAKEN, token)) + sum;
     else if (unit.stretch > 0)
         sum = *total_of(shared, shape, (phase + 1) % 2, token) + sum;
+#pragma unroll 8
     for (int j = 1; j < until - i; j++)
         sum += sums[j * each];
     if (stretch == shape.all.stretches)
@@ -127,6 +132,24 @@ __device__ __forceinline__ void add_stretches(const float *sums, char *shared,
         hand_over(p, sum, token, lane);
     else
         *total_of(shared, shape, phase % 2, token) = sum;
+}
+
+/* All of a block that has whole panels. */
+__device__ __forceinline__ void add_all(const float *sums, const ft_cuda_blocks &p,
+                                        const few_shape &shape, const blocks_range &range)
+{
+    int tokens = (int) p.m, each = tokens * FEW_SUMS_ROW, lane = (int) threadIdx.x % 32;
+    int first = blocks_divide(range.begin, shape.all.per_panel);
+    int jobs = blocks_divide(range.count, shape.all.per_panel) * tokens;
+    for (int job = (int) threadIdx.x / 32; job < jobs; job += FEW_WARPS) {
+        int panel = blocks_divide(job, shape.per_token), token = job - panel * tokens;
+        const float *own = sums + panel * shape.all.stretches * each + token * FEW_SUMS_ROW + lane;
+        float total = *own;
+#pragma unroll 8
+        for (int i = 1; i < shape.all.stretches; i++)
+            total += own[i * each];
+        put(p, shape.all, first + panel, total, token, lane);
+    }
 }
 
 /* The stretches of a phase, those of each panel and token by one warp. */
@@ -155,17 +178,21 @@ static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ?
 {
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* Turing: ft_cuda_blocks_few_takes() */
     extern __shared__ __align__(128) char shared[];
-    char *x = shared + FORM::ring;
+    char *x = shared + shape.x_at;
     float *sums = (float *) (x + shape.x_bytes * blocks_terms<FORM::kind>);
     unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int tokens = (int) p.m;
     const blocks_range range(shape.all.panels * shape.all.stretches, shape.all.stretches,
                              shape.share);
-    few_ring<FORM> ring(p, shape.all, range, shared, (int) warp, lane);
+    few_ring<FORM> ring(p, shape.all, range, shared, shape.slots, (int) warp, lane);
     const char *own = x + ((int) lane % 8 < tokens ? lane % 8 : 0) * shape.x_stride + lane / 8 * 16;
     ring.open();
     ft_wait_for_predecessor();
-    ft_let_successor_begin();
+    ring.waited = true;
+    if (shape.alone) /* there is no room before this block ends */
+        ft_let_successor_begin();
+    else
+        ring.tell();
     few_fetch_tokens<FORM::kind>(x, p, shape);
     __syncthreads();
     for (int first = 0, last; first < range.count; first = last) {
@@ -173,7 +200,10 @@ static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ?
         take_early(shared, p, shape, range, first, last);
         multiply<FORM>(ring, shape, own, sums, tokens, first, last);
         __syncthreads();
-        add_up(sums, shared, p, shape, range, first, last);
+        if (shape.simple)
+            add_all(sums, p, shape, range);
+        else
+            add_up(sums, shared, p, shape, range, first, last);
         if (last < range.count)
             __syncthreads();
     }
@@ -182,14 +212,12 @@ static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ?
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-/* Of the kernel that takes the most of its kind: with zeros. */
-static size_t ring_bytes(const ft_cuda_blocks *p)
+/* A slot of all rings: few_form. */
+static size_t slot_bytes(const ft_cuda_blocks *p)
 {
-    bool fine = blocks_are_fine(p);
-    return (size_t) (p->bits == 4 ? fine ? few_form<4, BLOCKS_F16, true, true>::ring
-                                         : few_form<4, BLOCKS_F16, false, true>::ring
-                     : fine       ? few_form<8, BLOCKS_F16, true, true>::ring
-                                  : few_form<8, BLOCKS_F16, false, true>::ring);
+    size_t columns = (size_t) FEW_BLOCKS * 128 / (size_t) p->bits;
+    size_t scales = columns / (blocks_are_fine(p) ? BLOCKS_STEP : BLOCKS_RUN);
+    return FEW_WARPS * (FEW_STAGE + scales * (p->part[0].zero != NULL ? 96 : 64));
 }
 
 static size_t stretch_bytes(size_t tokens)
@@ -208,46 +236,78 @@ static int terms_of(const ft_cuda_blocks *p)
     return p->x_dtype == FT_F32 ? 3 : 1;
 }
 
-/* Shared memory but for the runs of phases. */
+/* Shared memory but for what phases leave behind, and for more slots than two. */
 static size_t fixed_bytes(const ft_cuda_blocks *p, size_t tokens)
 {
-    return ring_bytes(p) + TOTALS + tokens * x_stride(p) * terms_of(p);
+    return 2 * slot_bytes(p) + tokens * (TOTALS + x_stride(p) * terms_of(p));
+}
+
+/* The least that a block takes, if it has what it wants. */
+static size_t least_bytes(const ft_cuda_blocks *p, size_t tokens)
+{
+    return fixed_bytes(p, tokens) + 2 * FEW_WARPS * stretch_bytes(tokens);
+}
+
+static size_t half_of(const ft_cuda_chip *chip)
+{
+    return (chip->shared + RESERVED) / 2 - RESERVED;
+}
+
+/* Stretches of a block: whole panels, if that is not much slower than equal shares. */
+static int share_of(const blocks_shape *shape, int blocks)
+{
+    int even = blocks_share(blocks, shape->panels, shape->stretches);
+    int whole = (shape->panels + blocks - 1) / blocks * shape->stretches;
+    return whole * 5 <= even * 6 ? whole : even;
 }
 
 /* How much of the time warps have a stretch, of their rounds through a block's share. */
 static double use_of(const blocks_shape *shape, int blocks)
 {
-    int share = blocks_share(blocks, shape->panels, shape->stretches);
-    int rounds = (share + FEW_WARPS - 1) / FEW_WARPS;
+    int rounds = (share_of(shape, blocks) + FEW_WARPS - 1) / FEW_WARPS;
     return (double) shape->panels * shape->stretches / ((double) rounds * FEW_WARPS * blocks);
 }
 
 /*
- * Half of a multiprocessor if some stretches for each warp fit into that, or else all of it.  Two
- * blocks of the product may be beside each other, if that leaves no more warps idle; else there is
- * room for one of the next product.  Two phases where something is handed over, if all of that is
- * in the first one: so it is not late.
+ * Rings and phases, when the share is known.  Two phases where something is handed over, if all of
+ * that is in the first one: so it is not late.
+ */
+static void lay_out(few_shape *s, const ft_cuda_chip *chip, const ft_cuda_blocks *p, int slots)
+{
+    size_t stretch = stretch_bytes(p->m), slot = slot_bytes(p), fixed = fixed_bytes(p, p->m);
+    size_t room = s->alone ? chip->shared : half_of(chip);
+    for (s->slots = 2; s->slots < slots && room >= least_bytes(p, p->m) + (s->slots - 1) * slot;)
+        s->slots++;
+    int most = (int) ((room - fixed - (s->slots - 2) * slot) / stretch) / FEW_WARPS * FEW_WARPS;
+    bool shares = s->share % s->all.stretches != 0;
+    int phase = shares && s->share / 2 > s->all.stretches ? s->share / 2 : s->share;
+    s->phase = (phase + FEW_WARPS - 1) / FEW_WARPS * FEW_WARPS;
+    s->phase = s->phase < most ? s->phase : most;
+    s->simple = !shares && s->phase >= s->share;
+    s->x_stride = (uint32_t) x_stride(p);
+    s->x_bytes = s->x_stride * (uint32_t) p->m;
+    s->x_at = (uint32_t) (s->slots * slot);
+    s->totals_at = (uint32_t) (s->x_at + s->x_bytes * terms_of(p) + s->phase * stretch);
+}
+
+/*
+ * Two blocks of the product may be beside each other, if that leaves no more warps idle; else there
+ * is room for one of the next product, if not for a longer ring.
  */
 static few_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     few_shape s = {};
-    size_t fixed = fixed_bytes(p, p->m), stretch = stretch_bytes(p->m);
-    size_t half = (chip->shared + RESERVED) / 2 - RESERVED;
-    bool halves = half >= fixed + 2 * FEW_WARPS * stretch;
-    int most = (int) (((halves ? half : chip->shared) - fixed) / stretch) / FEW_WARPS * FEW_WARPS;
     int blocks = chip->multiprocessors;
+    bool halves = least_bytes(p, p->m) <= half_of(chip);
     s.all = blocks_shape_of(p);
-    if (halves && p->x_dtype != FT_F32 &&
-        use_of(&s.all, blocks * FEW_BESIDE) > 0.95 * use_of(&s.all, blocks))
-        blocks *= FEW_BESIDE;
-    s.share = blocks_share(blocks, s.all.panels, s.all.stretches);
-    bool shares = s.share % s.all.stretches != 0;
-    int phase = shares && s.share / 2 > s.all.stretches ? s.share / 2 : s.share;
-    s.phase = (phase + FEW_WARPS - 1) / FEW_WARPS * FEW_WARPS;
-    s.phase = s.phase < most ? s.phase : most;
-    s.x_stride = (uint32_t) x_stride(p);
-    s.x_bytes = s.x_stride * (uint32_t) p->m;
-    s.totals_at = (uint32_t) (ring_bytes(p) + s.x_bytes * terms_of(p) + s.phase * stretch);
+    bool beside = halves && p->x_dtype != FT_F32 &&
+                  use_of(&s.all, blocks * FEW_BESIDE) > 0.95 * use_of(&s.all, blocks);
+    s.share = share_of(&s.all, beside ? blocks * FEW_BESIDE : blocks);
+    size_t bytes = (size_t) s.share * BLOCKS_STRETCH * BLOCKS_PANEL;
+    s.alone = !halves || (!beside && p->bits == 8 && bytes > LONG);
+    s.per_row = blocks_inverse((uint32_t) ((p->k + BLOCKS_RUN - 1) / BLOCKS_RUN * BLOCKS_RUN / 8));
+    s.per_token = blocks_inverse((uint32_t) p->m);
+    lay_out(&s, chip, p, beside ? 2 : p->bits == 8 ? s.alone ? 4 : 3 : s.alone ? 2 : 3);
     return s;
 }
 
@@ -287,7 +347,7 @@ template <class FORM>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
     few_shape shape = shape_of(chip, p);
-    size_t bytes = shape.totals_at + TOTALS;
+    size_t bytes = shape.totals_at + TOTALS * p->m;
     unsigned blocks =
         ft_cover((size_t) shape.all.panels * shape.all.stretches, (unsigned) shape.share);
     cudaError_t status = cudaFuncSetAttribute(

@@ -13,7 +13,6 @@ enum {
     FEW_WARPS = 8,
     FEW_BLOCKS = 8, /* of a stage */
     FEW_STAGE = FEW_BLOCKS * BLOCKS_BLOCK,
-    FEW_SLOTS = 2, /* of a warp's ring */
     FEW_BESIDE = 2 /* blocks of a multiprocessor, at most */
 };
 
@@ -31,7 +30,6 @@ template <int BITS, blocks_kind KIND, bool FINE, bool ZEROS> struct few_form {
     static constexpr int scales = columns / apart;
     static constexpr int zeros_at = FEW_STAGE + scales * 64;
     static constexpr int stage = zeros_at + (zeros ? scales * 32 : 0);
-    static constexpr int ring = FEW_WARPS * FEW_SLOTS * stage;
 };
 
 /* One stretch of a block's range. */
@@ -57,16 +55,18 @@ template <class FORM> struct few_ring {
     const blocks_range &range;
     char *ring;
     unsigned lane;
+    int slots;
     int at, next, column, end;  /* at: slot; of the range; of the stage, of the stretch behind it */
+    bool waited;                /* for the predecessor */
     const char *codes;          /* the lane's, of the stage */
     const char *scales, *zeros; /* the lane's, of the panel's first group */
     int rows;                   /* from one group to the next */
 
     __device__ __forceinline__ few_ring(const ft_cuda_blocks &p, const blocks_shape &shape,
-                                        const blocks_range &range, char *rings, int warp,
+                                        const blocks_range &range, char *rings, int slots, int warp,
                                         unsigned lane)
-        : p(p), shape(shape), range(range), ring(rings + warp * (FEW_SLOTS * FORM::stage)),
-          lane(lane), at(0), next(warp - FEW_WARPS), column(0), end(0)
+        : p(p), shape(shape), range(range), ring(rings + warp * slots * FORM::stage), lane(lane),
+          slots(slots), at(0), next(warp - FEW_WARPS), column(0), end(0), waited(false)
     {
     }
     /* The warp's next stretch. */
@@ -89,19 +89,29 @@ template <class FORM> struct few_ring {
     /* Four lanes copy scales that belong together, two copy zeros. */
     __device__ __forceinline__ void copy(char *to) const
     {
-        int left = shape.panel_bytes - column * (4 * FORM::bits);
         int with_scales = column + (int) (lane / 4) * FORM::apart;
         int with_zeros = column + (int) (lane / 2) * FORM::apart;
+        char *own = to + blocks_copied(lane);
+        if (column + FORM::columns <= shape.k)
 #pragma unroll
-        for (int i = 0; i < FEW_BLOCKS; i++)
-            ft_copy_16(to + i * BLOCKS_BLOCK + blocks_copied(lane), codes + i * BLOCKS_BLOCK,
-                       i * BLOCKS_BLOCK < left);
+            for (int i = 0; i < FEW_STAGE; i += BLOCKS_BLOCK)
+                ft_copy_16(own + i, codes + i, true);
+        else
+#pragma unroll 1
+            for (int i = 0; i < FEW_STAGE; i += BLOCKS_BLOCK)
+                ft_copy_16(own + i, codes + i, column * (4 * FORM::bits) + i < shape.panel_bytes);
         if (lane / 4 < FORM::scales && with_scales < shape.k)
             ft_copy_16(to + FEW_STAGE + lane * 16,
-                       scales + (size_t) (blocks_group_of(shape, with_scales) * rows * 2), true);
+                       scales + (unsigned) (blocks_group_of(shape, with_scales) * rows * 2), true);
         if (FORM::zeros && lane / 2 < FORM::scales && with_zeros < shape.k)
             ft_copy_16(to + FORM::zeros_at + lane * 16,
-                       zeros + (size_t) (blocks_group_of(shape, with_zeros) * rows), true);
+                       zeros + (unsigned) (blocks_group_of(shape, with_zeros) * rows), true);
+    }
+    /* The last copies of the block are under way: the next kernel's may begin. */
+    __device__ __forceinline__ void tell() const
+    {
+        if (waited && column == end && next >= range.count - 1)
+            ft_let_successor_begin();
     }
     /* A group of copies, even if there is nothing to copy. */
     __device__ __forceinline__ void ask(char *into)
@@ -112,19 +122,20 @@ template <class FORM> struct few_ring {
             copy(into);
             column += FORM::columns;
             codes += FEW_STAGE;
+            tell();
         }
         ft_copy_commit();
     }
     __device__ __forceinline__ void open()
     {
 #pragma unroll 1
-        for (int i = 0; i < FEW_SLOTS; i++)
+        for (int i = 0; i < slots; i++)
             ask(ring + i * FORM::stage);
     }
     /* The stage that was asked for first, once it is here. */
     __device__ __forceinline__ const char *wait()
     {
-        ft_copy_wait<FEW_SLOTS - 1>();
+        blocks_wait_slots(slots);
         __syncwarp();
         return ring + at;
     }
@@ -133,7 +144,7 @@ template <class FORM> struct few_ring {
     {
         __syncwarp();
         ask(ring + at);
-        at = at + FORM::stage == FEW_SLOTS * FORM::stage ? 0 : at + FORM::stage;
+        at = at + FORM::stage == slots * FORM::stage ? 0 : at + FORM::stage;
     }
 };
 

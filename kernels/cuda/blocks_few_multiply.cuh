@@ -17,10 +17,14 @@ enum {
 /* Of a launch.  In shared memory: rings, x, sums of a phase's stretches, totals. */
 typedef struct few_shape {
     blocks_shape all;
-    int share, phase;  /* stretches of a block, and of these between additions */
-    uint32_t x_stride; /* bytes of a row of x in shared memory */
-    uint32_t x_bytes;  /* of all rows, of a term */
-    uint32_t totals_at;
+    int share, phase;            /* stretches of a block, and of these between additions */
+    int slots;                   /* of a ring */
+    bool alone;                  /* a block has all of a multiprocessor */
+    bool simple;                 /* whole panels, and one phase */
+    uint32_t x_stride;           /* bytes of a row of x in shared memory */
+    uint32_t x_bytes;            /* of all rows, of a term */
+    uint32_t x_at, totals_at;    /* x is behind the rings */
+    uint32_t per_row, per_token; /* blocks_inverse() of chunks of a row of x, and of rows */
 } few_shape;
 
 /* ---- x -------------------------------------------------------------------------------------- */
@@ -60,32 +64,42 @@ __device__ __forceinline__ void few_fetch_eight(uint4 (&term)[blocks_terms<kind>
 }
 
 /*
- * All of x to shared memory, zeros up to the end of the last run.  Copies of whole chunks are all
- * under way together.
+ * All of x to shared memory, zeros up to the end of the last run.  A thread has several loads under
+ * way; they are no copies, for these would have to wait for all that the rings asked for.
  */
 template <blocks_kind kind>
 __device__ __forceinline__ void few_fetch_tokens(char *x, const ft_cuda_blocks &p,
                                                  const few_shape &shape)
 {
+    constexpr int batch = 4, terms = blocks_terms<kind>;
     int k = shape.all.k, eights = (k + BLOCKS_RUN - 1) / BLOCKS_RUN * (BLOCKS_RUN / 8);
-    bool whole = kind != BLOCKS_F32 && k % 8 == 0 && (uintptr_t) p.x % 16 == 0;
-    for (int row = 0; row < (int) p.m; row++)
-        for (int i = (int) threadIdx.x; i < eights; i += FEW_THREADS) {
-            char *to = x + row * shape.x_stride + i * 16;
-            if (whole) {
-                bool inside = i * 8 < k;
-                ft_copy_16(to, (char *) p.x + ((size_t) row * k + (inside ? i * 8 : 0)) * 2,
-                           inside);
-                continue;
-            }
-            uint4 term[blocks_terms<kind>];
-            few_fetch_eight<kind>(term, p.x, (size_t) row, k, i * 8);
+    int all = eights * (int) p.m;
+    bool usual = kind != BLOCKS_F32 && k % BLOCKS_RUN == 0 && (uintptr_t) p.x % 16 == 0;
+    if (usual) {
+        for (int first = (int) threadIdx.x; first < all; first += batch * FEW_THREADS) {
+            uint4 chunk[batch];
 #pragma unroll
-            for (int j = 0; j < blocks_terms<kind>; j++)
-                *(uint4 *) (to + j * shape.x_bytes) = term[j];
+            for (int i = 0; i < batch; i++)
+                if (first + i * FEW_THREADS < all)
+                    chunk[i] = ((uint4 *) p.x)[first + i * FEW_THREADS];
+#pragma unroll
+            for (int i = 0; i < batch; i++) {
+                int at = first + i * FEW_THREADS, row = blocks_divide(at, shape.per_row);
+                if (at < all)
+                    *(uint4 *) (x + at * 16 + row * (shape.x_stride - eights * 16)) = chunk[i];
+            }
         }
-    ft_copy_commit();
-    ft_copy_wait<0>();
+        return;
+    }
+#pragma unroll 1
+    for (int at = (int) threadIdx.x; at < all; at += FEW_THREADS) {
+        int row = blocks_divide(at, shape.per_row), chunk = at - row * eights;
+        uint4 term[terms];
+        few_fetch_eight<kind>(term, p.x, (size_t) row, k, chunk * 8);
+#pragma unroll
+        for (int i = 0; i < terms; i++)
+            *(uint4 *) (x + row * shape.x_stride + chunk * 16 + i * shape.x_bytes) = term[i];
+    }
 }
 
 /* ---- One stretch ---------------------------------------------------------------------------- */

@@ -6,7 +6,8 @@
  *
  * Tables are of w4 and w8 and of several numbers of rows, or of those named before them.
  *
- * few: 1 to 8 rows, as a share of the speed at which a kernel that does nothing else reads as much.
+ * few: 1 to 8 rows, codes and scales a second as a share of the speed at which a kernel that does
+ * nothing else reads the codes.
  * tiles: 16 rows and more, beside a kernel that makes the weights halves in memory and cuBLAS, and
  * beside our product of halves that are there already.  codes: inputs made codes, beside a plain
  * kernel for codes that are there already.  Operands rotate, so that they come from memory.
@@ -236,16 +237,20 @@ static void measure_few(const ft_cuda_chip *chip, const wanted *want)
     for (int bits = 4; bits <= 8; bits += 4)
         for (size_t i = 0; i < FT_COUNT(extents) && (want->bits == 0 || want->bits == bits); i++) {
             const extent *e = &extents[i];
+            double read = 0.0; /* TB/s */
             printf("w%d g%d %-8s %5zu x %5zu", bits, GROUP, e->name, e->n, e->k);
             for (size_t j = 0; j < FT_COUNT(rows); j++) {
                 setting s;
                 if (!wants(want, bits, rows[j]))
                     continue;
                 setting_init(&s, chip, e, bits, rows[j], false);
-                if (j == 0)
-                    printf("  read %6.2f ", replay(run_read, &s));
-                double us = replay(run_ours, &s);
-                printf("  m=%zu %6.2f (%.2f)", rows[j], us, (double) s.bytes / us * 1e-6);
+                if (read == 0.0) {
+                    double us = replay(run_read, &s);
+                    read = (double) (e->n * e->k * (size_t) bits / 8) / us * 1e-6;
+                    printf("  read %6.2f (%.2f)", us, read);
+                }
+                double us = replay(run_ours, &s), speed = (double) s.bytes / us * 1e-6;
+                printf("  m=%zu %6.2f (%.2f, %.2f)", rows[j], us, speed, speed / read);
                 setting_fini(&s);
             }
             printf("\n");
@@ -288,7 +293,7 @@ static void measure_tiles(const ft_cuda_chip *chip, const wanted *want)
 
 static void measure_codes(const ft_cuda_chip *chip, const wanted *want)
 {
-    static const size_t rows[] = { 1, 16, 64, 512, 2048 };
+    static const size_t rows[] = { 1, 16, 64, 128, 512, 2048 };
     printf("\nby codes: us; a scalar kernel; ratio\n");
     for (size_t i = 0; i < FT_COUNT(extents) - 1; i++)
         for (size_t j = 0; j < FT_COUNT(rows); j++) {
@@ -309,7 +314,7 @@ static void measure_codes(const ft_cuda_chip *chip, const wanted *want)
                 .zero = random_memory(e->n * groups, CODES),
                 .y = s.set[0].part[0].y,
             };
-            double ours = replay(run_ours, &s), scalar = replay(run_scalars, &s);
+            double ours = replay(run_ours, &s), scalar = replay_times(run_scalars, &s, 3);
             printf("w8a8 g%d %-8s %5zu x %5zu m=%-4zu %8.2f us %6.1f TOPS; %9.2f; %.1f\n", GROUP,
                    e->name, e->n, e->k, rows[j], ours,
                    2e-6 * (double) (rows[j] * e->n) * (double) e->k / ours, scalar, scalar / ours);

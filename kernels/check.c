@@ -267,6 +267,11 @@ static ft_status check_conv_weight(const checker *c, const ft_value *x, const ft
     return FT_OK;
 }
 
+static bool is_image_order(ft_image_order order)
+{
+    return order == FT_IMAGE_PLANES || order == FT_IMAGE_PIXELS;
+}
+
 static ft_status check_conv(const checker *c)
 {
     const ft_conv *conv = &c->op->attr.conv;
@@ -281,6 +286,8 @@ static ft_status check_conv(const checker *c)
     FT_TRY(check_conv_weight(c, x, w));
     if (bias != NULL && !is_vector(bias, w->rows))
         return refuse(c, "the bias must be a float vector, one value an output");
+    if (!is_image_order(conv->in_order) || !is_image_order(conv->out_order))
+        return refuse(c, "images are neither planes nor pixels");
     if (conv->clamps && !(conv->low <= conv->high))
         return refuse(c, "the range that results are cut to is empty");
     if (!ft_mul(w->rows, down * across, &cols))

@@ -83,6 +83,12 @@ typedef struct ft_weight {
 size_t ft_weight_bytes(const ft_weight *weight);
 
 /*
+ * How an image lies in its row: channel by channel, [channels, height, width], or pixel by pixel
+ * with their channels side by side, [height, width, channels].
+ */
+typedef enum ft_image_order { FT_IMAGE_PLANES, FT_IMAGE_PIXELS } ft_image_order;
+
+/*
  * A convolution of images [sequences, channels * height * width] with the weights [outputs,
  * kernel rows * kernel columns * channels], channels innermost; results are [sequences, outputs *
  * rows * columns].  Pairs are of rows and of columns.
@@ -93,6 +99,7 @@ typedef struct ft_conv {
     int32_t zero; /* of codes: the one that stands for 0, and that is padded with */
     bool clamps;  /* what the activation gives is cut to low .. high */
     float low, high;
+    ft_image_order in_order, out_order; /* of the images, and of the results */
 } ft_conv;
 
 /*

@@ -39,6 +39,11 @@ static const ft_conv relu6 = { IMAGE_SIZE, WINDOW, .clamps = true, .high = 6.0f 
 static const ft_conv empty = { IMAGE_SIZE, WINDOW, .clamps = true, .low = 1.0f };
 static const ft_conv no_number = { IMAGE_SIZE, WINDOW, .clamps = true, .high = NAN };
 
+static const ft_conv pixels = { IMAGE_SIZE, WINDOW, .in_order = FT_IMAGE_PIXELS,
+                                .out_order = FT_IMAGE_PIXELS };
+static const ft_conv other_input = { IMAGE_SIZE, WINDOW, .in_order = (ft_image_order) 2 };
+static const ft_conv other_output = { IMAGE_SIZE, WINDOW, .out_order = (ft_image_order) 77 };
+
 #define SIZES "channels, rows and columns of an image must be from 1 to 16777216"
 #define LENGTHS "kernel, stride and dilation must be from 1 to 32767, padding from 0"
 #define FITS "the kernel is larger than the image with its padding"
@@ -46,6 +51,7 @@ static const ft_conv no_number = { IMAGE_SIZE, WINDOW, .clamps = true, .high = N
 #define KINDS "input and weight are not both float or both int8"
 #define DEPTH "the weight is deeper than the 65536 codes that int32 adds safely"
 #define ZERO "the code that stands for 0 is none, or there are no codes"
+#define ORDER "images are neither planes nor pixels"
 #define RANGE "the range that results are cut to is empty"
 
 /* clang-format off */
@@ -111,6 +117,9 @@ const a_case check_conv_cases[] = {
     { OP, "a result of another stride", "the float result has another shape or dtype",
       .conv = &strided },
     { OP, "floats with a code for 0", ZERO, .conv = &shifted },
+    { OP, "images by pixels", NULL, .conv = &pixels },
+    { OP, "images of an unknown order", ORDER, .conv = &other_input },
+    { OP, "results of an unknown order", ORDER, .conv = &other_output },
     { OP, "relu6", NULL, .conv = &relu6 },
     { OP, "a range of nothing", RANGE, .conv = &empty },
     { OP, "a range that is no number", RANGE, .conv = &no_number },

@@ -103,7 +103,12 @@ static void test_kind(const conv_how *how)
            text);
     for (const conv_shape *shape = conv_odd_shapes; shape->images > 0; shape++) {
         tally odd = { 0 };
-        try_shape(shape, how, 5, &odd);
+        for (int i = 0; i < 4; i++) { /* of planes or pixels, to planes or pixels */
+            conv_shape s = *shape;
+            s.conv.in_order = i % 2 == 0 ? FT_IMAGE_PLANES : FT_IMAGE_PIXELS;
+            s.conv.out_order = i / 2 == 0 ? FT_IMAGE_PLANES : FT_IMAGE_PIXELS;
+            try_shape(&s, how, 5, &odd);
+        }
         is_int((long long) (odd.wrong + odd.different), 0, "%s: %s", text, shape->name);
     }
 }
@@ -139,7 +144,10 @@ static void test_alone(const conv_how *how)
     small.conv.height = small.conv.width = 3;
     pixels.images = 7;
     pixels.conv = (ft_conv){ .channels = 37, 9, 11, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } };
-    const conv_shape *shapes[] = { &large, &small, &pixels };
+    conv_shape turned = large, direct = pixels;
+    turned.conv.in_order = turned.conv.out_order = FT_IMAGE_PIXELS;
+    direct.conv.in_order = direct.conv.out_order = FT_IMAGE_PIXELS;
+    const conv_shape *shapes[] = { &large, &small, &pixels, &turned, &direct };
     size_t different = 0;
     for (size_t i = 0; i < FT_COUNT(shapes); i++) {
         conv_problem p = conv_make(shapes[i], how, 77 + i);

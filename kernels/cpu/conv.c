@@ -31,7 +31,8 @@ static bool is_direct(const ft_conv *c)
            c->padding[0] == 0 && c->padding[1] == 0;
 }
 
-ft_conv_cut ft_conv_cut_of(const ft_conv *c, const ft_weight *weight, size_t images, int threads)
+ft_conv_cut ft_conv_cut_of(const ft_conv *c, const ft_weight *weight, ft_dtype x, size_t images,
+                           int threads)
 {
     ft_conv_cut cut = {
         .channels = (size_t) c->channels,
@@ -41,6 +42,7 @@ ft_conv_cut ft_conv_cut_of(const ft_conv *c, const ft_weight *weight, size_t ima
         .outputs = weight->rows,
         .size = weight->dtype == FT_I8 ? sizeof(int8_t) : sizeof(float),
         .direct = is_direct(c),
+        .turned = c->in_order == FT_IMAGE_PLANES || (x != FT_F32 && x != FT_I8),
     };
     size_t rows = BLOCK_BYTES / (cut.window * cut.size);
     rows = rows < FEWEST_ROWS ? FEWEST_ROWS : ft_min_size(rows, MOST_ROWS);
@@ -80,10 +82,11 @@ static parts parts_of(const ft_weight *weight, const ft_conv_cut *cut, int threa
 {
     parts p = { .bytes = SIZE_MAX };
     size_t used = 0;
-    if (!cut->direct && !add_part(&used, cut->images, cut->channels * cut->pixels, cut->size))
+    if (cut->turned && !cut->direct &&
+        !add_part(&used, cut->images, cut->channels * cut->pixels, cut->size))
         return p;
     p.windows = used;
-    if (!add_part(&used, cut->rows, cut->window, cut->size))
+    if ((cut->turned || !cut->direct) && !add_part(&used, cut->rows, cut->window, cut->size))
         return p;
     p.results = used;
     if (!add_part(&used, cut->rows, cut->outputs, sizeof(float)))
@@ -97,7 +100,8 @@ static parts parts_of(const ft_weight *weight, const ft_conv_cut *cut, int threa
 size_t ft_cpu_conv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
 {
     const ft_weight *weight = &plan->weight[op->weight[0]];
-    ft_conv_cut cut = ft_conv_cut_of(&op->attr.conv, weight, limits->sequences, limits->threads);
+    ft_conv_cut cut = ft_conv_cut_of(&op->attr.conv, weight, plan->value[op->in[0]].dtype,
+                                     limits->sequences, limits->threads);
     return parts_of(weight, &cut, limits->threads).bytes;
 }
 
@@ -132,6 +136,12 @@ static void multiply(const ft_args *args, const ft_conv_cut *cut, const block *b
 
 /* ------------------------------------------------------------------------------------------- */
 
+/* Pixels from number `first` on, where they need not be turned. */
+static void *pixels_of(const ft_args *args, const ft_conv_cut *cut, size_t first)
+{
+    return (char *) args->in[0].data + first * cut->channels * cut->size;
+}
+
 /* The windows of some images; the first of them is window `before` of all. */
 static void convolve(const ft_args *args, const ft_conv_cut *cut, const parts *p, size_t images,
                      size_t before)
@@ -143,16 +153,18 @@ static void convolve(const ft_args *args, const ft_conv_cut *cut, const parts *p
         .scratch = memory + p->product,
         .scratch_bytes = args->scratch_bytes - p->product,
     };
-    size_t windows = images * cut->positions;
-    if (!cut->direct)
-        ft_conv_turn(args, cut, before / cut->positions * cut->pixels, images * cut->pixels,
-                     memory);
+    size_t windows = images * cut->positions, pixel = before / cut->positions * cut->pixels;
+    const void *pixels = cut->turned ? memory : pixels_of(args, cut, pixel);
+    if (cut->turned && !cut->direct)
+        ft_conv_turn(args, cut, pixel, images * cut->pixels, memory);
     for (size_t first = 0; first < windows; first += cut->rows) {
         b.count = ft_min_size(cut->rows, windows - first);
-        if (cut->direct)
-            ft_conv_turn(args, cut, before + first, b.count, memory + p->windows);
+        if (!cut->direct)
+            ft_conv_gather(args, cut, pixels, first, b.count, b.windows);
+        else if (cut->turned)
+            ft_conv_turn(args, cut, before + first, b.count, b.windows);
         else
-            ft_conv_gather(args, cut, memory, first, b.count, memory + p->windows);
+            b.windows = pixels_of(args, cut, before + first);
         multiply(args, cut, &b);
         ft_conv_lay_out(args, cut, before + first, b.count, b.results);
     }
@@ -163,7 +175,8 @@ void ft_cpu_conv(const ft_args *args)
     size_t images = args->in[0].rows;
     if (images == 0)
         return;
-    ft_conv_cut cut = ft_conv_cut_of(&args->op->attr.conv, args->weight[0], images, args->threads);
+    ft_conv_cut cut = ft_conv_cut_of(&args->op->attr.conv, args->weight[0], args->in[0].dtype,
+                                     images, args->threads);
     parts p = parts_of(args->weight[0], &cut, args->threads);
     assert(p.bytes <= args->scratch_bytes);
     for (size_t first = 0; first < images; first += cut.images)

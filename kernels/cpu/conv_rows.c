@@ -121,6 +121,18 @@ typedef struct job {
     void *to;
 } job;
 
+/* Halves that lie by pixels: all that they become is floats. */
+static void widen_tiles(const void *of, int thread, size_t tile, size_t end_tile)
+{
+    const job *j = of;
+    size_t begin = tile * PLACES, end = ft_min_size(j->count, end_tile * PLACES);
+    size_t channels = j->cut->channels;
+    (void) thread;
+    j->args->rows->to_float((float *) j->to + begin * channels,
+                            (const uint16_t *) j->args->in[0].data + (j->first + begin) * channels,
+                            j->args->in[0].dtype, (end - begin) * channels);
+}
+
 static void turn_tiles(const void *of, int thread, size_t tile, size_t end_tile)
 {
     const job *j = of;
@@ -147,7 +159,9 @@ void ft_conv_turn(const ft_args *args, const ft_conv_cut *cut, size_t first, siz
 {
     const job j = { .args = args, .cut = cut, .first = first, .count = count, .to = pixels };
     size_t tiles = tiles_of(count, PLACES);
-    ft_team_share(team_for(args, tiles, count * cut->channels), tiles, turn_tiles, &j);
+    bool planes = args->op->attr.conv.in_order == FT_IMAGE_PLANES;
+    ft_team_share(team_for(args, tiles, count * cut->channels), tiles,
+                  planes ? turn_tiles : widen_tiles, &j);
 }
 
 /* ---- Pixels to windows -------------------------------------------------------------------- */
@@ -219,7 +233,7 @@ void ft_conv_gather(const ft_args *args, const ft_conv_cut *cut, const void *pix
 
 /* ---- Results to images -------------------------------------------------------------------- */
 
-/* One line of an output: `places` neighbours in its image, which begin at element `at`. */
+/* Neighbours, the first of them element `at` of all results. */
 static void write_line(const ft_args *args, float *line, size_t at, size_t places)
 {
     const ft_conv *c = &args->op->attr.conv;
@@ -251,6 +265,20 @@ static void lay_out_places(const ft_args *args, const ft_conv_cut *cut, size_t i
     }
 }
 
+/* Results by pixels are rows as the product gave them. */
+static void round_tiles(const void *of, int thread, size_t tile, size_t end_tile)
+{
+    const job *j = of;
+    float line[PLACES * LINES];
+    size_t outputs = j->cut->outputs, count, end = ft_min_size(j->count, end_tile * PLACES);
+    (void) thread;
+    for (size_t i = tile * PLACES * outputs; i < end * outputs; i += count) {
+        count = ft_min_size(end * outputs - i, PLACES * LINES);
+        memcpy(line, (const float *) j->from + i, count * sizeof *line);
+        write_line(j->args, line, j->first * outputs + i, count);
+    }
+}
+
 static void lay_out_tiles(const void *of, int thread, size_t tile, size_t end_tile)
 {
     const job *j = of;
@@ -270,5 +298,7 @@ void ft_conv_lay_out(const ft_args *args, const ft_conv_cut *cut, size_t first, 
 {
     const job j = { args, cut, first, count, results, NULL };
     size_t tiles = tiles_of(count, PLACES);
-    ft_team_share(team_for(args, tiles, count * cut->outputs), tiles, lay_out_tiles, &j);
+    bool planes = args->op->attr.conv.out_order == FT_IMAGE_PLANES;
+    ft_team_share(team_for(args, tiles, count * cut->outputs), tiles,
+                  planes ? lay_out_tiles : round_tiles, &j);
 }

@@ -53,10 +53,15 @@ __device__ __forceinline__ bool find_pixel(const conv_task &t, const window_plac
     int tap = col / c.channels, channel = col % c.channels;
     int row = place.top + tap / c.kernel[1] * c.dilation[0];
     int pixel = place.left + tap % c.kernel[1] * c.dilation[1];
-    at = ((place.image * (unsigned) c.channels + (unsigned) channel) * (unsigned) c.height +
-          (unsigned) row) *
-             (unsigned) c.width +
-         (unsigned) pixel;
+    at = c.in_order == FT_IMAGE_PIXELS
+             ? ((place.image * (unsigned) c.height + (unsigned) row) * (unsigned) c.width +
+                (unsigned) pixel) *
+                       (unsigned) c.channels +
+                   (unsigned) channel
+             : ((place.image * (unsigned) c.channels + (unsigned) channel) * (unsigned) c.height +
+                (unsigned) row) *
+                       (unsigned) c.width +
+                   (unsigned) pixel;
     return place.exists && row >= 0 && row < c.height && pixel >= 0 && pixel < c.width;
 }
 
@@ -192,6 +197,8 @@ __device__ __forceinline__ void put(const conv_task &t, unsigned window, int out
     unsigned positions = (unsigned) t.positions, image = window / positions;
     size_t at = ((size_t) image * (unsigned) t.outputs + (unsigned) output) * positions +
                 (window - image * positions);
+    if (t.conv.out_order == FT_IMAGE_PIXELS)
+        at = (size_t) window * (unsigned) t.outputs + (unsigned) output;
     if (kind != CODES && t.bias != NULL)
         value += t.bias[output];
     value = conv_finish(t, value);

@@ -56,8 +56,10 @@ static bool asks_for_plain(void)
 
 bool ft_cuda_conv_wgmma_takes(const ft_cuda_chip *chip, const conv_task *t)
 {
-    return chip->has_wgmma && has_operands(t) && ft_cuda_conv_order(t).order != CONV_NO_ORDER &&
-           !asks_for_plain();
+    bool planes =
+        t->conv.in_order == FT_IMAGE_PLANES && t->conv.out_order == FT_IMAGE_PLANES;
+    return chip->has_wgmma && planes && has_operands(t) &&
+           ft_cuda_conv_order(t).order != CONV_NO_ORDER && !asks_for_plain();
 }
 
 /* Images in their order, and what sums contain too much. */

@@ -36,7 +36,11 @@ static void fill_window(double *window, const double *image, const ft_conv *c, i
                 int32_t y = row * c->stride[0] - c->padding[0] + i * c->dilation[0];
                 int32_t x = col * c->stride[1] - c->padding[1] + j * c->dilation[1];
                 bool inside = y >= 0 && y < c->height && x >= 0 && x < c->width;
-                *window++ = inside ? image[(channel * c->height + y) * c->width + x] : 0.0;
+                int32_t pixel = y * c->width + x;
+                *window++ = !inside ? 0.0
+                            : c->in_order == FT_IMAGE_PIXELS
+                                ? image[pixel * c->channels + channel]
+                                : image[channel * c->height * c->width + pixel];
             }
 }
 
@@ -117,6 +121,13 @@ static void compute_result(conv_problem *p, const reals *in, const double *windo
     p->bound[at] = bound_of(s, roundings_of(p), size) + 1.13 * units_of(p, window, w);
 }
 
+/* Where an output of a window lies in the result of its image. */
+static size_t place_of(const conv_problem *p, size_t output, size_t position)
+{
+    return p->attr.conv.out_order == FT_IMAGE_PIXELS ? position * p->shape.outputs + output
+                                                     : output * p->positions + position;
+}
+
 static void compute_results(conv_problem *p, const reals *in)
 {
     const ft_conv *c = &p->shape.conv;
@@ -130,8 +141,8 @@ static void compute_results(conv_problem *p, const reals *in)
                     round_to_codes(window, p->window, p->how.group);
                 for (size_t output = 0; output < p->shape.outputs; output++)
                     compute_result(p, in, window, output,
-                                   image * p->y_cols + output * p->positions +
-                                       (size_t) (row * cols + col));
+                                   image * p->y_cols +
+                                       place_of(p, output, (size_t) (row * cols + col)));
             }
     free(window);
 }

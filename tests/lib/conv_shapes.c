@@ -122,6 +122,8 @@ static conv_shape any_shape(rng *r)
     c->high = c->clamps ? (float) rng_uniform(r, 0.0, 6.0) : 0.0f;
     s.bias = rng_below(r, 4) != 0;
     s.activation = activations[rng_below(r, FT_COUNT(activations))];
+    c->in_order = rng_below(r, 2) ? FT_IMAGE_PIXELS : FT_IMAGE_PLANES;
+    c->out_order = rng_below(r, 2) ? FT_IMAGE_PIXELS : FT_IMAGE_PLANES;
     return s;
 }
 
@@ -136,16 +138,21 @@ conv_shape conv_random_shape(uint64_t seed)
     }
 }
 
+static const char *order_name(ft_image_order order)
+{
+    return order == FT_IMAGE_PIXELS ? "pixels" : "planes";
+}
+
 const char *conv_text(char text[CONV_TEXT], const conv_shape *s)
 {
     const ft_conv *c = &s->conv;
     snprintf(text, CONV_TEXT,
              "%zu x %d x %d x %d by %zu x %d x %d, stride %d %d, padding %d %d, dilation %d %d, "
-             "%s%s%s",
+             "%s%s%s, %s to %s",
              s->images, c->channels, c->height, c->width, s->outputs, c->kernel[0], c->kernel[1],
              c->stride[0], c->stride[1], c->padding[0], c->padding[1], c->dilation[0],
              c->dilation[1], ft_activation_name(s->activation), c->clamps ? ", cut" : "",
-             s->bias ? "" : ", no bias");
+             s->bias ? "" : ", no bias", order_name(c->in_order), order_name(c->out_order));
     return text;
 }
 

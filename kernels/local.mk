@@ -162,8 +162,16 @@ cuda_sources = \
 	kernels/cuda/compare_lt.c \
 	kernels/cuda/conv.cu \
 	kernels/cuda/conv.cuh \
+	kernels/cuda/conv_choose.cu \
 	kernels/cuda/conv_cut.cu \
+	kernels/cuda/conv_frame.cu \
 	kernels/cuda/conv_plain.cu \
+	kernels/cuda/conv_rows.cuh \
+	kernels/cuda/conv_rows_blocks.cu \
+	kernels/cuda/conv_rows_codes.cu \
+	kernels/cuda/conv_rows_finish.cuh \
+	kernels/cuda/conv_rows_halves.cu \
+	kernels/cuda/conv_rows_sums.cuh \
 	kernels/cuda/conv_turn.cu \
 	kernels/cuda/conv_turn.cuh \
 	kernels/cuda/conv_wgmma.cu \
@@ -173,6 +181,7 @@ cuda_sources = \
 	kernels/cuda/conv_wgmma_halves.cu \
 	kernels/cuda/conv_wgmma_finish.cuh \
 	kernels/cuda/conv_wgmma_load.cuh \
+	kernels/cuda/conv_wgmma_serve.cuh \
 	kernels/cuda/conv_wgmma_sums.cuh \
 	kernels/cuda/conv_wgmma_tiles.cuh \
 	kernels/cuda/conv_wgmma_work.cuh \

@@ -51,8 +51,30 @@ static const double FACTOR = 2.0;
 static bench device, host;
 
 /* Names of tiles that FT_CUDA_CONV knows; the first is the device's own choice. */
-static const char *const tiles[] = { "",     "96",  "64",  "96x2",   "64x2",  "192a",
-                                     "128a", "96a", "64a", "128x2a", "96x2a", "64x2a" };
+enum { TILES = 12 };
+static const char *const tiles[2][TILES] = {
+    [FT_IMAGE_PLANES] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
+                          "96x2a", "64x2a" },
+    [FT_IMAGE_PIXELS] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t",
+                          "general" },
+};
+
+/* From what to what: first those with kernels of their own, then what is turned on the way. */
+enum { OWN_ORDERS = 2, FEW_IMAGES = 10 /* the oracle takes its time: many in own orders only */ };
+static const ft_image_order orders[][2] = {
+    { FT_IMAGE_PLANES, FT_IMAGE_PLANES },
+    { FT_IMAGE_PIXELS, FT_IMAGE_PIXELS },
+    { FT_IMAGE_PIXELS, FT_IMAGE_PLANES },
+    { FT_IMAGE_PLANES, FT_IMAGE_PIXELS },
+};
+
+static conv_shape in_orders(const conv_shape *shape, size_t which)
+{
+    conv_shape s = *shape;
+    s.conv.in_order = orders[which][0];
+    s.conv.out_order = orders[which][1];
+    return s;
+}
 
 static void ask_for(const char *tile)
 {
@@ -100,7 +122,10 @@ static void test_kind(const conv_how *how)
         is_int((long long) different, 0, "%s: ... and the bits of the CPU", text);
     wrong = different = 0;
     for (const conv_shape *shape = conv_odd_shapes; shape->images > 0; shape++)
-        wrong += try_shape(shape, how, 5, &different);
+        for (size_t i = 0; i < FT_COUNT(orders); i++) {
+            conv_shape s = in_orders(shape, i);
+            wrong += try_shape(&s, how, 5, &different);
+        }
     is_int((long long) (wrong + different), 0, "%s: odd shapes", text);
 }
 
@@ -148,61 +173,89 @@ static const conv_shape wide_shapes[] = {
       { .channels = 64, .height = 28, .width = 28, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 },
         .clamps = true, .low = 0.0f, .high = 6.0f },
       true, FT_ACT_NONE },
+    { "taps over more than a wave", 24, 32,
+      { .channels = 32, .height = 30, .width = 30, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+      true, FT_ACT_RELU },
+    { "one pixel of many channels", 3, 160,
+      { .channels = 320, .height = 7, .width = 9, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
+      false, FT_ACT_NONE },
     { .images = 0 },
 };
 /* clang-format on */
 
-/* Each tile on its own gives the right numbers; all give the same bits. */
+/* The first `count` tiles, each on its own, give the right numbers; all give the same bits. */
+static void test_tiles(const conv_shape *shape, const conv_how *how, size_t count)
+{
+    char text[CONV_TEXT], kind[CONV_TEXT];
+    conv_problem p = conv_make(shape, how, 31);
+    size_t wrong = 0, different = 0, bytes = shape->images * p.y_cols * ft_dtype_size(how->y);
+    const char *const *tile = tiles[shape->conv.out_order];
+    void *first = NULL;
+    for (size_t i = 0; i < count && tile[i] != NULL; i++) {
+        void *y;
+        ask_for(tile[i]);
+        size_t found = conv_try(&device, &p, &y, FACTOR);
+        if (found > 0)
+            diag("tile %s: %zu wrong: %s", tile[i], found, conv_text(text, shape));
+        wrong += found;
+        if (first != NULL && memcmp(first, y, bytes) != 0) {
+            diag("tile %s: other bits: %s", tile[i], conv_text(text, shape));
+            different++;
+        }
+        if (first == NULL)
+            first = y;
+        else
+            free(y);
+    }
+    conv_how_text(kind, how);
+    is_int((long long) wrong, 0, "%s: %s", kind, conv_text(text, shape));
+    if (count > 1)
+        is_int((long long) different, 0, "%s: %s: every tile gives the same bits", kind,
+               shape->name);
+    free(first);
+    conv_free(&p);
+}
+
 static void test_wide(const conv_how *how)
 {
-    char text[CONV_TEXT];
-    conv_how_text(text, how);
-    for (const conv_shape *shape = wide_shapes; shape->images > 0; shape++) {
-        conv_problem p = conv_make(shape, how, 31);
-        size_t wrong = 0, different = 0, bytes = shape->images * p.y_cols * ft_dtype_size(how->y);
-        void *first = NULL;
-        for (size_t i = 0; i < FT_COUNT(tiles); i++) {
-            void *y;
-            ask_for(tiles[i]);
-            size_t found = conv_try(&device, &p, &y, FACTOR);
-            if (found > 0)
-                diag("tile %s: %zu wrong", tiles[i], found);
-            wrong += found;
-            different += first != NULL && memcmp(first, y, bytes) != 0;
-            if (first == NULL)
-                first = y;
-            else
-                free(y);
+    for (const conv_shape *shape = wide_shapes; shape->images > 0; shape++)
+        for (size_t i = 0; i < FT_COUNT(orders); i++) {
+            conv_shape s = in_orders(shape, i);
+            if (i >= OWN_ORDERS && shape->images > FEW_IMAGES)
+                continue;
+            test_tiles(&s, how, i < OWN_ORDERS ? TILES : 1);
         }
-        is_int((long long) wrong, 0, "%s: %s", text, shape->name);
-        is_int((long long) different, 0, "%s: %s: every tile gives the same bits", text,
-               shape->name);
-        free(first);
-        conv_free(&p);
-    }
     ask_for("");
 }
 
-/* An image gets the same bits alone as among others. */
+/* Whether the last image gets other bits alone than among the others. */
+static bool is_different_alone(const conv_shape *shape, const conv_how *how)
+{
+    conv_problem p = conv_make(shape, how, 77), last = p;
+    size_t bytes = p.y_cols * ft_dtype_size(how->y), before = shape->images - 1;
+    void *all, *one;
+    (void) conv_try(&device, &p, &all, FACTOR);
+    last.shape.images = 1;
+    last.x = (char *) p.x + before * p.x_cols * ft_dtype_size(how->x);
+    last.value += before * p.y_cols;
+    last.bound += before * p.y_cols;
+    (void) conv_try(&device, &last, &one, FACTOR);
+    bool different = memcmp((char *) all + before * bytes, one, bytes) != 0;
+    free(all);
+    free(one);
+    conv_free(&p);
+    return different;
+}
+
 static void test_alone(const conv_how *how)
 {
     char text[CONV_TEXT];
     size_t different = 0;
-    for (const conv_shape *shape = wide_shapes; shape->images > 0; shape++) {
-        conv_problem p = conv_make(shape, how, 77), last = p;
-        size_t bytes = p.y_cols * ft_dtype_size(how->y), before = shape->images - 1;
-        void *all, *one;
-        (void) conv_try(&device, &p, &all, FACTOR);
-        last.shape.images = 1;
-        last.x = (char *) p.x + before * p.x_cols * ft_dtype_size(how->x);
-        last.value += before * p.y_cols;
-        last.bound += before * p.y_cols;
-        (void) conv_try(&device, &last, &one, FACTOR);
-        different += memcmp((char *) all + before * bytes, one, bytes) != 0;
-        free(all);
-        free(one);
-        conv_free(&p);
-    }
+    for (const conv_shape *shape = wide_shapes; shape->images > 0; shape++)
+        for (size_t i = 0; i < OWN_ORDERS; i++) {
+            conv_shape s = in_orders(shape, i);
+            different += is_different_alone(&s, how);
+        }
     is_int((long long) different, 0, "%s: an image gets the same bits alone",
            conv_how_text(text, how));
 }

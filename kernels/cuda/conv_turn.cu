@@ -246,6 +246,8 @@ int ft_cuda_conv_turn(const ft_cuda_chip *chip, void *stream, const conv_task *t
                       const conv_turned *turned, void *to)
 {
     turn_args a = {};
+    if (t->conv.in_order == FT_IMAGE_PIXELS)
+        return ft_cuda_conv_frame(chip, stream, t, turned, to);
     if (turned->order == CONV_CUT)
         return ft_cuda_conv_cut(chip, stream, t, turned, to);
     a.from = (const char *) t->x, a.to = (char *) to;
@@ -307,7 +309,8 @@ static conv_order order_of(const conv_task *t, size_t pixel, size_t size)
     bool taps = has_small_taps(c) && pixel % 32 == 0;
     if (is_cut(c) && (size_t) t->window * size <= CONV_MOST_CUT)
         return CONV_CUT;
-    if (is_one_pixel(c) && size == 2 && (size_t) conv_pixels(c) * size % 16 == 0)
+    bool planes = c.in_order == FT_IMAGE_PLANES && c.out_order == FT_IMAGE_PLANES;
+    if (planes && is_one_pixel(c) && size == 2 && (size_t) conv_pixels(c) * size % 16 == 0)
         return CONV_PLANES;
     if (is_one_pixel(c) && pixel % 16 == 0)
         return CONV_ROWS;
@@ -325,6 +328,9 @@ conv_turned ft_cuda_conv_order(const conv_task *t)
     bool framed = turned.order == CONV_ROWS || c.zero != 0;
     for (int i = 0; i < 2; i++)
         turned.frame[i] = framed ? c.padding[i] : 0;
+    bool has_frame = turned.frame[0] + turned.frame[1] > 0;
+    turned.made = turned.order == CONV_CUT || has_frame ||
+                  (c.in_order == FT_IMAGE_PLANES && turned.order != CONV_PLANES);
     turned.height = c.height + 2 * turned.frame[0];
     turned.width = c.width + 2 * turned.frame[1];
     turned.line = turned.order == CONV_CUT ? ((size_t) t->window * size + 15) / 16 * 16 : pixel;

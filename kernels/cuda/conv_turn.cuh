@@ -33,6 +33,7 @@ enum {
 
 typedef struct conv_turned {
     conv_order order;
+    bool made;         /* it is not how the images lie */
     int frame[2];      /* rows above, and columns left of an image; as many behind */
     int height, width; /* with the frame */
     size_t line;       /* bytes of a pixel, or from row to row that was cut */
@@ -42,9 +43,13 @@ typedef struct conv_turned {
 /* The order for a convolution; CONV_NO_ORDER where none fits. */
 conv_turned ft_cuda_conv_order(const conv_task *t);
 
-/* Images in that order, t->images * turned->image bytes; not for planes. */
+/* Images in that order, t->images * turned->image bytes; only where it is made. */
 int ft_cuda_conv_turn(const ft_cuda_chip *chip, void *stream, const conv_task *t,
                       const conv_turned *turned, void *to);
+
+/* From images by pixels. */
+int ft_cuda_conv_frame(const ft_cuda_chip *chip, void *stream, const conv_task *t,
+                       const conv_turned *turned, void *to);
 
 /* Those of CONV_CUT. */
 int ft_cuda_conv_cut(const ft_cuda_chip *chip, void *stream, const conv_task *t,

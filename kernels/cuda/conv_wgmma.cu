@@ -1,9 +1,7 @@
 /*
- * conv_wgmma.cu - which convolutions the tensor cores of sm_90a take, and with which tiles.
+ * conv_wgmma.cu - which convolutions the tensor cores of sm_90a take, and how they are launched.
  *
- * The choice of a tile is about time only.  FT_CUDA_CONV=plain asks for conv_plain.cu, the name of
- * a tile for that: 64, 96, 128 windows, x2 with teams beside each other, a alone on its
- * multiprocessor.
+ * FT_CUDA_CONV=plain asks for conv_plain.cu instead.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -56,17 +54,15 @@ static bool asks_for_plain(void)
 
 bool ft_cuda_conv_wgmma_takes(const ft_cuda_chip *chip, const conv_task *t)
 {
-    bool planes =
-        t->conv.in_order == FT_IMAGE_PLANES && t->conv.out_order == FT_IMAGE_PLANES;
-    return chip->has_wgmma && planes && has_operands(t) &&
-           ft_cuda_conv_order(t).order != CONV_NO_ORDER && !asks_for_plain();
+    return chip->has_wgmma && has_operands(t) && ft_cuda_conv_order(t).order != CONV_NO_ORDER &&
+           !asks_for_plain();
 }
 
 /* Images in their order, and what sums contain too much. */
 static size_t turned_bytes(const conv_task *t, const conv_turned *turned)
 {
     size_t bytes = (size_t) t->images * turned->image;
-    return turned->order == CONV_PLANES ? 0 : (bytes + 255) / 256 * 256;
+    return turned->made ? (bytes + 255) / 256 * 256 : 0;
 }
 
 size_t ft_cuda_conv_wgmma_scratch(const conv_task *t)
@@ -76,101 +72,25 @@ size_t ft_cuda_conv_wgmma_scratch(const conv_task *t)
     return turned_bytes(t, &turned) + excess;
 }
 
-/* ---- Tiles ---------------------------------------------------------------------------------- */
-
-/* Windows of a team; and as conv_product has them. */
-typedef struct tile_choice {
-    const char *name;
-    int n;
-    bool beside;
-    bool alone;
-} tile_choice;
-
-static int cover(int n, int by)
-{
-    return (n + by - 1) / by;
-}
-
-static void share_out(conv_product *p, const tile_choice *choice)
-{
-    int outputs = choice->beside ? 64 : 128, windows = choice->beside ? 2 * choice->n : choice->n;
-    int runs = p->t.images * p->t.positions / p->run;
-    p->beside = choice->beside;
-    p->alone = choice->alone;
-    p->out_tiles = conv_divider_of(cover(p->t.outputs, outputs));
-    p->run_tiles = conv_divider_of(cover(p->run, windows));
-    p->tiles = p->out_tiles.by * p->run_tiles.by * runs;
-    p->w_bytes = outputs * CONV_STEP;
-    p->x_bytes = windows * CONV_STEP;
-    p->boxes = p->order == CONV_PLANES   ? windows / 64
-               : p->order == CONV_PIXELS ? CONV_STEP / p->line
-                                         : 1;
-    p->box_bytes = p->x_bytes / p->boxes;
-}
-
-static const tile_choice choices[] = {
-    { "96", 96, false, false },  { "64", 64, false, false },   { "96x2", 96, true, false },
-    { "64x2", 64, true, false }, { "192a", 192, false, true }, { "128a", 128, false, true },
-    { "96a", 96, false, true },  { "64a", 64, false, true },   { "128x2a", 128, true, true },
-    { "96x2a", 96, true, true }, { "64x2a", 64, true, true },
-};
-enum { CHOICES = sizeof choices / sizeof *choices };
-
-/* Planes are copied by 64 windows; and where weights are unpacked sums take registers twice. */
-static bool is_possible(const conv_product *p, const tile_choice *choice)
-{
-    if (p->order == CONV_PLANES && choice->n != 64 && choice->n != 128)
-        return false;
-    if (p->t.blocks.scale != NULL)
-        return choice->alone && choice->n <= 96;
-    return true;
-}
-
-/*
- * How long all tiles take a multiprocessor, in clocks, as fitted to measurements on an H200: those
- * of the busiest one, whose steps take as long as their copies, and results of a tile.  Two blocks
- * hide a part of each other's.
- */
-static double cost_of(const ft_cuda_chip *chip, conv_product *p, const tile_choice *choice)
-{
-    share_out(p, choice);
-    int rows = (p->w_bytes + p->x_bytes) / CONV_STEP;
-    int places = chip->multiprocessors * (choice->alone ? 1 : 2);
-    double tiles = cover(p->tiles, places);
-    double step = choice->alone ? 3.0 * rows : 5.0 * rows;
-    return tiles * (p->steps * step + (choice->alone ? 60.0 : 80.0) * choice->n);
-}
-
-static const tile_choice *choose(const ft_cuda_chip *chip, conv_product *p)
-{
-    const char *asked = getenv("FT_CUDA_CONV");
-    const tile_choice *best = NULL;
-    double least = 0.0;
-    for (int i = 0; i < CHOICES; i++) {
-        double cost = cost_of(chip, p, &choices[i]);
-        if (!is_possible(p, &choices[i]))
-            continue;
-        if (asked != NULL && strcmp(asked, choices[i].name) == 0)
-            return &choices[i];
-        if (best == NULL || cost < least) {
-            least = cost;
-            best = &choices[i];
-        }
-    }
-    return best;
-}
-
 /* ---- Launching ------------------------------------------------------------------------------ */
 
 static int map_weights(conv_product *p)
 {
     const conv_task *t = &p->t;
-    unsigned rows = p->beside ? 64 : 128;
-    if (t->blocks.scale != NULL)
-        return 0;
+    unsigned rows = (unsigned) p->tile_outputs;
+    if (t->blocks.scale != NULL) {
+        cuuint64_t bits = (cuuint64_t) ft_blocks_bits(t->w_dtype);
+        cuuint64_t lines = ((cuuint64_t) t->window + 31) / 32 * bits; /* of a panel: of 128 bytes */
+        cuuint64_t size[3] = { 128, lines, (cuuint64_t) p->padded / 32 };
+        cuuint64_t apart[2] = { 128, lines * 128 };
+        cuuint32_t box[3] = { 128, 2 * (cuuint32_t) bits, rows / 32 };
+        return ft_map_bytes(&p->w, t->w, 3, size, apart, box);
+    }
+    if (p->woven)
+        return ft_map_woven(&p->w, t->w, (size_t) t->outputs, 2 * (size_t) t->window, rows);
     if (t->x_dtype == FT_I8)
-        return ft_map_tiles(&p->w, t->tiles, (size_t) cover(t->outputs, 32),
-                            (size_t) cover(t->window, CONV_STEP), rows);
+        return ft_map_tiles(&p->w, t->tiles, (size_t) conv_cover(t->outputs, 32),
+                            (size_t) conv_cover(t->window, CONV_STEP), rows);
     return ft_map_codes(&p->w, t->w, (size_t) t->outputs, 2 * (size_t) t->window, rows);
 }
 
@@ -232,6 +152,15 @@ static int together(const conv_task *t)
                                                     : 1;
 }
 
+/*
+ * Eight neighbours of a pixel are one store: where lanes have such neighbours, see ft_map_woven().
+ */
+static bool eights(const conv_task *t)
+{
+    bool codes = t->x_dtype == FT_I8 || t->blocks.scale != NULL;
+    return (uintptr_t) t->y % 32 == 0 && t->outputs % (codes ? 8 : 32) == 0;
+}
+
 /* An activation that cuts to a range is part of the range. */
 static void set_range(conv_product *p)
 {
@@ -241,6 +170,8 @@ static void set_range(conv_product *p)
     p->ranged = relu || c.clamps;
     p->low = !c.clamps ? 0.0f : relu && c.low < 0.0f ? 0.0f : c.low;
     p->high = c.clamps ? c.high : INFINITY;
+    p->lowest = !p->ranged ? 1 : 128 + ft_quantize(p->low, p->t.y_inverse);
+    p->highest = !c.clamps ? 255 : 128 + ft_quantize(p->high, p->t.y_inverse);
 }
 
 static conv_product product_of(const conv_task *t, const conv_turned *turned)
@@ -250,7 +181,7 @@ static conv_product product_of(const conv_task *t, const conv_turned *turned)
     p.t = *t;
     p.order = turned->order;
     p.run = runs_are_images(&p) ? t->positions : t->images * t->positions;
-    p.steps = cover(t->window * size, CONV_STEP);
+    p.steps = conv_cover(t->window * size, CONV_STEP);
     p.pixel = (int) turned->line;
     p.line = p.order != CONV_PIXELS || p.pixel % 128 == 0 ? 128 : p.pixel % 64 == 0 ? 64 : 32;
     for (int i = 0; i < 2; i++)
@@ -261,26 +192,45 @@ static conv_product product_of(const conv_task *t, const conv_turned *turned)
                                                 : 0;
     p.padded = (int) ft_layout_rows(FT_PANEL32, (size_t) t->outputs);
     p.together = together(t);
+    p.eights = eights(t);
     set_range(&p);
     p.positions = conv_divider_of(t->positions);
     p.across = conv_divider_of(t->across);
     return p;
 }
 
+static int map_operands(conv_product *p, const conv_turned *turned, const void *x)
+{
+    int status = map_weights(p);
+    return status != 0 ? status : map_windows(p, turned, x);
+}
+
+static int multiply_to_pixels(const ft_cuda_chip *chip, void *stream, conv_product *p,
+                              const conv_turned *turned, const void *x)
+{
+    const conv_rows_tile *tile = ft_cuda_conv_choose_rows(chip, p);
+    int status = map_operands(p, turned, x);
+    if (status != 0)
+        return status;
+    conv_rows_launcher *launch = p->t.x_dtype == FT_I8       ? ft_cuda_conv_rows_codes
+                                 : p->t.blocks.scale != NULL ? ft_cuda_conv_rows_blocks
+                                                             : ft_cuda_conv_rows_halves;
+    return launch(chip, stream, p, tile);
+}
+
 static int multiply(const ft_cuda_chip *chip, void *stream, conv_product *p,
                     const conv_turned *turned, const void *x)
 {
-    const tile_choice *choice = choose(chip, p);
-    share_out(p, choice);
-    int status = map_weights(p);
-    if (status == 0)
-        status = map_windows(p, turned, x);
+    if (p->t.conv.out_order == FT_IMAGE_PIXELS)
+        return multiply_to_pixels(chip, stream, p, turned, x);
+    int n = ft_cuda_conv_choose(chip, p);
+    int status = map_operands(p, turned, x);
     if (status != 0)
         return status;
     conv_launcher *launch = p->t.x_dtype == FT_I8       ? ft_cuda_conv_codes
                             : p->t.blocks.scale != NULL ? ft_cuda_conv_blocks
                                                         : ft_cuda_conv_halves;
-    return launch(chip, stream, p, choice->n);
+    return launch(chip, stream, p, n);
 }
 
 int ft_cuda_conv_wgmma(const ft_cuda_chip *chip, void *stream, const conv_task *t, void *scratch)
@@ -288,7 +238,6 @@ int ft_cuda_conv_wgmma(const ft_cuda_chip *chip, void *stream, const conv_task *
     conv_turned turned = ft_cuda_conv_order(t);
     conv_product p = product_of(t, &turned);
     int32_t *excess = (int32_t *) ((char *) scratch + turned_bytes(t, &turned));
-    bool turns = turned.order != CONV_PLANES;
     int status = 0;
     if (t->conv.zero != 0) {
         p.excess = excess;
@@ -296,7 +245,7 @@ int ft_cuda_conv_wgmma(const ft_cuda_chip *chip, void *stream, const conv_task *
                            EXCESS_THREADS, 0, stream, chip->overlaps, 1, excess,
                            (const int8_t *) t->w, t->outputs, t->window, t->conv.zero);
     }
-    if (status == 0 && turns)
+    if (status == 0 && turned.made)
         status = ft_cuda_conv_turn(chip, stream, t, &turned, scratch);
-    return status != 0 ? status : multiply(chip, stream, &p, &turned, turns ? scratch : t->x);
+    return status != 0 ? status : multiply(chip, stream, &p, &turned, turned.made ? scratch : t->x);
 }

@@ -10,8 +10,8 @@
  *
  * Windows are cut into steps of 128 bytes.  A copy brings a step of all weights of a tile, and one
  * or more boxes a step of its windows: one tap of each, or a stretch of a row (conv_turn.cuh).
- * Weights in blocks are unpacked to shared memory by two more warpgroups; what they are multiplied
- * by is up to the sums of each group.
+ * Weights in blocks are copied as they are, and unpacked to shared memory by one more warpgroup;
+ * what they are multiplied by is up to the sums of each group.
  *
  * A sum takes its steps in their order, whatever the tile.
  *
@@ -31,7 +31,7 @@ enum {
     CONV_LAID = 32,                /* windows that a warp lays out at a time */
     CONV_PANEL = 8192,             /* bytes of 64 windows x 64 channels, of planes */
     CONV_LAY = 16 * CONV_LAID * 4, /* bytes of a warp's sums */
-    CONV_REST = CONV_WORKERS / 32 * CONV_LAY + 16 * CONV_STAGES, /* bytes behind the stages */
+    CONV_REST = CONV_WORKERS / 32 * CONV_LAY + 24 * CONV_STAGES, /* bytes behind the stages */
 };
 
 /*
@@ -63,6 +63,7 @@ typedef struct conv_product {
     CUtensorMap w, x;
     conv_task t;
     conv_order order;
+    int tile_outputs, tile_windows;
     bool beside, alone; /* alone: one block a multiprocessor, with twice as many stages */
     int steps, stages;
     conv_divider out_tiles, run_tiles; /* tiles of outputs; of windows of a run */
@@ -70,6 +71,7 @@ typedef struct conv_product {
     int tiles;
     int run;                         /* windows that tiles may not cross the end of */
     int w_bytes, x_bytes, box_bytes; /* of a stage; and of a box of windows */
+    int packed_bytes;                /* blocks: codes of a stage; 0 elsewhere */
     int line, boxes;                 /* bytes of a row of a box; boxes of a step */
     int pixel;                       /* pixels: bytes of one */
     int padding[2];                  /* pixels: beyond the frame */
@@ -78,8 +80,10 @@ typedef struct conv_product {
     conv_divider group;              /* blocks: columns of a group */
     int padded;                      /* blocks: rows of scales */
     int together;                    /* neighbouring results that are one store: 1, 4, 16 bytes */
+    bool eights, woven;              /* pixels: results are stored by eights; ft_map_woven() */
     bool activates, ranged;          /* by an activation that is no range; to low .. high */
     float low, high;
+    int lowest, highest; /* the range in codes from -128 on */
 } conv_product;
 
 /* A kernel: type of windows, bits of blocks or 0, windows of a team, windows in planes. */
@@ -88,11 +92,39 @@ template <ft_dtype DTYPE, int BITS, int N, bool PLANES> struct conv_form {
     static constexpr int bits = BITS, windows = N;
     static constexpr bool planes = PLANES;
     static constexpr int threads = CONV_WORKERS + (BITS > 0 ? 2 * CONV_TEAM : 32);
+    static constexpr int loaders = BITS > 0 ? 2 : 1;            /* threads that copy */
     static constexpr int together = BITS > 0 || N > 96 ? 1 : 2; /* blocks of a multiprocessor */
 };
 
-/* Windows of a tile of N; and whether there is a kernel for that. */
+/* Bytes of a stage, beside weights in blocks with their codes and zeros. */
+FT_HOST_DEVICE int conv_stage_bytes(const conv_product &p)
+{
+    return p.w_bytes + p.x_bytes + p.packed_bytes + (p.packed_bytes > 0 ? 2 * p.tile_outputs : 0);
+}
+
+static inline int conv_cover(int n, int by)
+{
+    return (n + by - 1) / by;
+}
+
+/* To planes, with teams of `n` windows. */
 typedef int conv_launcher(const ft_cuda_chip *chip, void *stream, conv_product *p, int n);
 conv_launcher ft_cuda_conv_codes, ft_cuda_conv_halves, ft_cuda_conv_blocks;
+
+/* To pixels: conv_rows.cuh. */
+typedef struct conv_rows_tile {
+    const char *name;
+    int windows, outputs; /* of a tile */
+    bool turns, general;
+    bool of_blocks, of_others; /* for which weights there is a kernel */
+} conv_rows_tile;
+
+typedef int conv_rows_launcher(const ft_cuda_chip *chip, void *stream, conv_product *p,
+                               const conv_rows_tile *tile);
+conv_rows_launcher ft_cuda_conv_rows_codes, ft_cuda_conv_rows_halves, ft_cuda_conv_rows_blocks;
+
+/* The tile of either; it is shared out in *p. */
+int ft_cuda_conv_choose(const ft_cuda_chip *chip, conv_product *p);
+const conv_rows_tile *ft_cuda_conv_choose_rows(const ft_cuda_chip *chip, conv_product *p);
 
 #endif

@@ -46,27 +46,6 @@ static constexpr int conv_size_of = dtype == FT_I8    ? 1
                                     : dtype == FT_F32 ? 4
                                                       : 2;
 
-/* What makes the sums of an output results. */
-typedef struct conv_numbers {
-    float scale, bias;
-    int32_t excess;
-} conv_numbers;
-
-template <class FORM>
-__device__ __forceinline__ conv_numbers conv_numbers_of(const conv_product &p, int output)
-{
-    conv_numbers numbers = { 1.0f, 0.0f, 0 };
-    if (output >= p.t.outputs)
-        return numbers;
-    if (p.t.bias != NULL)
-        numbers.bias = __ldg(&p.t.bias[output]);
-    if (FORM::dtype == FT_I8)
-        numbers.scale = p.t.x_scale * __ldg(&p.t.w_scale[output]);
-    if (FORM::dtype == FT_I8 && p.excess != NULL)
-        numbers.excess = p.excess[output];
-    return numbers;
-}
-
 template <class FORM>
 __device__ __forceinline__ float conv_result(uint32_t sum, const conv_numbers &numbers)
 {

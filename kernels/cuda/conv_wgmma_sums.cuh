@@ -19,14 +19,6 @@
 template <class FORM> using conv_sum = std::conditional_t<FORM::dtype == FT_I8, int32_t, float>;
 template <class FORM> using conv_sums = conv_sum<FORM>[FORM::windows / 2];
 
-/* Where an operand lies whose rows have `line` bytes, swizzled within as many. */
-__device__ __forceinline__ uint64_t conv_operand(const void *shared, int line)
-{
-    uint64_t address = (uint64_t) __cvta_generic_to_shared(shared);
-    uint64_t swizzle = line == 128 ? 1 : line == 64 ? 2 : 3;
-    return (address & 0x3ffff) >> 4 | (uint64_t) (8 * line >> 4) << 32 | swizzle << 62;
-}
-
 /* Of a team: its share of a stage, and how far it is from one 32 bytes of windows to the next. */
 typedef struct conv_operands {
     int w, x;     /* bytes from the start of a stage */

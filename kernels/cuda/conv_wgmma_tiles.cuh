@@ -1,6 +1,6 @@
 /*
- * conv_wgmma_tiles.cuh - where the blocks of conv_wgmma.cuh are: their tiles, and the ring of
- * stages.
+ * conv_wgmma_tiles.cuh - where the blocks of conv_wgmma.cuh are: their tiles, the ring of stages,
+ * and operands and outputs there.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,6 +16,7 @@
 typedef struct conv_rest {
     uint32_t laid[CONV_WORKERS / 32][16][CONV_LAID];
     uint64_t full[CONV_STAGES], empty[CONV_STAGES];
+    uint64_t arrived[CONV_STAGES]; /* blocks: what is to be unpacked */
 } conv_rest;
 
 /* A position in the ring of stages: its slot, and the parity of the round. */
@@ -37,11 +38,11 @@ typedef struct conv_place {
     int output, run, window;
 } conv_place;
 
-__device__ __forceinline__ conv_place conv_place_of(const conv_product &p, int tile, int n)
+__device__ __forceinline__ conv_place conv_place_of(const conv_product &p, int tile)
 {
     int rest = conv_divide(tile, p.out_tiles), run = conv_divide(rest, p.run_tiles);
-    conv_place place = { (tile - rest * p.out_tiles.by) * (p.beside ? 64 : 128), run,
-                         (rest - run * p.run_tiles.by) * (p.beside ? 2 * n : n) };
+    conv_place place = { (tile - rest * p.out_tiles.by) * p.tile_outputs, run,
+                         (rest - run * p.run_tiles.by) * p.tile_windows };
     return place;
 }
 
@@ -55,6 +56,35 @@ template <class FORM> __device__ __forceinline__ int conv_output_of(int m)
     if (FORM::dtype == FT_I8)
         return m - in + in % 8 / 2 * 8 + in / 8 * 2 + in % 2;
     return FORM::bits > 0 ? m - in + in % 8 * 4 + in / 8 : m;
+}
+
+/* Where an operand lies whose rows have `line` bytes, swizzled within as many. */
+__device__ __forceinline__ uint64_t conv_operand(const void *shared, int line)
+{
+    uint64_t address = (uint64_t) __cvta_generic_to_shared(shared);
+    uint64_t swizzle = line == 128 ? 1 : line == 64 ? 2 : 3;
+    return (address & 0x3ffff) >> 4 | (uint64_t) (8 * line >> 4) << 32 | swizzle << 62;
+}
+
+/* What makes the sums of an output results. */
+typedef struct conv_numbers {
+    float scale, bias;
+    int32_t excess;
+} conv_numbers;
+
+template <class FORM>
+__device__ __forceinline__ conv_numbers conv_numbers_of(const conv_product &p, int output)
+{
+    conv_numbers numbers = { 1.0f, 0.0f, 0 };
+    if (output >= p.t.outputs)
+        return numbers;
+    if (p.t.bias != NULL)
+        numbers.bias = __ldg(&p.t.bias[output]);
+    if (FORM::dtype == FT_I8)
+        numbers.scale = p.t.x_scale * __ldg(&p.t.w_scale[output]);
+    if (FORM::dtype == FT_I8 && p.excess != NULL)
+        numbers.excess = p.excess[output];
+    return numbers;
 }
 
 #endif

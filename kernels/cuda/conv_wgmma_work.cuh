@@ -7,7 +7,7 @@
 #define FT_KERNELS_CUDA_CONV_WGMMA_WORK_CUH
 
 #include "kernels/cuda/conv_wgmma_finish.cuh"
-#include "kernels/cuda/conv_wgmma_load.cuh"
+#include "kernels/cuda/conv_wgmma_serve.cuh"
 
 #ifdef FT_HAS_WGMMA
 
@@ -20,7 +20,7 @@ __device__ __forceinline__ void conv_work(const char *ring, conv_rest &rest, con
     conv_at at = { 0, 0 };
     ft_wait_for_predecessor();
     for (int tile = (int) blockIdx.x; tile < p.tiles; tile += (int) gridDim.x) {
-        conv_place place = conv_place_of(p, tile, FORM::windows);
+        conv_place place = conv_place_of(p, tile);
         int output = place.output + (p.beside ? 0 : team * 64);
         int window = place.window + (p.beside ? team * FORM::windows : 0);
         conv_sums<FORM> sums;
@@ -42,25 +42,16 @@ static __global__ void __launch_bounds__(FORM::threads, FORM::together)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) char ring[];
-    auto &rest = *(conv_rest *) (ring + p.stages * (p.w_bytes + p.x_bytes));
-    if (threadIdx.x == CONV_WORKERS) {
-        unsigned copiers = FORM::bits == 0 ? 1 : p.beside ? 5 : 9; /* one for the windows */
-        for (int i = 0; i < p.stages; i++) {
-            ft_barrier_init(&rest.full[i], copiers);
-            ft_barrier_init(&rest.empty[i], CONV_WORKERS / 32);
-        }
-        ft_barriers_ready();
-    }
+    auto &rest = *(conv_rest *) (ring + p.stages * conv_stage_bytes(p));
+    if (threadIdx.x == CONV_WORKERS)
+        conv_set_up<FORM>(rest, p, CONV_WORKERS / 32);
     __syncthreads();
     if (threadIdx.x < CONV_WORKERS) {
         if constexpr (FORM::bits > 0)
-            asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
+            asm volatile("setmaxnreg.inc.sync.aligned.u32 184;");
         conv_work<FORM>(ring, rest, p);
-    } else if constexpr (FORM::bits > 0) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 80;");
-        conv_load_blocks<FORM>(ring, rest, p);
-    } else if (threadIdx.x == CONV_WORKERS) {
-        conv_load<FORM>(ring, rest, p);
+    } else {
+        conv_serve<FORM>(ring, rest, p);
     }
 #endif
 }
@@ -72,7 +63,7 @@ template <class FORM>
 static int conv_launch(const ft_cuda_chip *chip, void *stream, conv_product *p)
 {
     auto *kernel = conv_kernel<FORM>;
-    size_t stage = (size_t) (p->w_bytes + p->x_bytes);
+    size_t stage = (size_t) conv_stage_bytes(*p);
     int together = p->alone ? 1 : FORM::together;
     size_t room = together == 1 ? chip->shared : (chip->shared + 1024) / 2 - 1024;
     size_t stages = (room - CONV_REST) / stage;

@@ -40,7 +40,7 @@ ft_map_bytes(CUtensorMap *map, const void *data, cuuint32_t dimensions, const cu
              CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
 {
     static const PFN_cuTensorMapEncodeTiled_v12000 encode = ft_find_map_encoder();
-    const cuuint32_t step[3] = { 1, 1, 1 };
+    const cuuint32_t step[5] = { 1, 1, 1, 1, 1 };
     if (encode == NULL)
         return (int) cudaErrorNotSupported;
     CUresult status =
@@ -74,6 +74,20 @@ static inline int ft_map_tiles(CUtensorMap *map, const void *data, size_t groups
     cuuint64_t size[3] = { 128, blocks * 32, groups }, strides[2] = { 128, blocks * 4096 };
     cuuint32_t box[3] = { 128, 32, box_rows / 32 };
     return ft_map_bytes(map, data, 3, size, strides, box);
+}
+
+/*
+ * Boxes of 128 bytes and `box_rows` rows (a multiple of 32) of a matrix (rows, a multiple of 32,
+ * `bytes` apart): of each 32 rows, row 8a + 2i + b is brought to place 8i + 2a + b, so that
+ * columns of a lane are neighbours after a product, as by ft_cuda_tiles_offset().
+ */
+static inline int ft_map_woven(CUtensorMap *map, const void *data, size_t rows, size_t bytes,
+                               unsigned box_rows)
+{
+    cuuint64_t size[5] = { bytes, 2, 4, 4, rows / 32 };
+    cuuint64_t strides[4] = { bytes, 8 * bytes, 2 * bytes, 32 * bytes };
+    cuuint32_t box[5] = { 128, 2, 4, 4, box_rows / 32 };
+    return ft_map_bytes(map, data, 5, size, strides, box);
 }
 
 /*
@@ -273,6 +287,16 @@ __device__ __forceinline__ void ft_load_taps(void *shared, const CUtensorMap *ma
         "l"(map), "r"(byte), "r"(col), "r"(row), "r"(image), "r"(ft_shared_address(barrier)),
         "h"((short) right), "h"((short) down)
         : "memory");
+}
+
+/* Of ft_map_woven(): the box that begins with row `row`, a multiple of 32, and byte `byte`. */
+__device__ __forceinline__ void ft_load_woven(void *shared, const CUtensorMap *map,
+                                              uint64_t *barrier, int row, int byte)
+{
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %3, %3, %4}], [%5];" ::"r"(ft_shared_address(shared)),
+                 "l"(map), "r"(byte), "r"(0), "r"(row / 32), "r"(ft_shared_address(barrier))
+                 : "memory");
 }
 
 /* Weights of ft_map_tiles(): the box that begins with row `row`, a multiple of 32, and `block`. */

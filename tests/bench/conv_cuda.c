@@ -1,11 +1,11 @@
 /*
  * conv_cuda.c - speed of convolutions on the device, at 32 images.
  *
- *     tests/bench/conv_cuda [tiles | once]
+ *     tests/bench/conv_cuda [tiles | once | all] [pixels | planes | all] [KIND]
  *
- * Times are of everything from images to images, planes of channels both.  Operands rotate, so that
- * they come from memory.  tiles: by every tile, too.  once: a launch of
- * each and no times, for a profiler.  tests/bench/vs-cudnn.py puts cuDNN beside it.
+ * Times are of everything from images to images, both as pixels or both as planes.  Operands
+ * rotate, so that they come from memory.  tiles: by every tile, too.  once: a launch of each and no
+ * times, for a profiler.  tests/bench/vs-cudnn.py puts cuDNN beside it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -58,8 +58,14 @@ static const kind kinds[] = {
     { "w4a16-g32", FT_U4, FT_F16, 32 },
 };
 
-static const char *const tiles[] = { "",     "96",  "64",  "96x2",   "64x2",  "192a",
-                                     "128a", "96a", "64a", "128x2a", "96x2a", "64x2a" };
+/* Names of tiles that FT_CUDA_CONV knows, of each order; the first is our own choice. */
+enum { TILES = 12 };
+static const char *const tiles[2][TILES] = {
+    [FT_IMAGE_PLANES] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
+                          "96x2a", "64x2a" },
+    [FT_IMAGE_PIXELS] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t" },
+};
+static const char *const orders[2] = { "planes", "pixels" };
 
 /* ---- Operands ------------------------------------------------------------------------------- */
 
@@ -119,7 +125,8 @@ static void make_weight(setting *s, const shape *sh, const kind *k)
     s->bias.data = random_memory(w->rows * sizeof(float), FLOATS);
 }
 
-static void setting_init(setting *s, const ft_cuda_chip *chip, const shape *sh, const kind *k)
+static void setting_init(setting *s, const ft_cuda_chip *chip, const shape *sh, const kind *k,
+                         ft_image_order order)
 {
     size_t size = ft_dtype_size(k->x), x_cols = (size_t) ft_conv_pixels(&sh->conv);
     size_t positions = (size_t) ft_conv_size(&sh->conv, 0) * (size_t) ft_conv_size(&sh->conv, 1);
@@ -128,6 +135,7 @@ static void setting_init(setting *s, const ft_cuda_chip *chip, const shape *sh, 
     make_weight(s, sh, k);
     s->op = (ft_op){ .kind = FT_OP_CONV, .weight = { 0, 1, -1 } };
     s->op.attr.conv = sh->conv;
+    s->op.attr.conv.in_order = s->op.attr.conv.out_order = order;
     ft_value value = { .dtype = k->x };
     ft_plan plan = { .value = &value, .weight = &s->weight };
     size_t scratch = ft_cuda_conv_scratch(chip, &plan, &s->op, IMAGES);
@@ -173,28 +181,30 @@ static int run(cudaStream_t stream, size_t i, void *data)
 }
 
 /* Once, for a profiler. */
-static void run_once(const ft_cuda_chip *chip, const shape *sh, const kind *k)
+static void run_once(const ft_cuda_chip *chip, const shape *sh, const kind *k, ft_image_order order)
 {
     setting s = { .sets = 0 };
-    setting_init(&s, chip, sh, k);
+    setting_init(&s, chip, sh, k, order);
     must(run(NULL, 0, &s), "a convolution");
     must((int) cudaDeviceSynchronize(), "a convolution");
     setting_fini(&s);
 }
 
-static void measure(const ft_cuda_chip *chip, const shape *sh, const kind *k, size_t count)
+static void measure(const ft_cuda_chip *chip, const shape *sh, const kind *k, ft_image_order order,
+                    size_t count)
 {
     setting s = { .sets = 0 };
-    setting_init(&s, chip, sh, k);
+    setting_init(&s, chip, sh, k, order);
     double products = 2e-6 * IMAGES * (double) sh->outputs * (double) s.weight.cols *
                       ft_conv_size(&sh->conv, 0) * ft_conv_size(&sh->conv, 1);
-    for (size_t i = 0; i < count; i++) {
-        setenv("FT_CUDA_CONV", tiles[i], 1);
+    for (size_t i = 0; i < count && tiles[order][i] != NULL; i++) {
+        setenv("FT_CUDA_CONV", tiles[order][i], 1);
         double us = replay(run, &s);
         if (i == 0)
-            printf("%-16s %-11s %8.2f us %7.1f TOPS", sh->name, k->name, us, products / us);
+            printf("%-16s %s %-11s %8.2f us %7.1f TOPS", sh->name, orders[order], k->name, us,
+                   products / us);
         else
-            printf(" %s:%.2f", tiles[i], us);
+            printf(" %s:%.2f", tiles[order][i], us);
     }
     printf("\n");
     fflush(stdout);
@@ -206,11 +216,18 @@ int main(int argc, char **argv)
     ft_cuda_chip chip = open_chip();
     bool all = argc > 1 && strcmp(argv[1], "tiles") == 0;
     bool once = argc > 1 && strcmp(argv[1], "once") == 0;
-    for (size_t i = 0; i < FT_COUNT(shapes); i++)
-        for (size_t k = 0; k < FT_COUNT(kinds); k++)
-            if (once)
-                run_once(&chip, &shapes[i], &kinds[k]);
-            else
-                measure(&chip, &shapes[i], &kinds[k], all ? FT_COUNT(tiles) : 1);
+    const char *only = argc > 2 ? argv[2] : "all", *of = argc > 3 ? argv[3] : "";
+    for (size_t i = 0; i < 2 * FT_COUNT(shapes) * FT_COUNT(kinds); i++) {
+        ft_image_order order = i % 2 == 0 ? FT_IMAGE_PIXELS : FT_IMAGE_PLANES;
+        const kind *k = &kinds[i / 2 % FT_COUNT(kinds)];
+        const shape *sh = &shapes[i / 2 / FT_COUNT(kinds)];
+        if ((strcmp(only, "all") != 0 && strcmp(only, orders[order]) != 0) ||
+            strncmp(k->name, of, strlen(of)) != 0)
+            continue;
+        if (once)
+            run_once(&chip, sh, k, order);
+        else
+            measure(&chip, sh, k, order, all ? TILES : 1);
+    }
     return 0;
 }

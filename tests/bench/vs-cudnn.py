@@ -4,9 +4,9 @@
 #     vs-cudnn.py [tests/bench/conv_cuda]
 #
 # Through PyTorch, whose search takes the fastest algorithm (torch.backends.cudnn.benchmark), in f16
-# with channels innermost (NHWC: nothing is turned) and in planes (NCHW: as our operation has them).
-# Without bias, which PyTorch would add by a kernel of its own; ours add one.  Times are of replayed graphs; operands rotate, so that they come from memory.  Ratios are cuDNN's
-# time by ours.
+# with images and results as pixels (NHWC, channels innermost) and as planes (NCHW).  Without bias,
+# which PyTorch would add by a kernel of its own; ours add one.  Times are of replayed graphs;
+# operands rotate, so that they come from memory.  Ratios are cuDNN's time by ours.
 #
 # SPDX-License-Identifier: Apache-2.0
 import subprocess
@@ -67,8 +67,8 @@ def ours(program):
     for line in subprocess.run([program], stdout=subprocess.PIPE, text=True,
                                check=True).stdout.splitlines():
         words = line.split()
-        if len(words) > 3 and words[3] == "us":
-            times.setdefault(words[0], {})[words[1]] = float(words[2])
+        if len(words) > 4 and words[4] == "us":
+            times.setdefault((words[0], words[1]), {})[words[2]] = float(words[3])
     return times
 
 
@@ -77,12 +77,12 @@ def main():
     print("cuDNN", torch.backends.cudnn.version(), torch.cuda.get_device_name())
     times = ours(sys.argv[1]) if len(sys.argv) > 1 else {}
     for shape in SHAPES:
-        best = {name: microseconds(shape, layout) for name, layout in
-                (("NHWC", torch.channels_last), ("NCHW", torch.contiguous_format))}
-        text = "  ".join("%s %.2f us" % item for item in best.items())
-        for kind, us in times.get(shape[0], {}).items():
-            text += "  %s %.2f us: %.2f %.2f" % (kind, us, best["NHWC"] / us, best["NCHW"] / us)
-        print("%-16s %s" % (shape[0], text), flush=True)
+        for order, layout in (("pixels", torch.channels_last), ("planes", torch.contiguous_format)):
+            best = microseconds(shape, layout)
+            text = "%-16s %s  cuDNN %.2f us" % (shape[0], order, best)
+            for kind, us in times.get((shape[0], order), {}).items():
+                text += "  %s %.2f us: %.2f" % (kind, us, best / us)
+            print(text, flush=True)
 
 
 main()

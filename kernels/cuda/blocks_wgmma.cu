@@ -3,388 +3,278 @@
  * blocks.cuh: a warpgroup's instructions give the bits of a warp's.
  *
  * Weights are the left operand: codes go from a ring, which the copies of the tensor memory
- * accelerator fill, to registers and become numbers there; while one step of 32 columns is
- * multiplied, the next one is unpacked.  Tokens are the right operand, from the ring.  The two
- * warpgroups of a block wait for no more than the ring, so one scales its sums or stores results
- * while the other one multiplies.
+ * accelerator fill, to registers and become numbers there.  Tokens are the right operand, from a
+ * ring too.  Each warpgroup of a block has 64 weights, and all have the same tokens.
  *
- * Few tokens: reading weights is much of the time, so a block has 256 weights, of which each
- * warpgroup has its own.  Many: multiplying is all of it, so both warpgroups have the same 128, two
- * rows each of every chunk of four, and as many tokens as there are registers for sums.
+ * A run's product takes a warpgroup about as long as what it does beside: to unpack the weights of
+ * the run after the next one, to add stretches up.  So two runs' weights are in registers, and only
+ * the scaling of a run's sums is between its product and the next one; meanwhile the tensor cores
+ * have the products of the other warpgroups.  No warpgroup waits for another but through the rings.
+ * (Of 90 instructions that unpack a run none is worth much by itself, and a run that is multiplied
+ * in two halves, or in turns with another warpgroup, takes as long.  What a tile's stores cost is:
+ * they are not to look up for each token what is the same for all.)
+ *
+ * Many tokens: multiplying is most of the time, and sums take most registers of two warpgroups.
+ * Few: reading weights is, which three do faster.
  *
  * Where there are fewer tiles than blocks, stretches are shared out too, as in blocks_tiles.cu.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/blocks_wgmma.cuh"
+#include "kernels/cuda/blocks_wgmma_finish.cuh"
 
-/* A whole warpgroup beside the workers: it gives up its registers to them. */
-enum { THREADS = WGMMA_WORKERS + WGMMA_TEAM };
+enum { STEPS = BLOCKS_RUN / BLOCKS_STEP };
 
 #ifdef FT_HAS_WGMMA
 
-/* A lane's sums: of its rows, two for each tile, and tokens 8j + 2t, 8j + 2t + 1 (wgmma.cuh). */
-template <class FORM> using wgmma_sums = float[FORM::tiles][FORM::tokens / 2];
+/* ---- Weights -------------------------------------------------------------------------------- */
 
-/* ---- Who has what --------------------------------------------------------------------------- */
-
-/*
- * The chunk of a line, and so the four rows of a panel, that lanes 4g .. 4g + 3 have.  In this
- * order the lanes of a load of 8 bytes meet in no more banks than they must, and those of a load of
- * 16 in none.
- */
-template <class FORM> __device__ __forceinline__ int chunk_of(int lane)
+/* The first of a lane's two rows: rows g and g + 8 of its warp's 16 are neighbours. */
+__device__ __forceinline__ int own_row()
 {
-    int g = lane / 4;
-    return FORM::tiles == 1 ? (g & 1) | (g & 2) << 1 | (g & 4) >> 1 : (g & 1) << 2 | g >> 1;
+    return (int) threadIdx.x / 32 * 16 + (int) threadIdx.x % 32 / 4 * 2;
 }
 
-/* The warp's panel of the tile, and the first of the lane's rows in it. */
-template <class FORM> __device__ __forceinline__ int panel_of()
-{
-    int warp = (int) threadIdx.x / 32;
-    return FORM::tiles == 1 ? warp % 4 : warp;
-}
+/* A lane's part of a run: the left operand of each instruction, of 16 columns, and the scales. */
+template <class FORM> struct wgmma_weights {
+    uint32_t w[STEPS][2][4];
+    float scale[2];
 
-template <class FORM> __device__ __forceinline__ int row_of()
-{
-    int first = FORM::tiles == 1 ? (int) threadIdx.x / WGMMA_TEAM * 2 : 0;
-    return chunk_of<FORM>((int) threadIdx.x % 32) * 4 + first;
-}
-
-/* ---- Multiplying ---------------------------------------------------------------------------- */
-
-template <class FORM> using wgmma_unpacker = blocks_unpacker<FORM::bits, FORM::kind>;
-
-/* 32 columns of the lane's rows: of instruction `tile` and half of the step. */
-template <class FORM>
-__device__ __forceinline__ void unpack_step(uint32_t (&a)[FORM::tiles][2][4],
-                                            const wgmma_unpacker<FORM> &unpacker, const char *stage,
-                                            int step)
-{
-    constexpr int rows = 2 * FORM::tiles, blocks = FORM::bits / 4;
-    int lane = (int) threadIdx.x % 32, t = lane % 4;
-    const char *panel = stage + panel_of<FORM>() * FORM::panel + t * WGMMA_LINE;
-    uint32_t pair[rows][4];
+    __device__ __forceinline__ void unpack(const char *codes, const char *scales, const char *zeros)
+    {
+        constexpr int blocks = FORM::bits / 4; /* of a step */
+        int t = (int) threadIdx.x % 4, row = own_row(), chunk = row % BLOCKS_PANEL / 4;
+        const char *panel = codes + row / BLOCKS_PANEL * FORM::panel + t * WGMMA_LINE + row % 4 * 4;
+        blocks_unpacker<FORM::bits, FORM::kind> unpacker;
+        __half2 both = *(const __half2 *) (scales + 2 * row);
+        scale[0] = __low2float(both);
+        scale[1] = __high2float(both);
+        if (zeros != NULL)
+            unpacker.set(*(const uint16_t *) (zeros + row));
 #pragma unroll
-    for (int i = 0; i < blocks; i++) {
-        int block = step * blocks + i, chunk = chunk_of<FORM>(lane) ^ (t + block % 2 * 4);
-        const char *at = panel + block * BLOCKS_BLOCK + chunk * 16 + row_of<FORM>() % 4 * 4;
-        ft_bits<rows> word = *(const ft_bits<rows> *) at;
+        for (int step = 0; step < STEPS; step++) {
+            uint32_t pair[2][4];
 #pragma unroll
-        for (int row = 0; row < rows; row++)
-            if constexpr (FORM::bits == 4)
-                unpacker.nibbles(pair[row], word.word[row], row);
-            else
-                unpacker.bytes(pair[row] + 2 * i, word.word[row], row);
-    }
+            for (int i = 0; i < blocks; i++) {
+                int block = step * blocks + i, place = chunk ^ (t + block % 2 * 4);
+                ft_bits<2> word = *(const ft_bits<2> *) (panel + block * BLOCKS_BLOCK + place * 16);
 #pragma unroll
-    for (int i = 0; i < 8 * FORM::tiles; i++)
-        a[i / 8][i / 4 % 2][i % 4] = pair[i / 8 * 2 + i % 2][i % 8 / 2];
-}
-
-/* Scales and zeros of the lane's rows. */
-template <class FORM>
-__device__ __forceinline__ void read_scales(float (&scale)[2 * FORM::tiles],
-                                            wgmma_unpacker<FORM> &unpacker, const char *stage,
-                                            bool has_zeros)
-{
-    int row = panel_of<FORM>() * BLOCKS_PANEL + row_of<FORM>();
-    const char *zeros = stage + FORM::zeros_at + row;
+                for (int j = 0; j < 2; j++)
+                    if constexpr (FORM::bits == 4)
+                        unpacker.nibbles(pair[j], word.word[j], j);
+                    else
+                        unpacker.bytes(pair[j] + 2 * i, word.word[j], j);
+            }
 #pragma unroll
-    for (int i = 0; i < 2 * FORM::tiles; i++)
-        scale[i] = __half2float(((const __half *) (stage + FORM::scales_at))[row + i]);
-    if (has_zeros)
-        unpacker.set(FORM::tiles == 1 ? *(const uint16_t *) zeros : *(const uint32_t *) zeros);
-}
-
-/*
- * sums += the run that begins in the position's stage, which moves on.  While one step is with the
- * tensor cores, the next one is unpacked.
- */
-template <class FORM>
-__device__ __forceinline__ void multiply_run(const wgmma_ring<FORM> &ring, wgmma_position<FORM> &at,
-                                             wgmma_sums<FORM> &sums, bool has_zeros)
-{
-    constexpr bool bf16 = FORM::kind == BLOCKS_BF16;
-    constexpr int steps = BLOCKS_RUN / BLOCKS_STEP, each = WGMMA_COLUMNS / BLOCKS_STEP;
-    bool first_lane = threadIdx.x % 32 == 0;
-    wgmma_unpacker<FORM> unpacker;
-    uint32_t a[2][FORM::tiles][2][4];
-    wgmma_sums<FORM> run;
-    float scale[2 * FORM::tiles];
-    int before = at.slot;
-#pragma unroll
-    for (int step = 0; step < steps; step++) {
-        const char *stage = ring.stages + at.slot * FORM::stage;
-        uint64_t x = ft_wgmma_operand(stage + FORM::panels * FORM::panel) + step % each * 4;
-        if (step % each == 0)
-            ft_barrier_wait(&ring.full[at.slot], at.parity);
-        if (step == 0)
-            read_scales<FORM>(scale, unpacker, stage, has_zeros);
-        unpack_step<FORM>(a[step % 2], unpacker, stage, step % each);
-        ft_wgmma_begin();
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-#pragma unroll
-            for (int tile = 0; tile < FORM::tiles; tile++)
-                wgmma_multiply<FORM::tokens, bf16>(run[tile], a[step % 2][tile][half], x + half * 2,
-                                                   step + half > 0);
-        ft_wgmma_commit();
-        if (step + 1 < steps)
-            ft_wgmma_wait<1>();
-        else
-            ft_wgmma_wait<0>();
-        if (step % each == 0 && step > 0 && first_lane)
-            ft_barrier_arrive(&ring.empty[before]);
-        if (step % each == each - 1) {
-            before = at.slot;
-            at.advance();
+            for (int i = 0; i < 8; i++)
+                w[step][i / 4][i % 4] = pair[i % 2][i / 2];
         }
     }
-    if (first_lane)
-        ft_barrier_arrive(&ring.empty[before]);
-#pragma unroll
-    for (int tile = 0; tile < FORM::tiles; tile++) {
-        ft_wgmma_settle(run[tile]);
-#pragma unroll
-        for (int i = 0; i < FORM::tokens / 2; i++)
-            sums[tile][i] = fmaf(scale[tile * 2 + i % 4 / 2], run[tile][i], sums[tile][i]);
-    }
-}
+};
 
-/* ---- Sums of stretches ---------------------------------------------------------------------- */
+/* ---- Working -------------------------------------------------------------------------------- */
 
-/* Four of the lane's sums. */
-template <class FORM> __device__ __forceinline__ float *four_of(wgmma_sums<FORM> &sums, int four)
+/* Runs of all items of a block. */
+template <class FORM> __device__ __forceinline__ int runs_of(const wgmma_args &a)
 {
-    return &sums[four / (FORM::tokens / 8)][four % (FORM::tokens / 8) * 4];
-}
-
-/* Totals are in shared memory, a thread's own each: sums = what was added up before + sums. */
-template <class FORM>
-__device__ __forceinline__ void add_totals(wgmma_sums<FORM> &sums, const float4 *totals)
-{
-#pragma unroll
-    for (int i = 0; i < FORM::sums / 4; i++) {
-        float4 before = totals[i * WGMMA_WORKERS + threadIdx.x];
-        float *sum = four_of<FORM>(sums, i);
-        sum[0] = before.x + sum[0];
-        sum[1] = before.y + sum[1];
-        sum[2] = before.z + sum[2];
-        sum[3] = before.w + sum[3];
-    }
-}
-
-template <class FORM>
-__device__ __forceinline__ void keep_totals(float4 *totals, wgmma_sums<FORM> &sums)
-{
-#pragma unroll
-    for (int i = 0; i < FORM::sums / 4; i++) {
-        const float *sum = four_of<FORM>(sums, i);
-        totals[i * WGMMA_WORKERS + threadIdx.x] = make_float4(sum[0], sum[1], sum[2], sum[3]);
-    }
-}
-
-/* ---- Results -------------------------------------------------------------------------------- */
-
-/* N columns: results, or sums of a stretch. */
-template <int N>
-__device__ __forceinline__ void put_some(const ft_cuda_blocks &p, const wgmma_args &a,
-                                         const ft_cuda_blocks_part &part, int stretch, size_t token,
-                                         size_t before, size_t row, float *value)
-{
-    size_t columns = (size_t) a.all.panels * BLOCKS_PANEL;
-    if (a.sums == NULL) {
-        blocks_put<N>(p, part, token, row, value);
-    } else if (row < part.rows) {
-        float *to = a.sums + ((size_t) stretch * p.m + token) * columns + before + row;
-        ft_store_as<FT_F32, N>(to, 0, value);
-    }
-}
-
-/*
- * A lane's neighbouring columns of each of its tokens, from where it has its totals: out of
- * registers this cannot be a loop, and written out it is long and takes as long to be fetched.
- */
-template <class FORM>
-__device__ __forceinline__ void put(const ft_cuda_blocks &p, const wgmma_args &a,
-                                    const wgmma_item &item, int stretch, const float4 *totals)
-{
-    const ft_cuda_blocks_part &part = p.part[item.part];
-    size_t row = (size_t) (item.panel + panel_of<FORM>()) * BLOCKS_PANEL + row_of<FORM>();
-    size_t first = (size_t) item.token + threadIdx.x % 4 * 2;
-    size_t before = (size_t) a.all.first[item.part] * BLOCKS_PANEL;
-#pragma unroll 1
-    for (int i = 0; i < FORM::tokens / 8; i++) {
-        float value[2][2 * FORM::tiles];
-#pragma unroll
-        for (int tile = 0; tile < FORM::tiles; tile++) {
-            float4 four = totals[(tile * (FORM::tokens / 8) + i) * WGMMA_WORKERS + threadIdx.x];
-            value[0][2 * tile] = four.x;
-            value[1][2 * tile] = four.y;
-            value[0][2 * tile + 1] = four.z;
-            value[1][2 * tile + 1] = four.w;
-        }
-#pragma unroll 1
-        for (int c = 0; c < 2; c++) {
-            float own[2 * FORM::tiles];
-#pragma unroll
-            for (int j = 0; j < 2 * FORM::tiles; j++)
-                own[j] = c == 0 ? value[0][j] : value[1][j];
-            if (first + 8 * i + c < p.m)
-                put_some<2 * FORM::tiles>(p, a, part, stretch, first + 8 * i + c, before, row, own);
-        }
-    }
-}
-
-template <class FORM>
-__device__ __forceinline__ void work(const wgmma_ring<FORM> &ring, float4 *totals,
-                                     const ft_cuda_blocks &p, const wgmma_args &a)
-{
-    wgmma_position<FORM> at;
-    wgmma_sums<FORM> sums = {};
-    bool has_zeros = p.part[0].zero != NULL;
-    ft_wait_for_predecessor(); /* who may read what y was */
+    int runs = 0;
     for (int number = (int) blockIdx.x; number < a.items; number += (int) gridDim.x) {
         wgmma_item item = wgmma_item_of<FORM>(a, number);
-        for (int column = item.column; column < item.end;) {
-            int stretch = column / BLOCKS_STRETCH;
-            multiply_run<FORM>(ring, at, sums, has_zeros);
-            column += BLOCKS_RUN;
-            if (column < item.end && column % BLOCKS_STRETCH != 0)
-                continue;
-            if (a.sums == NULL && stretch > 0)
-                add_totals<FORM>(sums, totals);
-            keep_totals<FORM>(totals, sums);
-            if (a.sums != NULL || column == item.end)
-                put<FORM>(p, a, item, stretch, totals);
+        runs += (item.end - item.column) / BLOCKS_RUN;
+    }
+    return runs;
+}
+
+template <class FORM> struct wgmma_worker {
+    const ft_cuda_blocks &p;
+    const wgmma_args &a;
+    wgmma_shared<FORM> s;
+    wgmma_ring<FORM> codes, x; /* of the next run to unpack, and to multiply */
+    int number = (int) blockIdx.x, left;
+    wgmma_item item;                      /* from the run on that is multiplied */
+    float run[FORM::tokens / 2];          /* a lane's sums: of its rows and tokens */
+    float stretch[FORM::tokens / 2] = {}; /* 8j + 2t, 8j + 2t + 1 (wgmma.cuh) */
+
+    __device__ __forceinline__ wgmma_worker(const wgmma_shared<FORM> &s, const ft_cuda_blocks &p,
+                                            const wgmma_args &a)
+        : p(p), a(a), s(s), codes(s.codes()), x(s.x()), left(runs_of<FORM>(a)),
+          item(wgmma_item_of<FORM>(a, number))
+    {
+    }
+    __device__ __forceinline__ void unpack_next(wgmma_weights<FORM> &weights)
+    {
+        codes.wait();
+        weights.unpack(s.codes_of(codes), s.scales_of(codes),
+                       p.part[0].zero != NULL ? s.zeros_of(codes) : NULL);
+        __syncwarp();
+        codes.release();
+        codes.advance();
+    }
+    /* To be waited for. */
+    __device__ __forceinline__ void multiply(const wgmma_weights<FORM> &weights)
+    {
+        uint64_t tokens = ft_wgmma_operand(s.x_of(x));
+        x.wait();
+        ft_wgmma_begin();
 #pragma unroll
-            for (int i = 0; i < FORM::sums; i++)
-                four_of<FORM>(sums, i / 4)[i % 4] = 0.0f;
+        for (int step = 0; step < STEPS; step++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                wgmma_multiply<FORM::tokens, FORM::kind == BLOCKS_BF16>(
+                    run, weights.w[step][i],
+                    tokens + step / 2 * (FORM::x_box / 16) + step % 2 * 4 + i * 2, step + i > 0);
+        ft_wgmma_commit();
+    }
+    /* A stretch is there: it is added to what the thread has in shared memory. */
+    __device__ __forceinline__ void add_up(bool first)
+    {
+        float4 *totals = s.totals();
+#pragma unroll
+        for (int i = 0; i < FORM::tokens / 8; i++) {
+            float *sum = &stretch[4 * i];
+            if (!first) {
+                float4 before = totals[i * FORM::workers];
+                sum[0] = before.x + sum[0];
+                sum[1] = before.y + sum[1];
+                sum[2] = before.z + sum[2];
+                sum[3] = before.w + sum[3];
+            }
+            totals[i * FORM::workers] = make_float4(sum[0], sum[1], sum[2], sum[3]);
+            sum[0] = sum[1] = sum[2] = sum[3] = 0.0f;
         }
     }
-}
+    /* After a run: the item's next one, or what follows. */
+    __device__ __forceinline__ void finish_run()
+    {
+        int number_of_stretch = item.column / BLOCKS_STRETCH;
+        item.column += BLOCKS_RUN;
+        bool ends = item.column == item.end;
+        if (!ends && item.column % BLOCKS_STRETCH != 0)
+            return;
+        add_up(a.sums != NULL || number_of_stretch == 0);
+        if (ends || a.sums != NULL)
+            wgmma_put<FORM>(p, a, item, number_of_stretch, own_row(), s.totals());
+        if (ends && left > 1)
+            item = wgmma_item_of<FORM>(a, number += (int) gridDim.x);
+    }
+    /* The run that was multiplied is there. */
+    __device__ __forceinline__ void add(const float (&scale)[2])
+    {
+        ft_wgmma_wait<0>();
+        ft_wgmma_settle(run);
+        x.release();
+        x.advance();
+#pragma unroll
+        for (int i = 0; i < FORM::tokens / 2; i++)
+            stretch[i] = fmaf(scale[i % 4 / 2], run[i], stretch[i]);
+    }
+    /*
+     * Finish a run while the next one is multiplied, whose weights are there; then unpack the one
+     * after it to where those of the first one were.
+     */
+    __device__ __forceinline__ void advance(wgmma_weights<FORM> &weights,
+                                            const wgmma_weights<FORM> &next)
+    {
+        add(weights.scale);
+        multiply(next);
+        finish_run();
+        if (left > 2)
+            unpack_next(weights);
+        left--;
+    }
+    __device__ __forceinline__ void end(const wgmma_weights<FORM> &weights)
+    {
+        add(weights.scale);
+        finish_run();
+    }
+    __device__ __forceinline__ void work()
+    {
+        wgmma_weights<FORM> even, odd;
+        ft_wait_for_predecessor(); /* who may read what y was */
+        unpack_next(even);
+        multiply(even);
+        if (left > 1)
+            unpack_next(odd);
+        for (;;) {
+            if (left == 1)
+                return end(even);
+            advance(even, odd);
+            if (left == 1)
+                return end(odd);
+            advance(odd, even);
+        }
+    }
+};
 
 #endif
 
 /* grid = items, or as many blocks as there are multiprocessors. */
 template <class FORM>
-static __global__ void __launch_bounds__(THREADS, 1)
+static __global__ void __launch_bounds__(FORM::threads, 1)
     wgmma_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ wgmma_args a)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) char shared[];
-    const wgmma_ring<FORM> ring(shared);
-    if (threadIdx.x == WGMMA_WORKERS)
-        ring.set_up();
+    const wgmma_shared<FORM> s = { shared };
+    if (threadIdx.x == FORM::workers) {
+        s.x().set_up();
+        s.codes().set_up();
+        ft_barriers_ready();
+    }
     __syncthreads();
-    if (threadIdx.x < WGMMA_WORKERS) {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        work<FORM>(ring, (float4 *) (shared + FORM::totals_at), p, a);
+    if (threadIdx.x < FORM::workers) {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(FORM::registers));
+        wgmma_worker<FORM>(s, p, a).work();
     } else {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        if (threadIdx.x == WGMMA_WORKERS)
-            wgmma_load_codes<FORM>(ring, a);
-        else if (threadIdx.x == WGMMA_WORKERS + 32)
-            wgmma_load_tokens<FORM>(ring, p, a);
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(FORM::others));
+        if (threadIdx.x == FORM::workers)
+            wgmma_load_weights<FORM>(s, p, a);
+        else if (threadIdx.x == FORM::workers + 32)
+            wgmma_load_tokens<FORM>(s, a);
     }
 #endif
 }
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-/* Bytes of the sums of all stretches. */
-static size_t sums_bytes(size_t m, size_t panels, size_t stretches)
-{
-    return m * panels * BLOCKS_PANEL * stretches * sizeof(float);
-}
-
-/*
- * Stretches of an item, such that all are soonest done.  In microseconds, as seen on an H200: a
- * block's time for a stretch, and that of the sums, written and read, and of the kernel that adds
- * them up.
- */
-template <class FORM>
-static int share_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, int tiles, int stretches)
-{
-    size_t bytes = sums_bytes(p->m, (size_t) blocks_shape_of(p).panels, (size_t) stretches);
-    double stretch = 1.9 + 0.085 * FORM::tokens, adding = 3.0 + (double) bytes / 5e6, best = 0.0;
-    int share = 0;
-    for (int i = stretches; i > 0; i--) {
-        int items = tiles * ((stretches + i - 1) / i);
-        int rounds = (items + chip->multiprocessors - 1) / chip->multiprocessors;
-        double time = rounds * i * stretch + (i < stretches ? adding : 0.0);
-        if (i < stretches && (p->m > TILES_SPLIT_ROWS || p->scratch_bytes < bytes))
-            break;
-        if (share == 0 || time < best) {
-            share = i;
-            best = time;
-        }
-    }
-    return share;
-}
-
-template <class FORM>
-static int args_init(wgmma_args *a, const ft_cuda_chip *chip, const ft_cuda_blocks *p)
-{
-    *a = (wgmma_args){};
-    a->all = blocks_shape_of(p);
-    a->token_tiles = (int) ft_cover(p->m, FORM::tokens);
-    int columns = 0, status = ft_map_codes(&a->x, p->x, p->m, 2 * p->k, FORM::tokens);
-    for (int i = 0; i < FT_CUDA_PARTS; i++) {
-        a->first[i] = columns;
-        if (i >= p->parts || status != 0)
-            continue;
-        size_t panels = (size_t) a->all.padded_rows[i] / BLOCKS_PANEL;
-        size_t bytes = (size_t) a->all.panel_bytes;
-        cuuint64_t size[3] = { WGMMA_LINE, bytes / WGMMA_LINE, panels };
-        cuuint64_t strides[2] = { WGMMA_LINE, bytes };
-        cuuint32_t box[3] = { WGMMA_LINE, FORM::lines, FORM::panels };
-        status = ft_map_bytes(&a->w[i], p->part[i].w, 3, size, strides, box);
-        columns += (int) ft_cover(panels, FORM::panels);
-    }
-    a->share = share_of<FORM>(chip, p, a->token_tiles * columns, a->all.stretches);
-    a->shares = (a->all.stretches + a->share - 1) / a->share;
-    a->items = a->token_tiles * columns * a->shares;
-    a->sums = a->shares > 1 ? (float *) p->scratch : NULL;
-    return status;
-}
-
 template <class FORM>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
     wgmma_args a;
-    int status = args_init<FORM>(&a, chip, p);
+    int status = wgmma_args_init<FORM>(&a, chip, p);
     if (status == 0)
         status = (int) cudaFuncSetAttribute(
             wgmma_kernel<FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize, FORM::shared);
     unsigned items = (unsigned) a.items, most = (unsigned) chip->multiprocessors;
     if (status == 0)
-        status = ft_launch(wgmma_kernel<FORM>, dim3(items < most ? items : most), THREADS,
+        status = ft_launch(wgmma_kernel<FORM>, dim3(items < most ? items : most), FORM::threads,
                            FORM::shared, stream, chip->overlaps, 1, *p, a);
-    if (status != 0 || a.sums == NULL)
-        return status;
-    tiles_shape shape = tiles_shape_of(p);
-    shape.sums = a.sums;
-    return ft_cuda_blocks_add_up(chip, stream, p, &shape);
+    return status != 0 ? status : wgmma_add_up(chip, stream, p, &a);
 }
 
 template <int bits, blocks_kind kind>
 static int launch_size(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
-    return p->m <= 16   ? launch<wgmma_form<bits, kind, 2, 16>>(chip, stream, p)
-           : p->m <= 32 ? launch<wgmma_form<bits, kind, 2, 32>>(chip, stream, p)
-           : p->m <= 64 ? launch<wgmma_form<bits, kind, 2, 64>>(chip, stream, p)
-                        : launch<wgmma_form<bits, kind, 1, 128>>(chip, stream, p);
+    using narrow = wgmma_form<bits, kind, 2, 64>;
+    using wide = wgmma_form<bits, kind, 2, 128>;
+    if (p->m <= 16)
+        return launch<wgmma_form<bits, kind, 3, 16>>(chip, stream, p);
+    if (p->m <= 32)
+        return launch<wgmma_form<bits, kind, 3, 32>>(chip, stream, p);
+    return wgmma_plan_of<narrow>(chip, p).time < wgmma_plan_of<wide>(chip, p).time
+               ? launch<narrow>(chip, stream, p)
+               : launch<wide>(chip, stream, p);
 }
 
-/* Sums of stretches, while tokens are few. */
+/* Sums of stretches, where tokens are few, and tiles too: else it is soonest done without. */
 size_t ft_cuda_blocks_wgmma_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k)
 {
     size_t panels = n / BLOCKS_PANEL + FT_CUDA_PARTS;
-    m = m < TILES_SPLIT_ROWS ? m : TILES_SPLIT_ROWS;
-    return chip->has_wgmma ? sums_bytes(m, panels, (k + BLOCKS_STRETCH - 1) / BLOCKS_STRETCH) : 0;
+    size_t stretches = (k + BLOCKS_STRETCH - 1) / BLOCKS_STRETCH;
+    m = m < WGMMA_SPLIT_ROWS ? m : WGMMA_SPLIT_ROWS;
+    return chip->has_wgmma && panels <= 2 * (size_t) chip->multiprocessors
+               ? wgmma_sums_bytes(m, panels, stretches)
+               : 0;
 }
 
 /* Whole runs of groups of whole runs, and x as it is. */

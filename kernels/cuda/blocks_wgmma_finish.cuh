@@ -1,0 +1,130 @@
+/*
+ * blocks_wgmma_finish.cuh - from totals in shared memory to results, or to the sums of a stretch.
+ *
+ * What is the same for all tokens of a lane is looked up once: looked up again for each, stores
+ * took a quarter of the time of a product.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_BLOCKS_WGMMA_FINISH_CUH
+#define FT_KERNELS_CUDA_BLOCKS_WGMMA_FINISH_CUH
+
+#include "kernels/cuda/blocks_wgmma.cuh"
+
+#ifdef FT_HAS_WGMMA
+
+/* Where a lane's two neighbouring columns go, from `row` of the item's weights on. */
+typedef struct wgmma_out {
+    char *y; /* of token 0 */
+    size_t pitch;
+    ft_dtype dtype;
+    ft_activation activation;
+    float bias[2];
+    bool biased, whole; /* whole: a store writes both */
+    int there;          /* columns, if there are fewer */
+} wgmma_out;
+
+__device__ __forceinline__ wgmma_out wgmma_result_of(const ft_cuda_blocks &p,
+                                                     const wgmma_item &item, int row)
+{
+    const ft_cuda_blocks_part &part = p.part[item.part];
+    size_t first = (size_t) item.panel * BLOCKS_PANEL + row;
+    wgmma_out out = {};
+    out.there = first < part.rows ? (int) (part.rows - first) : 0;
+    out.pitch = part.rows;
+    out.dtype = p.y_dtype;
+    out.y = (char *) part.y + first * (p.y_dtype == FT_F32 ? 4 : 2);
+    out.activation = p.activation;
+    out.biased = part.bias != NULL;
+    out.whole = part.rows % 2 == 0 && (uintptr_t) part.y % 16 == 0;
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        out.bias[i] = out.biased && i < out.there ? part.bias[first + i] : 0.0f;
+    return out;
+}
+
+/* The sums of a stretch; they have room for the rows that pad the last panel. */
+__device__ __forceinline__ wgmma_out wgmma_sums_of(const ft_cuda_blocks &p, const wgmma_args &a,
+                                                   const wgmma_item &item, int row, int stretch)
+{
+    size_t first = (size_t) item.panel * BLOCKS_PANEL + row;
+    wgmma_out out = {};
+    out.there = first < p.part[item.part].rows ? 2 : 0;
+    out.pitch = (size_t) a.all.panels * BLOCKS_PANEL;
+    out.y = (char *) (a.sums + stretch * p.m * out.pitch +
+                      (size_t) a.all.first[item.part] * BLOCKS_PANEL + first);
+    out.dtype = FT_F32;
+    out.activation = FT_ACT_NONE;
+    out.whole = true;
+    return out;
+}
+
+template <ft_dtype type>
+__device__ __forceinline__ void wgmma_put_two(const wgmma_out &out, size_t token, float (&value)[2])
+{
+    if (out.whole)
+        return ft_store_as<type, 2>(out.y, token * out.pitch, value);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (i < out.there)
+            ft_store_as<type, 1>(out.y, token * out.pitch + i, value + i);
+}
+
+/* Of the tokens below `end`, which are token, token + 1, and these of each eight further. */
+template <class FORM, ft_dtype type, bool activates>
+__device__ __forceinline__ void wgmma_put_as(const wgmma_out &out, size_t token, size_t end,
+                                             const float4 *totals)
+{
+#pragma unroll(activates ? 1 : 4)
+    for (int i = 0; i < FORM::tokens / 8; i++, token += 8) {
+        float4 four = totals[i * FORM::workers];
+        float value[2][2] = { { four.x, four.z }, { four.y, four.w } };
+        if (out.biased)
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                value[j / 2][j % 2] += out.bias[j % 2];
+        if (activates)
+            ft_activate_all<4>(out.activation, &value[0][0]);
+#pragma unroll
+        for (int j = 0; j < 2; j++)
+            if (token + j < end)
+                wgmma_put_two<type>(out, token + j, value[j]);
+    }
+}
+
+template <class FORM, ft_dtype type>
+__device__ __forceinline__ void wgmma_put_type(const wgmma_out &out, size_t token, size_t end,
+                                               const float4 *totals)
+{
+    if (out.activation == FT_ACT_NONE)
+        wgmma_put_as<FORM, type, false>(out, token, end, totals);
+    else
+        wgmma_put_as<FORM, type, true>(out, token, end, totals);
+}
+
+/*
+ * A lane's columns of a tile, from where its totals are: out of registers this cannot be a loop,
+ * and written out it is long and takes as long to be fetched.
+ */
+template <class FORM>
+__device__ __forceinline__ void wgmma_put(const ft_cuda_blocks &p, const wgmma_args &a,
+                                          const wgmma_item &item, int stretch, int row,
+                                          const float4 *totals)
+{
+    wgmma_out out =
+        a.sums == NULL ? wgmma_result_of(p, item, row) : wgmma_sums_of(p, a, item, row, stretch);
+    size_t token = (size_t) item.token + threadIdx.x % 4 * 2;
+    if (out.there == 0)
+        return;
+    switch (out.dtype) {
+    case FT_F16:
+        return wgmma_put_type<FORM, FT_F16>(out, token, p.m, totals);
+    case FT_BF16:
+        return wgmma_put_type<FORM, FT_BF16>(out, token, p.m, totals);
+    default:
+        return wgmma_put_type<FORM, FT_F32>(out, token, p.m, totals);
+    }
+}
+
+#endif
+#endif

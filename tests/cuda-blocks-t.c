@@ -392,6 +392,7 @@ int main(void)
     static const extent extents[] = {
         { { 1 }, 1 },      { { 32 }, 32 },     { { 33, 70 }, 100 },       { { 100, 5, 64 }, 1024 },
         { { 520 }, 1160 }, { { 5000 }, 2080 }, { { 300, 40, 96 }, 4096 }, { { 64 }, 11008 },
+        { { 9000 }, 384 }, /* more tiles than multiprocessors */
     };
     ft_cuda_chip chip;
     char text[CHIP_TEXT];

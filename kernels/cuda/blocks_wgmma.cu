@@ -70,6 +70,14 @@ template <class FORM> struct wgmma_weights {
                 w[step][i / 4][i % 4] = pair[i % 2][i / 2];
         }
     }
+    /* Once the product has been waited for: until then it reads these registers, which the compiler
+     * does not know. */
+    __device__ __forceinline__ void settle()
+    {
+#pragma unroll
+        for (int i = 0; i < STEPS * 8; i++)
+            asm volatile("" : "+r"(w[i / 8][i / 4 % 2][i % 4]));
+    }
 };
 
 /* ---- Working -------------------------------------------------------------------------------- */
@@ -158,15 +166,16 @@ template <class FORM> struct wgmma_worker {
             item = wgmma_item_of<FORM>(a, number += (int) gridDim.x);
     }
     /* The run that was multiplied is there. */
-    __device__ __forceinline__ void add(const float (&scale)[2])
+    __device__ __forceinline__ void add(wgmma_weights<FORM> &weights)
     {
         ft_wgmma_wait<0>();
         ft_wgmma_settle(run);
+        weights.settle();
         x.release();
         x.advance();
 #pragma unroll
         for (int i = 0; i < FORM::tokens / 2; i++)
-            stretch[i] = fmaf(scale[i % 4 / 2], run[i], stretch[i]);
+            stretch[i] = fmaf(weights.scale[i % 4 / 2], run[i], stretch[i]);
     }
     /*
      * Finish a run while the next one is multiplied, whose weights are there; then unpack the one
@@ -175,16 +184,16 @@ template <class FORM> struct wgmma_worker {
     __device__ __forceinline__ void advance(wgmma_weights<FORM> &weights,
                                             const wgmma_weights<FORM> &next)
     {
-        add(weights.scale);
+        add(weights);
         multiply(next);
         finish_run();
         if (left > 2)
             unpack_next(weights);
         left--;
     }
-    __device__ __forceinline__ void end(const wgmma_weights<FORM> &weights)
+    __device__ __forceinline__ void end(wgmma_weights<FORM> &weights)
     {
-        add(weights.scale);
+        add(weights);
         finish_run();
     }
     __device__ __forceinline__ void work()

@@ -8,7 +8,9 @@ kernels_libcpu_la_SOURCES = \
 	kernels/beam.h \
 	kernels/blocks.h \
 	kernels/cache.h \
-	kernels/check.c \
+	kernels/check.c kernels/check_private.h \
+	kernels/check_decoder.c \
+	kernels/check_image.c \
 	kernels/choice.h \
 	kernels/choose.h \
 	kernels/count.c kernels/count.h \

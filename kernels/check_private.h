@@ -1,0 +1,134 @@
+/*
+ * check_private.h - what the rules of all operations share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CHECK_PRIVATE_H
+#define FT_KERNELS_CHECK_PRIVATE_H
+
+#include "kernels/op.h"
+
+#include "runtime/error.h"
+
+typedef struct checker {
+    const ft_plan *plan;
+    const ft_op *op;
+    const char *what;
+    ft_error *err;
+} checker;
+
+static inline const ft_value *value_at(const checker *c, int index)
+{
+    return index < 0 ? NULL : &c->plan->value[index];
+}
+
+static inline const ft_weight *weight_at(const checker *c, int slot)
+{
+    int index = c->op->weight[slot];
+    return index < 0 ? NULL : &c->plan->weight[index];
+}
+
+static inline const char *name_of(const checker *c)
+{
+    int index = ft_op_named(c->op);
+    return index >= 0 ? c->plan->value[index].name : "?";
+}
+
+static inline ft_status refuse(const checker *c, const char *why)
+{
+    return ft_fail(c->err, FT_ESHAPE, "%s: %s %s: %s", c->what, ft_op_name(c->op->kind), name_of(c),
+                   why);
+}
+
+static inline bool is_float(ft_dtype dtype)
+{
+    return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16;
+}
+
+static inline bool is_real(const ft_value *value)
+{
+    return value != NULL && is_float(value->dtype) && value->scale <= 0.0f && !value->dynamic &&
+           !value->inner;
+}
+
+static inline bool is_codes(const ft_value *value)
+{
+    return value != NULL && (value->dtype == FT_I8 || value->dtype == FT_F32) &&
+           (value->scale > 0.0f) != value->dynamic && !value->inner;
+}
+
+static inline bool is_index(const ft_value *value)
+{
+    return value != NULL && value->dtype == FT_I32 && value->rows == FT_TOKENS && value->cols == 1;
+}
+
+static inline bool same_shape(const ft_value *a, const ft_value *b)
+{
+    return a->rows == b->rows && a->cols == b->cols;
+}
+
+static inline bool has_shape(const ft_value *value, ft_rows rows, size_t cols)
+{
+    return value->rows == rows && (size_t) value->cols == cols;
+}
+
+static inline bool is_vector(const ft_weight *weight, size_t cols)
+{
+    return weight != NULL && weight->rows == 1 && weight->cols == cols && weight->dtype == FT_F32 &&
+           weight->layout == FT_ROW;
+}
+
+static inline bool is_float_matrix(const ft_weight *weight)
+{
+    return weight != NULL && weight->layout == FT_ROW && is_float(weight->dtype);
+}
+
+/* Codes with a scale for each group. */
+static inline bool is_block_matrix(const ft_weight *weight)
+{
+    return weight != NULL && weight->layout == FT_PANEL32 && weight->scale == NULL &&
+           weight->blocks.scale != NULL && ft_blocks_bits(weight->dtype) != 0 &&
+           weight->blocks.group >= 0 && weight->blocks.group % 32 == 0;
+}
+
+/* The state in slot `slot`, if it is one; else NULL. */
+static inline const ft_value *state_at(const checker *c, int slot)
+{
+    const ft_value *value = value_at(c, c->op->state[slot]);
+    return value != NULL && value->state ? value : NULL;
+}
+
+static inline bool is_state(const ft_value *value, ft_rows rows, size_t cols, ft_dtype dtype)
+{
+    return value != NULL && has_shape(value, rows, cols) && value->dtype == dtype;
+}
+
+/* What an operation is able to write; codes that are scaled by row only with DYNAMIC. */
+enum { FLOATS = 1, CODES = 2, BOTH_AT_ONCE = 4, DYNAMIC = 8 };
+
+/* The results: of this shape, and only what the operation can write. */
+FT_MUST_USE ft_status ft_check_results(const checker *c, ft_rows rows, size_t cols, int writes);
+
+/*
+ * The results of a product: of floats, floats of their precision; of codes, codes that are held as
+ * they are, or floats of a precision whose bit is in `reals`.
+ */
+FT_MUST_USE ft_status ft_check_product(const checker *c, const ft_value *x, size_t cols,
+                                       unsigned reals);
+
+/* Products of codes are added as int32: those of a row, or of a group where x is real numbers. */
+FT_MUST_USE ft_status ft_check_depth(const checker *c, const ft_weight *w);
+
+/* Rules that have files of their own. */
+FT_MUST_USE ft_status ft_check_conv(const checker *c);
+FT_MUST_USE ft_status ft_check_patches(const checker *c);
+FT_MUST_USE ft_status ft_check_place(const checker *c);
+FT_MUST_USE ft_status ft_check_gate(const checker *c);
+FT_MUST_USE ft_status ft_check_store(const checker *c);
+FT_MUST_USE ft_status ft_check_attend(const checker *c);
+FT_MUST_USE ft_status ft_check_select(const checker *c);
+FT_MUST_USE ft_status ft_check_note(const checker *c);
+FT_MUST_USE ft_status ft_check_choose(const checker *c);
+FT_MUST_USE ft_status ft_check_beam(const checker *c);
+
+#endif

@@ -80,25 +80,6 @@ static double cost_of(const ft_cuda_chip *chip, conv_product *p, const tile_choi
     return tiles * (p->steps * step + (choice->alone ? 60.0 : 80.0) * choice->n);
 }
 
-int ft_cuda_conv_choose(const ft_cuda_chip *chip, conv_product *p)
-{
-    const char *asked = getenv("FT_CUDA_CONV");
-    const tile_choice *best = NULL;
-    double least = 0.0;
-    for (const tile_choice &choice : choices) {
-        if (!is_possible(p, &choice))
-            continue;
-        double cost =
-            asked != NULL && strcmp(asked, choice.name) == 0 ? -1.0 : cost_of(chip, p, &choice);
-        if (best == NULL || cost < least) {
-            least = cost;
-            best = &choice;
-        }
-    }
-    share_out_planes(p, best);
-    return best->n;
-}
-
 /* ---- To pixels ------------------------------------------------------------------------------ */
 
 /* Windows x outputs; t: in turns.  Some are best beside weights in blocks only, some elsewhere. */
@@ -155,12 +136,16 @@ static double cost_of(const ft_cuda_chip *chip, conv_product *p, const conv_rows
     return steps + rounds * finish;
 }
 
-const conv_rows_tile *ft_cuda_conv_choose_rows(const ft_cuda_chip *chip, conv_product *p)
+/* ---- Choosing ------------------------------------------------------------------------------- */
+
+/* What takes least of all that are possible, or else has the name that is asked for. */
+template <typename TILE, int count>
+static const TILE *best_of(const ft_cuda_chip *chip, conv_product *p, const TILE (&tiles)[count])
 {
     const char *asked = getenv("FT_CUDA_CONV");
-    const conv_rows_tile *best = NULL;
+    const TILE *best = NULL;
     double least = 0.0;
-    for (const conv_rows_tile &tile : rows_tiles) {
+    for (const TILE &tile : tiles) {
         if (!is_possible(p, &tile))
             continue;
         double cost =
@@ -170,6 +155,19 @@ const conv_rows_tile *ft_cuda_conv_choose_rows(const ft_cuda_chip *chip, conv_pr
             best = &tile;
         }
     }
+    return best;
+}
+
+int ft_cuda_conv_choose(const ft_cuda_chip *chip, conv_product *p)
+{
+    const tile_choice *best = best_of(chip, p, choices);
+    share_out_planes(p, best);
+    return best->n;
+}
+
+const conv_rows_tile *ft_cuda_conv_choose_rows(const ft_cuda_chip *chip, conv_product *p)
+{
+    const conv_rows_tile *best = best_of(chip, p, rows_tiles);
     share_out_pixels(p, best);
     return best;
 }

@@ -3,6 +3,7 @@
 
 noinst_LTLIBRARIES += kernels/libcpu.la
 kernels_libcpu_la_SOURCES = \
+	kernels/chain.c kernels/chain.h \
 	kernels/activation.h \
 	kernels/backend.h \
 	kernels/beam.h \
@@ -153,6 +154,7 @@ cuda_sources = \
 	kernels/cuda/beam.h \
 	kernels/cuda/beam_merge.cu \
 	kernels/cuda/beam_rows.cu \
+	kernels/cuda/chains.h \
 	kernels/cuda/choose.cu \
 	kernels/cuda/choose.h \
 	kernels/cuda/choose_note.cu \
@@ -251,6 +253,8 @@ cuda_sources = \
 	kernels/cuda/rows.cuh \
 	kernels/cuda/run.c \
 	kernels/cuda/select.cu \
+	kernels/cuda/stage.c \
+	kernels/cuda/steps.c \
 	kernels/cuda/store.cu \
 	kernels/cuda/team.cuh \
 	kernels/cuda/tma.cuh \

@@ -9,6 +9,7 @@
 
 #include "runtime/plan.h"
 
+#include "kernels/chain.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
@@ -130,7 +131,17 @@ bool ft_plan_stores(const ft_plan *plan, int value)
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-static ft_lifetime lifetime(const ft_plan *plan, int value)
+/* For each operation the first and the last one of its chain. */
+static void find_chains(const ft_plan *plan, ft_lifetime *chain)
+{
+    for (int i = 0; i < plan->nop;) {
+        ft_lifetime all = { i, i + ft_chain_at(plan, i).count - 1 };
+        while (i <= all.last)
+            chain[i++] = all;
+    }
+}
+
+static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *chain, int value)
 {
     if (plan->value[value].state)
         return (ft_lifetime){ 0, plan->nop };
@@ -140,10 +151,10 @@ static ft_lifetime lifetime(const ft_plan *plan, int value)
         bool touched = op->out == value || op->codes == value || op->second == value;
         for (int j = 0; j < FT_MAX_IN; j++)
             touched = touched || op->in[j] == value;
-        if (touched && i < life.first)
-            life.first = i;
-        if (touched && i > life.last)
-            life.last = i;
+        if (touched && chain[i].first < life.first)
+            life.first = chain[i].first;
+        if (touched && chain[i].last > life.last)
+            life.last = chain[i].last;
     }
     bool kept = plan->value[value].keep;
     for (int i = 0; i < plan->noutput; i++)
@@ -207,13 +218,16 @@ static size_t lowest_gap(const placed *others, int count, ft_lifetime life, size
 ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err)
 {
     placed *done = ft_array((size_t) plan->nvalue, sizeof *done);
-    if (done == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory to lay out a plan");
+    ft_lifetime *chain = ft_array((size_t) plan->nop, sizeof *chain);
     ft_status status = FT_OK;
+    if (done == NULL || chain == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory to lay out a plan");
+    else
+        find_chains(plan, chain);
     plan->arena = 0;
     for (int i = 0; i < plan->nvalue && status == FT_OK; i++) {
         ft_value *value = &plan->value[i];
-        ft_lifetime life = lifetime(plan, i);
+        ft_lifetime life = lifetime(plan, chain, i);
         size_t bytes;
         if (value->inner || life.last < 0)
             bytes = 0;
@@ -227,6 +241,7 @@ ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err)
                 plan->arena = offset + bytes;
         }
     }
+    free(chain);
     free(done);
     return status;
 }

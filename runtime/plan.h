@@ -39,8 +39,9 @@ typedef struct ft_lifetime {
 
 /*
  * Give every value its offset, so that values alive at the same time do not overlap, and set
- * plan->arena.  Inputs live from the start, outputs and kept values to the end.
- * States live always.  FT_ELIMIT when the rows of a value are more than memory can address.
+ * plan->arena.  Inputs live from the start, outputs and kept values to the end, and what a chain
+ * (kernels/chain.h) touches from its begin to its end.  States live always.  FT_ELIMIT when the
+ * rows of a value are more than memory can address.
  */
 FT_MUST_USE ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err);
 

@@ -66,6 +66,7 @@ c_tests = \
 	tests/blocks.t \
 	tests/bpe.t \
 	tests/bpe_json.t \
+	tests/chain.t \
 	tests/characters.t \
 	tests/chat.t \
 	tests/check.t \
@@ -182,6 +183,8 @@ tests_bpe_t_SOURCES = tests/bpe-t.c tests/lib/golden_rows.h
 tests_bpe_t_LDADD = $(test_libs)
 tests_bpe_json_t_SOURCES = tests/bpe_json-t.c tests/lib/tiny_tokenizer.h
 tests_bpe_json_t_LDADD = $(test_libs)
+tests_chain_t_SOURCES = tests/chain-t.c
+tests_chain_t_LDADD = $(lib_libs)
 tests_characters_t_SOURCES = tests/characters-t.c tests/lib/golden_rows.h
 tests_characters_t_LDADD = $(test_libs)
 tests_chat_t_SOURCES = tests/chat-t.c tests/lib/golden_rows.h tests/lib/tiny_tokenizer.h

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/attend.cuh"
+#include "kernels/cuda/chains.h"
 
 static ft_attend_job job_of(const ft_cuda_args *args)
 {
@@ -99,4 +100,10 @@ extern "C" size_t ft_cuda_attend_scratch(const ft_plan *plan, const ft_op *op, s
 extern "C" size_t ft_cuda_attend_counters(const ft_op *op, size_t sequences)
 {
     return ft_cuda_attend_step_counters(sequences, op->attr.heads, op->attr.kv_heads);
+}
+
+extern "C" int ft_cuda_store_attend(const ft_cuda_args *store, const ft_cuda_args *attend)
+{
+    (void) store, (void) attend;
+    return (int) cudaErrorNotSupported;
 }

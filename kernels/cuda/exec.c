@@ -1,5 +1,5 @@
 /*
- * exec.c - making a plan ready: memory, steps, and moving values in and out.
+ * exec.c - making a plan ready: memory, and moving values in and out.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,29 +17,6 @@
 #include <string.h>
 
 enum { ALIGN = 256, BLAS_BYTES = 32 << 20, COUNT_BYTES = 16 };
-
-/* ---- Steps -------------------------------------------------------------------------------- */
-
-/* Linears of one input and one shape, as queries, keys and values are: one launch. */
-static bool belong_together(const ft_plan *plan, const ft_op *a, const ft_op *b)
-{
-    const ft_weight *w = &plan->weight[a->weight[0]], *v = &plan->weight[b->weight[0]];
-    return b->kind == FT_OP_LINEAR && b->in[0] == a->in[0] && w->cols == v->cols &&
-           w->dtype == v->dtype && a->attr.activation == b->attr.activation &&
-           (a->codes < 0) == (b->codes < 0) && (a->weight[1] < 0) == (b->weight[1] < 0);
-}
-
-static void find_steps(ft_exec *exec)
-{
-    const ft_plan *plan = exec->plan;
-    for (int i = 0; i < plan->nop; i += exec->steps[exec->nsteps++].count) {
-        int count = 1, end = i < plan->source_ops ? plan->source_ops : plan->nop;
-        while (plan->op[i].kind == FT_OP_LINEAR && count < FT_CUDA_PARTS && i + count < end &&
-               belong_together(plan, &plan->op[i], &plan->op[i + count]))
-            count++;
-        exec->steps[exec->nsteps] = (ft_cuda_step){ i, count };
-    }
-}
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
@@ -217,11 +194,8 @@ static ft_status fill(ft_exec *exec, ft_error *err)
         code = (int) cudaStreamCreateWithFlags(&exec->stream, cudaStreamNonBlocking);
     if (code != 0)
         return ft_cuda_fail(err, chip, code, "a stream");
-    exec->steps = ft_array((size_t) exec->plan->nop, sizeof *exec->steps);
-    if (exec->steps == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
     exec->has_cache = exec->limits.pages > 0 || exec->limits.memory_pages > 0;
-    find_steps(exec);
+    FT_TRY(ft_cuda_find_steps(exec, err));
     FT_TRY(find_inputs(exec, err));
     FT_TRY(allocate(exec, err));
     return open_blas(exec, err);

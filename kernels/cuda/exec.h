@@ -6,12 +6,8 @@
 #ifndef FT_KERNELS_CUDA_EXEC_H
 #define FT_KERNELS_CUDA_EXEC_H
 
+#include "kernels/chain.h"
 #include "kernels/cuda/device.h"
-
-/* Operations first .. first + count - 1 of a plan, launched as one: linears of one input. */
-typedef struct ft_cuda_step {
-    int first, count;
-} ft_cuda_step;
 
 enum { FT_CUDA_GRAPHS = 32, FT_CUDA_INPUTS = 4 };
 
@@ -50,7 +46,7 @@ struct ft_exec {
     cudaStream_t stream;
     void *blas; /* cublasHandle_t; NULL where the plan multiplies no floats */
     void *blas_memory;
-    ft_cuda_step *steps;
+    ft_chain *steps; /* all operations, in order */
     int nsteps;
 
     char *arena;   /* the plan's values */
@@ -78,6 +74,28 @@ struct ft_exec {
 
 /* The inputs of a run of this shape. */
 ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket);
+
+/* stage.c: the shape of a run, ... */
+ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch);
+
+/* ... and its inputs in the pinned buffer, in the order of that shape; returns their bytes. */
+size_t ft_cuda_stage(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket);
+
+/* steps.c: the steps of exec->plan, ... */
+ft_status ft_cuda_find_steps(ft_exec *exec, ft_error *err);
+
+/* ... what all operations of a run share, ... */
+typedef struct ft_cuda_launch {
+    const ft_exec *exec;
+    const ft_cuda_bucket *bucket;
+    ft_cuda_batch batch;
+    ft_cuda_inputs_at at;
+} ft_cuda_launch;
+
+ft_cuda_launch ft_cuda_launch_of(const ft_exec *exec, const ft_cuda_bucket *bucket);
+
+/* ... and a step of it put on the stream. */
+ft_status ft_cuda_run_step(const ft_cuda_launch *l, const ft_chain *step, ft_error *err);
 
 /* The scales of a dynamic value's rows. */
 float *ft_cuda_row_scales(const ft_exec *exec, const ft_value *v);

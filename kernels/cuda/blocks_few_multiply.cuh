@@ -20,6 +20,7 @@ typedef struct few_shape {
     int share, phase;            /* stretches of a block, and of these between additions */
     int slots;                   /* of a ring */
     bool alone;                  /* a block has all of a multiprocessor */
+    bool beside;                 /* it has another one of the product beside it */
     bool simple;                 /* whole panels, and one phase */
     uint32_t x_stride;           /* bytes of a row of x in shared memory */
     uint32_t x_bytes;            /* of all rows, of a term */

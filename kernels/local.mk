@@ -151,6 +151,8 @@ cuda_sources = \
 	kernels/cuda/blocks_codes.cuh \
 	kernels/cuda/blocks_codes_few.cu \
 	kernels/cuda/blocks_codes_few.cuh \
+	kernels/cuda/blocks_codes_held.cu \
+	kernels/cuda/blocks_codes_records.cuh \
 	kernels/cuda/beam.h \
 	kernels/cuda/beam_merge.cu \
 	kernels/cuda/beam_rows.cu \

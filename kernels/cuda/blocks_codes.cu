@@ -6,7 +6,7 @@
  * the weights have their columns, so that both meet in the tensor cores as they are.  The other one
  * has the weights of some panels and up to 128 tokens a block, and walks the columns as
  * blocks_tiles.cu does.  Sums of codes correct those of the weights' zeros, a byte is 128 less
- * where it is signed.  Few tokens are in blocks_codes_few.cu.
+ * where it is signed.  Few tokens are in blocks_codes_few.cu and blocks_codes_held.cu.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -342,6 +342,8 @@ bool ft_cuda_blocks_codes_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *
 
 int ft_cuda_blocks_codes(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
+    if (ft_cuda_blocks_codes_held_takes(chip, p))
+        return ft_cuda_blocks_codes_held(chip, stream, p);
     if (ft_cuda_blocks_codes_few_takes(chip, p))
         return ft_cuda_blocks_codes_few(chip, stream, p);
     return p->bits == 4 ? launch_size<4>(chip, stream, p) : launch_size<8>(chip, stream, p);

@@ -53,4 +53,8 @@ bool ft_cuda_blocks_codes_few_takes(const ft_cuda_chip *chip, const ft_cuda_bloc
 size_t ft_cuda_blocks_codes_few_scratch(size_t m, size_t k);
 int ft_cuda_blocks_codes_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
 
+/* Up to 16 tokens whose codes fit into shared memory: blocks_codes_held.cu. */
+bool ft_cuda_blocks_codes_held_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
+int ft_cuda_blocks_codes_held(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
+
 #endif

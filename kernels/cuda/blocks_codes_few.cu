@@ -19,23 +19,6 @@ enum {
 
 /* ---- One run -------------------------------------------------------------------------------- */
 
-/* Codes of 32 columns: of the even eights of tokens x[0] and x[1], of the odd ones x[2], x[3]. */
-template <class FORM>
-__device__ __forceinline__ void load_tokens(uint32_t (&x)[4], const char *codes, int eight,
-                                            int step, int lane)
-{
-    if constexpr (FORM::eights == 1) {
-        const char *own = codes + lane / 4 * BLOCKS_RUN + lane % 4 * 4;
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            x[i] = *(const uint32_t *) (own + ((step * 2 + i) ^ lane / 4) * 16);
-    } else {
-        int token = (eight + lane / 16) * 8 + lane % 8;
-        int chunk = (step * 2 + lane / 8 % 2) ^ lane % 8;
-        ft_load_tiles(x, codes + token * BLOCKS_RUN + chunk * 16);
-    }
-}
-
 /*
  * The exact sums of a group, less what zeros are of them, and what they are multiplied by.  `group`
  * of the run.
@@ -47,7 +30,7 @@ __device__ __forceinline__ void lay_down(char *to, codes_sums (&sum)[FORM::eight
 {
     int g = lane / 4, t = lane % 4;
     const char *x_scale = stage + FORM::weights + FORM::x_scale + group * FORM::tokens * 4;
-    const char *x_sum = x_scale + shape.of_run * FORM::tokens * 4;
+    const char *x_sum = x_scale + shape.x.of_run * FORM::tokens * 4;
     uint32_t zeros = FORM::bits == 4 ? 0x08080808 : 0x80808080;
     if (shape.has_zeros)
         zeros = *(const uint32_t *) (stage + shape.zeros_at + group * BLOCKS_PANEL + 4 * g);
@@ -102,12 +85,12 @@ __device__ __forceinline__ void multiply_run(char *to, codes_few_ring<FORM> &rin
 #pragma unroll
         for (int i = 0; i < FORM::eights; i++) {
             if (i % 2 == 0)
-                load_tokens<FORM>(x, stage + FORM::weights, i, step, lane);
+                codes_load<FORM::eights>(x, stage + FORM::weights, i, step, lane);
 #pragma unroll
             for (int j = 0; j < 2; j++)
                 ft_mma_codes(sum[i][j], a[j], x[i % 2 * 2], x[i % 2 * 2 + 1]);
         }
-        if ((step + 1) * shape.of_run % CODES_STEPS == 0 || column >= shape.all.k) {
+        if ((step + 1) * shape.x.of_run % CODES_STEPS == 0 || column >= shape.all.k) {
             lay_down<FORM>(to + group * FORM::sum, sum, stage, shape, group, lane);
             group++;
         }
@@ -162,24 +145,24 @@ static __global__ void __launch_bounds__(CODES_THREADS, EIGHTS == 1 ? 2 : 1)
     int first = (int) blockIdx.y * form::tokens, turn = 0;
     int tokens = (int) p.m - first < form::tokens ? (int) p.m - first : form::tokens;
     int panel = (int) blockIdx.x * shape.panels;
-    codes_few_ring<form> ring(p, shape, shared);
+    codes_few_ring<form> ring(p, shape, shared, NULL);
     ring.open_weights();
     ft_wait_for_predecessor();
     ring.open_tokens();
     for (; panel < ring.last; panel++) {
         float total[EIGHTS] = {};
-        for (int begin = 0; begin < shape.runs; begin += shape.phase, turn ^= 1) {
+        for (int begin = 0; begin < shape.x.runs; begin += shape.phase, turn ^= 1) {
             char *sums = shared + shape.sums_at + turn * shape.sums;
-            int end = begin + shape.phase < shape.runs ? begin + shape.phase : shape.runs;
+            int end = begin + shape.phase < shape.x.runs ? begin + shape.phase : shape.x.runs;
             for (int run = begin + ring.warp; run < end; run += CODES_WARPS) {
-                multiply_run<form>(sums + (run - begin) * shape.of_run * form::sum, ring, shape,
+                multiply_run<form>(sums + (run - begin) * shape.x.of_run * form::sum, ring, shape,
                                    run * BLOCKS_RUN);
                 if (!ring.has_weights()) /* the rest of the time memory is free */
                     ft_let_successor_begin();
             }
             __syncthreads();
-            int groups = end * shape.of_run < shape.groups ? end * shape.of_run : shape.groups;
-            add_up<form>(total, sums, groups - begin * shape.of_run, tokens);
+            int groups = end * shape.x.of_run < shape.groups ? end * shape.x.of_run : shape.groups;
+            add_up<form>(total, sums, groups - begin * shape.x.of_run, tokens);
         }
         put<form>(p, shape.all, total, panel, first, tokens);
     }
@@ -216,13 +199,12 @@ static int at_most(int n, int most)
 template <class FORM> static void lay_out(codes_few_shape *s, const ft_cuda_chip *chip)
 {
     int half = (int) (chip->shared + RESERVED) / 2 - RESERVED;
-    s->record = FORM::x_scale + s->of_run * FORM::tokens * 8;
-    s->scales_at = FORM::weights + s->record;
-    s->zeros_at = s->scales_at + s->of_run * 64;
-    s->stage = s->zeros_at + (s->has_zeros ? s->of_run * 32 : 0);
-    int slot = CODES_WARPS * s->stage, round = CODES_WARPS * s->of_run * FORM::sum;
-    s->alone = 2 * slot + 2 * round > half;
-    int room = s->alone ? (int) chip->shared : half;
+    s->scales_at = FORM::weights + s->x.bytes;
+    s->zeros_at = s->scales_at + s->x.of_run * 64;
+    s->stage = s->zeros_at + (s->has_zeros ? s->x.of_run * 32 : 0);
+    int slot = CODES_WARPS * s->stage, round = CODES_WARPS * s->x.of_run * FORM::sum;
+    s->x.early = 2 * slot + 2 * round > half;
+    int room = s->x.early ? (int) chip->shared : half;
     int rounds = at_most((room - 2 * slot) / (2 * round), MOST_ROUNDS);
     rounds = rounds < 1 ? 1 : rounds;
     s->phase = rounds * CODES_WARPS;
@@ -237,13 +219,10 @@ static codes_few_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *
 {
     codes_few_shape s = {};
     s.all = blocks_shape_of(p);
-    s.records = (char *) p->scratch;
-    s.runs = (int) runs_of(p->k);
-    s.of_run = BLOCKS_RUN / p->group;
+    s.x = codes_records_of(p, 8 * EIGHTS, false);
     s.groups = ((int) p->k + p->group - 1) / p->group;
-    s.tokens = 8 * EIGHTS;
     s.has_zeros = p->part[0].zero != NULL;
-    int tiles = ((int) p->m + s.tokens - 1) / s.tokens;
+    int tiles = ((int) p->m + s.x.tokens - 1) / s.x.tokens;
     s.panels = (s.all.panels * tiles + chip->multiprocessors - 1) / chip->multiprocessors;
     s.panels = at_most(s.panels, s.all.panels);
     lay_out<codes_few_form<bits, EIGHTS>>(&s, chip);
@@ -257,15 +236,12 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *
     codes_few_shape shape = shape_of<bits, EIGHTS>(chip, p);
     auto *kernel = codes_few_kernel<bits, EIGHTS>;
     size_t bytes = (size_t) shape.sums_at + 2 * shape.sums;
-    unsigned warps = p->m < 8 ? (unsigned) p->m : 8;
     dim3 grid(ft_cover((size_t) shape.all.panels, (unsigned) shape.panels),
               ft_cover(p->m, form::tokens));
     int status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             (int) bytes);
     if (status == 0)
-        status =
-            ft_launch(codes_record_kernel<bits>, dim3((unsigned) shape.runs, ft_cover(p->m, warps)),
-                      dim3(32, warps), 0, stream, chip->overlaps, 1, *p, shape);
+        status = codes_make_records<bits>(chip, stream, p, &shape.x);
     if (status == 0)
         status =
             ft_launch(kernel, grid, CODES_THREADS, bytes, stream, chip->overlaps, 1, *p, shape);

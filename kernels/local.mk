@@ -172,6 +172,9 @@ cuda_sources = \
 	kernels/cuda/conv_choose.cu \
 	kernels/cuda/conv_cut.cu \
 	kernels/cuda/conv_frame.cu \
+	kernels/cuda/conv_held.cu \
+	kernels/cuda/conv_held.cuh \
+	kernels/cuda/conv_held_work.cuh \
 	kernels/cuda/conv_plain.cu \
 	kernels/cuda/conv_rows.cuh \
 	kernels/cuda/conv_rows_blocks.cu \

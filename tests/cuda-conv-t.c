@@ -29,6 +29,7 @@ static const conv_how kinds[] = {
     { .weight = FT_U4, .group = 32, .x = FT_F16, .y = FT_F16 },
     { .weight = FT_U4, .group = 96, .asymmetric = true, .x = FT_F16, .y = FT_F16 },
     { .weight = FT_U4, .group = 128, .asymmetric = true, .x = FT_BF16, .y = FT_BF16 },
+    { .weight = FT_U4, .group = 256, .x = FT_F16, .y = FT_F16 },
     { .weight = FT_U8, .group = 0, .x = FT_F32, .y = FT_F32 },
     { .weight = FT_U8, .group = 0, .asymmetric = true, .x = FT_F16, .y = FT_F16 },
     { .weight = FT_U8, .group = 64, .asymmetric = true, .x = FT_BF16, .y = FT_BF16 },
@@ -51,12 +52,12 @@ static const double FACTOR = 2.0;
 static bench device, host;
 
 /* Names of tiles that FT_CUDA_CONV knows; the first is the device's own choice. */
-enum { TILES = 12 };
+enum { TILES = 14 };
 static const char *const tiles[2][TILES] = {
     [FT_IMAGE_PLANES] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
-                          "96x2a", "64x2a" },
+                          "96x2a", "64x2a", "held64", "held96" },
     [FT_IMAGE_PIXELS] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t",
-                          "general" },
+                          "general", "held48", "held64", "held96", "held128" },
 };
 
 /* From what to what: first those with kernels of their own, then what is turned on the way. */
@@ -178,6 +179,16 @@ static const conv_shape wide_shapes[] = {
       true, FT_ACT_RELU },
     { "one pixel of many channels", 3, 160,
       { .channels = 320, .height = 7, .width = 9, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
+      false, FT_ACT_NONE },
+    { "many outputs, taps of one line", 3, 392,
+      { .channels = 64, .height = 9, .width = 11, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+      true, FT_ACT_RELU },
+    { "many outputs, taps of half a line", 7, 328,
+      { .channels = 32, .height = 9, .width = 8, { 2, 3 }, { 1, 1 }, { 2, 2 }, { 3, 2 } },
+      true, FT_ACT_NONE },
+    { "many outputs, taps of fourths of a line, relu6", 5, 264,
+      { .channels = 48, .height = 8, .width = 9, { 3, 2 }, { 2, 1 }, { 1, 1 }, { 1, 1 },
+        .clamps = true, .low = 0.0f, .high = 6.0f },
       false, FT_ACT_NONE },
     { .images = 0 },
 };

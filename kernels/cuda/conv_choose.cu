@@ -28,6 +28,25 @@ static void share_out(conv_product *p, int outputs, int windows)
     p->box_bytes = p->x_bytes / p->boxes;
 }
 
+/* What the costs below count in a microsecond, as seen beside the next one. */
+enum { PLANES_CLOCKS = 1500, PIXELS_CLOCKS = 2500 };
+
+/* Whole runs of a group, and windows as rows. */
+static bool may_be_held(const conv_product *p)
+{
+    return p->t.blocks.scale != NULL && p->group_runs > 0 && p->order != CONV_PLANES;
+}
+
+/*
+ * Microseconds until tiles with held weights are done, as seen on an H200: a run of 128 columns,
+ * however many outputs are real, and results.
+ */
+static double time_held(const ft_cuda_chip *chip, const conv_product *p)
+{
+    double rounds = conv_cover(p->tiles, chip->multiprocessors), runs = conv_cover(p->steps, 2);
+    return rounds * (runs * (0.36 + 0.0027 * p->tile_windows) + 0.0075 * p->tile_windows);
+}
+
 /* ---- To planes ------------------------------------------------------------------------------ */
 
 /*
@@ -39,25 +58,32 @@ typedef struct tile_choice {
     int n;
     bool beside;
     bool alone;
+    bool held; /* weights in blocks: conv_held.cuh */
 } tile_choice;
 
 static void share_out_planes(conv_product *p, const tile_choice *choice)
 {
     p->beside = choice->beside;
     p->alone = choice->alone;
+    p->held = choice->held;
     share_out(p, choice->beside ? 64 : 128, choice->beside ? 2 * choice->n : choice->n);
 }
 
 static const tile_choice choices[] = {
-    { "96", 96, false, false },  { "64", 64, false, false },   { "96x2", 96, true, false },
-    { "64x2", 64, true, false }, { "192a", 192, false, true }, { "128a", 128, false, true },
-    { "96a", 96, false, true },  { "64a", 64, false, true },   { "128x2a", 128, true, true },
-    { "96x2a", 96, true, true }, { "64x2a", 64, true, true },
+    { "96", 96, false, false, false },    { "64", 64, false, false, false },
+    { "96x2", 96, true, false, false },   { "64x2", 64, true, false, false },
+    { "192a", 192, false, true, false },  { "128a", 128, false, true, false },
+    { "96a", 96, false, true, false },    { "64a", 64, false, true, false },
+    { "128x2a", 128, true, true, false }, { "96x2a", 96, true, true, false },
+    { "64x2a", 64, true, true, false },   { "held64", 64, false, true, true },
+    { "held96", 96, false, true, true },
 };
 
 /* Planes are copied by 64 windows; and where weights are unpacked sums take registers twice. */
 static bool is_possible(const conv_product *p, const tile_choice *choice)
 {
+    if (choice->held)
+        return may_be_held(p);
     if (p->order == CONV_PLANES && choice->n != 64 && choice->n != 128)
         return false;
     if (p->t.blocks.scale != NULL)
@@ -73,6 +99,8 @@ static bool is_possible(const conv_product *p, const tile_choice *choice)
 static double cost_of(const ft_cuda_chip *chip, conv_product *p, const tile_choice *choice)
 {
     share_out_planes(p, choice);
+    if (choice->held)
+        return PLANES_CLOCKS * time_held(chip, p);
     int rows = (p->w_bytes + p->x_bytes) / CONV_STEP;
     int places = chip->multiprocessors * (choice->alone ? 1 : 2);
     double tiles = conv_cover(p->tiles, places);
@@ -84,32 +112,40 @@ static double cost_of(const ft_cuda_chip *chip, conv_product *p, const tile_choi
 
 /* Windows x outputs; t: in turns.  Some are best beside weights in blocks only, some elsewhere. */
 static const conv_rows_tile rows_tiles[] = {
-    { "128x128", 128, 128, false, false, true, true },
-    { "256x64", 256, 64, false, false, true, true },
-    { "128x64t", 128, 64, true, false, true, true },
-    { "128x64", 128, 64, false, false, true, false },
-    { "128x128t", 128, 128, true, false, false, true },
-    { "64x128t", 64, 128, true, false, false, true },
-    { "general", 128, 64, false, true, true, true },
+    { "128x128", 128, 128, false, false, false, true, true },
+    { "256x64", 256, 64, false, false, false, true, true },
+    { "128x64t", 128, 64, true, false, false, true, true },
+    { "128x64", 128, 64, false, false, false, true, false },
+    { "128x128t", 128, 128, true, false, false, false, true },
+    { "64x128t", 64, 128, true, false, false, false, true },
+    { "general", 128, 64, false, true, false, true, true },
+    { "held48", 48, 128, false, false, true, true, false },
+    { "held64", 64, 128, false, false, true, true, false },
+    { "held96", 96, 128, false, false, true, true, false },
+    { "held128", 128, 128, false, false, true, true, false },
 };
 
 /*
- * Kernels that are not general have no activation but ranges, and store eight results at once.
+ * Kernels that are not general have no activation but ranges, and store eight results at once; with
+ * held weights those of 64 and 96 windows do both.
  * Where each 32 columns of blocks are scaled there are registers for few sums.
  */
 static bool is_possible(const conv_product *p, const conv_rows_tile *tile)
 {
     bool blocks = p->t.blocks.scale != NULL;
+    bool plain = !p->activates && p->eights;
+    if (tile->held)
+        return may_be_held(p) && (plain || tile->windows == 64 || tile->windows == 96);
     int sums = tile->windows * tile->outputs * (tile->turns ? 2 : 1); /* of both teams */
     if (blocks && p->group_steps == 0 && sums > 8192)
         return false;
-    return (blocks ? tile->of_blocks : tile->of_others) &&
-           (tile->general || (!p->activates && p->eights));
+    return (blocks ? tile->of_blocks : tile->of_others) && (tile->general || plain);
 }
 
 static void share_out_pixels(conv_product *p, const conv_rows_tile *tile)
 {
     p->beside = tile->outputs == 64;
+    p->held = tile->held;
     p->woven = !tile->general && p->t.x_dtype != FT_I8 && p->t.blocks.scale == NULL;
     share_out(p, tile->outputs, tile->windows);
 }
@@ -129,6 +165,8 @@ static double cost_of(const ft_cuda_chip *chip, conv_product *p, const conv_rows
                            : 4.6 * tile->windows + 2.75 * tile->outputs;
     double multiplied = area / (blocks ? 32 : 21);
     double steps = rounds * p->steps * (copied > multiplied ? copied : multiplied);
+    if (tile->held)
+        return PIXELS_CLOCKS * time_held(chip, p);
     if (tile->general)
         return INFINITY;
     if (tile->turns)

@@ -35,15 +35,6 @@ __device__ __forceinline__ float rows_result(SUM sum, float scale, float bias, i
                                 : (float) sum + bias;
 }
 
-template <int N> __device__ __forceinline__ void rows_cut(const conv_product &p, float (&value)[N])
-{
-    if (!p.ranged)
-        return;
-#pragma unroll
-    for (int i = 0; i < N; i++)
-        value[i] = fminf(fmaxf(value[i], p.low), p.high);
-}
-
 /*
  * Four codes as a word, cut to the range: wgmma_codes() says how.  To round first and to cut then
  * gives the same codes, for rounding keeps the order.
@@ -78,7 +69,7 @@ __device__ __forceinline__ void rows_store_eight(const conv_product &p, size_t a
         wgmma_store((int8_t *) p.t.y + at, codes, inside);
         return;
     }
-    rows_cut(p, value);
+    conv_to_range(p, value);
     if constexpr (Y == FT_F32) {
         float4 first = { value[0], value[1], value[2], value[3] };
         float4 second = { value[4], value[5], value[6], value[7] };
@@ -171,7 +162,7 @@ __device__ __forceinline__ void rows_lay(uint32_t (&laid)[64][FORM::outputs + 4]
 template <ft_dtype Y, int N>
 __device__ __forceinline__ void rows_store(const conv_product &p, size_t at, float (&value)[N])
 {
-    rows_cut(p, value);
+    conv_to_range(p, value);
     if constexpr (Y == FT_I8)
         ft_store_codes_as<FT_I8, N>(p.t.y, at, value, p.t.y_inverse);
     else

@@ -83,7 +83,7 @@ static int map_weights(conv_product *p)
         cuuint64_t lines = ((cuuint64_t) t->window + 31) / 32 * bits; /* of a panel: of 128 bytes */
         cuuint64_t size[3] = { 128, lines, (cuuint64_t) p->padded / 32 };
         cuuint64_t apart[2] = { 128, lines * 128 };
-        cuuint32_t box[3] = { 128, 2 * (cuuint32_t) bits, rows / 32 };
+        cuuint32_t box[3] = { 128, (p->held ? 4u : 2u) * (cuuint32_t) bits, rows / 32 };
         return ft_map_bytes(&p->w, t->w, 3, size, apart, box);
     }
     if (p->woven)
@@ -190,6 +190,9 @@ static conv_product product_of(const conv_task *t, const conv_turned *turned)
     p.group_steps = t->blocks.group == 0        ? p.steps
                     : t->blocks.group % 64 == 0 ? t->blocks.group / 64
                                                 : 0;
+    p.group_runs = t->blocks.group == 0         ? conv_cover(p.steps, 2)
+                   : t->blocks.group % 128 == 0 ? t->blocks.group / 128
+                                                : 0;
     p.padded = (int) ft_layout_rows(FT_PANEL32, (size_t) t->outputs);
     p.together = together(t);
     p.eights = eights(t);
@@ -212,6 +215,8 @@ static int multiply_to_pixels(const ft_cuda_chip *chip, void *stream, conv_produ
     int status = map_operands(p, turned, x);
     if (status != 0)
         return status;
+    if (p->held)
+        return ft_cuda_conv_held(chip, stream, p);
     conv_rows_launcher *launch = p->t.x_dtype == FT_I8       ? ft_cuda_conv_rows_codes
                                  : p->t.blocks.scale != NULL ? ft_cuda_conv_rows_blocks
                                                              : ft_cuda_conv_rows_halves;
@@ -227,6 +232,8 @@ static int multiply(const ft_cuda_chip *chip, void *stream, conv_product *p,
     int status = map_operands(p, turned, x);
     if (status != 0)
         return status;
+    if (p->held)
+        return ft_cuda_conv_held(chip, stream, p);
     conv_launcher *launch = p->t.x_dtype == FT_I8       ? ft_cuda_conv_codes
                             : p->t.blocks.scale != NULL ? ft_cuda_conv_blocks
                                                         : ft_cuda_conv_halves;

@@ -11,7 +11,8 @@
  * Windows are cut into steps of 128 bytes.  A copy brings a step of all weights of a tile, and one
  * or more boxes a step of its windows: one tap of each, or a stretch of a row (conv_turn.cuh).
  * Weights in blocks are copied as they are, and unpacked to shared memory by one more warpgroup;
- * what they are multiplied by is up to the sums of each group.
+ * what they are multiplied by is up to the sums of each group.  Where groups are whole runs of 128
+ * columns, teams unpack them to their registers: conv_held.cuh.
  *
  * A sum takes its steps in their order, whatever the tile.
  *
@@ -29,6 +30,7 @@ enum {
     CONV_STEP = 128,               /* bytes of a window */
     CONV_STAGES = 8,               /* at most */
     CONV_LAID = 32,                /* windows that a warp lays out at a time */
+    CONV_HELD_OUTPUTS = 128,       /* of a tile of weights that are held */
     CONV_PANEL = 8192,             /* bytes of 64 windows x 64 channels, of planes */
     CONV_LAY = 16 * CONV_LAID * 4, /* bytes of a warp's sums */
     CONV_REST = CONV_WORKERS / 32 * CONV_LAY + 24 * CONV_STAGES, /* bytes behind the stages */
@@ -60,7 +62,7 @@ __device__ __forceinline__ int conv_divide(int n, const conv_divider &divider)
 }
 
 typedef struct conv_product {
-    CUtensorMap w, x;
+    CUtensorMap w, x, y; /* y: of held weights */
     conv_task t;
     conv_order order;
     int tile_outputs, tile_windows;
@@ -76,6 +78,8 @@ typedef struct conv_product {
     int pixel;                       /* pixels: bytes of one */
     int padding[2];                  /* pixels: beyond the frame */
     const int32_t *excess;           /* codes: what sums contain too much, [outputs], or NULL */
+    int group_runs;                  /* blocks: runs of a group that are held; 0: it is none */
+    bool held;                       /* blocks: in registers, conv_held.cuh */
     int group_steps;                 /* blocks: steps of a group; 0: every 32 columns are scaled */
     conv_divider group;              /* blocks: columns of a group */
     int padded;                      /* blocks: rows of scales */
@@ -90,7 +94,7 @@ typedef struct conv_product {
 template <ft_dtype DTYPE, int BITS, int N, bool PLANES> struct conv_form {
     static constexpr ft_dtype dtype = DTYPE;
     static constexpr int bits = BITS, windows = N;
-    static constexpr bool planes = PLANES;
+    static constexpr bool planes = PLANES, held = false;
     static constexpr int threads = CONV_WORKERS + (BITS > 0 ? 2 * CONV_TEAM : 32);
     static constexpr int loaders = BITS > 0 ? 2 : 1;            /* threads that copy */
     static constexpr int together = BITS > 0 || N > 96 ? 1 : 2; /* blocks of a multiprocessor */
@@ -116,12 +120,16 @@ typedef struct conv_rows_tile {
     const char *name;
     int windows, outputs; /* of a tile */
     bool turns, general;
+    bool held;                 /* weights in blocks, in registers: conv_held.cuh */
     bool of_blocks, of_others; /* for which weights there is a kernel */
 } conv_rows_tile;
 
 typedef int conv_rows_launcher(const ft_cuda_chip *chip, void *stream, conv_product *p,
                                const conv_rows_tile *tile);
 conv_rows_launcher ft_cuda_conv_rows_codes, ft_cuda_conv_rows_halves, ft_cuda_conv_rows_blocks;
+
+/* Either, with weights in blocks that are held. */
+int ft_cuda_conv_held(const ft_cuda_chip *chip, void *stream, conv_product *p);
 
 /* The tile of either; it is shared out in *p. */
 int ft_cuda_conv_choose(const ft_cuda_chip *chip, conv_product *p);

@@ -152,12 +152,12 @@ __device__ __forceinline__ void conv_finish_as(const conv_laid &laid, const conv
         conv_finish<FORM, Y, 1>(laid, p, output, run, window);
 }
 
-/* The team's 64 outputs from `output` on, N windows from `window` of the run on. */
+/* The team's 64 outputs from `output` on, N windows from `window` of the run on; laid: the warp's.
+ */
 template <class FORM>
-__device__ __forceinline__ void conv_put(conv_rest &rest, const conv_product &p, int output,
+__device__ __forceinline__ void conv_put(conv_laid &laid, const conv_product &p, int output,
                                          int run, int window, const conv_sums<FORM> &sums)
 {
-    auto &laid = rest.laid[threadIdx.x / 32];
 #pragma unroll 1
     for (int from = 0; from < FORM::windows / CONV_LAID; from++, window += CONV_LAID) {
         conv_lay<FORM>(laid, sums, from);

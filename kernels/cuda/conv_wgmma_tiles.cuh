@@ -48,11 +48,14 @@ __device__ __forceinline__ conv_place conv_place_of(const conv_product &p, int t
 
 /*
  * The output, among its 32 neighbours, that row `m` of a product is.  Codes lie in tiles as
- * ft_cuda_tiles_offset() has them; blocks are unpacked so that lanes meet in no bank.
+ * ft_cuda_tiles_offset() has them; blocks are unpacked so that lanes meet in no bank, and held so
+ * that a lane has neighbours.
  */
 template <class FORM> __device__ __forceinline__ int conv_output_of(int m)
 {
     int in = m % 32;
+    if (FORM::held)
+        return m - in % 16 + in % 8 * 2 + in % 16 / 8;
     if (FORM::dtype == FT_I8)
         return m - in + in % 8 / 2 * 8 + in / 8 * 2 + in % 2;
     return FORM::bits > 0 ? m - in + in % 8 * 4 + in / 8 : m;
@@ -85,6 +88,17 @@ __device__ __forceinline__ conv_numbers conv_numbers_of(const conv_product &p, i
     if (FORM::dtype == FT_I8 && p.excess != NULL)
         numbers.excess = p.excess[output];
     return numbers;
+}
+
+/* Results cut to the range, where there is one. */
+template <int N>
+__device__ __forceinline__ void conv_to_range(const conv_product &p, float (&value)[N])
+{
+    if (!p.ranged)
+        return;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        value[i] = fminf(fmaxf(value[i], p.low), p.high);
 }
 
 #endif

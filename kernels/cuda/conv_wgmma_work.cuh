@@ -29,7 +29,7 @@ __device__ __forceinline__ void conv_work(const char *ring, conv_rest &rest, con
                                   output + warp / 2 * 32 + 4 * g + warp % 2 * 2);
         else
             conv_add_steps<FORM>(sums, ring, rest, p, o, at, p.steps);
-        conv_put<FORM>(rest, p, output, place.run, window, sums);
+        conv_put<FORM>(rest.laid[threadIdx.x / 32], p, output, place.run, window, sums);
     }
 }
 

@@ -289,6 +289,37 @@ __device__ __forceinline__ void ft_load_taps(void *shared, const CUtensorMap *ma
         : "memory");
 }
 
+/*
+ * The box whose first element is (x, y, z), from shared memory: what lies beyond is not written.
+ * The threads that wrote it have called ft_store_ready() before.
+ */
+__device__ __forceinline__ void ft_store_cube(const void *shared, const CUtensorMap *map, int x,
+                                              int y, int z)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];\n\t"
+        "cp.async.bulk.commit_group;" ::"l"(map),
+        "r"(x), "r"(y), "r"(z), "r"(ft_shared_address(shared))
+        : "memory");
+}
+
+__device__ __forceinline__ void ft_store_ready()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Until the thread's stores have read what they write. */
+__device__ __forceinline__ void ft_stores_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+/* Until they are done. */
+__device__ __forceinline__ void ft_stores_done()
+{
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
 /* Of ft_map_woven(): the box that begins with row `row`, a multiple of 32, and byte `byte`. */
 __device__ __forceinline__ void ft_load_woven(void *shared, const CUtensorMap *map,
                                               uint64_t *barrier, int row, int byte)

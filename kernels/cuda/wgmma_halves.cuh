@@ -47,6 +47,11 @@ template <int N, bool bf16>
 __device__ __forceinline__ void ft_wgmma_halves_rows(float (&c)[N / 2], const uint32_t (&a)[4],
                                                      uint64_t b);
 
+/* c [64, N] = (add ? c : 0) + a . b^T, a in registers as there. */
+template <int N, bool bf16>
+__device__ __forceinline__ void ft_wgmma_halves_held(float (&c)[N / 2], const uint32_t (&a)[4],
+                                                     uint64_t b, int add);
+
 #define FT_WGMMA_HALVES(N, BF16, TYPE, NAMES, LIST, A, B, ADD)                                     \
     template <>                                                                                    \
     __device__ __forceinline__ void ft_wgmma_halves<N, BF16>(float(&c)[N / 2], uint64_t a,         \
@@ -80,11 +85,24 @@ __device__ __forceinline__ void ft_wgmma_halves_rows(float (&c)[N / 2], const ui
                      : LIST("+f", c)                                                               \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                        \
     }
+#define FT_WGMMA_HALVES_HELD(N, BF16, TYPE, NAMES, LIST, A, B, ADD)                                \
+    template <>                                                                                    \
+    __device__ __forceinline__ void ft_wgmma_halves_held<N, BF16>(                                 \
+        float(&c)[N / 2], const uint32_t(&a)[4], uint64_t b, int add)                              \
+    {                                                                                              \
+        asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, " ADD ", 0;\n\t"                    \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES    \
+                     "}, {" A "}, " B ", add, 1, 1, 0;\n\t}"                                       \
+                     : LIST("+f", c)                                                               \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));              \
+    }
 /* Operand lists that wgmma.cuh has no need of. */
 #define FT_C4(m, c) m((c)[0]), m((c)[1]), m((c)[2]), m((c)[3])
 #define FT_C16(m, c) FT_C8(m, c, 0), FT_C8(m, c, 8)
+#define FT_C24(m, c) FT_C16(m, c), FT_C8(m, c, 16)
 #define FT_C128(m, c) FT_C64(m, c), FT_C32_AT(m, c, 64), FT_C32_AT(m, c, 96)
 #define FT_NAMES_16 FT_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define FT_NAMES_24 FT_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define FT_NAMES_3                                                                                 \
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "   \
@@ -105,16 +123,25 @@ __device__ __forceinline__ void ft_wgmma_halves_rows(float (&c)[N / 2], const ui
     FT_WGMMA_HALVES(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64, "%64", "%65", "%66")      \
     FT_WGMMA_HALVES_ROWS(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32, %33, %34, %35", "%36")          \
     FT_WGMMA_HALVES_ROWS(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64,                      \
-                         "%64, %65, %66, %67", "%68")
+                         "%64, %65, %66, %67", "%68")                                              \
+    FT_WGMMA_HALVES_HELD(48, BF16, TYPE, FT_NAMES_24, FT_C24, "%24, %25, %26, %27", "%28", "%29")  \
+    FT_WGMMA_HALVES_HELD(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32, %33, %34, %35", "%36", "%37")   \
+    FT_WGMMA_HALVES_HELD(96, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1A, FT_C48,                      \
+                         "%48, %49, %50, %51", "%52", "%53")                                       \
+    FT_WGMMA_HALVES_HELD(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64,                      \
+                         "%64, %65, %66, %67", "%68", "%69")
 FT_WGMMA_HALVES_ALL(false, "f16")
 FT_WGMMA_HALVES_ALL(true, "bf16")
 #undef FT_WGMMA_HALVES_ALL
+#undef FT_WGMMA_HALVES_HELD
 #undef FT_WGMMA_HALVES_ROWS
 #undef FT_WGMMA_HALVES_TURNED
 #undef FT_WGMMA_HALVES
 #undef FT_NAMES_3
+#undef FT_NAMES_24
 #undef FT_NAMES_16
 #undef FT_C128
+#undef FT_C24
 #undef FT_C16
 #undef FT_C4
 

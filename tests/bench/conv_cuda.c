@@ -59,11 +59,12 @@ static const kind kinds[] = {
 };
 
 /* Names of tiles that FT_CUDA_CONV knows, of each order; the first is our own choice. */
-enum { TILES = 12 };
+enum { TILES = 14 };
 static const char *const tiles[2][TILES] = {
     [FT_IMAGE_PLANES] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
-                          "96x2a", "64x2a" },
-    [FT_IMAGE_PIXELS] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t" },
+                          "96x2a", "64x2a", "held64", "held96" },
+    [FT_IMAGE_PIXELS] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t",
+                          "held48", "held64", "held96", "held128" },
 };
 static const char *const orders[2] = { "planes", "pixels" };
 

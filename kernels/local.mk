@@ -261,6 +261,7 @@ cuda_sources = \
 	kernels/cuda/stage.c \
 	kernels/cuda/steps.c \
 	kernels/cuda/store.cu \
+	kernels/cuda/store.cuh \
 	kernels/cuda/team.cuh \
 	kernels/cuda/tma.cuh \
 	kernels/cuda/upload.c \

@@ -122,6 +122,8 @@ cuda_sources = \
 	kernels/cuda/attend_step_read.cuh \
 	kernels/cuda/attend_step_sums.cuh \
 	kernels/cuda/attend_step_walk.cuh \
+	kernels/cuda/attend_store.cu \
+	kernels/cuda/attend_store.cuh \
 	kernels/cuda/attend_wgmma.cu \
 	kernels/cuda/attend_wgmma.cuh \
 	kernels/cuda/attention.cu \

@@ -9,6 +9,7 @@
 
 #include "tests/cuda-attend.h"
 
+#include "kernels/cuda/chains.h"
 #include "kernels/half.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
@@ -370,36 +371,50 @@ static int store_plain(world *w, ft_cuda_args args, const piece *pieces, int cou
     return ft_cuda_store(&args);
 }
 
+static void add_stored(ft_cuda_args *args, ft_weight *frequency, const world *w,
+                       const piece *pieces, int count)
+{
+    size_t rows = args->batch->tokens, pairs = (size_t) w->s.head_size / 2;
+    *frequency = (ft_weight){ .rows = 1,
+                              .cols = pairs,
+                              .dtype = FT_F32,
+                              .data = place(w->frequency, pairs * sizeof(float)) };
+    args->weight[0] = frequency;
+    args->in[0] = gather(w, w->q, world_cols(w), pieces, count, rows);
+    args->in[1] = gather(w, w->k, world_kv_cols(w), pieces, count, rows);
+    args->in[2] = gather(w, w->v, world_kv_cols(w), pieces, count, rows);
+    args->out = gather(w, NULL, world_cols(w), pieces, count, rows);
+}
+
 static int store(world *w, ft_cuda_args args, const piece *pieces, int count)
 {
-    ft_weight frequency = { .rows = 1, .cols = (size_t) w->s.head_size / 2, .dtype = FT_F32 };
-    size_t rows = args.batch->tokens;
-    frequency.data = place(w->frequency, frequency.cols * sizeof(float));
-    args.weight[0] = &frequency;
-    args.in[0] = gather(w, w->q, world_cols(w), pieces, count, rows);
-    args.in[1] = gather(w, w->k, world_kv_cols(w), pieces, count, rows);
-    args.in[2] = gather(w, w->v, world_kv_cols(w), pieces, count, rows);
-    args.out = gather(w, NULL, world_cols(w), pieces, count, rows);
+    ft_weight frequency;
+    add_stored(&args, &frequency, w, pieces, count);
     int status = ft_cuda_store(&args);
     if (status == 0)
         scatter(w, w->turned, &args.out, pieces, count);
     return status;
 }
 
-static int attend(world *w, ft_cuda_args args, const piece *pieces, int count)
+/* What attention writes. */
+static void add_result(ft_cuda_args *args, const world *w, const piece *pieces, int count)
 {
-    size_t sequences = args.batch->sequences;
+    size_t sequences = args->batch->sequences;
     ft_value value = { .cols = (int32_t) world_cols(w) };
     ft_plan plan = { .value = &value };
-    size_t rows = args.batch->tokens;
-    args.in[0] = gather(w, w->turned, world_cols(w), pieces, count, rows);
-    args.out = gather(w, NULL, world_cols(w), pieces, count, rows);
-    if (args.batch->step)
-        args.scratch_bytes = ft_cuda_attend_scratch(
-            &plan, args.op, sequences, w->of.memory ? args.batch->memory : args.batch->context);
-    args.scratch = place(NULL, args.scratch_bytes);
-    if (ft_cuda_attend_counters(args.op, sequences) > COUNTERS)
+    args->out = gather(w, NULL, world_cols(w), pieces, count, args->batch->tokens);
+    if (args->batch->step)
+        args->scratch_bytes = ft_cuda_attend_scratch(
+            &plan, args->op, sequences, w->of.memory ? args->batch->memory : args->batch->context);
+    args->scratch = place(NULL, args->scratch_bytes);
+    if (ft_cuda_attend_counters(args->op, sequences) > COUNTERS)
         bail_out("more than %d counters", COUNTERS);
+}
+
+static int attend(world *w, ft_cuda_args args, const piece *pieces, int count)
+{
+    args.in[0] = gather(w, w->turned, world_cols(w), pieces, count, args.batch->tokens);
+    add_result(&args, w, pieces, count);
     int status = ft_cuda_attend(&args);
     if (status == 0)
         scatter(w, w->result, &args.out, pieces, count);
@@ -407,7 +422,23 @@ static int attend(world *w, ft_cuda_args args, const piece *pieces, int count)
     return status;
 }
 
-enum { STORES = 1, ATTENDS = 2 };
+static int join(world *w, ft_cuda_args store, const piece *pieces, int count)
+{
+    ft_weight frequency;
+    ft_op op = { .kind = FT_OP_ATTEND, .attr = w->attr };
+    ft_cuda_args attend = store;
+    add_stored(&store, &frequency, w, pieces, count);
+    attend.op = &op;
+    attend.in[0] = store.out;
+    add_result(&attend, w, pieces, count);
+    int status = ft_cuda_store_attend(&store, &attend);
+    if (status == 0)
+        scatter(w, w->result, &attend.out, pieces, count);
+    check_counters();
+    return status;
+}
+
+enum { STORES = 1, ATTENDS = 2, JOINS = 4 };
 
 static int run(world *w, const piece *pieces, int count, bool step, int padding, int what)
 {
@@ -422,6 +453,9 @@ static int run(world *w, const piece *pieces, int count, bool step, int padding,
     op.kind = FT_OP_ATTEND;
     if (status == 0 && what & ATTENDS)
         status = attend(w, args, pieces, count);
+    op.kind = FT_OP_STORE;
+    if (what & JOINS)
+        status = join(w, args, pieces, count);
     must((int) cudaDeviceSynchronize(), "a run");
     free_arrays(&a);
     return status;
@@ -440,6 +474,11 @@ int world_store(world *w, const piece *pieces, int count)
 int world_attend(world *w, const piece *pieces, int count, bool step, int padding)
 {
     return run(w, pieces, count, step, padding, ATTENDS);
+}
+
+int world_join(world *w, const piece *pieces, int count, int padding)
+{
+    return run(w, pieces, count, true, padding, JOINS);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * cuda-attend.h - inside cuda-attend.t: texts that are stored and attended to in runs of any kind.
+ * cuda-attend.h - inside cuda-attend.t and cuda-attend-store.t: texts that are stored and attended
+ * to in runs of any kind.
  *
  * A world has a few texts with queries, keys and values for each token, and a cache on the device
  * whose pages they share in random order.  What no token has been written to is NaN.  The cache may
@@ -73,6 +74,9 @@ int world_run(world *w, const piece *pieces, int count, bool step, int padding);
 /* One of both: texts are stored, or these pieces attend to what the cache holds now. */
 int world_store(world *w, const piece *pieces, int count);
 int world_attend(world *w, const piece *pieces, int count, bool step, int padding);
+
+/* Both as one kernel: a step.  It leaves w->turned alone. */
+int world_join(world *w, const piece *pieces, int count, int padding);
 
 /* The test of memories and lanes. */
 void test_whole_and_shared(void);

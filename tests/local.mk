@@ -82,6 +82,7 @@ c_tests = \
 	tests/counters.t \
 	tests/crash.t \
 	tests/cuda-attend.t \
+	tests/cuda-attend-store.t \
 	tests/cuda-attention.t \
 	tests/cuda-beam.t \
 	tests/cuda-blocks.t \
@@ -221,6 +222,9 @@ tests_crash_t_LDADD = $(sample_test_libs)
 tests_cuda_attend_t_SOURCES = tests/cuda-attend-t.c tests/cuda-attend.c tests/cuda-attend.h \
 	tests/cuda-attend-check.c tests/cuda-attend-whole.c $(gpu)
 tests_cuda_attend_t_LDADD = $(lib_libs)
+tests_cuda_attend_store_t_SOURCES = tests/cuda-attend-store-t.c tests/cuda-attend.c \
+	tests/cuda-attend.h tests/cuda-attend-check.c tests/cuda-attend-whole.c $(gpu)
+tests_cuda_attend_store_t_LDADD = $(lib_libs)
 tests_cuda_attention_t_SOURCES = tests/cuda-attention-t.c tests/cuda-attention.c \
 	tests/cuda-attention.h tests/cuda-attention-floats.c $(gpu)
 tests_cuda_attention_t_LDADD = $(test_libs)
@@ -546,6 +550,9 @@ tests_bench_norm_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/rows_cuda
 tests_bench_rows_cuda_SOURCES = tests/bench/rows_cuda.c $(row_bench)
 tests_bench_rows_cuda_LDADD = runtime/libcore.la
+benchmarks += tests/bench/step_cuda
+tests_bench_step_cuda_SOURCES = tests/bench/step_cuda.c $(replay)
+tests_bench_step_cuda_LDADD = runtime/libcore.la
 benchmarks += tests/bench/upload
 tests_bench_upload_SOURCES = tests/bench/upload.c $(measure) $(random_artifact)
 tests_bench_upload_LDADD = runtime/libcore.la

@@ -10,7 +10,7 @@
 #include "kernels/cuda/attend.cuh"
 #include "kernels/cuda/chains.h"
 
-static ft_attend_job job_of(const ft_cuda_args *args)
+ft_attend_job ft_attend_job_of(const ft_cuda_args *args)
 {
     const ft_attr *attr = &args->op->attr;
     const ft_cuda_batch *batch = args->batch;
@@ -77,7 +77,7 @@ static int prompt(const ft_cuda_args *args, const ft_attend_job *a)
 
 extern "C" int ft_cuda_attend(const ft_cuda_args *args)
 {
-    ft_attend_job a = job_of(args);
+    ft_attend_job a = ft_attend_job_of(args);
     if (a.head_size % 8 != 0 || a.head_size > FT_CUDA_WIDEST_HEAD ||
         args->state[FT_STATE_VALUES].dtype != a.cache_dtype)
         return (int) cudaErrorNotSupported;
@@ -92,18 +92,13 @@ extern "C" int ft_cuda_attend(const ft_cuda_args *args)
 extern "C" size_t ft_cuda_attend_scratch(const ft_plan *plan, const ft_op *op, size_t sequences,
                                          size_t context)
 {
-    int heads = op->attr.heads;
-    return ft_cuda_attend_step_scratch(sequences, context, heads,
-                                       plan->value[op->in[0]].cols / heads);
+    int heads = op->attr.heads, head_size = plan->value[op->in[0]].cols / heads;
+    size_t step = ft_cuda_attend_step_scratch(sequences, context, heads, head_size);
+    size_t store = ft_cuda_attend_store_scratch(sequences, context, heads, head_size);
+    return step > store ? step : store;
 }
 
 extern "C" size_t ft_cuda_attend_counters(const ft_op *op, size_t sequences)
 {
     return ft_cuda_attend_step_counters(sequences, op->attr.heads, op->attr.kv_heads);
-}
-
-extern "C" int ft_cuda_store_attend(const ft_cuda_args *store, const ft_cuda_args *attend)
-{
-    (void) store, (void) attend;
-    return (int) cudaErrorNotSupported;
 }

@@ -54,6 +54,9 @@ typedef struct ft_attend_job {
     uint32_t *arrived;  /* ... and how many are there: [sequences, kv_heads, groups of heads] */
 } ft_attend_job;
 
+/* Of an operation. */
+ft_attend_job ft_attend_job_of(const ft_cuda_args *args);
+
 /* The forms: they return cudaErrorNotSupported for what they do not take. */
 int ft_cuda_attend_plain(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_step(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
@@ -62,8 +65,9 @@ int ft_cuda_attend_codes(const ft_cuda_chip *chip, void *stream, const ft_attend
 int ft_cuda_attend_mma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_wgmma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 
-/* What attend_step.cu writes beside results. */
+/* What attend_step.cu and attend_store.cu write beside results. */
 size_t ft_cuda_attend_step_scratch(size_t sequences, size_t context, int heads, int head_size);
+size_t ft_cuda_attend_store_scratch(size_t sequences, size_t context, int heads, int head_size);
 size_t ft_cuda_attend_step_counters(size_t sequences, int heads, int kv_heads);
 
 /* ---- Rows ---------------------------------------------------------------------------------- */

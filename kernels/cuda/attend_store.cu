@@ -1,0 +1,243 @@
+/*
+ * attend_store.cu - a decoder's step of few sequences: queries and the newest key turned, key and
+ * value stored, and attention, in one kernel.
+ *
+ * It is attend_step.cu with store.cu's work where it is needed, and has its bits: each warp turns
+ * the queries of its block's heads in the registers in which products want them, and the warp that
+ * has the newest key puts that and its value into the cache and among the keys it has copied.  So
+ * nobody waits for anybody between the predecessor's end and the sums of a part.
+ *
+ * Everything but the newest key is asked for before the predecessor, a product, has ended.  The
+ * blocks of parts that a row does not have end at once: they would take the room of others, and of
+ * the product behind this kernel, which begins to read as soon as it finds some.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/attend_store.cuh"
+#include "kernels/cuda/attend_step_forms.cuh"
+#include "kernels/cuda/attend_step_parts.cuh"
+#include "kernels/cuda/chains.h"
+
+enum {
+    FEW_PARTS = 16, /* of a row; a block has one */
+    MOST_BLOCKS = 4 /* for each multiprocessor; where this is faster than two kernels */
+};
+
+/* Shared memory of a block. */
+template <ft_dtype stored, int width> struct workplace {
+    angles<width> by;
+    room<WARPS, stored, width> room;
+};
+
+/* ---- The result of a row -------------------------------------------------------------------- */
+
+/* Where the sums of a head's parts are written. */
+static __device__ __forceinline__ slots slots_of_row(const ft_attend_job &a, const columns &of)
+{
+    int row = a.head_size + TAIL, most = (int) gridDim.z * row;
+    return slots{ a.partial + column_at(a, of, 0) / (size_t) a.head_size * (size_t) most, most,
+                  row };
+}
+
+/* Whether this block is the last of a row and its heads; the count begins anew then. */
+static __device__ __forceinline__ bool is_last_of_row(bool *last, const ft_attend_job &a, int parts)
+{
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        uint32_t *arrived = a.arrived + (size_t) blockIdx.y * gridDim.x + blockIdx.x;
+        *last = atomicAdd(arrived, 1u) + 1 == (uint32_t) parts;
+        if (*last)
+            *arrived = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return *last;
+}
+
+/*
+ * What finish() does, in its order; but each thread reads and weighs all parts for itself, so that
+ * they come at once and nobody waits.
+ */
+template <int shares>
+static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const slots &from,
+                                                  const columns &of, int count)
+{
+    int pieces = a.head_size / 4;
+    for (int i = (int) threadIdx.x; i < of.count * pieces; i += THREADS) {
+        int head = i / pieces, at = i % pieces * 4;
+        float2 tail[FEW_PARTS];
+        float4 part[FEW_PARTS], y[shares] = {};
+        float most = -INFINITY;
+#pragma unroll
+        for (int index = 0; index < FEW_PARTS; index++) {
+            const float *slot = slot_at(from, head, index);
+            tail[index] = make_float2(-INFINITY, 0.0f);
+            if (index < count) {
+                tail[index] = __ldcg((const float2 *) (slot + a.head_size));
+                part[index] = __ldcg((const float4 *) (slot + at));
+            }
+        }
+#pragma unroll
+        for (int index = 0; index < FEW_PARTS; index++)
+            most = fmaxf(most, tail[index].x);
+#pragma unroll
+        for (int index = 0; index < FEW_PARTS; index++)
+            if (index < count) {
+                float weight = ft_power_of_two(tail[index].x - most);
+                tail[index].y *= weight;
+                y[index % shares] = add_scaled(y[index % shares], part[index], weight);
+            }
+#pragma unroll
+        for (int step = 1; step < FEW_PARTS; step *= 2)
+#pragma unroll
+            for (int index = 0; index < FEW_PARTS; index += 2 * step)
+                tail[index].y += tail[index + step].y;
+#pragma unroll
+        for (int share = 1; share < shares; share++)
+            y[0] = add_scaled(y[0], y[share], 1.0f);
+        write(a, of, head, at, y[0], tail[0].y);
+    }
+}
+
+/* In as many sums as finish() would. */
+static __device__ __forceinline__ void finish_row(const ft_attend_job &a, const columns &of,
+                                                  int count)
+{
+    slots from = slots_of_row(a, of);
+    int items = of.count * a.head_size / 4;
+    if (items <= THREADS / 4)
+        finish_few<4>(a, from, of, count);
+    else if (items <= THREADS / 2)
+        finish_few<2>(a, from, of, count);
+    else
+        finish_few<1>(a, from, of, count);
+}
+
+/* ---- The kernel ----------------------------------------------------------------------------- */
+
+/* Grid: groups of heads, sequences, parts of the longest row. */
+template <ft_dtype stored, int width>
+static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks - 1))
+    turning_kernel(const __grid_constant__ ft_attend_job a, const __grid_constant__ store_job from)
+{
+    typedef form<stored, width> f;
+    extern __shared__ uint4 shared[];
+    workplace<stored, width> *p = (workplace<stored, width> *) shared;
+    int warp = (int) threadIdx.x / 32, part = (int) blockIdx.z;
+    reading<stored, width> *step = &p->room.warp[warp];
+    columns of = columns_of(a, blockIdx.x, blockIdx.y);
+    ft_attend_task task = ft_attend_take(a, blockIdx.y);
+    share s = share_of(a, task.position, f::part, 0), older = s;
+    if (task.rows == 0)
+        ft_wait_for_predecessor(); /* or the successor could begin before it has ended */
+    if (task.rows == 0 || part >= s.count)
+        return; /* and leave room: another block of the row waits */
+    int base = part_begin(s, part) + warp * f::keys, key = s.last - base;
+    bool newest = key >= 0 && key < f::keys;
+    place now = { base, 0 };
+    older.last--;
+    if (key >= 0) {
+        now.row = (uint32_t) ft_attend_find(a, task, base, of.kv_head);
+        read_keys<false>(step, a, older, now);
+        read_values<false>(step, a, older, now);
+    }
+    ft_copy_commit();
+    store_angles(p->by.cosine, p->by.sine, from, task.position, from.reach[blockIdx.y], THREADS);
+    __syncthreads();
+
+    ft_wait_for_predecessor();
+    ft_let_successor_begin();
+
+    uint32_t q[width / 16][2];
+    raw_queries<width> raw;
+    newest_row<width> stores;
+    float scores[f::keys / 16][4];
+    scales<f::keys> none;
+    partial_sums<width> sums = { { -INFINITY, -INFINITY } };
+    raw.fetch(from, a, of);
+    if (newest)
+        stores.fetch(from, a, task.row, of.kv_head);
+    ft_copy_wait<0>();
+    __syncwarp();
+    if (newest)
+        stores.template keep<stored>(from, now.row + (uint32_t) key, p->by, step, key);
+    raw.template turn_into<stored>(q, p->by);
+    __syncwarp();
+    if (key >= 0 && base + f::keys > s.first) {
+        score<stored, width, stored == FT_BF16>(scores, *step, q);
+        weigh<stored, width>(scores, &sums, none, a, s, base);
+        mix<stored, width, stored == FT_BF16>(&sums, scores, *step);
+    }
+    gather(&p->room, warp, sums, of.count);
+    __syncthreads();
+    finish_part(p->room, a, slots_of_row(a, of), of.count, part);
+    if (is_last_of_row(&p->room.last, a, s.count))
+        finish_row(a, of, s.count);
+}
+
+/* ---- Launch --------------------------------------------------------------------------------- */
+
+size_t ft_cuda_attend_store_scratch(size_t sequences, size_t context, int heads, int head_size)
+{
+    size_t parts = parts_within(context, SMALLEST_PART);
+    parts = parts < FEW_PARTS ? parts : FEW_PARTS;
+    return sequences * parts * (size_t) heads * (size_t) (head_size + TAIL) * sizeof(float);
+}
+
+template <ft_dtype stored, int width>
+static int launch(const ft_cuda_args *args, ft_attend_job *a, const store_job *from)
+{
+    extent e = extent_of(a, form<stored, width>::part);
+    size_t bytes = sizeof(angles<width>) + room_bytes<WARPS, stored, width>(e.heads, width, 0);
+    size_t blocks = e.parts * e.groups * e.rows;
+    if (e.parts > FEW_PARTS || blocks > MOST_BLOCKS * (size_t) args->chip->multiprocessors)
+        return (int) cudaErrorNotSupported;
+    a->parts_of_block = 1;
+    int status = allow_shared(args->chip, turning_kernel<stored, width>, bytes);
+    if (status != (int) cudaSuccess)
+        return status;
+    dim3 grid((unsigned) e.groups, (unsigned) e.rows, (unsigned) e.parts);
+    return ft_launch(turning_kernel<stored, width>, grid, dim3(THREADS), bytes, args->stream,
+                     args->chip->overlaps, 1, *a, *from);
+}
+
+template <ft_dtype stored>
+static int by_width(const ft_cuda_args *args, ft_attend_job *a, const store_job *from)
+{
+    switch (a->head_size) {
+    case 64:
+        return launch<stored, 64>(args, a, from);
+    case 128:
+        return launch<stored, 128>(args, a, from);
+    default:
+        return (int) cudaErrorNotSupported;
+    }
+}
+
+/* Rows of which each has a text of its own, in a cache of the same halves as all values. */
+static bool takes(const ft_cuda_args *store, const ft_attend_job *a, const store_job *from)
+{
+    const ft_cuda_batch *batch = store->batch;
+    return batch->step && batch->lanes <= 1 && !store->op->attr.memory && from->frequency != NULL &&
+           from->dtype == from->cache_dtype && from->turned_dtype == from->dtype &&
+           a->q_dtype == from->dtype && a->cached_rows <= UINT32_MAX && a->arrived != NULL;
+}
+
+extern "C" int ft_cuda_store_attend(const ft_cuda_args *store, const ft_cuda_args *attend)
+{
+    ft_attend_job a = ft_attend_job_of(attend);
+    store_job from = ft_store_job_of(store);
+    if (!takes(store, &a, &from))
+        return (int) cudaErrorNotSupported;
+    if (a.sequences == 0)
+        return (int) cudaSuccess;
+    if (attend->scratch_bytes <
+        ft_cuda_attend_store_scratch(a.sequences, a.context, a.heads, a.head_size))
+        return (int) cudaErrorInvalidValue;
+    if (from.dtype == FT_F16)
+        return by_width<FT_F16>(attend, &a, &from);
+    if (from.dtype == FT_BF16 && attend->chip->capability >= 80)
+        return by_width<FT_BF16>(attend, &a, &from);
+    return (int) cudaErrorNotSupported;
+}

@@ -149,6 +149,7 @@ cuda_sources = \
 	kernels/cuda/blocks_wgmma.cu \
 	kernels/cuda/blocks_wgmma.cuh \
 	kernels/cuda/blocks_wgmma_finish.cuh \
+	kernels/cuda/blocks_wgmma_share.cuh \
 	kernels/cuda/blocks_codes.cu \
 	kernels/cuda/blocks_codes.cuh \
 	kernels/cuda/blocks_codes_few.cu \

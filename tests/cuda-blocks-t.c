@@ -372,6 +372,39 @@ static void test_form(const ft_cuda_chip *chip, const form *f, const extent *e, 
     close_problem(&q);
 }
 
+/* More rows than any reference is made of: what few of them give by tiles. */
+static void test_many(const ft_cuda_chip *chip)
+{
+    enum { MANY = 1300, FEW = 100 };
+    static const extent e = { { 300, 40 }, 256 };
+    problem q;
+    char *whole[MOST_WIDE] = { NULL }, *some[MOST_WIDE] = { NULL };
+    open_problem(&q, chip, &forms[1], &e, 77);
+    if (takes(&q, FT_CUDA_BLOCKS_WGMMA, chip)) {
+        void *x = inputs(78, q.form->x, MANY * e.k);
+        cudaFree(q.product.x);
+        q.product.x = upload(x, MANY * e.k * ft_dtype_size(q.form->x));
+        for (int i = 0; i < q.parts; i++) {
+            whole[i] = must_have(y_bytes(&q, i, MANY), 1);
+            some[i] = must_have(y_bytes(&q, i, FEW), 1);
+        }
+        bool same = multiply(&q, FT_CUDA_BLOCKS_WGMMA, chip, 0, MANY, whole);
+        for (size_t first = 0; first < MANY && same; first += FEW) {
+            same = multiply(&q, FT_CUDA_BLOCKS_TILES, chip, first, FEW, some);
+            for (int i = 0; i < q.parts; i++)
+                same = same &&
+                       memcmp(whole[i] + y_bytes(&q, i, first), some[i], y_bytes(&q, i, FEW)) == 0;
+        }
+        ok(same, "%d rows have the bits that they have among %d", (int) MANY, (int) FEW);
+        for (int i = 0; i < q.parts; i++) {
+            free(whole[i]);
+            free(some[i]);
+        }
+        free(x);
+    }
+    close_problem(&q);
+}
+
 /* Whether a graph of the product runs again and again: counters are left as they were found. */
 static void test_counters(const ft_cuda_chip *chip)
 {
@@ -401,6 +434,7 @@ int main(void)
     for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
         for (size_t j = 0; j < sizeof forms / sizeof forms[0]; j++)
             test_form(&chip, &forms[j], &extents[i], 1000 * i + 17 * j);
+    test_many(&chip);
     test_counters(&chip);
     return done_testing();
 }

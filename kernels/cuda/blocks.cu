@@ -70,9 +70,7 @@ extern "C" size_t ft_cuda_blocks_scratch(const ft_cuda_chip *chip, size_t m, siz
 {
     if (by_codes)
         return ft_cuda_blocks_codes_scratch(m, k);
-    size_t few = ft_cuda_blocks_few_scratch(chip),
-           wgmma = ft_cuda_blocks_wgmma_scratch(chip, m, n, k);
+    size_t few = ft_cuda_blocks_few_scratch(chip);
     size_t tiles = ft_cuda_blocks_tiles_scratch(chip, m, n, k, x_dtype);
-    size_t most = few > tiles ? few : tiles;
-    return most > wgmma ? most : wgmma;
+    return few > tiles ? few : tiles;
 }

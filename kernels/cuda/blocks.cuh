@@ -381,7 +381,6 @@ int ft_cuda_blocks_tiles(const ft_cuda_chip *chip, void *stream, const ft_cuda_b
 size_t ft_cuda_blocks_tiles_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k,
                                     ft_dtype x_dtype);
 bool ft_cuda_blocks_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
-size_t ft_cuda_blocks_wgmma_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k);
 int ft_cuda_blocks_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
 bool ft_cuda_blocks_plain_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
 int ft_cuda_blocks_plain(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);

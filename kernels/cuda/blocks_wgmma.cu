@@ -6,22 +6,27 @@
  * accelerator fill, to registers and become numbers there.  Tokens are the right operand, from a
  * ring too.  Each warpgroup of a block has 64 weights, and all have the same tokens.
  *
- * A run's product takes a warpgroup about as long as what it does beside: to unpack the weights of
- * the run after the next one, to add stretches up.  So two runs' weights are in registers, and only
- * the scaling of a run's sums is between its product and the next one; meanwhile the tensor cores
- * have the products of the other warpgroups.  No warpgroup waits for another but through the rings.
- * (Of 90 instructions that unpack a run none is worth much by itself, and a run that is multiplied
- * in two halves, or in turns with another warpgroup, takes as long.  What a tile's stores cost is:
- * they are not to look up for each token what is the same for all.)
+ * While a run's product is under way, weights of the next one are unpacked, and a stretch that is
+ * there is added up; only the scaling of sums is between a product and the next one.  Of many
+ * tokens sums take so many registers that weights have room for one run: they are unpacked between
+ * products, too, and what that leaves of registers is totals, which else are read and written in
+ * shared memory.  Meanwhile the tensor cores have the products of the other warpgroups.
+ *
+ * They wait for the warps, of which a scheduler has two or three: what counts is how long a warp's
+ * way through all this is.  So whether a copy has come is asked long before it must be known.
+ * (Unpacking between the instructions of a product, halves of a run or of the tokens, and
+ * warpgroups in strict turns all took longer: one warpgroup alone does not fill the tensor cores,
+ * and each instruction takes a while to be issued.)
  *
  * Many tokens: multiplying is most of the time, and sums take most registers of two warpgroups.
  * Few: reading weights is, which three do faster.
  *
- * Where there are fewer tiles than blocks, stretches are shared out too, as in blocks_tiles.cu.
+ * Where there are fewer tiles than multiprocessors, the blocks of a cluster share one out.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/blocks_wgmma_finish.cuh"
+#include "kernels/cuda/blocks_wgmma_share.cuh"
 
 enum { STEPS = BLOCKS_RUN / BLOCKS_STEP };
 
@@ -40,36 +45,6 @@ template <class FORM> struct wgmma_weights {
     uint32_t w[STEPS][2][4];
     float scale[2];
 
-    __device__ __forceinline__ void unpack(const char *codes, const char *scales, const char *zeros)
-    {
-        constexpr int blocks = FORM::bits / 4; /* of a step */
-        int t = (int) threadIdx.x % 4, row = own_row(), chunk = row % BLOCKS_PANEL / 4;
-        const char *panel = codes + row / BLOCKS_PANEL * FORM::panel + t * WGMMA_LINE + row % 4 * 4;
-        blocks_unpacker<FORM::bits, FORM::kind> unpacker;
-        __half2 both = *(const __half2 *) (scales + 2 * row);
-        scale[0] = __low2float(both);
-        scale[1] = __high2float(both);
-        if (zeros != NULL)
-            unpacker.set(*(const uint16_t *) (zeros + row));
-#pragma unroll
-        for (int step = 0; step < STEPS; step++) {
-            uint32_t pair[2][4];
-#pragma unroll
-            for (int i = 0; i < blocks; i++) {
-                int block = step * blocks + i, place = chunk ^ (t + block % 2 * 4);
-                ft_bits<2> word = *(const ft_bits<2> *) (panel + block * BLOCKS_BLOCK + place * 16);
-#pragma unroll
-                for (int j = 0; j < 2; j++)
-                    if constexpr (FORM::bits == 4)
-                        unpacker.nibbles(pair[j], word.word[j], j);
-                    else
-                        unpacker.bytes(pair[j] + 2 * i, word.word[j], j);
-            }
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                w[step][i / 4][i % 4] = pair[i % 2][i / 2];
-        }
-    }
     /* Once the product has been waited for: until then it reads these registers, which the compiler
      * does not know. */
     __device__ __forceinline__ void settle()
@@ -80,49 +55,136 @@ template <class FORM> struct wgmma_weights {
     }
 };
 
-/* ---- Working -------------------------------------------------------------------------------- */
+/* What these are made of, as it lies in shared memory. */
+template <class FORM> struct wgmma_codes {
+    static constexpr int blocks = FORM::bits / 4; /* of a step */
+    ft_bits<2> word[STEPS * blocks];
+    uint32_t scales, zeros;
 
-/* Runs of all items of a block. */
-template <class FORM> __device__ __forceinline__ int runs_of(const wgmma_args &a)
-{
-    int runs = 0;
-    for (int number = (int) blockIdx.x; number < a.items; number += (int) gridDim.x) {
-        wgmma_item item = wgmma_item_of<FORM>(a, number);
-        runs += (item.end - item.column) / BLOCKS_RUN;
+    __device__ __forceinline__ void load(const char *codes, const char *scale, const char *zero)
+    {
+        int t = (int) threadIdx.x % 4, row = own_row(), chunk = row % BLOCKS_PANEL / 4;
+        const char *panel = codes + row / BLOCKS_PANEL * FORM::panel + t * WGMMA_LINE + row % 4 * 4;
+        scales = *(const uint32_t *) (scale + 2 * row);
+        zeros = zero != NULL ? *(const uint16_t *) (zero + row) : 0;
+#pragma unroll
+        for (int block = 0; block < STEPS * blocks; block++)
+            word[block] = *(const ft_bits<2> *) (panel + block * BLOCKS_BLOCK +
+                                                 (chunk ^ (t + block % 2 * 4)) * 16);
     }
-    return runs;
-}
+    __device__ __forceinline__ void unpack(wgmma_weights<FORM> &to, bool has_zeros) const
+    {
+        blocks_unpacker<FORM::bits, FORM::kind> unpacker;
+        __half2 both = *(const __half2 *) &scales;
+        to.scale[0] = __low2float(both);
+        to.scale[1] = __high2float(both);
+        if (has_zeros)
+            unpacker.set(zeros);
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            uint32_t pair[2][4];
+#pragma unroll
+            for (int i = 0; i < blocks; i++)
+#pragma unroll
+                for (int j = 0; j < 2; j++)
+                    if constexpr (FORM::bits == 4)
+                        unpacker.nibbles(pair[j], word[step].word[j], j);
+                    else
+                        unpacker.bytes(pair[j] + 2 * i, word[step * blocks + i].word[j], j);
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                to.w[step][i / 4][i % 4] = pair[i % 2][i / 2];
+        }
+    }
+};
+
+/* ---- Working -------------------------------------------------------------------------------- */
 
 template <class FORM> struct wgmma_worker {
     const ft_cuda_blocks &p;
     const wgmma_args &a;
     wgmma_shared<FORM> s;
-    wgmma_ring<FORM> codes, x; /* of the next run to unpack, and to multiply */
-    int number = (int) blockIdx.x, left;
-    wgmma_item item;                      /* from the run on that is multiplied */
+    wgmma_ring<FORM> codes, x;            /* of the next run to unpack, and to multiply */
+    wgmma_way<FORM> way;                  /* from the run on that is to be finished */
+    int left;                             /* runs from the one on that is multiplied */
     float run[FORM::tokens / 2];          /* a lane's sums: of its rows and tokens */
     float stretch[FORM::tokens / 2] = {}; /* 8j + 2t, 8j + 2t + 1 (wgmma.cuh) */
+    float kept[FORM::kept * 4 + 1];       /* totals of the first eights */
 
     __device__ __forceinline__ wgmma_worker(const wgmma_shared<FORM> &s, const ft_cuda_blocks &p,
                                             const wgmma_args &a)
-        : p(p), a(a), s(s), codes(s.codes()), x(s.x()), left(runs_of<FORM>(a)),
-          item(wgmma_item_of<FORM>(a, number))
+        : p(p), a(a), s(s), codes(s.codes()), x(s.x()), way(a), left(way.all_runs())
     {
     }
-    __device__ __forceinline__ void unpack_next(wgmma_weights<FORM> &weights)
+
+    /* ---- Totals: the first eights in registers, the others in shared memory ---- */
+
+    /* A stretch is there, the tile's first one perhaps. */
+    __device__ __forceinline__ void add_up(bool first)
     {
-        codes.wait();
-        weights.unpack(s.codes_of(codes), s.scales_of(codes),
-                       p.part[0].zero != NULL ? s.zeros_of(codes) : NULL);
+#pragma unroll
+        for (int i = 0; i < FORM::eights; i++) {
+            float *sum = &stretch[4 * i];
+            if (i < FORM::kept) {
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    kept[4 * i + j] = first ? sum[j] : kept[4 * i + j] + sum[j];
+            } else {
+                float4 *total = &s.totals()[i * FORM::workers];
+                if (!first) {
+                    float4 before = *total;
+                    sum[0] = before.x + sum[0];
+                    sum[1] = before.y + sum[1];
+                    sum[2] = before.z + sum[2];
+                    sum[3] = before.w + sum[3];
+                }
+                *total = make_float4(sum[0], sum[1], sum[2], sum[3]);
+            }
+            sum[0] = sum[1] = sum[2] = sum[3] = 0.0f;
+        }
+    }
+    /* The tile is there. */
+    __device__ __forceinline__ void put_all()
+    {
+#pragma unroll
+        for (int i = 0; i < FORM::kept; i++)
+            s.totals()[i * FORM::workers] =
+                make_float4(kept[4 * i], kept[4 * i + 1], kept[4 * i + 2], kept[4 * i + 3]);
+        put(0, FORM::eights);
+    }
+    /* As far as this block finishes it: `eights` of its tokens. */
+    __device__ __forceinline__ void put(int first_eight, int eights)
+    {
+        size_t first = (size_t) way.tile.token + 8 * first_eight, end = first + 8 * eights;
+        wgmma_put<FORM>(p, way.tile, first, end < p.m ? end : p.m, own_row(), s.totals());
+    }
+
+    /* ---- Runs ---- */
+
+    __device__ __forceinline__ bool has_zeros() const
+    {
+        return p.part[0].zero != NULL;
+    }
+    __device__ __forceinline__ void load_next(wgmma_codes<FORM> &next, bool are_there)
+    {
+        if (!are_there)
+            codes.wait();
+        next.load(s.codes_of(codes), s.scales_of(codes), has_zeros() ? s.zeros_of(codes) : NULL);
+    }
+    __device__ __forceinline__ void unpack_next(wgmma_weights<FORM> &weights,
+                                                const wgmma_codes<FORM> &next)
+    {
+        next.unpack(weights, has_zeros());
         __syncwarp();
         codes.release();
         codes.advance();
     }
     /* To be waited for. */
-    __device__ __forceinline__ void multiply(const wgmma_weights<FORM> &weights)
+    __device__ __forceinline__ void multiply(const wgmma_weights<FORM> &weights, bool is_there)
     {
         uint64_t tokens = ft_wgmma_operand(s.x_of(x));
-        x.wait();
+        if (!is_there)
+            x.wait();
         ft_wgmma_begin();
 #pragma unroll
         for (int step = 0; step < STEPS; step++)
@@ -133,49 +195,65 @@ template <class FORM> struct wgmma_worker {
                     tokens + step / 2 * (FORM::x_box / 16) + step % 2 * 4 + i * 2, step + i > 0);
         ft_wgmma_commit();
     }
-    /* A stretch is there: it is added to what the thread has in shared memory. */
-    __device__ __forceinline__ void add_up(bool first)
-    {
-        float4 *totals = s.totals();
-#pragma unroll
-        for (int i = 0; i < FORM::tokens / 8; i++) {
-            float *sum = &stretch[4 * i];
-            if (!first) {
-                float4 before = totals[i * FORM::workers];
-                sum[0] = before.x + sum[0];
-                sum[1] = before.y + sum[1];
-                sum[2] = before.z + sum[2];
-                sum[3] = before.w + sum[3];
-            }
-            totals[i * FORM::workers] = make_float4(sum[0], sum[1], sum[2], sum[3]);
-            sum[0] = sum[1] = sum[2] = sum[3] = 0.0f;
-        }
-    }
-    /* After a run: the item's next one, or what follows. */
-    __device__ __forceinline__ void finish_run()
-    {
-        int number_of_stretch = item.column / BLOCKS_STRETCH;
-        item.column += BLOCKS_RUN;
-        bool ends = item.column == item.end;
-        if (!ends && item.column % BLOCKS_STRETCH != 0)
-            return;
-        add_up(a.sums != NULL || number_of_stretch == 0);
-        if (ends || a.sums != NULL)
-            wgmma_put<FORM>(p, a, item, number_of_stretch, own_row(), s.totals());
-        if (ends && left > 1)
-            item = wgmma_item_of<FORM>(a, number += (int) gridDim.x);
-    }
-    /* The run that was multiplied is there. */
-    __device__ __forceinline__ void add(wgmma_weights<FORM> &weights)
+    __device__ __forceinline__ void wait(wgmma_weights<FORM> &weights)
     {
         ft_wgmma_wait<0>();
         ft_wgmma_settle(run);
         weights.settle();
         x.release();
         x.advance();
+    }
+    __device__ __forceinline__ void scale(const wgmma_weights<FORM> &weights)
+    {
 #pragma unroll
         for (int i = 0; i < FORM::tokens / 2; i++)
             stretch[i] = fmaf(weights.scale[i % 4 / 2], run[i], stretch[i]);
+    }
+    /* After a run: the tile's next one, or what follows. */
+    __device__ __forceinline__ void finish_run()
+    {
+        int number = way.column / BLOCKS_STRETCH;
+        way.advance();
+        bool ends = way.ends();
+        if (!ends && way.column % BLOCKS_STRETCH != 0)
+            return;
+        if (FORM::shares && a.ranks > 1) {
+            wgmma_sharer<FORM> sharer(s, way, p.m);
+            sharer.add(number, ends, stretch);
+            if (ends)
+                put(sharer.first, sharer.count);
+            return;
+        }
+        add_up(number == 0);
+        if (ends) {
+            put_all();
+            way.next_tile();
+        }
+    }
+    /* Weights of one run: those of the next one are unpacked when it is multiplied. */
+    __device__ __forceinline__ void work_in_place()
+    {
+        wgmma_weights<FORM> weights;
+        wgmma_codes<FORM> next;
+        load_next(next, false);
+        unpack_next(weights, next);
+        multiply(weights, false);
+        for (bool begun = false;; begun = true) {
+            bool follows = left > 1, codes_are_there = follows && codes.is_there();
+            if (begun)
+                finish_run(); /* the one before */
+            if (follows)
+                load_next(next, codes_are_there);
+            wait(weights);
+            bool x_is_there = x.is_there();
+            scale(weights);
+            if (!follows)
+                break;
+            unpack_next(weights, next);
+            multiply(weights, x_is_there);
+            left--;
+        }
+        finish_run();
     }
     /*
      * Finish a run while the next one is multiplied, whose weights are there; then unpack the one
@@ -184,26 +262,36 @@ template <class FORM> struct wgmma_worker {
     __device__ __forceinline__ void advance(wgmma_weights<FORM> &weights,
                                             const wgmma_weights<FORM> &next)
     {
-        add(weights);
-        multiply(next);
+        wait(weights);
+        bool follows = left > 2, x_is_there = x.is_there();
+        bool codes_are_there = follows && codes.is_there();
+        scale(weights);
+        multiply(next, x_is_there);
         finish_run();
-        if (left > 2)
-            unpack_next(weights);
+        if (follows)
+            unpack(weights, codes_are_there);
         left--;
     }
     __device__ __forceinline__ void end(wgmma_weights<FORM> &weights)
     {
-        add(weights);
+        wait(weights);
+        scale(weights);
         finish_run();
     }
-    __device__ __forceinline__ void work()
+    __device__ __forceinline__ void unpack(wgmma_weights<FORM> &weights, bool are_there)
+    {
+        wgmma_codes<FORM> next;
+        load_next(next, are_there);
+        unpack_next(weights, next);
+    }
+    /* Weights of two runs. */
+    __device__ __forceinline__ void work_ahead()
     {
         wgmma_weights<FORM> even, odd;
-        ft_wait_for_predecessor(); /* who may read what y was */
-        unpack_next(even);
-        multiply(even);
+        unpack(even, false);
+        multiply(even, false);
         if (left > 1)
-            unpack_next(odd);
+            unpack(odd, false);
         for (;;) {
             if (left == 1)
                 return end(even);
@@ -213,24 +301,37 @@ template <class FORM> struct wgmma_worker {
             advance(odd, even);
         }
     }
+    __device__ __forceinline__ void work()
+    {
+        ft_wait_for_predecessor(); /* who may read what y was */
+        if constexpr (FORM::ahead)
+            work_ahead();
+        else
+            work_in_place();
+    }
 };
 
 #endif
 
-/* grid = items, or as many blocks as there are multiprocessors. */
+/* grid: clusters of a.ranks blocks for each tile, or as many blocks as there are multiprocessors */
 template <class FORM>
 static __global__ void __launch_bounds__(FORM::threads, 1)
     wgmma_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ wgmma_args a)
 {
 #ifdef FT_HAS_WGMMA
     extern __shared__ __align__(1024) char shared[];
-    const wgmma_shared<FORM> s = { shared };
+    const wgmma_shared<FORM> s = { shared, a };
+    const bool shares = FORM::shares && a.ranks > 1;
     if (threadIdx.x == FORM::workers) {
         s.x().set_up();
         s.codes().set_up();
+        ft_barrier_init(&s.arrivals()[0], 1);
+        ft_barrier_init(&s.arrivals()[1], 1);
         ft_barriers_ready();
     }
     __syncthreads();
+    if (shares)
+        ft_cluster_begin();
     if (threadIdx.x < FORM::workers) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(FORM::registers));
         wgmma_worker<FORM>(s, p, a).work();
@@ -240,6 +341,9 @@ static __global__ void __launch_bounds__(FORM::threads, 1)
             wgmma_load_weights<FORM>(s, p, a);
         else if (threadIdx.x == FORM::workers + 32)
             wgmma_load_tokens<FORM>(s, a);
+        __syncwarp();
+        if (shares)
+            ft_cluster_wait();
     }
 #endif
 }
@@ -253,12 +357,13 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *
     int status = wgmma_args_init<FORM>(&a, chip, p);
     if (status == 0)
         status = (int) cudaFuncSetAttribute(
-            wgmma_kernel<FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize, FORM::shared);
-    unsigned items = (unsigned) a.items, most = (unsigned) chip->multiprocessors;
-    if (status == 0)
-        status = ft_launch(wgmma_kernel<FORM>, dim3(items < most ? items : most), FORM::threads,
-                           FORM::shared, stream, chip->overlaps, 1, *p, a);
-    return status != 0 ? status : wgmma_add_up(chip, stream, p, &a);
+            wgmma_kernel<FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize, WGMMA_ROOM);
+    unsigned most = (unsigned) chip->multiprocessors, tiles = (unsigned) a.tiles;
+    unsigned blocks = a.ranks > 1 ? tiles * (unsigned) a.ranks : tiles < most ? tiles : most;
+    return status != 0
+               ? status
+               : ft_launch(wgmma_kernel<FORM>, blocks, FORM::threads, wgmma_shared_bytes<FORM>(&a),
+                           stream, chip->overlaps, (unsigned) a.ranks, *p, a);
 }
 
 template <int bits, blocks_kind kind>
@@ -270,20 +375,15 @@ static int launch_size(const ft_cuda_chip *chip, void *stream, const ft_cuda_blo
         return launch<wgmma_form<bits, kind, 3, 16>>(chip, stream, p);
     if (p->m <= 32)
         return launch<wgmma_form<bits, kind, 3, 32>>(chip, stream, p);
-    return wgmma_plan_of<narrow>(chip, p).time < wgmma_plan_of<wide>(chip, p).time
-               ? launch<narrow>(chip, stream, p)
-               : launch<wide>(chip, stream, p);
-}
-
-/* Sums of stretches, where tokens are few, and tiles too: else it is soonest done without. */
-size_t ft_cuda_blocks_wgmma_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k)
-{
-    size_t panels = n / BLOCKS_PANEL + FT_CUDA_PARTS;
-    size_t stretches = (k + BLOCKS_STRETCH - 1) / BLOCKS_STRETCH;
-    m = m < WGMMA_SPLIT_ROWS ? m : WGMMA_SPLIT_ROWS;
-    return chip->has_wgmma && panels <= 2 * (size_t) chip->multiprocessors
-               ? wgmma_sums_bytes(m, panels, stretches)
-               : 0;
+    double of_narrow = wgmma_plan_of<narrow>(chip, p).time;
+    double of_wide = wgmma_plan_of<wide>(chip, p).time;
+    if constexpr (bits == 4) { /* of eight they would not find enough registers */
+        using three = wgmma_form<bits, kind, 3, 64>;
+        double of_three = wgmma_plan_of<three>(chip, p).time;
+        if (of_three < of_narrow && of_three < of_wide)
+            return launch<three>(chip, stream, p);
+    }
+    return of_narrow < of_wide ? launch<narrow>(chip, stream, p) : launch<wide>(chip, stream, p);
 }
 
 /* Whole runs of groups of whole runs, and x as it is. */

@@ -1,5 +1,5 @@
 /*
- * blocks_wgmma_finish.cuh - from totals in shared memory to results, or to the sums of a stretch.
+ * blocks_wgmma_finish.cuh - from totals in shared memory to results.
  *
  * What is the same for all tokens of a lane is looked up once: looked up again for each, stores
  * took a quarter of the time of a product.
@@ -13,7 +13,7 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* Where a lane's two neighbouring columns go, from `row` of the item's weights on. */
+/* Where a lane's two neighbouring columns go, from `row` of the tile's weights on. */
 typedef struct wgmma_out {
     char *y; /* of token 0 */
     size_t pitch;
@@ -25,10 +25,10 @@ typedef struct wgmma_out {
 } wgmma_out;
 
 __device__ __forceinline__ wgmma_out wgmma_result_of(const ft_cuda_blocks &p,
-                                                     const wgmma_item &item, int row)
+                                                     const wgmma_tile &tile, int row)
 {
-    const ft_cuda_blocks_part &part = p.part[item.part];
-    size_t first = (size_t) item.panel * BLOCKS_PANEL + row;
+    const ft_cuda_blocks_part &part = p.part[tile.part];
+    size_t first = (size_t) tile.panel * BLOCKS_PANEL + row;
     wgmma_out out = {};
     out.there = first < part.rows ? (int) (part.rows - first) : 0;
     out.pitch = part.rows;
@@ -40,22 +40,6 @@ __device__ __forceinline__ wgmma_out wgmma_result_of(const ft_cuda_blocks &p,
 #pragma unroll
     for (int i = 0; i < 2; i++)
         out.bias[i] = out.biased && i < out.there ? part.bias[first + i] : 0.0f;
-    return out;
-}
-
-/* The sums of a stretch; they have room for the rows that pad the last panel. */
-__device__ __forceinline__ wgmma_out wgmma_sums_of(const ft_cuda_blocks &p, const wgmma_args &a,
-                                                   const wgmma_item &item, int row, int stretch)
-{
-    size_t first = (size_t) item.panel * BLOCKS_PANEL + row;
-    wgmma_out out = {};
-    out.there = first < p.part[item.part].rows ? 2 : 0;
-    out.pitch = (size_t) a.all.panels * BLOCKS_PANEL;
-    out.y = (char *) (a.sums + stretch * p.m * out.pitch +
-                      (size_t) a.all.first[item.part] * BLOCKS_PANEL + first);
-    out.dtype = FT_F32;
-    out.activation = FT_ACT_NONE;
-    out.whole = true;
     return out;
 }
 
@@ -75,8 +59,8 @@ template <class FORM, ft_dtype type, bool activates>
 __device__ __forceinline__ void wgmma_put_as(const wgmma_out &out, size_t token, size_t end,
                                              const float4 *totals)
 {
-#pragma unroll(activates ? 1 : 4)
-    for (int i = 0; i < FORM::tokens / 8; i++, token += 8) {
+#pragma unroll(activates ? 1 : FORM::teams == 2 ? 4 : 2)
+    for (int i = 0; token < end; i++, token += 8) {
         float4 four = totals[i * FORM::workers];
         float value[2][2] = { { four.x, four.z }, { four.y, four.w } };
         if (out.biased)
@@ -103,26 +87,24 @@ __device__ __forceinline__ void wgmma_put_type(const wgmma_out &out, size_t toke
 }
 
 /*
- * A lane's columns of a tile, from where its totals are: out of registers this cannot be a loop,
- * and written out it is long and takes as long to be fetched.
+ * A lane's columns of a tile, of the tokens first .. end - 1, from where its totals are: out of
+ * registers this cannot be a loop, and written out it is long and takes as long to be fetched.
  */
 template <class FORM>
-__device__ __forceinline__ void wgmma_put(const ft_cuda_blocks &p, const wgmma_args &a,
-                                          const wgmma_item &item, int stretch, int row,
-                                          const float4 *totals)
+__device__ __forceinline__ void wgmma_put(const ft_cuda_blocks &p, const wgmma_tile &tile,
+                                          size_t first, size_t end, int row, const float4 *totals)
 {
-    wgmma_out out =
-        a.sums == NULL ? wgmma_result_of(p, item, row) : wgmma_sums_of(p, a, item, row, stretch);
-    size_t token = (size_t) item.token + threadIdx.x % 4 * 2;
+    wgmma_out out = wgmma_result_of(p, tile, row);
+    size_t token = first + threadIdx.x % 4 * 2;
     if (out.there == 0)
         return;
     switch (out.dtype) {
     case FT_F16:
-        return wgmma_put_type<FORM, FT_F16>(out, token, p.m, totals);
+        return wgmma_put_type<FORM, FT_F16>(out, token, end, totals);
     case FT_BF16:
-        return wgmma_put_type<FORM, FT_BF16>(out, token, p.m, totals);
+        return wgmma_put_type<FORM, FT_BF16>(out, token, end, totals);
     default:
-        return wgmma_put_type<FORM, FT_F32>(out, token, p.m, totals);
+        return wgmma_put_type<FORM, FT_F32>(out, token, end, totals);
     }
 }
 

@@ -193,6 +193,21 @@ __device__ __forceinline__ void ft_barrier_wait(uint64_t *barrier, unsigned pari
     } while (!done);
 }
 
+/* Whether it is complete; false may also be if it is about to be. */
+__device__ __forceinline__ bool ft_barrier_is_past(uint64_t *barrier, unsigned parity)
+{
+    uint32_t done;
+    asm volatile("{\n\t"
+                 ".reg .pred p;\n\t"
+                 "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+                 "selp.u32 %0, 1, 0, p;\n\t"
+                 "}"
+                 : "=r"(done)
+                 : "r"(ft_shared_address(barrier)), "r"(parity)
+                 : "memory");
+    return done;
+}
+
 /*
  * All threads of a cluster, whole warps at a time: each arrives and waits.  The first arrival
  * publishes nothing but barriers (ft_barriers_ready), the other kind all that was written before.

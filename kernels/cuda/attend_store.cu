@@ -20,7 +20,9 @@
 
 enum {
     FEW_PARTS = 16, /* of a row; a block has one */
-    MOST_BLOCKS = 4 /* for each multiprocessor; where this is faster than two kernels */
+    /* For each multiprocessor, of one row and of more: where this is faster than two kernels. */
+    MOST_OF_ONE = 4,
+    MOST_BLOCKS = 2
 };
 
 /* Shared memory of a block. */
@@ -191,7 +193,8 @@ static int launch(const ft_cuda_args *args, ft_attend_job *a, const store_job *f
     extent e = extent_of(a, form<stored, width>::part);
     size_t bytes = sizeof(angles<width>) + room_bytes<WARPS, stored, width>(e.heads, width, 0);
     size_t blocks = e.parts * e.groups * e.rows;
-    if (e.parts > FEW_PARTS || blocks > MOST_BLOCKS * (size_t) args->chip->multiprocessors)
+    size_t most = (e.rows == 1 ? MOST_OF_ONE : MOST_BLOCKS) * (size_t) args->chip->multiprocessors;
+    if (e.parts > FEW_PARTS || blocks > most)
         return (int) cudaErrorNotSupported;
     a->parts_of_block = 1;
     int status = allow_shared(args->chip, turning_kernel<stored, width>, bytes);

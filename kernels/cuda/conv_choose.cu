@@ -31,10 +31,11 @@ static void share_out(conv_product *p, int outputs, int windows)
 /* What the costs below count in a microsecond, as seen beside the next one. */
 enum { PLANES_CLOCKS = 1500, PIXELS_CLOCKS = 2500 };
 
-/* Whole runs of a group, and windows as rows. */
+/* Whole runs of a group, windows as rows, and more outputs than half of a tile has. */
 static bool may_be_held(const conv_product *p)
 {
-    return p->t.blocks.scale != NULL && p->group_runs > 0 && p->order != CONV_PLANES;
+    return p->t.blocks.scale != NULL && p->group_runs > 0 && p->order != CONV_PLANES &&
+           p->t.outputs > 64;
 }
 
 /*

@@ -21,14 +21,14 @@ static bool reads(const ft_op *op, int value)
     return false;
 }
 
-/* Whether all that reads a value are operations first .. end - 1. */
-static bool is_read_within(const ft_plan *plan, int value, int first, int end)
+/* Whether nobody reads a value but operation `reader`. */
+static bool is_read_only_by(const ft_plan *plan, int value, int reader)
 {
     for (int i = 0; i < plan->noutput; i++)
         if (plan->output[i].value == value)
             return false;
     for (int i = 0; i < plan->nop; i++)
-        if ((i < first || i >= end) && reads(&plan->op[i], value))
+        if (i != reader && reads(&plan->op[i], value))
             return false;
     return !plan->value[value].keep;
 }
@@ -65,7 +65,7 @@ static bool turns(const ft_plan *plan, int store)
            store + 1 < end_of_part(plan, store) && next->kind == FT_OP_ATTEND &&
            !next->attr.memory && next->in[0] == op->out &&
            next->state[FT_STATE_KEYS] == op->state[FT_STATE_KEYS] &&
-           is_read_within(plan, op->out, store + 1, store + 2);
+           is_read_only_by(plan, op->out, store + 1);
 }
 
 ft_chain ft_chain_at(const ft_plan *plan, int first)

@@ -8,9 +8,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/blocks.cuh"
-
-enum { FEW = 8 };
+#include "kernels/cuda/blocks_few.cuh"
 
 extern "C" const char *ft_cuda_blocks_name(ft_cuda_blocks_way way)
 {
@@ -23,7 +21,7 @@ extern "C" const char *ft_cuda_blocks_name(ft_cuda_blocks_way way)
 static bool suits_few(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     size_t rows = ft_cuda_blocks_few_rows(chip, p);
-    return p->m <= rows || (p->bits == 4 && p->m <= FEW && p->m <= 2 * rows);
+    return p->m <= rows || (p->bits == 4 && p->m <= FEW_TOKENS && p->m <= 2 * rows);
 }
 
 extern "C" ft_cuda_blocks_way ft_cuda_blocks_choose(const ft_cuda_chip *chip,

@@ -32,7 +32,8 @@ typedef struct ft_cuda_blocks {
     int bits;      /* 4 or 8 */
     int32_t group; /* as ft_blocks has it */
     bool by_codes;
-    bool apart; /* of few rows: what runs before leaves multiprocessors one by one (blocks_few.cu) */
+    bool in_a_row; /* of few rows: behind a product like it, as benchmarks have them (blocks_few.cu)
+                    */
     ft_activation activation;
     int parts; /* 1 .. FT_CUDA_PARTS */
     ft_cuda_blocks_part part[FT_CUDA_PARTS];

@@ -256,17 +256,17 @@ static size_t half_of(const ft_cuda_chip *chip)
 }
 
 /*
- * What a block of `bytes` asks for.  Two of a product that are to be apart take more than half
- * each: else they share a multiprocessor wherever the predecessor's blocks end first, another one
- * stays idle, and the product takes the time of these two.  (In Llama 2 7B's step, on an H200, the
- * 128 blocks of 4096 x 11008 lay on 122 of 132 and took 11.9 us instead of 7.8.)  Behind a product
- * of the same kind, whose blocks have a multiprocessor each, that would keep rings from being
- * filled early: 12288 x 4096 again and again takes 9.8 us instead of 8.5.
+ * What a block asks for.  Two of a product that has one for each multiprocessor take more than half
+ * each: else they share one wherever the predecessor's blocks end first, another one stays idle,
+ * and the product takes the time of these two.  (In Llama 2 7B's step, on an H200, the 128 blocks
+ * of 4096 x 11008 lay on 122 of 132 and took 11.9 us instead of 7.8.)  Behind a product of the same
+ * kind, whose blocks have a multiprocessor each, that would keep rings from being filled early:
+ * 12288 x 4096 again and again takes 9.8 us instead of 8.5.
  */
 static size_t asked_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, const few_shape *s)
 {
     size_t bytes = s->totals_at + TOTALS * p->m, most_of = half_of(chip) + 2 * MORE;
-    return !p->apart || s->beside || bytes > most_of ? bytes : most_of;
+    return p->in_a_row || s->beside || bytes > most_of ? bytes : most_of;
 }
 
 /* Stretches of a block: whole panels, if that is not much slower than equal shares. */

@@ -190,7 +190,7 @@ template <class FORM> struct wgmma_worker {
         for (int step = 0; step < STEPS; step++)
 #pragma unroll
             for (int i = 0; i < 2; i++)
-                wgmma_multiply<FORM::tokens, FORM::kind == BLOCKS_BF16>(
+                ft_wgmma_halves_held<FORM::tokens, FORM::kind == BLOCKS_BF16>(
                     run, weights.w[step][i],
                     tokens + step / 2 * (FORM::x_box / 16) + step % 2 * 4 + i * 2, step + i > 0);
         ft_wgmma_commit();

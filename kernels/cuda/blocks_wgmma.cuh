@@ -392,42 +392,6 @@ __device__ __forceinline__ void wgmma_load_tokens(const wgmma_shared<FORM> &s, c
     ft_let_successor_begin();
 }
 
-/* ---- Instructions --------------------------------------------------------------------------- */
-
-/*
- * c [64, N] = (add ? c : 0) + a . b^T of 16 columns; a as ft_mma_halves() has it, and it must stay
- * as it is until the product is finished.
- */
-template <int N, bool bf16>
-__device__ __forceinline__ void wgmma_multiply(float (&c)[N / 2], const uint32_t (&a)[4],
-                                               uint64_t b, int add);
-
-#define WGMMA_C16(m, c) FT_C8(m, c, 0), FT_C8(m, c, 8)
-#define WGMMA_NAMES_16 FT_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
-#define WGMMA_MULTIPLY(N, BF16, TYPE, NAMES, LIST, A, B, ADD)                                      \
-    template <>                                                                                    \
-    __device__ __forceinline__ void wgmma_multiply<N, BF16>(                                       \
-        float(&c)[N / 2], const uint32_t(&a)[4], uint64_t b, int add)                              \
-    {                                                                                              \
-        asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, " ADD ", 0;\n\t"                    \
-                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES    \
-                     "}, {" A "}, " B ", add, 1, 1, 0;\n\t}"                                       \
-                     : LIST("+f", c)                                                               \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));              \
-    }
-#define WGMMA_MULTIPLY_ALL(BF16, TYPE)                                                             \
-    WGMMA_MULTIPLY(16, BF16, TYPE, FT_NAMES_8, FT_C8_ALL, "%8, %9, %10, %11", "%12", "%13")        \
-    WGMMA_MULTIPLY(32, BF16, TYPE, WGMMA_NAMES_16, WGMMA_C16, "%16, %17, %18, %19", "%20", "%21")  \
-    WGMMA_MULTIPLY(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32, %33, %34, %35", "%36", "%37")         \
-    WGMMA_MULTIPLY(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64, "%64, %65, %66, %67",      \
-                   "%68", "%69")
-WGMMA_MULTIPLY_ALL(false, "f16")
-WGMMA_MULTIPLY_ALL(true, "bf16")
-#undef WGMMA_MULTIPLY_ALL
-#undef WGMMA_MULTIPLY
-#undef WGMMA_NAMES_16
-#undef WGMMA_C16
-
 #endif
 
 #endif

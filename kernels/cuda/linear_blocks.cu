@@ -34,7 +34,6 @@ static ft_cuda_blocks product_of(const ft_cuda_args *args)
     p.bits = ft_blocks_bits(weight->dtype);
     p.group = weight->blocks.group;
     p.by_codes = weight->blocks.by_codes;
-    p.apart = true;
     p.activation = args->op->attr.activation;
     p.parts = 1;
     p.part[0] = part_of(args);

@@ -134,15 +134,21 @@ static bool is_idle(const ft_cuda_launch *l, const ft_op *op)
            (op->kind == FT_OP_BEAM && l->bucket->groups == 0);
 }
 
+/* Of a launch for this operation. */
+static ft_status status_of(const ft_cuda_launch *l, int code, const ft_op *op, ft_error *err)
+{
+    const ft_exec *exec = l->exec;
+    return code == 0 ? FT_OK
+                     : ft_cuda_fail(err, &exec->device->chip, code,
+                                    exec->plan->value[ft_op_named(op)].name);
+}
+
 static ft_status run_op(const ft_cuda_launch *l, const ft_op *op, ft_error *err)
 {
     if (is_idle(l, op))
         return FT_OK;
     ft_cuda_args args = args_of(l, op);
-    int code = kernels[op->kind](&args);
-    if (code == 0)
-        return FT_OK;
-    return ft_cuda_fail(err, args.chip, code, l->exec->plan->value[ft_op_named(op)].name);
+    return status_of(l, kernels[op->kind](&args), op, err);
 }
 
 /* ---- Steps -------------------------------------------------------------------------------- */
@@ -175,14 +181,11 @@ static void gather_linears(linears *some, const ft_cuda_launch *l, const ft_chai
 }
 
 /* FT_OK and *done, unless there is no kernel for these operations as one. */
-static ft_status note_launch(const ft_cuda_launch *l, int code, int op, bool *done, ft_error *err)
+static ft_status note_launch(const ft_cuda_launch *l, int code, const ft_op *op, bool *done,
+                             ft_error *err)
 {
     *done = code != (int) cudaErrorNotSupported;
-    if (code == 0 || !*done)
-        return FT_OK;
-    const ft_plan *plan = l->exec->plan;
-    return ft_cuda_fail(err, &l->exec->device->chip, code,
-                        plan->value[ft_op_named(&plan->op[op])].name);
+    return *done ? status_of(l, code, op, err) : FT_OK;
 }
 
 static ft_status run_linears(const ft_cuda_launch *l, const ft_chain *step, bool *done,
@@ -190,7 +193,8 @@ static ft_status run_linears(const ft_cuda_launch *l, const ft_chain *step, bool
 {
     linears some;
     gather_linears(&some, l, step);
-    return note_launch(l, ft_cuda_linear_group(some.group, step->count), step->first, done, err);
+    return note_launch(l, ft_cuda_linear_group(some.group, step->count), some.args[0].op, done,
+                       err);
 }
 
 static ft_status run_attention(const ft_cuda_launch *l, const ft_chain *step, bool *done,
@@ -198,7 +202,7 @@ static ft_status run_attention(const ft_cuda_launch *l, const ft_chain *step, bo
 {
     const ft_op *op = &l->exec->plan->op[step->first];
     ft_cuda_args store = args_of(l, &op[0]), attend = args_of(l, &op[1]);
-    return note_launch(l, ft_cuda_store_attend(&store, &attend), step->first + 1, done, err);
+    return note_launch(l, ft_cuda_store_attend(&store, &attend), attend.op, done, err);
 }
 
 /* One by one, if there is no kernel for all. */

@@ -124,6 +124,8 @@ __device__ __forceinline__ void ft_wgmma_halves_held(float (&c)[N / 2], const ui
     FT_WGMMA_HALVES_ROWS(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32, %33, %34, %35", "%36")          \
     FT_WGMMA_HALVES_ROWS(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64,                      \
                          "%64, %65, %66, %67", "%68")                                              \
+    FT_WGMMA_HALVES_HELD(16, BF16, TYPE, FT_NAMES_8, FT_C8_ALL, "%8, %9, %10, %11", "%12", "%13")  \
+    FT_WGMMA_HALVES_HELD(32, BF16, TYPE, FT_NAMES_16, FT_C16, "%16, %17, %18, %19", "%20", "%21")  \
     FT_WGMMA_HALVES_HELD(48, BF16, TYPE, FT_NAMES_24, FT_C24, "%24, %25, %26, %27", "%28", "%29")  \
     FT_WGMMA_HALVES_HELD(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32, %33, %34, %35", "%36", "%37")   \
     FT_WGMMA_HALVES_HELD(96, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1A, FT_C48,                      \

@@ -12,11 +12,11 @@
 
 #include "kernels/op.h"
 
-enum { FT_CHAIN_MOST = 3 };
+enum { FT_CHAIN_LINEARS = 3 };
 
 typedef enum ft_chain_kind {
     FT_CHAIN_ALONE,    /* one operation */
-    FT_CHAIN_LINEARS,  /* of one input and one shape */
+    FT_CHAIN_PRODUCT,  /* [NORM], linears of one input and one shape, [GATE of the two] */
     FT_CHAIN_ATTENTION /* STORE, and the ATTEND that reads its queries */
 } ft_chain_kind;
 
@@ -24,11 +24,12 @@ typedef enum ft_chain_kind {
 typedef struct ft_chain {
     ft_chain_kind kind;
     int first, count;
+    bool norm, gate; /* of a product: begins with a norm, ends with a gate */
 } ft_chain;
 
 /*
- * The chain that begins with operation `first`.  Stores and attentions are joined in plans for
- * decoders only, whose steps have few rows: elsewhere memory matters more.
+ * The chain that begins with operation `first`.  Norms and gates, stores and attentions are joined
+ * in plans for decoders only, whose steps have few rows: elsewhere memory matters more.
  */
 ft_chain ft_chain_at(const ft_plan *plan, int first);
 

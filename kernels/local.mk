@@ -144,6 +144,10 @@ cuda_sources = \
 	kernels/cuda/blocks_few.cuh \
 	kernels/cuda/blocks_few_multiply.cuh \
 	kernels/cuda/blocks_plain.cu \
+	kernels/cuda/blocks_step.cu \
+	kernels/cuda/blocks_step.cuh \
+	kernels/cuda/blocks_step.h \
+	kernels/cuda/blocks_step_ends.cuh \
 	kernels/cuda/blocks_tiles.cu \
 	kernels/cuda/blocks_tiles.cuh \
 	kernels/cuda/blocks_wgmma.cu \

@@ -93,7 +93,7 @@ static ft_plan layer(void)
     return plan;
 }
 
-/* "0+1. 1+3 4+2a ...": first and count of each chain, and its kind unless it is linears. */
+/* "0+4ng 4+2a ...": first and count of each chain, what it has, its kind if it is no product. */
 static const char *chains_of(const ft_plan *plan)
 {
     static char text[256];
@@ -103,8 +103,9 @@ static const char *chains_of(const ft_plan *plan)
         const char *kind = chain.kind == FT_CHAIN_ATTENTION ? "a"
                            : chain.kind == FT_CHAIN_ALONE   ? "."
                                                             : "";
-        length += snprintf(text + length, sizeof text - (size_t) length, "%s%d+%d%s",
-                           i == 0 ? "" : " ", chain.first, chain.count, kind);
+        length += snprintf(text + length, sizeof text - (size_t) length, "%s%d+%d%s%s%s",
+                           i == 0 ? "" : " ", chain.first, chain.count, chain.norm ? "n" : "",
+                           chain.gate ? "g" : "", kind);
         i += chain.count;
     }
     return text;
@@ -116,11 +117,10 @@ static void test_layer(void)
 {
     ft_plan plan = layer();
     is_int(plan.nop, OPS, "a layer has %d operations", OPS);
-    is_str(chains_of(&plan), "0+1. 1+3 4+2a 6+1 7+1. 8+2 10+1. 11+1",
-           "linears of one input are chains, and a store with its attention");
+    is_str(chains_of(&plan), "0+4n 4+2a 6+1 7+4ng 11+1", "which are five chains");
     plan.steady = false;
     is_str(chains_of(&plan), "0+1. 1+3 4+1. 5+1. 6+1 7+1. 8+2 10+1. 11+1",
-           "where rows may be many only linears are");
+           "where rows may be many only linears are joined");
     ft_plan_fini(&plan);
 }
 
@@ -133,19 +133,42 @@ static void test_change(void (*change)(ft_plan *), const char *chains, const cha
     ft_plan_fini(&plan);
 }
 
-static void keep_turned(ft_plan *plan)
+static void keep_normalized(ft_plan *plan)
 {
-    plan->value[plan->op[STORE].out].keep = true;
+    plan->value[plan->op[NORM].out].keep = true;
 }
 
-static void put_out_turned(ft_plan *plan)
+static void put_out_gate(ft_plan *plan)
 {
-    plan->output[plan->noutput++] = (ft_output){ "turned", plan->op[STORE].out };
+    plan->output[plan->noutput++] = (ft_output){ "gate", plan->op[GATE_W].out };
+}
+
+static void read_normalized_again(ft_plan *plan)
+{
+    plan->op[DOWN].in[1] = plan->op[NEXT_NORM].out;
 }
 
 static void read_turned_again(ft_plan *plan)
 {
     plan->op[O].in[1] = plan->op[STORE].out;
+}
+
+static void swap_gate(ft_plan *plan)
+{
+    plan->op[GATE].in[0] = plan->op[UP_W].out;
+    plan->op[GATE].in[1] = plan->op[GATE_W].out;
+}
+
+static void make_codes(ft_plan *plan)
+{
+    plan->op[NORM].codes = plan->op[NORM].second;
+    plan->op[GATE].codes = plan->op[GATE].out;
+    plan->op[GATE].out = -1;
+}
+
+static void activate_gate(ft_plan *plan)
+{
+    plan->op[GATE_W].attr.activation = plan->op[UP_W].attr.activation = FT_ACT_GELU;
 }
 
 static void attend_to_memory(ft_plan *plan)
@@ -158,41 +181,45 @@ static void attend_elsewhere(ft_plan *plan)
     plan->op[ATTEND].state[FT_STATE_KEYS] = plan->op[ATTEND].state[FT_STATE_VALUES];
 }
 
-static void part_after_query(ft_plan *plan)
+static void part_after_values(ft_plan *plan)
 {
     plan->source_ops = K;
 }
 
-static void part_before_attention(ft_plan *plan)
+static void part_inside_others(ft_plan *plan)
 {
     plan->source_ops = ATTEND;
 }
 
-static void widen_values(ft_plan *plan)
+static void part_before_gate(ft_plan *plan)
 {
-    plan->op[V].weight[0] = 2;
+    plan->source_ops = GATE;
 }
 
-static void activate_up(ft_plan *plan)
+static void differ_in_shape(ft_plan *plan)
 {
-    plan->op[UP_W].attr.activation = FT_ACT_GELU;
+    plan->op[V].weight[0] = 1;
 }
 
 static void test_changes(void)
 {
-    static const char apart[] = "0+1. 1+3 4+1. 5+1. 6+1 7+1. 8+2 10+1. 11+1";
-    test_change(keep_turned, apart, "queries that are kept have to be written");
-    test_change(put_out_turned, apart, "so has an output");
-    test_change(read_turned_again, apart, "and what others read");
-    test_change(attend_to_memory, apart, "attention to the memory stores nothing");
-    test_change(attend_elsewhere, apart, "nor that to other keys");
-    test_change(part_before_attention, apart,
-                "no chain goes from one part of a plan into the other");
-    test_change(part_after_query, "0+1. 1+1 2+2 4+2a 6+1 7+1. 8+2 10+1. 11+1", "nor do linears");
-    test_change(widen_values, "0+1. 1+2 3+1 4+2a 6+1 7+1. 8+2 10+1. 11+1",
-                "linears of other widths are apart");
-    test_change(activate_up, "0+1. 1+3 4+2a 6+1 7+1. 8+1 9+1 10+1. 11+1",
-                "so are those of other activations");
+    test_change(keep_normalized, "0+1. 1+3 4+2a 6+1 7+4ng 11+1",
+                "a result that is kept has to be written");
+    test_change(put_out_gate, "0+4n 4+2a 6+1 7+3n 10+1. 11+1", "so has an output");
+    test_change(read_normalized_again, "0+4n 4+2a 6+1 7+1. 8+3g 11+1", "and one that others read");
+    test_change(read_turned_again, "0+4n 4+1. 5+1. 6+1 7+4ng 11+1", "as turned queries may be");
+    test_change(swap_gate, "0+4n 4+2a 6+1 7+3n 10+1. 11+1", "the gate comes first");
+    test_change(make_codes, "0+1. 1+3 4+2a 6+1 7+3n 10+1. 11+1", "codes are made alone");
+    test_change(activate_gate, "0+4n 4+2a 6+1 7+3n 10+1. 11+1", "a gate reads what is linear");
+    test_change(attend_to_memory, "0+4n 4+1. 5+1. 6+1 7+4ng 11+1",
+                "attention to the memory stores nothing");
+    test_change(attend_elsewhere, "0+4n 4+1. 5+1. 6+1 7+4ng 11+1", "nor that to other keys");
+    test_change(part_after_values, "0+1. 1+1 2+2 4+2a 6+1 7+4ng 11+1",
+                "no chain goes from one part of a plan into the other: linears");
+    test_change(part_inside_others, "0+4n 4+1. 5+1. 6+1 7+4ng 11+1", "attention");
+    test_change(part_before_gate, "0+4n 4+2a 6+1 7+3n 10+1. 11+1", "gates");
+    test_change(differ_in_shape, "0+4n 4+2a 6+1 7+4ng 11+1",
+                "linears of one width belong together, of any height");
 }
 
 /* ---- Memory ------------------------------------------------------------------------------- */
@@ -228,23 +255,25 @@ static int overlaps(const ft_plan *plan)
     return faults;
 }
 
-static void lay_out(ft_plan *plan)
+static size_t lay_out(ft_plan *plan)
 {
     ft_error err;
     ft_limits limits = { .tokens = ROWS, .sequences = 1, .context = 128, .pages = 1 };
     if (ft_plan_layout(plan, &limits, &err) != FT_OK)
         bail_out("%s", err.text);
+    return plan->arena;
 }
 
 static void test_memory(void)
 {
     ft_plan plan = layer();
-    lay_out(&plan);
+    size_t apart = lay_out(&plan);
     is_int(overlaps(&plan), 0, "what a chain touches lies apart");
     plan.steady = false;
-    lay_out(&plan);
+    size_t alone = lay_out(&plan);
     plan.steady = true;
     ok(overlaps(&plan) > 0, "which it does not where operations follow each other");
+    ok(alone < apart, "and that takes less memory");
     ft_plan_fini(&plan);
 }
 

@@ -38,6 +38,8 @@ static const form forms[] = {
     { { FT_U4, 128, false, false }, FT_F16, FT_F16, false, FT_ACT_NONE },
     { { FT_U4, 128, true, false }, FT_F16, FT_F32, true, FT_ACT_SILU },
     { { FT_U4, 32, false, false }, FT_BF16, FT_BF16, true, FT_ACT_NONE },
+    { { FT_U4, 256, false, false }, FT_BF16, FT_F32, true, FT_ACT_SILU },
+    { { FT_U4, 0, false, false }, FT_F16, FT_BF16, true, FT_ACT_NONE },
     { { FT_U4, 64, true, false }, FT_F32, FT_F32, true, FT_ACT_RELU },
     { { FT_U4, 0, true, false }, FT_F32, FT_F32, false, FT_ACT_NONE },
     { { FT_U4, 96, true, false }, FT_F16, FT_F32, true, FT_ACT_NONE },
@@ -423,9 +425,10 @@ static void test_counters(const ft_cuda_chip *chip)
 int main(void)
 {
     static const extent extents[] = {
-        { { 1 }, 1 },      { { 32 }, 32 },     { { 33, 70 }, 100 },       { { 100, 5, 64 }, 1024 },
-        { { 520 }, 1160 }, { { 5000 }, 2080 }, { { 300, 40, 96 }, 4096 }, { { 64 }, 11008 },
-        { { 9000 }, 384 }, /* more tiles than multiprocessors */
+        { { 1 }, 1 },       { { 32 }, 32 },     { { 33, 70 }, 100 },       { { 100, 5, 64 }, 1024 },
+        { { 520 }, 1160 },  { { 5000 }, 2080 }, { { 300, 40, 96 }, 4096 }, { { 64 }, 11008 },
+        { { 9000 }, 384 },  /* more tiles than multiprocessors */
+        { { 6400 }, 2048 }, /* more panels */
     };
     ft_cuda_chip chip;
     char text[CHIP_TEXT];

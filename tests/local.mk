@@ -86,6 +86,7 @@ c_tests = \
 	tests/cuda-attention.t \
 	tests/cuda-beam.t \
 	tests/cuda-blocks.t \
+	tests/cuda-chain.t \
 	tests/cuda-conv.t \
 	tests/cuda-choice.t \
 	tests/cuda-choose.t \
@@ -258,6 +259,8 @@ tests_cuda_conv_t_SOURCES = tests/cuda-conv-t.c
 tests_cuda_conv_t_LDADD = $(lib_libs)
 tests_cuda_blocks_t_SOURCES = tests/cuda-blocks-t.c $(chip)
 tests_cuda_blocks_t_LDADD = $(lib_libs)
+tests_cuda_chain_t_SOURCES = tests/cuda-chain-t.c $(chip)
+tests_cuda_chain_t_LDADD = $(lib_libs)
 tests_cuda_steady_t_SOURCES = tests/cuda-steady-t.c tests/cuda-gemm.c tests/cuda-gemm.h $(gpu)
 tests_cuda_steady_t_LDADD = $(test_libs)
 tests_cuda_t_SOURCES = tests/cuda-t.c $(gpu)

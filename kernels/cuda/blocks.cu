@@ -1,19 +1,20 @@
 /*
  * blocks.cu - products with weights in blocks: which kernel computes one.
  *
- * Up to eight rows, if there is room for them, the weights are all the traffic, and stream through;
- * beyond, tiles reuse them.  Weights of four bits may do so twice: 8 rows of 4096 x 11008 take 18.8
- * us so on an H200, and 19 to 23 in a tile of 16.
- * A product that makes its inputs codes has a kernel of its own.
+ * Up to eight rows, if there is room for them, the weights are all the traffic, and stream through:
+ * by a kernel of its own for a row or two, if it takes them.  Weights of four bits may do so twice:
+ * 8 rows of 4096 x 11008 take 18.8 us so on an H200, and 19 to 23 in a tile of 16.  Beyond, tiles
+ * reuse them.  A product that makes its inputs codes has kernels of its own.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/blocks_few.cuh"
+#include "kernels/cuda/blocks_step.h"
 
 extern "C" const char *ft_cuda_blocks_name(ft_cuda_blocks_way way)
 {
-    static const char *const name[FT_CUDA_BLOCKS_WAYS] = { "few", "tiles", "wgmma", "plain",
-                                                           "codes" };
+    static const char *const name[FT_CUDA_BLOCKS_WAYS] = { "step",  "few",   "tiles",
+                                                           "wgmma", "plain", "codes" };
     return name[way];
 }
 
@@ -24,11 +25,18 @@ static bool suits_few(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
     return p->m <= rows || (p->bits == 4 && p->m <= FEW_TOKENS && p->m <= 2 * rows);
 }
 
+static bool step_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+{
+    return ft_cuda_blocks_step_takes(chip, p, NULL, NULL);
+}
+
 extern "C" ft_cuda_blocks_way ft_cuda_blocks_choose(const ft_cuda_chip *chip,
                                                     const ft_cuda_blocks *p)
 {
     if (p->by_codes)
         return FT_CUDA_BLOCKS_CODES;
+    if (p->m <= ft_cuda_blocks_step_rows() && step_takes(chip, p))
+        return FT_CUDA_BLOCKS_STEP;
     bool few = ft_cuda_blocks_few_takes(chip, p), tiles = ft_cuda_blocks_tiles_takes(chip, p);
     if (few && (suits_few(chip, p) || !tiles))
         return FT_CUDA_BLOCKS_FEW;
@@ -40,6 +48,8 @@ extern "C" ft_cuda_blocks_way ft_cuda_blocks_choose(const ft_cuda_chip *chip,
 static bool takes(ft_cuda_blocks_way way, const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     switch (way) {
+    case FT_CUDA_BLOCKS_STEP:
+        return step_takes(chip, p);
     case FT_CUDA_BLOCKS_FEW:
         return !p->by_codes && ft_cuda_blocks_few_takes(chip, p);
     case FT_CUDA_BLOCKS_TILES:
@@ -56,13 +66,21 @@ static bool takes(ft_cuda_blocks_way way, const ft_cuda_chip *chip, const ft_cud
     return false;
 }
 
+static int run_step(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+{
+    return ft_cuda_blocks_step(chip, stream, p, NULL, NULL);
+}
+
 extern "C" int ft_cuda_blocks_with(ft_cuda_blocks_way way, const ft_cuda_chip *chip, void *stream,
                                    const ft_cuda_blocks *p)
 {
-    static int (*const launch[])(const ft_cuda_chip *, void *, const ft_cuda_blocks *) = {
-        ft_cuda_blocks_few, ft_cuda_blocks_tiles, ft_cuda_blocks_wgmma, ft_cuda_blocks_plain,
-        ft_cuda_blocks_codes
-    };
+    typedef int (*launcher)(const ft_cuda_chip *, void *, const ft_cuda_blocks *);
+    static const launcher launch[] = { run_step,
+                                       ft_cuda_blocks_few,
+                                       ft_cuda_blocks_tiles,
+                                       ft_cuda_blocks_wgmma,
+                                       ft_cuda_blocks_plain,
+                                       ft_cuda_blocks_codes };
     if (!takes(way, chip, p))
         return (int) cudaErrorNotSupported;
     return p->m == 0 ? (int) cudaSuccess : launch[way](chip, stream, p);

@@ -45,6 +45,7 @@ typedef struct ft_cuda_blocks {
 
 /* The ways to compute one, in the order of ft_cuda_blocks_name(). */
 typedef enum ft_cuda_blocks_way {
+    FT_CUDA_BLOCKS_STEP,  /* blocks_step.cu: a row or two, codes of four bits in whole runs */
     FT_CUDA_BLOCKS_FEW,   /* blocks_few.cu: up to 8 rows, weights stream through */
     FT_CUDA_BLOCKS_TILES, /* blocks_tiles.cu: any number of rows, from sm_80 on */
     FT_CUDA_BLOCKS_WGMMA, /* blocks_wgmma.cu: the same on sm_90a, whole runs of f16 or bf16 */

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/blocks.h"
+#include "kernels/cuda/chains.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/quant.h"
 
@@ -144,6 +145,13 @@ extern "C" int ft_cuda_linear_group(const ft_cuda_args *const *args, int count)
     if (count > FT_CUDA_PARTS || (weight->scale != NULL && weight->dtype != FT_I8))
         return (int) cudaErrorNotSupported;
     return weight->dtype == FT_I8 ? run_int8_group(args, count) : ft_cuda_linear_float(args, count);
+}
+
+extern "C" int ft_cuda_linear_chain(const ft_cuda_args *norm, const ft_cuda_args *const *linears,
+                                    int count, const ft_cuda_args *gate)
+{
+    return has_blocks(linears[0]) ? ft_cuda_linear_blocks_chain(norm, linears, count, gate)
+                                  : (int) cudaErrorNotSupported;
 }
 
 extern "C" int ft_cuda_linear_explain(const ft_cuda_args *const *args, int count, char *text,

@@ -21,6 +21,9 @@ int ft_cuda_linear_float(const ft_cuda_args *const *args, int count);
  * in more than weights and results.
  */
 int ft_cuda_linear_blocks(const ft_cuda_args *const *args, int count);
+/* ft_cuda_linear_chain(), chains.h, of such linears. */
+int ft_cuda_linear_blocks_chain(const ft_cuda_args *norm, const ft_cuda_args *const *args,
+                                int count, const ft_cuda_args *gate);
 int ft_cuda_linear_blocks_explain(const ft_cuda_args *const *args, int count, char *text,
                                   size_t size);
 size_t ft_cuda_linear_blocks_scratch(const ft_cuda_chip *chip, const ft_value *x,

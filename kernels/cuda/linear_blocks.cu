@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "kernels/cuda/blocks.h"
+#include "kernels/cuda/blocks_step.h"
 #include "kernels/cuda/linear.h"
 
 #include <cuda_runtime_api.h>
@@ -74,6 +74,51 @@ int ft_cuda_linear_blocks(const ft_cuda_args *const *args, int count)
     if (count > FT_CUDA_PARTS || !join(args, count, &p))
         return (int) cudaErrorNotSupported;
     return ft_cuda_blocks_run(args[0]->chip, args[0]->stream, &p);
+}
+
+/* ---- With a norm before them, or a gate behind --------------------------------------------- */
+
+/* Values of a chain, and the linears', are of one dtype: false where one is not. */
+static bool describe_norm(ft_cuda_blocks_norm *norm, const ft_cuda_args *args,
+                          const ft_cuda_blocks *p)
+{
+    const ft_cuda_view *residual = &args->in[1], *sum = &args->second;
+    norm->from = args->in[0].data;
+    norm->residual = residual->data;
+    norm->sum = sum->data;
+    norm->weight = (const float *) args->weight[0]->data;
+    norm->eps = args->op->attr.eps;
+    norm->cols = (float) p->k;
+    norm->inverse_cols = 1.0f / norm->cols;
+    return args->op->attr.norm == FT_NORM_RMS && args->in[0].dtype == p->x_dtype &&
+           args->out.dtype == p->x_dtype &&
+           (residual->data == NULL || residual->dtype == p->x_dtype) &&
+           (sum->data == NULL || sum->dtype == p->x_dtype);
+}
+
+static bool describe_gate(ft_cuda_blocks_gate *gate, const ft_cuda_args *args,
+                          const ft_cuda_blocks *p)
+{
+    gate->y = args->out.data;
+    gate->activation = args->op->attr.activation;
+    return args->out.dtype == p->y_dtype;
+}
+
+int ft_cuda_linear_blocks_chain(const ft_cuda_args *norm, const ft_cuda_args *const *args,
+                                int count, const ft_cuda_args *gate)
+{
+    ft_cuda_blocks p;
+    ft_cuda_blocks_norm before = {};
+    ft_cuda_blocks_gate behind = {};
+    if (count > FT_CUDA_PARTS || !join(args, count, &p) || p.m > ft_cuda_blocks_step_rows() ||
+        (norm != NULL && !describe_norm(&before, norm, &p)) ||
+        (gate != NULL && !describe_gate(&behind, gate, &p)))
+        return (int) cudaErrorNotSupported;
+    const ft_cuda_blocks_norm *first = norm != NULL ? &before : NULL;
+    const ft_cuda_blocks_gate *last = gate != NULL ? &behind : NULL;
+    if (!ft_cuda_blocks_step_takes(args[0]->chip, &p, first, last))
+        return (int) cudaErrorNotSupported;
+    return ft_cuda_blocks_step(args[0]->chip, args[0]->stream, &p, first, last);
 }
 
 int ft_cuda_linear_blocks_explain(const ft_cuda_args *const *args, int count, char *text,

@@ -164,18 +164,22 @@ ft_status ft_cuda_find_steps(ft_exec *exec, ft_error *err)
     return FT_OK;
 }
 
-static_assert((int) FT_CHAIN_MOST <= (int) FT_CUDA_PARTS, "a product has room for a chain");
+static_assert((int) FT_CHAIN_LINEARS <= (int) FT_CUDA_PARTS,
+              "a product has room for the linears of a chain");
 
-/* Linears with room for their arguments. */
+/* The linears of a product, with room for their arguments. */
 typedef struct linears {
+    int first, count;
     ft_cuda_args args[FT_CUDA_PARTS];
     const ft_cuda_args *group[FT_CUDA_PARTS];
 } linears;
 
 static void gather_linears(linears *some, const ft_cuda_launch *l, const ft_chain *step)
 {
-    for (int i = 0; i < step->count; i++) {
-        some->args[i] = args_of(l, &l->exec->plan->op[step->first + i]);
+    some->first = step->first + step->norm;
+    some->count = step->count - step->norm - step->gate;
+    for (int i = 0; i < some->count; i++) {
+        some->args[i] = args_of(l, &l->exec->plan->op[some->first + i]);
         some->group[i] = &some->args[i];
     }
 }
@@ -188,34 +192,70 @@ static ft_status note_launch(const ft_cuda_launch *l, int code, const ft_op *op,
     return *done ? status_of(l, code, op, err) : FT_OK;
 }
 
-static ft_status run_linears(const ft_cuda_launch *l, const ft_chain *step, bool *done,
-                             ft_error *err)
+/* Operations first .. end - 1, one by one. */
+static ft_status run_each(const ft_cuda_launch *l, int first, int end, ft_error *err)
 {
-    linears some;
-    gather_linears(&some, l, step);
-    return note_launch(l, ft_cuda_linear_group(some.group, step->count), some.args[0].op, done,
-                       err);
+    for (int i = first; i < end; i++)
+        FT_TRY(run_op(l, &l->exec->plan->op[i], err));
+    return FT_OK;
 }
 
-static ft_status run_attention(const ft_cuda_launch *l, const ft_chain *step, bool *done,
-                               ft_error *err)
+/* Linears with the norm before them, or the gate behind them, or both. */
+static ft_status run_chain(const ft_cuda_launch *l, const linears *some, bool norm, bool gate,
+                           bool *done, ft_error *err)
+{
+    const ft_op *linear = &l->exec->plan->op[some->first];
+    ft_cuda_args before, behind;
+    *done = false;
+    if (!norm && !gate)
+        return FT_OK;
+    if (norm)
+        before = args_of(l, linear - 1);
+    if (gate)
+        behind = args_of(l, linear + some->count);
+    return note_launch(l,
+                       ft_cuda_linear_chain(norm ? &before : NULL, some->group, some->count,
+                                            gate ? &behind : NULL),
+                       linear, done, err);
+}
+
+/* As much of a product as there are kernels for: all of it, all but its norm, its linears. */
+static ft_status run_product(const ft_cuda_launch *l, const ft_chain *step, ft_error *err)
+{
+    int end = step->first + step->count;
+    bool done = false;
+    linears some;
+    gather_linears(&some, l, step);
+    if (step->norm)
+        FT_TRY(run_chain(l, &some, true, step->gate, &done, err));
+    if (done)
+        return FT_OK;
+    FT_TRY(run_each(l, step->first, some.first, err));
+    FT_TRY(run_chain(l, &some, false, step->gate, &done, err));
+    if (done)
+        return FT_OK;
+    if (some.count > 1)
+        FT_TRY(note_launch(l, ft_cuda_linear_group(some.group, some.count), some.args[0].op, &done,
+                           err));
+    return run_each(l, done ? some.first + some.count : some.first, end, err);
+}
+
+static ft_status run_attention(const ft_cuda_launch *l, const ft_chain *step, ft_error *err)
 {
     const ft_op *op = &l->exec->plan->op[step->first];
     ft_cuda_args store = args_of(l, &op[0]), attend = args_of(l, &op[1]);
-    return note_launch(l, ft_cuda_store_attend(&store, &attend), attend.op, done, err);
+    bool done;
+    FT_TRY(note_launch(l, ft_cuda_store_attend(&store, &attend), attend.op, &done, err));
+    return done ? FT_OK : run_each(l, step->first, step->first + step->count, err);
 }
 
-/* One by one, if there is no kernel for all. */
 ft_status ft_cuda_run_step(const ft_cuda_launch *l, const ft_chain *step, ft_error *err)
 {
-    bool done = false;
-    if (step->kind == FT_CHAIN_LINEARS && step->count > 1)
-        FT_TRY(run_linears(l, step, &done, err));
+    if (step->kind == FT_CHAIN_PRODUCT)
+        return run_product(l, step, err);
     if (step->kind == FT_CHAIN_ATTENTION)
-        FT_TRY(run_attention(l, step, &done, err));
-    for (int i = step->first; i < step->first + step->count && !done; i++)
-        FT_TRY(run_op(l, &l->exec->plan->op[i], err));
-    return FT_OK;
+        return run_attention(l, step, err);
+    return run_each(l, step->first, step->first + step->count, err);
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -230,13 +270,15 @@ ft_status ft_cuda_run_op(ft_exec *exec, const ft_batch *batch, int op, ft_error 
     return run_op(&l, &exec->plan->op[op], err);
 }
 
-/* The step that begins with this linear; else the linear alone. */
-static ft_chain step_from(const ft_exec *exec, int op)
+/* The product that begins with this linear, or with a norm before it; else the linear alone. */
+static ft_chain product_of(const ft_exec *exec, int op)
 {
-    for (int i = 0; i < exec->nsteps; i++)
-        if (exec->steps[i].first == op)
-            return exec->steps[i];
-    return (ft_chain){ FT_CHAIN_LINEARS, op, 1 };
+    for (int i = 0; i < exec->nsteps; i++) {
+        const ft_chain *step = &exec->steps[i];
+        if (step->kind == FT_CHAIN_PRODUCT && step->first + step->norm == op)
+            return *step;
+    }
+    return (ft_chain){ .kind = FT_CHAIN_PRODUCT, .first = op, .count = 1 };
 }
 
 int ft_cuda_explain(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size)
@@ -247,8 +289,8 @@ int ft_cuda_explain(ft_exec *exec, const ft_batch *batch, int op, char *text, si
     exec->counting = false;
     ft_cuda_bucket bucket = ft_cuda_bucket_of(exec, batch);
     ft_cuda_launch l = ft_cuda_launch_of(exec, &bucket);
-    ft_chain step = step_from(exec, op);
+    ft_chain step = product_of(exec, op);
     linears some;
     gather_linears(&some, &l, &step);
-    return ft_cuda_linear_explain(some.group, step.count, text, size);
+    return ft_cuda_linear_explain(some.group, some.count, text, size);
 }

@@ -1,0 +1,295 @@
+/*
+ * blocks_step.cu - products with codes of four bits for a row or two, as a decoder's step has them.
+ *
+ * The step is a chain of products, each of which waits for the one before it.  Rings are filled
+ * while it waits, so the time of a product is that of its instructions as much as that of the
+ * memory: on an H200 eight warps of a multiprocessor, which have two instructions of four ready,
+ * took longer to unpack 12288 x 4096 than the memory takes to bring it.  So there are sixteen with
+ * half as many registers.  They take turns at runs of 128 columns and leave their sums in shared
+ * memory, without scales; all that is not the same for each run is done when these are there, a
+ * row a lane.  Rings are short: what more would ask for early is in the way of those who make x.
+ *
+ * A block makes the norm of its row itself, and the gate of two parts of which it has the same
+ * panels: a kernel less each.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/blocks_step_ends.cuh"
+
+/* ---- The kernel ----------------------------------------------------------------------------- */
+
+/* The sums of a run. */
+template <blocks_kind kind>
+__device__ __forceinline__ void multiply(blocks_sums &sum, const char *codes, const char *x)
+{
+    blocks_unpacker<4, kind> unpacker;
+    blocks_clear(sum);
+#pragma unroll
+    for (int step = 0; step < BLOCKS_RUN / BLOCKS_STEP; step++) {
+        uint32_t w[4][4], tokens[1][4];
+        uint4 block[1] = { *(const uint4 *) (codes + step * BLOCKS_BLOCK) };
+        ft_load_tiles(tokens[0], x + step * BLOCKS_STEP * 2);
+        unpacker.unpack(w, block);
+        blocks_multiply<kind>(sum, w, tokens);
+    }
+}
+
+/* Those of a lane, of which every fourth has rows of the two tokens. */
+__device__ __forceinline__ void lay_down(char *sums, const blocks_sums &sum, int tokens)
+{
+    if (threadIdx.x % 4 != 0)
+        return;
+    float4 *own = (float4 *) (sums + threadIdx.x % 32 / 4 * sizeof(float4));
+    own[0] = make_float4(sum[0][0], sum[0][2], sum[1][0], sum[1][2]);
+    if (tokens > 1)
+        own[STEP_SUMS / sizeof(float4)] = make_float4(sum[0][1], sum[0][3], sum[1][1], sum[1][3]);
+}
+
+/* What a warp goes through: its runs, columns of x and place of sums. */
+struct step_walk {
+    int left;
+    const char *x, *end; /* the lane's row of it: of this run, and of the row's end */
+    int row;             /* bytes */
+    char *sums;
+
+    __device__ __forceinline__ step_walk(char *shared, const step_shape &s, const step_range &range,
+                                         int tokens)
+    {
+        int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
+        int token = lane % 8 < tokens ? lane % 8 : 0;
+        left = step_range::share(range.runs);
+        row = s.k * 2;
+        x = shared + s.x_at + token * s.x_stride + lane / 8 * 16;
+        end = x + row;
+        x += warp * BLOCKS_RUN * 2;
+        sums = shared + s.sums_at + warp * tokens * (int) STEP_SUMS;
+    }
+    __device__ __forceinline__ void go_on(int tokens)
+    {
+        left--;
+        sums += STEP_WARPS * tokens * (int) STEP_SUMS;
+        x += STEP_WARPS * BLOCKS_RUN * 2;
+        if (x >= end)
+            x -= row;
+    }
+};
+
+/* grid = shape.blocks. */
+template <blocks_kind kind, bool norms>
+static __global__ void __launch_bounds__(STEP_THREADS, 2)
+    step_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ step_shape s,
+                const __grid_constant__ ft_cuda_blocks_norm norm,
+                const __grid_constant__ ft_cuda_blocks_gate gate)
+{
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* Turing: ft_cuda_blocks_step_takes() */
+    constexpr ft_dtype dtype = kind == BLOCKS_F16 ? FT_F16 : FT_BF16;
+    extern __shared__ __align__(128) char shared[];
+    char *slots = shared + threadIdx.x / 32 * (STEP_SLOTS * STEP_RUN);
+    const char *codes = slots + blocks_wanted(threadIdx.x % 32);
+    const step_range range(s);
+    int tokens = (int) p.m;
+    step_ring ring(p, s, range, slots);
+    step_walk walk(shared, s, range, tokens);
+    step_weights weights;
+    if (norms)
+        weights.load(norm, s.k);
+    step_ask_for_scales(shared + s.scales_at, p, s, range);
+#pragma unroll
+    for (int slot = 0; slot < STEP_SLOTS; slot++)
+        ring.ask(slot, walk.left > slot);
+    ft_wait_for_predecessor();
+    if (walk.left <= STEP_SLOTS)
+        ft_let_successor_begin();
+    if constexpr (norms)
+        step_make_norm<dtype>(shared + s.x_at, norm, weights, s.k);
+    else
+        step_fetch_tokens(shared + s.x_at, p, s);
+    __syncthreads();
+#pragma unroll 1
+    while (walk.left > 0)
+#pragma unroll
+        for (int slot = 0; slot < STEP_SLOTS; slot++) {
+            blocks_sums sum;
+            if (walk.left <= 0)
+                break;
+            blocks_wait_slots(STEP_SLOTS);
+            __syncwarp();
+            multiply<kind>(sum, codes + slot * STEP_RUN, walk.x);
+            __syncwarp();
+            ring.ask(slot, walk.left > STEP_SLOTS);
+            if (walk.left == STEP_SLOTS + 1) /* the last copies are under way */
+                ft_let_successor_begin();
+            lay_down(walk.sums, sum, tokens);
+            walk.go_on(tokens);
+        }
+    ft_copy_wait<0>(); /* for scales, of those who have no run */
+    __syncthreads();
+    step_add_runs(shared, s, range, tokens);
+    __syncthreads();
+    step_write<dtype>(shared, p, s, range, gate);
+#endif
+}
+
+/* ---- Host ----------------------------------------------------------------------------------- */
+
+/* Of two neighbours on a multiprocessor that leave each other room. */
+static size_t half_of(const ft_cuda_chip *chip)
+{
+    enum { RESERVED = 1024, ALIGNED = 256 }; /* of a block; what shared memory is divided into */
+    return (chip->shared + RESERVED) / 2 - RESERVED - ALIGNED;
+}
+
+static uint32_t aligned(size_t bytes)
+{
+    return (uint32_t) ((bytes + 127) / 128 * 128);
+}
+
+static void lay_out(step_shape *s, size_t tokens)
+{
+    size_t panels = (size_t) s->panels * (s->gates ? 2 : 1), runs = panels * (size_t) s->runs;
+    s->x_stride = (uint32_t) s->k * 2 + 16; /* so that no rows of a tile meet in a bank */
+    s->scales_at = STEP_WARPS * STEP_SLOTS * STEP_RUN;
+    s->x_at = aligned(s->scales_at + runs * STEP_SCALES);
+    s->sums_at = aligned(s->x_at + tokens * s->x_stride);
+    s->totals_at = (uint32_t) (s->sums_at + runs * tokens * STEP_SUMS);
+    s->bytes = (uint32_t) (s->totals_at + panels * (size_t) s->stretches * tokens * STEP_SUMS);
+}
+
+/* Blocks of so many panels of a part each. */
+static int blocks_of(const step_shape *s, int panels)
+{
+    int blocks = 0;
+    for (int i = 0; i < (s->gates ? 1 : FT_CUDA_PARTS); i++)
+        blocks += (s->of_part[i] + panels - 1) / panels;
+    return blocks;
+}
+
+/* The fewest panels of a block that make no more than `most` blocks. */
+static int panels_for(const step_shape *s, int most)
+{
+    int panels = 1;
+    while (blocks_of(s, panels) > most)
+        panels++;
+    return panels;
+}
+
+static void cut(step_shape *s, int panels)
+{
+    s->panels = panels;
+    for (int i = 0, blocks = 0; i < FT_CUDA_PARTS; i++) {
+        s->first[i] = blocks;
+        blocks += (s->of_part[i] + panels - 1) / panels;
+    }
+    s->blocks = blocks_of(s, panels);
+}
+
+/* Two blocks beside each other, if they are no longer on their way than one, and find room. */
+static step_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, bool gates)
+{
+    step_shape s = {};
+    s.k = (int) p->k;
+    s.runs = s.k / BLOCKS_RUN;
+    s.stretches = (s.runs + STEP_RUNS - 1) / STEP_RUNS;
+    s.per_group = p->group == 0 ? 0 : blocks_inverse((uint32_t) (p->group / BLOCKS_RUN));
+    s.per_run = blocks_inverse((uint32_t) s.runs);
+    s.per_stretch = blocks_inverse((uint32_t) s.stretches);
+    s.gates = gates;
+    for (int i = 0; i < p->parts; i++)
+        s.of_part[i] = (int) (ft_layout_rows(FT_PANEL32, p->part[i].rows) / BLOCKS_PANEL);
+    size_t tokens = p->m < STEP_TOKENS ? p->m : STEP_TOKENS;
+    int alone = panels_for(&s, chip->multiprocessors);
+    int beside = panels_for(&s, 2 * chip->multiprocessors);
+    cut(&s, beside);
+    lay_out(&s, tokens);
+    s.beside = 2 * beside <= alone && s.bytes <= half_of(chip);
+    if (!s.beside) {
+        cut(&s, alone);
+        lay_out(&s, tokens);
+    }
+    return s;
+}
+
+extern "C" size_t ft_cuda_blocks_step_rows(void)
+{
+    return STEP_TOKENS;
+}
+
+static bool takes_norm(const ft_cuda_blocks *p, const ft_cuda_blocks_norm *norm)
+{
+    return p->m == 1 && p->k <= STEP_WIDEST && p->k % FT_NORM_PARTS == 0 &&
+           (norm->residual == NULL) == (norm->sum == NULL);
+}
+
+static bool takes_gate(const ft_cuda_blocks *p)
+{
+    return p->parts == 2 && p->part[0].rows == p->part[1].rows && p->m <= STEP_TOKENS &&
+           p->y_dtype == p->x_dtype && p->activation == FT_ACT_NONE;
+}
+
+/* The codes of a part follow each other in whole runs, and each run of a row has one scale. */
+static bool takes_weights(const ft_cuda_blocks *p)
+{
+    return p->bits == 4 && !p->by_codes && p->part[0].zero == NULL && !blocks_are_fine(p) &&
+           p->k % BLOCKS_RUN == 0 && p->k >= STEP_WARPS * BLOCKS_RUN && p->k <= 1 << 16;
+}
+
+extern "C" bool ft_cuda_blocks_step_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p,
+                                          const ft_cuda_blocks_norm *norm,
+                                          const ft_cuda_blocks_gate *gate)
+{
+    ft_cuda_blocks most = *p;
+    most.m = norm != NULL || p->m == 1 ? 1 : STEP_TOKENS;
+    size_t rows = 0;
+    for (int i = 0; i < p->parts; i++)
+        rows += p->part[i].rows;
+    return chip->capability >= 80 && p->x_dtype != FT_F32 && (uintptr_t) p->x % 16 == 0 &&
+           takes_weights(p) && rows < 1 << 20 && (norm == NULL || takes_norm(p, norm)) &&
+           (gate == NULL || takes_gate(p)) &&
+           shape_of(chip, &most, gate != NULL).bytes <= chip->shared;
+}
+
+/* Blocks that are to have a multiprocessor each take more than half of it: blocks_few.cu. */
+template <blocks_kind kind, bool norms>
+static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
+                  const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
+{
+    const ft_cuda_blocks_gate none = {};
+    const ft_cuda_blocks_norm no_norm = {};
+    step_shape s = shape_of(chip, p, gate != NULL);
+    size_t bytes = s.bytes;
+    if (!s.beside && !p->in_a_row && bytes <= half_of(chip))
+        bytes = half_of(chip) + 512;
+    cudaError_t status = cudaFuncSetAttribute(
+        step_kernel<kind, norms>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+    return status != cudaSuccess
+               ? (int) status
+               : ft_launch(step_kernel<kind, norms>, dim3((unsigned) s.blocks), STEP_THREADS, bytes,
+                           stream, chip->overlaps, 1, *p, s, norm != NULL ? *norm : no_norm,
+                           gate != NULL ? *gate : none);
+}
+
+template <blocks_kind kind>
+static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
+                       const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
+{
+    return norm != NULL ? launch<kind, true>(chip, stream, p, norm, gate)
+                        : launch<kind, false>(chip, stream, p, norm, gate);
+}
+
+/* More rows than there is room for are several products. */
+extern "C" int ft_cuda_blocks_step(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
+                                   const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
+{
+    ft_cuda_blocks some = *p;
+    int status = 0;
+    for (size_t row = 0; row < p->m && status == 0; row += some.m) {
+        some.m = p->m - row < STEP_TOKENS ? p->m - row : STEP_TOKENS;
+        some.x = (char *) p->x + row * p->k * ft_dtype_size(p->x_dtype);
+        for (int i = 0; i < p->parts; i++)
+            some.part[i].y =
+                (char *) p->part[i].y + row * p->part[i].rows * ft_dtype_size(p->y_dtype);
+        status = p->x_dtype == FT_F16 ? launch_kind<BLOCKS_F16>(chip, stream, &some, norm, gate)
+                                      : launch_kind<BLOCKS_BF16>(chip, stream, &some, norm, gate);
+    }
+    return status;
+}

@@ -1,0 +1,210 @@
+/*
+ * blocks_step_ends.cuh - how blocks_step.cu comes by its rows of x, and what becomes of its sums.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_BLOCKS_STEP_ENDS_CUH
+#define FT_KERNELS_CUDA_BLOCKS_STEP_ENDS_CUH
+
+#include "kernels/cuda/blocks_step.cuh"
+#include "kernels/cuda/norm.cuh"
+
+enum {
+    STEP_EIGHTS = FT_NORM_PARTS / FT_EIGHT, /* sums of a norm */
+    STEP_WIDEST = STEP_THREADS * FT_EIGHT   /* columns of a norm */
+};
+
+/* ---- x -------------------------------------------------------------------------------------- */
+
+/* Rows from memory to shared memory.  A thread has several loads under way. */
+__device__ __forceinline__ void step_fetch_tokens(char *x, const ft_cuda_blocks &p,
+                                                  const step_shape &s)
+{
+    constexpr int batch = 3;
+    int eights = s.k / FT_EIGHT;
+#pragma unroll 1
+    for (int token = 0; token < (int) p.m; token++) {
+        const uint4 *from = (const uint4 *) p.x + (size_t) token * eights;
+        uint4 *to = (uint4 *) (x + token * s.x_stride);
+#pragma unroll 1
+        for (int first = (int) threadIdx.x; first < eights; first += batch * STEP_THREADS) {
+            uint4 chunk[batch];
+#pragma unroll
+            for (int i = 0; i < batch; i++)
+                if (first + i * STEP_THREADS < eights)
+                    chunk[i] = from[first + i * STEP_THREADS];
+#pragma unroll
+            for (int i = 0; i < batch; i++)
+                if (first + i * STEP_THREADS < eights)
+                    to[first + i * STEP_THREADS] = chunk[i];
+        }
+    }
+}
+
+/* A thread's eight weights of a norm, which do not wait for the predecessor. */
+struct step_weights {
+    float4 v[2];
+
+    __device__ __forceinline__ void load(const ft_cuda_blocks_norm &norm, int k)
+    {
+        const float4 *own = (const float4 *) norm.weight + threadIdx.x * 2;
+        if ((int) threadIdx.x * FT_EIGHT < k) {
+            v[0] = own[0];
+            v[1] = own[1];
+        }
+    }
+    __device__ __forceinline__ float at(int i) const
+    {
+        const float4 &four = v[i / 4];
+        return i % 4 == 0 ? four.x : i % 4 == 1 ? four.y : i % 4 == 2 ? four.z : four.w;
+    }
+};
+
+/* A part of the sum of squares: elements FT_NORM_PARTS apart, in order. */
+template <ft_dtype dtype> __device__ __forceinline__ float step_square(const char *x, int k)
+{
+    const uint16_t *own = (const uint16_t *) x + threadIdx.x;
+    float part = 0.0f;
+#pragma unroll 8
+    for (int i = 0; i < k; i += FT_NORM_PARTS) {
+        ft_bits<1> bits;
+        float value;
+        bits.word[0] = own[i];
+        ft_unpack_as<dtype, 1>(&value, bits);
+        part = fmaf(value, value, part);
+    }
+    return part;
+}
+
+/* The sum of all parts (kernels/norm.h), in each thread. */
+__device__ __forceinline__ float step_add_parts(float part, float (&eights)[STEP_EIGHTS])
+{
+#pragma unroll
+    for (int apart = FT_EIGHT / 2; apart > 0; apart /= 2)
+        part += ft_exchange(part, apart);
+    if (threadIdx.x < FT_NORM_PARTS && threadIdx.x % FT_EIGHT == 0)
+        eights[threadIdx.x / FT_EIGHT] = part;
+    __syncthreads();
+    return ft_add_lanes(eights[threadIdx.x % FT_WARP]);
+}
+
+/*
+ * The norm of a row to shared memory.  Every block makes it: what it takes is mostly the way to
+ * memory and back, which x has before it anyway.
+ */
+template <ft_dtype dtype>
+__device__ __forceinline__ void step_make_norm(char *x, const ft_cuda_blocks_norm &norm,
+                                               const step_weights &weight, int k)
+{
+    __shared__ float eights[STEP_EIGHTS];
+    size_t at = threadIdx.x * FT_EIGHT;
+    bool has = (int) at < k;
+    ft_bits<FT_EIGHT> from = {}, residual = {};
+    float v[FT_EIGHT], more[FT_EIGHT];
+    if (has)
+        ft_fetch_as<dtype, FT_EIGHT>(from, (void *) norm.from, at);
+    if (has && norm.residual != NULL)
+        ft_fetch_as<dtype, FT_EIGHT>(residual, (void *) norm.residual, at);
+    ft_unpack_as<dtype, FT_EIGHT>(v, from);
+    ft_unpack_as<dtype, FT_EIGHT>(more, residual);
+#pragma unroll
+    for (int i = 0; i < FT_EIGHT; i++)
+        v[i] = norm.residual != NULL ? v[i] + more[i] : v[i];
+    if (has)
+        ft_store_as<dtype, FT_EIGHT>(x, at, v); /* v becomes what others read */
+    __syncthreads();
+    float part = threadIdx.x < FT_NORM_PARTS ? step_square<dtype>(x, k) : 0.0f;
+    float square = ft_norm_mean(step_add_parts(part, eights), norm.cols, norm.inverse_cols);
+    float factor = ft_norm_factor(square, norm.eps);
+    if (!has)
+        return;
+    if (norm.sum != NULL && blockIdx.x == 0)
+        ft_store_as<dtype, FT_EIGHT>(norm.sum, at, v);
+#pragma unroll
+    for (int i = 0; i < FT_EIGHT; i++)
+        v[i] = v[i] * factor * weight.at(i);
+    ft_store_as<dtype, FT_EIGHT>(x, at, v);
+}
+
+/* ---- y -------------------------------------------------------------------------------------- */
+
+/* The sums of stretches, from those of their runs; a row a lane. */
+__device__ __forceinline__ void step_add_runs(char *shared, const step_shape &s,
+                                              const step_range &range, int tokens)
+{
+    int lane = (int) threadIdx.x % 32, panels = s.gates ? 2 * range.panels : range.panels;
+    const char *scales = shared + s.scales_at + lane * sizeof(uint16_t);
+    const char *sums = shared + s.sums_at + lane * sizeof(float);
+    char *totals = shared + s.totals_at + lane * sizeof(float);
+#pragma unroll 1
+    for (int i = (int) threadIdx.x / 32; i < panels * s.stretches; i += STEP_WARPS) {
+        int panel = blocks_divide(i, s.per_stretch), run = (i - panel * s.stretches) * STEP_RUNS;
+        int first = panel * s.runs + run;
+#pragma unroll 1
+        for (int token = 0; token < tokens; token++) {
+            float total = 0.0f;
+#pragma unroll
+            for (int j = first; j < first + STEP_RUNS; j++) {
+                if (run + j - first >= s.runs)
+                    break;
+                float scale = __half2float(*(const __half *) (scales + j * STEP_SCALES));
+                total =
+                    fmaf(scale, *(const float *) (sums + (j * tokens + token) * STEP_SUMS), total);
+            }
+            *(float *) (totals + (i * tokens + token) * STEP_SUMS) = total;
+        }
+    }
+}
+
+/* A row of a panel: its stretches, bias and activation. */
+__device__ __forceinline__ float step_total(const char *totals, const ft_cuda_blocks &p, int part,
+                                            size_t row, int stretches, int apart)
+{
+    float total = *(const float *) totals;
+#pragma unroll 8
+    for (int i = 1; i < stretches; i++)
+        total += *(const float *) (totals + i * apart);
+    if (row >= p.part[part].rows)
+        return 0.0f;
+    if (p.part[part].bias != NULL)
+        total += p.part[part].bias[row];
+    return p.activation == FT_ACT_NONE ? total : ft_activate(p.activation, total);
+}
+
+/* What is read from memory of a value that is written there. */
+template <ft_dtype dtype> __device__ __forceinline__ float step_rounded(float value)
+{
+    ft_bits<1> bits;
+    bits.word[0] = ft_pack_half<dtype>(value);
+    ft_unpack_as<dtype, 1>(&value, bits);
+    return value;
+}
+
+/* Rows of y, or of the gate of two; one of x's dtype then. */
+template <ft_dtype dtype>
+__device__ __forceinline__ void step_write(const char *shared, const ft_cuda_blocks &p,
+                                           const step_shape &s, const step_range &range,
+                                           const ft_cuda_blocks_gate &gate)
+{
+    int tokens = (int) p.m, lane = (int) threadIdx.x % 32, apart = tokens * (int) STEP_SUMS;
+    const char *totals = shared + s.totals_at + lane * sizeof(float);
+    size_t rows = p.part[range.part].rows;
+#pragma unroll 1
+    for (int job = (int) threadIdx.x / 32; job < range.panels * tokens; job += STEP_WARPS) {
+        int panel = tokens == 1 ? job : job / tokens, token = job - panel * tokens;
+        size_t row = (size_t) (range.first + panel) * BLOCKS_PANEL + lane;
+        const char *own = totals + (panel * s.stretches * tokens + token) * (int) STEP_SUMS;
+        float value = step_total(own, p, range.part, row, s.stretches, apart);
+        if (s.gates) {
+            own += range.panels * s.stretches * apart;
+            float second = step_total(own, p, 1, row, s.stretches, apart);
+            value = ft_activate(gate.activation, step_rounded<dtype>(value)) *
+                    step_rounded<dtype>(second);
+        }
+        if (row < rows)
+            ft_store<1>(s.gates ? gate.y : p.part[range.part].y, p.y_dtype, token * rows + row,
+                        &value);
+    }
+}
+
+#endif

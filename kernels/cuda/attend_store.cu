@@ -20,6 +20,7 @@
 
 enum {
     FEW_PARTS = 16, /* of a row; a block has one */
+    FEWER_PARTS = 8,
     /* For each multiprocessor, of one row and of more: where this is faster than two kernels. */
     MOST_OF_ONE = 4,
     MOST_BLOCKS = 2
@@ -34,11 +35,12 @@ template <ft_dtype stored, int width> struct workplace {
 /* ---- The result of a row -------------------------------------------------------------------- */
 
 /* Where the sums of a head's parts are written. */
+template <int width>
 static __device__ __forceinline__ slots slots_of_row(const ft_attend_job &a, const columns &of)
 {
-    int row = a.head_size + TAIL, most = (int) gridDim.z * row;
-    return slots{ a.partial + column_at(a, of, 0) / (size_t) a.head_size * (size_t) most, most,
-                  row };
+    constexpr int row = width + TAIL;
+    int most = (int) gridDim.z * row;
+    return slots{ a.partial + column_at(a, of, 0) / width * (size_t) most, most, row };
 }
 
 /* Whether this block is the last of a row and its heads; the count begins anew then. */
@@ -59,41 +61,42 @@ static __device__ __forceinline__ bool is_last_of_row(bool *last, const ft_atten
 
 /*
  * What finish() does, in its order; but each thread reads and weighs all parts for itself, so that
- * they come at once and nobody waits.
+ * they come at once and nobody waits.  Whoever is last in a row is all that the product behind this
+ * kernel waits for: so widths and counts are known, and addresses are no arithmetic.
  */
-template <int shares>
+template <int shares, int width, int parts>
 static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const slots &from,
                                                   const columns &of, int count)
 {
-    int pieces = a.head_size / 4;
+    constexpr int pieces = width / 4, row = width + TAIL;
     for (int i = (int) threadIdx.x; i < of.count * pieces; i += THREADS) {
         int head = i / pieces, at = i % pieces * 4;
-        float2 tail[FEW_PARTS];
-        float4 part[FEW_PARTS], y[shares] = {};
+        const float *tails = slot_at(from, head, 0) + width, *own = slot_at(from, head, 0) + at;
+        float2 tail[parts];
+        float4 part[parts], y[shares] = {};
         float most = -INFINITY;
 #pragma unroll
-        for (int index = 0; index < FEW_PARTS; index++) {
-            const float *slot = slot_at(from, head, index);
+        for (int index = 0; index < parts; index++) {
             tail[index] = make_float2(-INFINITY, 0.0f);
             if (index < count) {
-                tail[index] = __ldcg((const float2 *) (slot + a.head_size));
-                part[index] = __ldcg((const float4 *) (slot + at));
+                tail[index] = __ldcg((const float2 *) (tails + index * row));
+                part[index] = __ldcg((const float4 *) (own + index * row));
             }
         }
 #pragma unroll
-        for (int index = 0; index < FEW_PARTS; index++)
+        for (int index = 0; index < parts; index++)
             most = fmaxf(most, tail[index].x);
 #pragma unroll
-        for (int index = 0; index < FEW_PARTS; index++)
+        for (int index = 0; index < parts; index++)
             if (index < count) {
                 float weight = ft_power_of_two(tail[index].x - most);
                 tail[index].y *= weight;
                 y[index % shares] = add_scaled(y[index % shares], part[index], weight);
             }
 #pragma unroll
-        for (int step = 1; step < FEW_PARTS; step *= 2)
+        for (int step = 1; step < parts; step *= 2)
 #pragma unroll
-            for (int index = 0; index < FEW_PARTS; index += 2 * step)
+            for (int index = 0; index < parts; index += 2 * step)
                 tail[index].y += tail[index + step].y;
 #pragma unroll
         for (int share = 1; share < shares; share++)
@@ -102,24 +105,25 @@ static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const 
     }
 }
 
-/* In as many sums as finish() would. */
+/* In as many sums as finish() would; all blocks are known to have few heads, or they are not. */
+template <int width, int parts, bool few_heads>
 static __device__ __forceinline__ void finish_row(const ft_attend_job &a, const columns &of,
                                                   int count)
 {
-    slots from = slots_of_row(a, of);
-    int items = of.count * a.head_size / 4;
-    if (items <= THREADS / 4)
-        finish_few<4>(a, from, of, count);
+    slots from = slots_of_row<width>(a, of);
+    int items = of.count * width / 4;
+    if (few_heads || items <= THREADS / 4)
+        finish_few<4, width, parts>(a, from, of, count);
     else if (items <= THREADS / 2)
-        finish_few<2>(a, from, of, count);
+        finish_few<2, width, parts>(a, from, of, count);
     else
-        finish_few<1>(a, from, of, count);
+        finish_few<1, width, parts>(a, from, of, count);
 }
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
 /* Grid: groups of heads, sequences, parts of the longest row. */
-template <ft_dtype stored, int width>
+template <ft_dtype stored, int width, int parts, bool few_heads>
 static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks - 1))
     turning_kernel(const __grid_constant__ ft_attend_job a, const __grid_constant__ store_job from)
 {
@@ -173,9 +177,9 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     }
     gather(&p->room, warp, sums, of.count);
     __syncthreads();
-    finish_part(p->room, a, slots_of_row(a, of), of.count, part);
+    finish_part(p->room, a, slots_of_row<width>(a, of), of.count, part);
     if (is_last_of_row(&p->room.last, a, s.count))
-        finish_row(a, of, s.count);
+        finish_row<width, parts, few_heads>(a, of, s.count);
 }
 
 /* ---- Launch --------------------------------------------------------------------------------- */
@@ -187,7 +191,7 @@ size_t ft_cuda_attend_store_scratch(size_t sequences, size_t context, int heads,
     return sequences * parts * (size_t) heads * (size_t) (head_size + TAIL) * sizeof(float);
 }
 
-template <ft_dtype stored, int width>
+template <ft_dtype stored, int width, int parts, bool few_heads>
 static int launch(const ft_cuda_args *args, ft_attend_job *a, const store_job *from)
 {
     extent e = extent_of(a, form<stored, width>::part);
@@ -197,12 +201,26 @@ static int launch(const ft_cuda_args *args, ft_attend_job *a, const store_job *f
     if (e.parts > FEW_PARTS || blocks > most)
         return (int) cudaErrorNotSupported;
     a->parts_of_block = 1;
-    int status = allow_shared(args->chip, turning_kernel<stored, width>, bytes);
+    int status = allow_shared(args->chip, turning_kernel<stored, width, parts, few_heads>, bytes);
     if (status != (int) cudaSuccess)
         return status;
     dim3 grid((unsigned) e.groups, (unsigned) e.rows, (unsigned) e.parts);
-    return ft_launch(turning_kernel<stored, width>, grid, dim3(THREADS), bytes, args->stream,
-                     args->chip->overlaps, 1, *a, *from);
+    return ft_launch(turning_kernel<stored, width, parts, few_heads>, grid, dim3(THREADS), bytes,
+                     args->stream, args->chip->overlaps, 1, *a, *from);
+}
+
+/*
+ * Kernels that know that there are few heads, or few parts, are half as long: their instructions
+ * are in nobody's way in the caches.
+ */
+template <ft_dtype stored, int width>
+static int by_heads(const ft_cuda_args *args, ft_attend_job *a, const store_job *from)
+{
+    extent e = extent_of(a, form<stored, width>::part);
+    if ((size_t) e.heads * width / 4 > THREADS / 4)
+        return launch<stored, width, FEW_PARTS, false>(args, a, from);
+    return e.parts > FEWER_PARTS ? launch<stored, width, FEW_PARTS, true>(args, a, from)
+                                 : launch<stored, width, FEWER_PARTS, true>(args, a, from);
 }
 
 template <ft_dtype stored>
@@ -210,9 +228,9 @@ static int by_width(const ft_cuda_args *args, ft_attend_job *a, const store_job 
 {
     switch (a->head_size) {
     case 64:
-        return launch<stored, 64>(args, a, from);
+        return by_heads<stored, 64>(args, a, from);
     case 128:
-        return launch<stored, 128>(args, a, from);
+        return by_heads<stored, 128>(args, a, from);
     default:
         return (int) cudaErrorNotSupported;
     }

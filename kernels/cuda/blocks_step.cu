@@ -89,7 +89,7 @@ struct step_walk {
 };
 
 /* grid = shape.blocks. */
-template <blocks_kind kind, bool norms>
+template <blocks_kind kind, bool norms, bool gates>
 static __global__ void __launch_bounds__(STEP_THREADS, 2)
     step_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ step_shape s,
                 const __grid_constant__ ft_cuda_blocks_norm norm,
@@ -142,7 +142,7 @@ static __global__ void __launch_bounds__(STEP_THREADS, 2)
     __syncthreads();
     step_add_runs(shared, s, range, tokens);
     __syncthreads();
-    step_write<dtype>(shared, p, s, range, gate);
+    step_write<dtype, gates>(shared, p, s, range, gate);
 #endif
 }
 
@@ -266,31 +266,39 @@ extern "C" bool ft_cuda_blocks_step_takes(const ft_cuda_chip *chip, const ft_cud
 }
 
 /* Blocks that are to have a multiprocessor each take more than half of it: blocks_few.cu. */
-template <blocks_kind kind, bool norms>
+template <blocks_kind kind, bool norms, bool gates>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                   const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
 {
     const ft_cuda_blocks_gate none = {};
     const ft_cuda_blocks_norm no_norm = {};
-    step_shape s = shape_of(chip, p, gate != NULL);
+    step_shape s = shape_of(chip, p, gates);
     size_t bytes = s.bytes;
     if (!s.beside && !p->in_a_row && bytes <= half_of(chip))
         bytes = half_of(chip) + 512;
     cudaError_t status = cudaFuncSetAttribute(
-        step_kernel<kind, norms>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+        step_kernel<kind, norms, gates>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     return status != cudaSuccess
                ? (int) status
-               : ft_launch(step_kernel<kind, norms>, dim3((unsigned) s.blocks), STEP_THREADS, bytes,
-                           stream, chip->overlaps, 1, *p, s, norm != NULL ? *norm : no_norm,
+               : ft_launch(step_kernel<kind, norms, gates>, dim3((unsigned) s.blocks), STEP_THREADS,
+                           bytes, stream, chip->overlaps, 1, *p, s, norm != NULL ? *norm : no_norm,
                            gate != NULL ? *gate : none);
+}
+
+template <blocks_kind kind, bool norms>
+static int launch_ends(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
+                       const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
+{
+    return gate != NULL ? launch<kind, norms, true>(chip, stream, p, norm, gate)
+                        : launch<kind, norms, false>(chip, stream, p, norm, gate);
 }
 
 template <blocks_kind kind>
 static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                        const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
 {
-    return norm != NULL ? launch<kind, true>(chip, stream, p, norm, gate)
-                        : launch<kind, false>(chip, stream, p, norm, gate);
+    return norm != NULL ? launch_ends<kind, true>(chip, stream, p, norm, gate)
+                        : launch_ends<kind, false>(chip, stream, p, norm, gate);
 }
 
 /* More rows than there is room for are several products. */

@@ -156,7 +156,8 @@ __device__ __forceinline__ void step_add_runs(char *shared, const step_shape &s,
     }
 }
 
-/* A row of a panel: its stretches, bias and activation. */
+/* A row of a panel: its stretches, bias and, where no gate follows, activation. */
+template <bool gates>
 __device__ __forceinline__ float step_total(const char *totals, const ft_cuda_blocks &p, int part,
                                             size_t row, int stretches, int apart)
 {
@@ -168,7 +169,7 @@ __device__ __forceinline__ float step_total(const char *totals, const ft_cuda_bl
         return 0.0f;
     if (p.part[part].bias != NULL)
         total += p.part[part].bias[row];
-    return p.activation == FT_ACT_NONE ? total : ft_activate(p.activation, total);
+    return gates || p.activation == FT_ACT_NONE ? total : ft_activate(p.activation, total);
 }
 
 /* What is read from memory of a value that is written there. */
@@ -181,7 +182,7 @@ template <ft_dtype dtype> __device__ __forceinline__ float step_rounded(float va
 }
 
 /* Rows of y, or of the gate of two; one of x's dtype then. */
-template <ft_dtype dtype>
+template <ft_dtype dtype, bool gates>
 __device__ __forceinline__ void step_write(const char *shared, const ft_cuda_blocks &p,
                                            const step_shape &s, const step_range &range,
                                            const ft_cuda_blocks_gate &gate)
@@ -194,15 +195,15 @@ __device__ __forceinline__ void step_write(const char *shared, const ft_cuda_blo
         int panel = tokens == 1 ? job : job / tokens, token = job - panel * tokens;
         size_t row = (size_t) (range.first + panel) * BLOCKS_PANEL + lane;
         const char *own = totals + (panel * s.stretches * tokens + token) * (int) STEP_SUMS;
-        float value = step_total(own, p, range.part, row, s.stretches, apart);
-        if (s.gates) {
+        float value = step_total<gates>(own, p, range.part, row, s.stretches, apart);
+        if constexpr (gates) {
             own += range.panels * s.stretches * apart;
-            float second = step_total(own, p, 1, row, s.stretches, apart);
+            float second = step_total<gates>(own, p, 1, row, s.stretches, apart);
             value = ft_activate(gate.activation, step_rounded<dtype>(value)) *
                     step_rounded<dtype>(second);
         }
         if (row < rows)
-            ft_store<1>(s.gates ? gate.y : p.part[range.part].y, p.y_dtype, token * rows + row,
+            ft_store<1>(gates ? gate.y : p.part[range.part].y, p.y_dtype, token * rows + row,
                         &value);
     }
 }

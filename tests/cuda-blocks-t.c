@@ -38,7 +38,7 @@ static const form forms[] = {
     { { FT_U4, 128, false, false }, FT_F16, FT_F16, false, FT_ACT_NONE },
     { { FT_U4, 128, true, false }, FT_F16, FT_F32, true, FT_ACT_SILU },
     { { FT_U4, 32, false, false }, FT_BF16, FT_BF16, true, FT_ACT_NONE },
-    { { FT_U4, 256, false, false }, FT_BF16, FT_F32, true, FT_ACT_SILU },
+    { { FT_U4, 256, false, false }, FT_BF16, FT_F32, true, FT_ACT_NONE },
     { { FT_U4, 0, false, false }, FT_F16, FT_BF16, true, FT_ACT_NONE },
     { { FT_U4, 64, true, false }, FT_F32, FT_F32, true, FT_ACT_RELU },
     { { FT_U4, 0, true, false }, FT_F32, FT_F32, false, FT_ACT_NONE },

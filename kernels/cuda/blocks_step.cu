@@ -13,6 +13,9 @@
  * of 630.  Behind a product like this one, whose ring takes the memory's time from this one's, it
  * is told with the last copies (12288 x 4096 again and again: 7.8 us instead of 8.7).
  *
+ * Instructions have to come from caches too, which are small: so there are kernels with and without
+ * norms and gates, and what decoders do not have, as activations, is left to blocks_few.cu.
+ *
  * A block makes the norm of its row itself, and the gate of two parts of which it has the same
  * panels: a kernel less each.
  *
@@ -240,7 +243,7 @@ static bool takes_norm(const ft_cuda_blocks *p, const ft_cuda_blocks_norm *norm)
 static bool takes_gate(const ft_cuda_blocks *p)
 {
     return p->parts == 2 && p->part[0].rows == p->part[1].rows && p->m <= STEP_TOKENS &&
-           p->y_dtype == p->x_dtype && p->activation == FT_ACT_NONE;
+           p->y_dtype == p->x_dtype;
 }
 
 /* The codes of a part follow each other in whole runs, and each run of a row has one scale. */
@@ -260,8 +263,8 @@ extern "C" bool ft_cuda_blocks_step_takes(const ft_cuda_chip *chip, const ft_cud
     for (int i = 0; i < p->parts; i++)
         rows += p->part[i].rows;
     return chip->capability >= 80 && p->x_dtype != FT_F32 && (uintptr_t) p->x % 16 == 0 &&
-           takes_weights(p) && rows < 1 << 20 && (norm == NULL || takes_norm(p, norm)) &&
-           (gate == NULL || takes_gate(p)) &&
+           p->activation == FT_ACT_NONE && takes_weights(p) && rows < 1 << 20 &&
+           (norm == NULL || takes_norm(p, norm)) && (gate == NULL || takes_gate(p)) &&
            shape_of(chip, &most, gate != NULL).bytes <= chip->shared;
 }
 

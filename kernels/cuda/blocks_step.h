@@ -28,7 +28,8 @@ typedef struct ft_cuda_blocks_gate {
     ft_activation activation;
 } ft_cuda_blocks_gate;
 
-/* Whether the kernel has room for this product, and for what is before and behind it if not NULL.
+/* Whether there is a kernel with room for this product, and for what is before and behind it if not
+ * NULL.
  */
 bool ft_cuda_blocks_step_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p,
                                const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate);

@@ -156,20 +156,15 @@ __device__ __forceinline__ void step_add_runs(char *shared, const step_shape &s,
     }
 }
 
-/* A row of a panel: its stretches, bias and, where no gate follows, activation. */
-template <bool gates>
-__device__ __forceinline__ float step_total(const char *totals, const ft_cuda_blocks &p, int part,
+/* A row of a panel: its stretches and bias. */
+__device__ __forceinline__ float step_total(const char *totals, const ft_cuda_blocks_part &part,
                                             size_t row, int stretches, int apart)
 {
     float total = *(const float *) totals;
 #pragma unroll 8
     for (int i = 1; i < stretches; i++)
         total += *(const float *) (totals + i * apart);
-    if (row >= p.part[part].rows)
-        return 0.0f;
-    if (p.part[part].bias != NULL)
-        total += p.part[part].bias[row];
-    return gates || p.activation == FT_ACT_NONE ? total : ft_activate(p.activation, total);
+    return part.bias != NULL && row < part.rows ? total + part.bias[row] : total;
 }
 
 /* What is read from memory of a value that is written there. */
@@ -195,10 +190,10 @@ __device__ __forceinline__ void step_write(const char *shared, const ft_cuda_blo
         int panel = tokens == 1 ? job : job / tokens, token = job - panel * tokens;
         size_t row = (size_t) (range.first + panel) * BLOCKS_PANEL + lane;
         const char *own = totals + (panel * s.stretches * tokens + token) * (int) STEP_SUMS;
-        float value = step_total<gates>(own, p, range.part, row, s.stretches, apart);
+        float value = step_total(own, p.part[range.part], row, s.stretches, apart);
         if constexpr (gates) {
             own += range.panels * s.stretches * apart;
-            float second = step_total<gates>(own, p, 1, row, s.stretches, apart);
+            float second = step_total(own, p.part[1], row, s.stretches, apart);
             value = ft_activate(gate.activation, step_rounded<dtype>(value)) *
                     step_rounded<dtype>(second);
         }

@@ -41,20 +41,22 @@ static __device__ double store_base(const store_job &a, int reach)
     return (double) a.theta * pow(stretch, size / (size - 2.0));
 }
 
-/* The frequency of pair i. */
+/* The frequency of pair i; stretches: it may depend on the text. */
+template <bool stretches>
 static __device__ __forceinline__ float store_frequency(const store_job &a, int i, int reach)
 {
-    if (a.positions == 0 || reach <= a.positions)
+    if (!stretches || a.positions == 0 || reach <= a.positions)
         return a.frequency[i];
     return (float) pow(store_base(a, reach), -2.0 * (double) i / (double) a.head_size);
 }
 
 /* What `threads` threads need for a row. */
+template <bool stretches = true>
 static __device__ __forceinline__ void store_angles(float *cosine, float *sine, const store_job &a,
                                                     int position, int reach, int threads)
 {
     for (int i = (int) threadIdx.x; i < a.head_size / 2; i += threads)
-        sincosf((float) position * store_frequency(a, i, reach), &sine[i], &cosine[i]);
+        sincosf((float) position * store_frequency<stretches>(a, i, reach), &sine[i], &cosine[i]);
 }
 
 /* ---- Heads --------------------------------------------------------------------------------- */

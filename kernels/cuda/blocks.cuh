@@ -370,6 +370,20 @@ static inline int blocks_share(int blocks, int tiles, int stretches)
     return even < stretches || whole * 16 <= even * 17 ? whole : even;
 }
 
+/* Bytes of shared memory of which a multiprocessor has just room for two blocks. */
+static inline size_t blocks_half_of(const ft_cuda_chip *chip)
+{
+    enum { RESERVED = 1024, ALIGNED = 256 }; /* of a block; what shared memory is divided into */
+    return (chip->shared + RESERVED) / 2 - RESERVED - ALIGNED;
+}
+
+/* What a block of `bytes` asks for that is to lie beside no other of them: more than half. */
+static inline size_t blocks_apart(const ft_cuda_chip *chip, size_t bytes)
+{
+    size_t least = blocks_half_of(chip) + 512;
+    return bytes > least ? bytes : least;
+}
+
 /* ---- Launchers of kernels ------------------------------------------------------------------- */
 
 bool ft_cuda_blocks_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);

@@ -20,8 +20,6 @@
 #include "kernels/cuda/blocks_few_multiply.cuh"
 
 enum {
-    RESERVED = 1024, /* bytes of each block, by the system */
-    MORE = 256,      /* bytes; what shared memory is divided into, or more */
     TAKEN = 2,
     TOTALS = 3 * BLOCKS_PANEL * 4, /* bytes of a token */
     FLAG = 1,
@@ -249,12 +247,6 @@ static size_t least_bytes(const ft_cuda_blocks *p, size_t tokens)
     return fixed_bytes(p, tokens) + 2 * FEW_WARPS * stretch_bytes(tokens);
 }
 
-/* Less than half of a multiprocessor, by what a block that wants one for itself takes more. */
-static size_t half_of(const ft_cuda_chip *chip)
-{
-    return (chip->shared + RESERVED) / 2 - RESERVED - MORE;
-}
-
 /*
  * What a block asks for.  Two of a product that has one for each multiprocessor take more than half
  * each: else they share one wherever the predecessor's blocks end first, another one stays idle,
@@ -265,8 +257,8 @@ static size_t half_of(const ft_cuda_chip *chip)
  */
 static size_t asked_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, const few_shape *s)
 {
-    size_t bytes = s->totals_at + TOTALS * p->m, most_of = half_of(chip) + 2 * MORE;
-    return p->in_a_row || s->beside || bytes > most_of ? bytes : most_of;
+    size_t bytes = s->totals_at + TOTALS * p->m;
+    return p->in_a_row || s->beside ? bytes : blocks_apart(chip, bytes);
 }
 
 /* Stretches of a block: whole panels, if that is not much slower than equal shares. */
@@ -291,7 +283,7 @@ static double use_of(const blocks_shape *shape, int blocks)
 static void lay_out(few_shape *s, const ft_cuda_chip *chip, const ft_cuda_blocks *p, int slots)
 {
     size_t stretch = stretch_bytes(p->m), slot = slot_bytes(p), fixed = fixed_bytes(p, p->m);
-    size_t room = s->alone ? chip->shared : half_of(chip);
+    size_t room = s->alone ? chip->shared : blocks_half_of(chip);
     for (s->slots = 2; s->slots < slots && room >= least_bytes(p, p->m) + (s->slots - 1) * slot;)
         s->slots++;
     int most = (int) ((room - fixed - (s->slots - 2) * slot) / stretch) / FEW_WARPS * FEW_WARPS;
@@ -314,7 +306,7 @@ static few_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     few_shape s = {};
     int blocks = chip->multiprocessors;
-    bool halves = least_bytes(p, p->m) <= half_of(chip);
+    bool halves = least_bytes(p, p->m) <= blocks_half_of(chip);
     s.all = blocks_shape_of(p);
     bool beside = halves && p->x_dtype != FT_F32 &&
                   use_of(&s.all, blocks * FEW_BESIDE) > 0.95 * use_of(&s.all, blocks);

@@ -151,13 +151,6 @@ static __global__ void __launch_bounds__(STEP_THREADS, 2)
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-/* Of two neighbours on a multiprocessor that leave each other room. */
-static size_t half_of(const ft_cuda_chip *chip)
-{
-    enum { RESERVED = 1024, ALIGNED = 256 }; /* of a block; what shared memory is divided into */
-    return (chip->shared + RESERVED) / 2 - RESERVED - ALIGNED;
-}
-
 static uint32_t aligned(size_t bytes)
 {
     return (uint32_t) ((bytes + 127) / 128 * 128);
@@ -221,7 +214,7 @@ static step_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, bo
     int beside = panels_for(&s, 2 * chip->multiprocessors);
     cut(&s, beside);
     lay_out(&s, tokens);
-    s.beside = 2 * beside <= alone && s.bytes <= half_of(chip);
+    s.beside = 2 * beside <= alone && s.bytes <= blocks_half_of(chip);
     if (!s.beside) {
         cut(&s, alone);
         lay_out(&s, tokens);
@@ -268,7 +261,6 @@ extern "C" bool ft_cuda_blocks_step_takes(const ft_cuda_chip *chip, const ft_cud
            shape_of(chip, &most, gate != NULL).bytes <= chip->shared;
 }
 
-/* Blocks that are to have a multiprocessor each take more than half of it: blocks_few.cu. */
 template <blocks_kind kind, bool norms, bool gates>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                   const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
@@ -276,9 +268,7 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *
     const ft_cuda_blocks_gate none = {};
     const ft_cuda_blocks_norm no_norm = {};
     step_shape s = shape_of(chip, p, gates);
-    size_t bytes = s.bytes;
-    if (!s.beside && !p->in_a_row && bytes <= half_of(chip))
-        bytes = half_of(chip) + 512;
+    size_t bytes = s.beside || p->in_a_row ? s.bytes : blocks_apart(chip, s.bytes);
     cudaError_t status = cudaFuncSetAttribute(
         step_kernel<kind, norms, gates>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     return status != cudaSuccess

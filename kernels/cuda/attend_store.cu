@@ -196,9 +196,9 @@ size_t ft_cuda_attend_store_scratch(size_t sequences, size_t context, int heads,
 }
 
 template <ft_dtype stored, int width, int parts, bool lean>
-static int launch(const ft_cuda_args *args, ft_attend_job *a, const store_job *from)
+static int launch(const ft_cuda_args *args, ft_attend_job *a, const store_job *from,
+                  const extent &e)
 {
-    extent e = extent_of(a, form<stored, width>::part);
     size_t bytes = sizeof(angles<width>) + room_bytes<WARPS, stored, width>(e.heads, width, 0);
     size_t blocks = e.parts * e.groups * e.rows;
     size_t most = (e.rows == 1 ? MOST_OF_ONE : MOST_BLOCKS) * (size_t) args->chip->multiprocessors;
@@ -222,9 +222,9 @@ static int by_need(const ft_cuda_args *args, ft_attend_job *a, const store_job *
 {
     extent e = extent_of(a, form<stored, width>::part);
     if (from->positions != 0 || (size_t) e.heads * width / 4 > THREADS / 4)
-        return launch<stored, width, FEW_PARTS, false>(args, a, from);
-    return e.parts > FEWER_PARTS ? launch<stored, width, FEW_PARTS, true>(args, a, from)
-                                 : launch<stored, width, FEWER_PARTS, true>(args, a, from);
+        return launch<stored, width, FEW_PARTS, false>(args, a, from, e);
+    return e.parts > FEWER_PARTS ? launch<stored, width, FEW_PARTS, true>(args, a, from, e)
+                                 : launch<stored, width, FEWER_PARTS, true>(args, a, from, e);
 }
 
 template <ft_dtype stored>

@@ -370,6 +370,18 @@ static inline int blocks_share(int blocks, int tiles, int stretches)
     return even < stretches || whole * 16 <= even * 17 ? whole : even;
 }
 
+/* The product of rows `first` .. of x, of up to `most` of them. */
+static inline ft_cuda_blocks blocks_some_rows(const ft_cuda_blocks *p, size_t first, size_t most)
+{
+    ft_cuda_blocks some = *p;
+    some.m = p->m - first < most ? p->m - first : most;
+    some.x = (char *) p->x + first * p->k * ft_dtype_size(p->x_dtype);
+    for (int i = 0; i < p->parts; i++)
+        some.part[i].y =
+            (char *) p->part[i].y + first * p->part[i].rows * ft_dtype_size(p->y_dtype);
+    return some;
+}
+
 /* Bytes of shared memory of which a multiprocessor has just room for two blocks. */
 static inline size_t blocks_half_of(const ft_cuda_chip *chip)
 {

@@ -390,15 +390,10 @@ static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blo
 /* More rows than there is room for are several products. */
 int ft_cuda_blocks_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
-    ft_cuda_blocks some = *p;
     size_t most = ft_cuda_blocks_few_rows(chip, p);
     int status = 0;
-    for (size_t row = 0; row < p->m && status == 0; row += some.m) {
-        some.m = p->m - row < most ? p->m - row : most;
-        some.x = (char *) p->x + row * p->k * ft_dtype_size(p->x_dtype);
-        for (int i = 0; i < p->parts; i++)
-            some.part[i].y =
-                (char *) p->part[i].y + row * p->part[i].rows * ft_dtype_size(p->y_dtype);
+    for (size_t row = 0; row < p->m && status == 0; row += most) {
+        ft_cuda_blocks some = blocks_some_rows(p, row, most);
         status = p->x_dtype == FT_F16    ? launch_kind<BLOCKS_F16>(chip, stream, &some)
                  : p->x_dtype == FT_BF16 ? launch_kind<BLOCKS_BF16>(chip, stream, &some)
                                          : launch_kind<BLOCKS_F32>(chip, stream, &some);

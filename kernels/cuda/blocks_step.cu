@@ -298,14 +298,9 @@ static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blo
 extern "C" int ft_cuda_blocks_step(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                                    const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
 {
-    ft_cuda_blocks some = *p;
     int status = 0;
-    for (size_t row = 0; row < p->m && status == 0; row += some.m) {
-        some.m = p->m - row < STEP_TOKENS ? p->m - row : STEP_TOKENS;
-        some.x = (char *) p->x + row * p->k * ft_dtype_size(p->x_dtype);
-        for (int i = 0; i < p->parts; i++)
-            some.part[i].y =
-                (char *) p->part[i].y + row * p->part[i].rows * ft_dtype_size(p->y_dtype);
+    for (size_t row = 0; row < p->m && status == 0; row += STEP_TOKENS) {
+        ft_cuda_blocks some = blocks_some_rows(p, row, STEP_TOKENS);
         status = p->x_dtype == FT_F16 ? launch_kind<BLOCKS_F16>(chip, stream, &some, norm, gate)
                                       : launch_kind<BLOCKS_BF16>(chip, stream, &some, norm, gate);
     }

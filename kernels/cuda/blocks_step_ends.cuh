@@ -10,8 +10,7 @@
 #include "kernels/cuda/norm.cuh"
 
 enum {
-    STEP_EIGHTS = FT_NORM_PARTS / FT_EIGHT, /* sums of a norm */
-    STEP_WIDEST = STEP_THREADS * FT_EIGHT   /* columns of a norm */
+    STEP_WIDEST = STEP_THREADS * FT_EIGHT /* columns of a norm */
 };
 
 /* ---- x -------------------------------------------------------------------------------------- */
@@ -76,18 +75,6 @@ template <ft_dtype dtype> __device__ __forceinline__ float step_square(const cha
     return part;
 }
 
-/* The sum of all parts (kernels/norm.h), in each thread. */
-__device__ __forceinline__ float step_add_parts(float part, float (&eights)[STEP_EIGHTS])
-{
-#pragma unroll
-    for (int apart = FT_EIGHT / 2; apart > 0; apart /= 2)
-        part += ft_exchange(part, apart);
-    if (threadIdx.x < FT_NORM_PARTS && threadIdx.x % FT_EIGHT == 0)
-        eights[threadIdx.x / FT_EIGHT] = part;
-    __syncthreads();
-    return ft_add_lanes(eights[threadIdx.x % FT_WARP]);
-}
-
 /*
  * The norm of a row to shared memory.  Every block makes it: what it takes is mostly the way to
  * memory and back, which x has before it anyway.
@@ -96,7 +83,7 @@ template <ft_dtype dtype>
 __device__ __forceinline__ void step_make_norm(char *x, const ft_cuda_blocks_norm &norm,
                                                const step_weights &weight, int k)
 {
-    __shared__ float eights[STEP_EIGHTS];
+    __shared__ float eights[FT_NORM_EIGHTS];
     size_t at = threadIdx.x * FT_EIGHT;
     bool has = (int) at < k;
     ft_bits<FT_EIGHT> from = {}, residual = {};
@@ -114,7 +101,7 @@ __device__ __forceinline__ void step_make_norm(char *x, const ft_cuda_blocks_nor
         ft_store_as<dtype, FT_EIGHT>(x, at, v); /* v becomes what others read */
     __syncthreads();
     float part = threadIdx.x < FT_NORM_PARTS ? step_square<dtype>(x, k) : 0.0f;
-    float square = ft_norm_mean(step_add_parts(part, eights), norm.cols, norm.inverse_cols);
+    float square = ft_norm_mean(ft_add_parts(part, eights), norm.cols, norm.inverse_cols);
     float factor = ft_norm_factor(square, norm.eps);
     if (!has)
         return;

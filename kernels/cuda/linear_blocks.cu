@@ -110,7 +110,7 @@ int ft_cuda_linear_blocks_chain(const ft_cuda_args *norm, const ft_cuda_args *co
     ft_cuda_blocks p;
     ft_cuda_blocks_norm before = {};
     ft_cuda_blocks_gate behind = {};
-    if (count > FT_CUDA_PARTS || !join(args, count, &p) || p.m > ft_cuda_blocks_step_rows() ||
+    if (count > FT_CUDA_PARTS || !join(args, count, &p) ||
         (norm != NULL && !describe_norm(&before, norm, &p)) ||
         (gate != NULL && !describe_gate(&behind, gate, &p)))
         return (int) cudaErrorNotSupported;

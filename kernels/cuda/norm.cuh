@@ -10,7 +10,7 @@
 #include "kernels/cuda/rows.cuh"
 #include "kernels/norm.h"
 
-enum { FT_WARP = 32, FT_EIGHT = 8 };
+enum { FT_WARP = 32, FT_EIGHT = 8, FT_NORM_EIGHTS = FT_NORM_PARTS / FT_EIGHT };
 
 typedef struct ft_cuda_norm_args {
     ft_cuda_view x, residual, out, codes, second;
@@ -33,6 +33,21 @@ __device__ __forceinline__ float ft_add_lanes(float sum)
     for (int apart = FT_WARP / 2; apart > 0; apart /= 2)
         sum += ft_exchange(sum, apart);
     return sum;
+}
+
+/*
+ * The sum of all parts (kernels/norm.h), of which thread i has part i, in each thread of a block;
+ * `eights` is shared memory for the sums of eight.
+ */
+__device__ __forceinline__ float ft_add_parts(float part, float eights[FT_NORM_EIGHTS])
+{
+#pragma unroll
+    for (int apart = FT_EIGHT / 2; apart > 0; apart /= 2)
+        part += ft_exchange(part, apart);
+    if (threadIdx.x < FT_NORM_PARTS && threadIdx.x % FT_EIGHT == 0)
+        eights[threadIdx.x / FT_EIGHT] = part;
+    __syncthreads();
+    return ft_add_lanes(eights[threadIdx.x % FT_WARP]);
 }
 
 /* Any norm (norm_any.cu). */

@@ -22,7 +22,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/norm.cuh"
 
-enum { PARTS = FT_NORM_PARTS, EIGHTS = PARTS / FT_EIGHT, WIDEST = 8192 };
+enum { PARTS = FT_NORM_PARTS, WIDEST = 8192 };
 
 /* What a kernel is compiled for in place of a dtype: whatever the view says; no such value. */
 enum { ANY = -1, NONE = -2 };
@@ -200,18 +200,6 @@ __device__ __forceinline__ float add_part(float part, const float *shared, float
     return part;
 }
 
-/* The sum of all parts, in each thread; `eights` is shared memory for the sums of eight. */
-__device__ __forceinline__ float add_parts(float part, float eights[EIGHTS])
-{
-#pragma unroll
-    for (int apart = FT_EIGHT / 2; apart > 0; apart /= 2)
-        part += ft_exchange(part, apart);
-    if (threadIdx.x < PARTS && threadIdx.x % FT_EIGHT == 0)
-        eights[threadIdx.x / FT_EIGHT] = part;
-    __syncthreads();
-    return ft_add_lanes(eights[threadIdx.x % FT_WARP]);
-}
-
 /* ---- A row ---------------------------------------------------------------------------------- */
 
 /* x = (x - mean) * factor * weight [+ bias], which is written if it is wanted. */
@@ -239,7 +227,7 @@ template <typename F>
 static __global__ void __launch_bounds__(F::threads) norm_any_kernel(const ft_cuda_norm_args n)
 {
     extern __shared__ float4 memory[];
-    __shared__ float eights[2][EIGHTS];
+    __shared__ float eights[2][FT_NORM_EIGHTS];
     __shared__ float warps[FT_WARP];
     float *shared = (float *) memory, mean = 0.0f, sum = 0.0f, squares = 0.0f, amax = 0.0f;
     int cols = (int) n.x.cols, stretch = F::whole ? cols : step_of<F>(F::kept);
@@ -260,7 +248,7 @@ static __global__ void __launch_bounds__(F::threads) norm_any_kernel(const ft_cu
             squares = add_part<true>(squares, shared, 0.0f, count);
     }
     if (F::kind == FT_NORM_LAYER) {
-        mean = ft_norm_mean(add_parts(sum, eights[0]), n.cols, n.inverse_cols);
+        mean = ft_norm_mean(ft_add_parts(sum, eights[0]), n.cols, n.inverse_cols);
         for (int base = 0; base < cols; base += stretch) {
             if (cols > stretch) {
                 load(x, n, place_of<F>(n, base));
@@ -270,7 +258,7 @@ static __global__ void __launch_bounds__(F::threads) norm_any_kernel(const ft_cu
             squares = add_part<true>(squares, shared, mean, min(cols - base, stretch));
         }
     }
-    float variance = ft_norm_mean(add_parts(squares, eights[1]), n.cols, n.inverse_cols);
+    float variance = ft_norm_mean(ft_add_parts(squares, eights[1]), n.cols, n.inverse_cols);
     float factor = ft_norm_factor(variance, n.eps);
     for (int base = 0; base < cols; base += stretch) {
         place p = place_of<F>(n, base);

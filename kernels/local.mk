@@ -272,6 +272,7 @@ cuda_sources = \
 	kernels/cuda/team.cuh \
 	kernels/cuda/tma.cuh \
 	kernels/cuda/upload.c \
+	kernels/cuda/warp.cuh \
 	kernels/cuda/wgmma.cuh \
 	kernels/cuda/wgmma_halves.cuh
 

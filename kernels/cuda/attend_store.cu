@@ -17,6 +17,7 @@
 #include "kernels/cuda/attend_step_forms.cuh"
 #include "kernels/cuda/attend_step_parts.cuh"
 #include "kernels/cuda/chains.h"
+#include "kernels/cuda/warp.cuh"
 
 enum {
     FEW_PARTS = 16, /* of a row; a block has one */
@@ -40,7 +41,31 @@ static __device__ __forceinline__ slots slots_of_row(const ft_attend_job &a, con
 {
     constexpr int row = width + TAIL;
     int most = (int) gridDim.z * row;
-    return slots{ a.partial + column_at(a, of, 0) / width * (size_t) most, most, row };
+    return slots{ a.partial + head_at(a, of, 0) * (size_t) most, most, row };
+}
+
+/* What finish_part() does, an element a thread. */
+template <ft_dtype stored, int width>
+static __device__ __forceinline__ void put_part(const room<WARPS, stored, width> &r,
+                                                const slots &to, int heads, int index)
+{
+#pragma unroll 1
+    for (int i = (int) threadIdx.x; i < heads * width; i += THREADS) {
+        int head = i / width, at = i % width;
+        float most = r.most[0][head], sum = 0.0f, y = 0.0f, *slot = slot_at(to, head, index);
+#pragma unroll
+        for (int w = 1; w < WARPS; w++)
+            most = fmaxf(most, r.most[w][head]);
+#pragma unroll
+        for (int w = 0; w < WARPS; w++) {
+            float weight = ft_power_of_two(r.most[w][head] - most);
+            sum = fmaf(r.sum[w][head], weight, sum);
+            y = fmaf(r.rest[(w * heads + head) * (width + 4) + at], weight, y);
+        }
+        slot[at] = y;
+        if (at == 0)
+            *(float2 *) (slot + width) = make_float2(most, sum);
+    }
 }
 
 /* Whether this block is the last of a row and its heads; the count begins anew then. */
@@ -68,31 +93,31 @@ template <int shares, int width, int parts>
 static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const slots &from,
                                                   const columns &of, int count)
 {
-    constexpr int pieces = width / 4, row = width + TAIL;
-    for (int i = (int) threadIdx.x; i < of.count * pieces; i += THREADS) {
-        int head = i / pieces, at = i % pieces * 4;
+    constexpr int row = width + TAIL;
+#pragma unroll 1
+    for (int i = (int) threadIdx.x; i < of.count * width; i += THREADS) {
+        int head = i / width, at = i % width;
         const float *tails = slot_at(from, head, 0) + width, *own = slot_at(from, head, 0) + at;
         float2 tail[parts];
-        float4 part[parts], y[shares] = {};
-        float most = -INFINITY;
+        float part[parts], y[shares] = {}, most = -INFINITY;
 #pragma unroll
         for (int index = 0; index < parts; index++) {
             tail[index] = make_float2(-INFINITY, 0.0f);
+            part[index] = 0.0f;
             if (index < count) {
                 tail[index] = __ldcg((const float2 *) (tails + index * row));
-                part[index] = __ldcg((const float4 *) (own + index * row));
+                part[index] = __ldcg(own + index * row);
             }
         }
 #pragma unroll
         for (int index = 0; index < parts; index++)
             most = fmaxf(most, tail[index].x);
 #pragma unroll
-        for (int index = 0; index < parts; index++)
-            if (index < count) {
-                float weight = ft_power_of_two(tail[index].x - most);
-                tail[index].y *= weight;
-                y[index % shares] = add_scaled(y[index % shares], part[index], weight);
-            }
+        for (int index = 0; index < parts; index++) {
+            float weight = ft_power_of_two(tail[index].x - most);
+            tail[index].y *= weight;
+            y[index % shares] = fmaf(part[index], weight, y[index % shares]);
+        }
 #pragma unroll
         for (int step = 1; step < parts; step *= 2)
 #pragma unroll
@@ -100,8 +125,9 @@ static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const 
                 tail[index].y += tail[index + step].y;
 #pragma unroll
         for (int share = 1; share < shares; share++)
-            y[0] = add_scaled(y[0], y[share], 1.0f);
-        write(a, of, head, at, y[0], tail[0].y);
+            y[0] += y[share];
+        y[0] /= tail[0].y;
+        ft_store<1>(a.y, a.y_dtype, head_at(a, of, head) * width + (size_t) at, y);
     }
 }
 
@@ -133,21 +159,24 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     typedef form<stored, width> f;
     extern __shared__ uint4 shared[];
     workplace<stored, width> *p = (workplace<stored, width> *) shared;
-    int warp = (int) threadIdx.x / 32, part = (int) blockIdx.z;
+    int warp = ft_warp_of_block(), part = (int) blockIdx.z;
     reading<stored, width> *step = &p->room.warp[warp];
-    columns of = columns_of(a, blockIdx.x, blockIdx.y);
-    ft_attend_task task = ft_attend_take(a, blockIdx.y);
-    share s = share_of(a, task.position, f::part, 0), older = s;
+    columns of = lean ? columns{ (int) blockIdx.x, 0, a.group, blockIdx.y }
+                      : columns_of(a, blockIdx.x, blockIdx.y);
+    ft_attend_task task = task_of_step(a);
+    share s = share_of_step(a, task.position, f::part), older = s;
     if (task.rows == 0)
         ft_wait_for_predecessor(); /* or the successor could begin before it has ended */
     if (task.rows == 0 || part >= s.count)
         return; /* and leave room: another block of the row waits */
     int base = part_begin(s, part) + warp * f::keys, key = s.last - base;
     bool newest = key >= 0 && key < f::keys;
+    __builtin_assume(a.head_size == width);
     place now = { base, 0 };
     older.last--;
     if (key >= 0) {
-        now.row = (uint32_t) ft_attend_find(a, task, base, of.kv_head);
+        now.row = (uint32_t) ft_cache_find(task.pages, (size_t) base, (size_t) of.kv_head,
+                                           (size_t) a.kv_heads);
         read_keys<false>(step, a, older, now);
         read_values<false>(step, a, older, now);
     }
@@ -181,7 +210,7 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     }
     gather(&p->room, warp, sums, of.count);
     __syncthreads();
-    finish_part(p->room, a, slots_of_row<width>(a, of), of.count, part);
+    put_part<stored, width>(p->room, slots_of_row<width>(a, of), of.count, part);
     if (is_last_of_row(&p->room.last, a, s.count))
         finish_row<width, parts, lean>(a, of, s.count);
 }

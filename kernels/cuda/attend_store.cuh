@@ -15,6 +15,38 @@ template <int width> struct angles {
     float cosine[width / 2], sine[width / 2];
 };
 
+/* ---- What a block has ----------------------------------------------------------------------- */
+
+/* Each sequence has one row, in a text of its own; blockIdx.y is which. */
+static __device__ __forceinline__ ft_attend_task task_of_step(const ft_attend_job &a)
+{
+    ft_attend_task task = {};
+    int first = a.start[blockIdx.y];
+    task.rows = min(a.start[blockIdx.y + 1] - first, 1);
+    task.row = (size_t) first;
+    task.position = a.past[blockIdx.y];
+    task.pages = a.pages + blockIdx.y * a.most_pages;
+    return task;
+}
+
+/* share_of() a row of few parts, each of which is a block's. */
+static __device__ __forceinline__ share share_of_step(const ft_attend_job &a, int position,
+                                                      int size)
+{
+    share s = { size };
+    s.first = ft_attend_first_key(a, position);
+    s.last = position;
+    s.count = position / size - s.first / size + 1;
+    return s;
+}
+
+/* Which of the run's heads a column is. */
+static __device__ __forceinline__ size_t head_at(const ft_attend_job &a, const columns &of,
+                                                 int index)
+{
+    return (size_t) of.rows * (size_t) a.heads + (size_t) (of.kv_head * a.group + of.first + index);
+}
+
 /* ---- Pieces: eight halves ------------------------------------------------------------------- */
 
 /* One of the lower half of a head, and its partner. */
@@ -65,7 +97,7 @@ template <int width> struct raw_queries {
     {
         int g = (int) threadIdx.x % 32 / 4;
         bool wanted = g < of.count;
-        size_t at = column_at(a, of, wanted ? g : 0) + threadIdx.x % 4 * 8;
+        size_t at = head_at(a, of, wanted ? g : 0) * width + threadIdx.x % 4 * 8;
 #pragma unroll
         for (int i = 0; i < pairs; i++) {
             pair[i].low = pair[i].high = make_uint4(0, 0, 0, 0);

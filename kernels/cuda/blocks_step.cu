@@ -13,8 +13,10 @@
  * of 630.  Behind a product like this one, whose ring takes the memory's time from this one's, it
  * is told with the last copies (12288 x 4096 again and again: 7.8 us instead of 8.7).
  *
- * Instructions have to come from caches too, which are small: so there are kernels with and without
- * norms and gates, and what decoders do not have, as activations, is left to blocks_few.cu.
+ * Instructions have to come from caches too, which are small: 16 to 27 KB of them instead of 11 to
+ * 18 made 649 tokens/s instead of 677.  So there are kernels with and without norms and gates, no
+ * loop is unrolled that need not be, and what decoders do not have, as activations, is left to
+ * blocks_few.cu.
  *
  * A block makes the norm of its row itself, and the gate of two parts of which it has the same
  * panels: a kernel less each.
@@ -22,6 +24,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/blocks_step_ends.cuh"
+#include "kernels/cuda/warp.cuh"
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
@@ -70,11 +73,11 @@ struct step_walk {
     char *sums;
 
     __device__ __forceinline__ step_walk(char *shared, const step_shape &s, const step_range &range,
-                                         int tokens)
+                                         int tokens, int warp)
     {
-        int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
+        int lane = (int) threadIdx.x % 32;
         int token = lane % 8 < tokens ? lane % 8 : 0;
-        left = step_range::share(range.runs);
+        left = step_range::share(range.runs, warp);
         row = s.k * 2;
         x = shared + s.x_at + token * s.x_stride + lane / 8 * 16;
         end = x + row;
@@ -92,7 +95,7 @@ struct step_walk {
 };
 
 /* grid = shape.blocks. */
-template <blocks_kind kind, bool norms, bool gates>
+template <blocks_kind kind, bool norms, step_end end>
 static __global__ void __launch_bounds__(STEP_THREADS, 2)
     step_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ step_shape s,
                 const __grid_constant__ ft_cuda_blocks_norm norm,
@@ -101,12 +104,13 @@ static __global__ void __launch_bounds__(STEP_THREADS, 2)
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* Turing: ft_cuda_blocks_step_takes() */
     constexpr ft_dtype dtype = kind == BLOCKS_F16 ? FT_F16 : FT_BF16;
     extern __shared__ __align__(128) char shared[];
-    char *slots = shared + threadIdx.x / 32 * (STEP_SLOTS * STEP_RUN);
+    int warp = ft_warp_of_block();
+    char *slots = shared + warp * (STEP_SLOTS * STEP_RUN);
     const char *codes = slots + blocks_wanted(threadIdx.x % 32);
     const step_range range(s);
     int tokens = (int) p.m;
-    step_ring ring(p, s, range, slots);
-    step_walk walk(shared, s, range, tokens);
+    step_ring ring(p, s, range, slots, warp);
+    step_walk walk(shared, s, range, tokens, warp);
     step_weights weights;
     if (norms)
         weights.load(norm, s.k);
@@ -123,29 +127,25 @@ static __global__ void __launch_bounds__(STEP_THREADS, 2)
     if (s.soon || walk.left <= STEP_SLOTS)
         ft_let_successor_begin();
 #pragma unroll 1
-    while (walk.left > 0)
-#pragma unroll
-        for (int slot = 0; slot < STEP_SLOTS; slot++) {
-            blocks_sums sum;
-            if (walk.left <= 0)
-                break;
-            blocks_wait_slots(STEP_SLOTS);
-            __syncwarp();
-            step_codes run;
-            pick_up(run, codes + slot * STEP_RUN);
-            __syncwarp();
-            ring.ask(slot, walk.left > STEP_SLOTS);
-            multiply<kind>(sum, run, walk.x);
-            if (walk.left == STEP_SLOTS + 1) /* the last copies are under way */
-                ft_let_successor_begin();
-            lay_down(walk.sums, sum, tokens);
-            walk.go_on(tokens);
-        }
+    for (int slot = 0; walk.left > 0; slot = STEP_SLOTS - 1 - slot) {
+        blocks_sums sum;
+        step_codes run;
+        blocks_wait_slots(STEP_SLOTS);
+        __syncwarp();
+        pick_up(run, codes + slot * STEP_RUN);
+        __syncwarp();
+        ring.ask(slot, walk.left > STEP_SLOTS);
+        multiply<kind>(sum, run, walk.x);
+        if (walk.left == STEP_SLOTS + 1) /* the last copies are under way */
+            ft_let_successor_begin();
+        lay_down(walk.sums, sum, tokens);
+        walk.go_on(tokens);
+    }
     ft_copy_wait<0>(); /* for scales, of those who have no run */
     __syncthreads();
-    step_add_runs(shared, s, range, tokens);
+    step_add_runs(shared, s, range, tokens, warp);
     __syncthreads();
-    step_write<dtype, gates>(shared, p, s, range, gate);
+    step_write<dtype, end>(shared, p, s, range, gate, warp);
 #endif
 }
 
@@ -261,37 +261,40 @@ extern "C" bool ft_cuda_blocks_step_takes(const ft_cuda_chip *chip, const ft_cud
            shape_of(chip, &most, gate != NULL).bytes <= chip->shared;
 }
 
-template <blocks_kind kind, bool norms, bool gates>
+template <blocks_kind kind, bool norms, step_end end>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                   const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
 {
     const ft_cuda_blocks_gate none = {};
     const ft_cuda_blocks_norm no_norm = {};
-    step_shape s = shape_of(chip, p, gates);
+    step_shape s = shape_of(chip, p, end != STEP_PARTS);
     size_t bytes = s.beside || p->in_a_row ? s.bytes : blocks_apart(chip, s.bytes);
     cudaError_t status = cudaFuncSetAttribute(
-        step_kernel<kind, norms, gates>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+        step_kernel<kind, norms, end>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
     return status != cudaSuccess
                ? (int) status
-               : ft_launch(step_kernel<kind, norms, gates>, dim3((unsigned) s.blocks), STEP_THREADS,
+               : ft_launch(step_kernel<kind, norms, end>, dim3((unsigned) s.blocks), STEP_THREADS,
                            bytes, stream, chip->overlaps, 1, *p, s, norm != NULL ? *norm : no_norm,
                            gate != NULL ? *gate : none);
 }
 
 template <blocks_kind kind, bool norms>
-static int launch_ends(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
-                       const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
+static int launch_end(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
+                      const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
 {
-    return gate != NULL ? launch<kind, norms, true>(chip, stream, p, norm, gate)
-                        : launch<kind, norms, false>(chip, stream, p, norm, gate);
+    if (gate == NULL)
+        return launch<kind, norms, STEP_PARTS>(chip, stream, p, norm, gate);
+    return gate->activation == FT_ACT_SILU
+               ? launch<kind, norms, STEP_SILU>(chip, stream, p, norm, gate)
+               : launch<kind, norms, STEP_GATE>(chip, stream, p, norm, gate);
 }
 
 template <blocks_kind kind>
 static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                        const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
 {
-    return norm != NULL ? launch_ends<kind, true>(chip, stream, p, norm, gate)
-                        : launch_ends<kind, false>(chip, stream, p, norm, gate);
+    return norm != NULL ? launch_end<kind, true>(chip, stream, p, norm, gate)
+                        : launch_end<kind, false>(chip, stream, p, norm, gate);
 }
 
 /* More rows than there is room for are several products. */

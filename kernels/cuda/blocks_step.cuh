@@ -20,6 +20,13 @@ enum {
     STEP_SUMS = BLOCKS_PANEL * sizeof(float)       /* bytes of a run or stretch, and of a token */
 };
 
+/* What becomes of the sums of a block. */
+typedef enum step_end {
+    STEP_PARTS, /* rows of the parts */
+    STEP_SILU,  /* rows of the gate of two parts, by silu as most have it ... */
+    STEP_GATE   /* ... and by anything */
+} step_end;
+
 /* Of a launch.  In shared memory: rings, scales, x, sums of runs, sums of stretches. */
 typedef struct step_shape {
     int runs, stretches;        /* of a panel */
@@ -53,9 +60,9 @@ struct step_range {
         runs = s.gates ? 2 * half : half;
     }
     /* The runs of a warp, which are every STEP_WARPS-th of `count`. */
-    __device__ __forceinline__ static int share(int count)
+    __device__ __forceinline__ static int share(int count, int warp)
     {
-        return (count - (int) threadIdx.x / 32 + STEP_WARPS - 1) / STEP_WARPS;
+        return (count - warp + STEP_WARPS - 1) / STEP_WARPS;
     }
 };
 
@@ -69,13 +76,14 @@ struct step_ring {
     char *own;         /* the lane's place in the first slot */
 
     __device__ __forceinline__ step_ring(const ft_cuda_blocks &p, const step_shape &s,
-                                         const step_range &range, char *slots)
+                                         const step_range &range, char *slots, int warp)
     {
-        unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        unsigned lane = threadIdx.x % 32;
         const ft_cuda_blocks_part &part = p.part[range.part];
-        codes = part.w + ((size_t) range.first * s.runs + warp) * STEP_RUN + lane * sizeof(uint4);
+        codes = part.w + ((size_t) range.first * s.runs + (unsigned) warp) * STEP_RUN +
+                lane * sizeof(uint4);
         jump = s.gates ? p.part[1].w - part.w - (int64_t) range.half * STEP_RUN : 0;
-        until = step_range::share(range.half);
+        until = step_range::share(range.half, warp);
         own = slots + blocks_copied(lane);
     }
     /* A group of copies, even if there is nothing to copy. */

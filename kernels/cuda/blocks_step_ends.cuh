@@ -117,14 +117,14 @@ __device__ __forceinline__ void step_make_norm(char *x, const ft_cuda_blocks_nor
 
 /* The sums of stretches, from those of their runs; a row a lane. */
 __device__ __forceinline__ void step_add_runs(char *shared, const step_shape &s,
-                                              const step_range &range, int tokens)
+                                              const step_range &range, int tokens, int warp)
 {
     int lane = (int) threadIdx.x % 32, panels = s.gates ? 2 * range.panels : range.panels;
     const char *scales = shared + s.scales_at + lane * sizeof(uint16_t);
     const char *sums = shared + s.sums_at + lane * sizeof(float);
     char *totals = shared + s.totals_at + lane * sizeof(float);
 #pragma unroll 1
-    for (int i = (int) threadIdx.x / 32; i < panels * s.stretches; i += STEP_WARPS) {
+    for (int i = warp; i < panels * s.stretches; i += STEP_WARPS) {
         int panel = blocks_divide(i, s.per_stretch), run = (i - panel * s.stretches) * STEP_RUNS;
         int first = panel * s.runs + run;
 #pragma unroll 1
@@ -148,7 +148,7 @@ __device__ __forceinline__ float step_total(const char *totals, const ft_cuda_bl
                                             size_t row, int stretches, int apart)
 {
     float total = *(const float *) totals;
-#pragma unroll 8
+#pragma unroll 4
     for (int i = 1; i < stretches; i++)
         total += *(const float *) (totals + i * apart);
     return part.bias != NULL && row < part.rows ? total + part.bias[row] : total;
@@ -164,29 +164,36 @@ template <ft_dtype dtype> __device__ __forceinline__ float step_rounded(float va
 }
 
 /* Rows of y, or of the gate of two; one of x's dtype then. */
-template <ft_dtype dtype, bool gates>
+template <ft_dtype dtype, step_end end>
 __device__ __forceinline__ void step_write(const char *shared, const ft_cuda_blocks &p,
                                            const step_shape &s, const step_range &range,
-                                           const ft_cuda_blocks_gate &gate)
+                                           const ft_cuda_blocks_gate &gate, int warp)
 {
-    int tokens = (int) p.m, lane = (int) threadIdx.x % 32, apart = tokens * (int) STEP_SUMS;
+    constexpr int halves = end == STEP_PARTS ? 1 : 2;
+    int two = (int) p.m - 1, lane = (int) threadIdx.x % 32, apart = (int) STEP_SUMS << two;
     const char *totals = shared + s.totals_at + lane * sizeof(float);
     size_t rows = p.part[range.part].rows;
 #pragma unroll 1
-    for (int job = (int) threadIdx.x / 32; job < range.panels * tokens; job += STEP_WARPS) {
-        int panel = tokens == 1 ? job : job / tokens, token = job - panel * tokens;
+    for (int job = warp; job < range.panels << two; job += STEP_WARPS) {
+        int panel = job >> two, token = job & two;
         size_t row = (size_t) (range.first + panel) * BLOCKS_PANEL + lane;
-        const char *own = totals + (panel * s.stretches * tokens + token) * (int) STEP_SUMS;
-        float value = step_total(own, p.part[range.part], row, s.stretches, apart);
-        if constexpr (gates) {
+        const char *own = totals + panel * s.stretches * apart + token * (int) STEP_SUMS;
+        float value = 0.0f, first = 0.0f;
+#pragma unroll 1
+        for (int half = 0; half < halves; half++) {
+            first = step_rounded<dtype>(value);
+            value = step_total(own, p.part[range.part + half], row, s.stretches, apart);
             own += range.panels * s.stretches * apart;
-            float second = step_total(own, p.part[1], row, s.stretches, apart);
-            value = ft_activate(gate.activation, step_rounded<dtype>(value)) *
-                    step_rounded<dtype>(second);
         }
-        if (row < rows)
-            ft_store<1>(gates ? gate.y : p.part[range.part].y, p.y_dtype, token * rows + row,
-                        &value);
+        if (end != STEP_PARTS)
+            value = ft_activate(end == STEP_SILU ? FT_ACT_SILU : gate.activation, first) *
+                    step_rounded<dtype>(value);
+        if (row >= rows)
+            continue;
+        if (end == STEP_PARTS)
+            ft_store<1>(p.part[range.part].y, p.y_dtype, token * rows + row, &value);
+        else
+            ft_store_as<dtype, 1>(gate.y, token * rows + row, &value);
     }
 }
 

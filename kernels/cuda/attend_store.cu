@@ -186,7 +186,6 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     __syncthreads();
 
     ft_wait_for_predecessor();
-    ft_let_successor_begin();
 
     uint32_t q[width / 16][2];
     raw_queries<width> raw;
@@ -202,6 +201,7 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     if (newest)
         stores.template keep<stored>(from, now.row + (uint32_t) key, p->by, step, key);
     raw.template turn_into<stored>(q, p->by);
+    ft_let_successor_begin(); /* whose weights would be in the way of the queries */
     __syncwarp();
     if (key >= 0 && base + f::keys > s.first) {
         score<stored, width, stored == FT_BF16>(scores, *step, q);

@@ -36,7 +36,7 @@ typedef struct step_shape {
     int blocks;
     bool gates;  /* a block has the same panels of the first two parts */
     bool beside; /* two blocks on a multiprocessor */
-    bool soon;   /* the next kernel may begin as soon as x is there, else with the last copies */
+    bool soon;   /* the next kernel may begin after the first runs, else with the last copies */
     int k;
     uint32_t per_group, per_run,
         per_stretch; /* blocks_inverse() of runs of a group, of the above */

@@ -85,6 +85,9 @@ typedef struct ft_backend {
     /* Float plans of a half-precision model keep their values in its precision; else in F32. */
     bool keeps_half;
 
+    /* run() returns before the run has ended, and the next one may be begun then. */
+    bool runs_on;
+
     /* Describe device `index`; false when there is none, with the reason in out->detail. */
     bool (*describe)(int index, ft_device_info *out);
 
@@ -121,6 +124,13 @@ typedef struct ft_backend {
      * `counts` (one per value, or NULL) receives what OBSERVE sees, at the latest in collect().
      */
     ft_status (*run)(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err);
+
+    /*
+     * The first `rows` tokens that the last run chose, or the one before it where `back` is 1, and
+     * their logprobs; it waits for that run alone.  Where runs do not go on, there is no one before.
+     */
+    ft_status (*chosen)(ft_exec *exec, unsigned back, int32_t *token, float *logprob, size_t rows,
+                        ft_error *err);
 
     /* Run one operation of it again, on what the last run left: for timing. */
     ft_status (*run_op)(ft_exec *exec, const ft_batch *batch, int op, ft_error *err);

@@ -5,6 +5,10 @@
  * ever stopped for lack of memory.  Prompts of several texts share runs; a run of steps has one row
  * for each text that goes on.
  *
+ * A device that runs on gets the next step before the host has seen the tokens of this one, which
+ * are on the device already.  So a text that ends by a token, or because somebody says so, has been
+ * given one step too many, whose token nobody sees.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
@@ -36,11 +40,16 @@ typedef struct text {
     const ft_request *request; /* NULL: nobody sits here */
     size_t index;              /* of the request */
     bool knows_source;         /* what it has to know of a source has been read */
-    size_t cached;             /* tokens that the cache holds */
-    size_t made;               /* new tokens */
+    size_t cached;             /* tokens that the cache holds, when all runs have ended */
+    size_t asked, made;        /* new tokens: that runs are to choose, and that are there */
     size_t most;               /* of them */
-    int32_t last;
 } text;
+
+/* A run that chooses tokens: the seat of each row.  Of a text that has ended since, nobody asks. */
+typedef struct flight {
+    size_t count;
+    size_t *seat; /* [selected] */
+} flight;
 
 typedef struct loop {
     ft_session *session;
@@ -49,12 +58,12 @@ typedef struct loop {
     int32_t start[2];   /* the prompt of those that had none */
     size_t count, next; /* requests before `next` have had a seat */
     size_t chunk;
-    size_t seats;   /* texts at a time: a step is one run, with a row for each */
-    text *text;     /* [seats] */
-    size_t *row;    /* [selected]: the seat of each row that a token is chosen for */
+    size_t seats;     /* texts at a time: a step is one run, with a row for each */
+    text *text;       /* [seats] */
+    flight flight[2]; /* the run that is next to hand out tokens, and the one behind it */
+    unsigned flights;
     int32_t *token; /* [selected] */
     float *logprob;
-    int token_value, logprob_value;
     ft_stop_ids stops;     /* the model's */
     ft_stop_text *written; /* [seats]; NULL: nobody asks for text */
     ft_generate_stats stats;
@@ -88,9 +97,9 @@ static ft_choice choice_of(const loop *l, size_t seat)
     const ft_request *r = t->request;
     ft_choice choice = {
         .seed = r->seed,
-        .step = (uint32_t) t->made,
+        .step = (uint32_t) t->asked,
         .seat = (int32_t) seat,
-        .known = (int32_t) (r->prompt_tokens + t->made),
+        .known = (int32_t) (r->prompt_tokens + t->asked),
         .temperature = r->temperature,
         .top_k = r->top_k,
         .top_p = r->top_p,
@@ -100,7 +109,7 @@ static ft_choice choice_of(const loop *l, size_t seat)
         .frequency = r->frequency_penalty,
         .ngram = r->no_repeat_ngram,
     };
-    if ((int32_t) t->made < r->min_new_tokens) {
+    if ((int32_t) t->asked < r->min_new_tokens) {
         size_t count;
         const int32_t *stops = stops_of(l, r, &count);
         choice.bans = (int32_t) count;
@@ -118,7 +127,7 @@ static void add(loop *l, size_t seat, const int32_t *ids, size_t count, bool cho
 {
     text *t = &l->text[seat];
     ft_choice choice;
-    size_t known = t->request->prompt_tokens + t->made;
+    size_t known = t->request->prompt_tokens + t->asked;
     ft_passage passage = {
         .seat = seat, .source = seat, .past = t->cached, .reach = known, .ids = ids, .count = count
     };
@@ -126,7 +135,9 @@ static void add(loop *l, size_t seat, const int32_t *ids, size_t count, bool cho
         choice = choice_of(l, seat);
         passage.wanted = FT_WANT_LAST;
         passage.choice = &choice;
-        l->row[l->session->passages->batch.selected] = seat;
+        flight *f = &l->flight[l->flights];
+        f->seat[f->count++] = seat;
+        t->asked++;
     }
     ft_passages_add(l->session->passages, &passage);
     t->cached += count;
@@ -192,40 +203,56 @@ static ft_status take_token(loop *l, size_t seat, int32_t id, float logprob, ft_
         fail_text(l, t);
     FT_TRY(write_text(l, seat, &token, err));
     bool goes_on = l->on_token(l->user, &token);
-    t->last = id;
     t->made++;
     if (token.reason != FT_REASON_NONE || !goes_on)
         leave(l, seat);
     return FT_OK;
 }
 
-/* Run what has been added, and hand out the tokens that were chosen. */
-static ft_status run_batch(loop *l, ft_error *err)
+/* A device may still be busy with a part of a prompt: the run that ends the prompt waits for it. */
+static double *seconds_of(loop *l, bool step)
 {
-    ft_session *s = l->session;
-    const ft_backend *backend = s->model->backend;
-    size_t selected = s->passages->batch.selected;
-    FT_TRY(ft_session_run_passages(s, err));
-    if (selected == 0)
-        return FT_OK;
-    FT_TRY(backend->read(s->exec, l->token_value, l->token, NULL, selected, err));
-    FT_TRY(backend->read(s->exec, l->logprob_value, l->logprob, NULL, selected, err));
-    for (size_t i = 0; i < selected; i++)
-        FT_TRY(take_token(l, l->row[i], l->token[i], l->logprob[i], err));
+    return step ? &l->stats.step_seconds : &l->stats.prompt_seconds;
+}
+
+/* Begin to run what has been added. */
+static ft_status launch(loop *l, ft_error *err)
+{
+    const ft_batch *batch = &l->session->passages->batch;
+    double before = ft_seconds();
+    FT_TRY(ft_session_run_passages(l->session, err));
+    l->flights += batch->selected > 0;
+    if (!batch->step)
+        l->stats.prompt_tokens += batch->tokens;
+    *seconds_of(l, batch->step) += ft_seconds() - before;
     return FT_OK;
 }
 
-/* A device may still be busy with a part of a prompt: the run that ends the prompt waits for it. */
+/* Hand out the tokens of the first run that has some. */
+static ft_status land(loop *l, bool step, ft_error *err)
+{
+    ft_session *s = l->session;
+    flight first = l->flight[0];
+    double before = ft_seconds();
+    FT_TRY(
+        s->model->backend->chosen(s->exec, --l->flights, l->token, l->logprob, first.count, err));
+    for (size_t i = 0; i < first.count; i++) {
+        if (l->text[first.seat[i]].request == NULL)
+            continue;
+        FT_TRY(take_token(l, first.seat[i], l->token[i], l->logprob[i], err));
+        l->stats.step_tokens += step;
+    }
+    l->flight[0] = l->flight[1];
+    l->flight[1] = (flight){ .seat = first.seat };
+    *seconds_of(l, step) += ft_seconds() - before;
+    return FT_OK;
+}
+
+/* Prompts: their tokens are handed out before anything else runs. */
 static ft_status run(loop *l, ft_error *err)
 {
-    ft_generate_stats *stats = &l->stats;
-    bool step = l->session->passages->batch.step;
-    size_t tokens = l->session->passages->batch.tokens;
-    double before = ft_seconds();
-    ft_status status = run_batch(l, err);
-    *(step ? &stats->step_seconds : &stats->prompt_seconds) += ft_seconds() - before;
-    *(step ? &stats->step_tokens : &stats->prompt_tokens) += tokens;
-    return status;
+    FT_TRY(launch(l, err));
+    return l->flights > 0 ? land(l, false, err) : FT_OK;
 }
 
 /* ---- Prompts ------------------------------------------------------------------------------ */
@@ -292,15 +319,17 @@ static bool add_prompts(loop *l)
 
 /* ---- Steps -------------------------------------------------------------------------------- */
 
-/* One run with the last token of every text; false: all have ended. */
+/* One run with the last token of every text, which the device knows; false: none goes on. */
 static bool add_steps(loop *l)
 {
     ft_passages *passages = l->session->passages;
     ft_passages_clear(passages);
     passages->batch.step = true;
-    for (size_t seat = 0; seat < l->seats; seat++)
-        if (l->text[seat].request != NULL)
-            add(l, seat, &l->text[seat].last, 1, true);
+    for (size_t seat = 0; seat < l->seats; seat++) {
+        int32_t chosen = -1 - (int32_t) seat;
+        if (l->text[seat].request != NULL && l->text[seat].asked < l->text[seat].most)
+            add(l, seat, &chosen, 1, true);
+    }
     return passages->batch.tokens > 0;
 }
 
@@ -312,23 +341,30 @@ static bool has_free_seat(const loop *l)
     return false;
 }
 
+/* At least one step; until all texts have ended, or one that waits may find a seat. */
+static ft_status run_steps(loop *l, ft_error *err)
+{
+    unsigned most = l->session->model->backend->runs_on ? 2 : 1;
+    for (bool goes_on = true;; goes_on = l->next == l->count || !has_free_seat(l)) {
+        while (goes_on && l->flights < most && add_steps(l))
+            FT_TRY(launch(l, err));
+        if (l->flights == 0)
+            return FT_OK;
+        FT_TRY(land(l, true, err));
+    }
+}
+
 static ft_status work(loop *l, ft_error *err)
 {
-    for (;;) {
+    do {
         admit(l);
         while (add_sources(l))
             FT_TRY(run(l, err));
         while (add_prompts(l))
             FT_TRY(run(l, err));
-        do {
-            if (!add_steps(l)) {
-                if (l->next == l->count)
-                    return FT_OK;
-                break;
-            }
-            FT_TRY(run(l, err));
-        } while (l->next == l->count || !has_free_seat(l));
-    }
+        FT_TRY(run_steps(l, err));
+    } while (l->next < l->count);
+    return FT_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -354,7 +390,8 @@ static void fini(loop *l)
     free(l->written);
     free(l->begun);
     free(l->text);
-    free(l->row);
+    for (int i = 0; i < 2; i++)
+        free(l->flight[i].seat);
     free(l->token);
     free(l->logprob);
 }
@@ -393,8 +430,6 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
     l->seats = ft_min_size(s->limits.sequences, s->limits.tokens);
     l->chunk = options->chunk > 0 ? ft_min_size((size_t) options->chunk, s->limits.tokens)
                                   : s->limits.tokens;
-    l->token_value = ft_plan_find(&s->plan, "token");
-    l->logprob_value = ft_plan_find(&s->plan, "token.logprob");
     if (model->artifact != NULL)
         FT_TRY(ft_stop_ids_read(&l->stops, model->artifact, model->path, model->config.vocabulary,
                                 err));
@@ -402,10 +437,12 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
     FT_TRY(begin_texts(l, err));
     FT_TRY(ft_requests_check(s, l->request, l->count, l->written != NULL, err));
     l->text = ft_array(s->limits.sequences, sizeof *l->text);
-    l->row = ft_array(s->limits.selected, sizeof *l->row);
+    for (int i = 0; i < 2; i++)
+        l->flight[i].seat = ft_array(s->limits.selected, sizeof *l->flight[i].seat);
     l->token = ft_array(s->limits.selected, sizeof *l->token);
     l->logprob = ft_array(s->limits.selected, sizeof *l->logprob);
-    if (l->text == NULL || l->row == NULL || l->token == NULL || l->logprob == NULL)
+    if (l->text == NULL || l->flight[0].seat == NULL || l->flight[1].seat == NULL ||
+        l->token == NULL || l->logprob == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to generate");
     ft_pages_clear(&s->passages->pages);
     if (s->limits.memory > 0)

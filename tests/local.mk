@@ -93,6 +93,7 @@ c_tests = \
 	tests/cuda-failure.t \
 	tests/cuda-ferry.t \
 	tests/cuda-gemm.t \
+	tests/cuda-generate.t \
 	tests/cuda-halves.t \
 	tests/cuda-steady.t \
 	tests/cuda.t \
@@ -251,6 +252,8 @@ tests_cuda_parts_t_SOURCES = tests/cuda-parts-t.c $(gpu)
 tests_cuda_parts_t_LDADD = $(lib_libs)
 tests_cuda_relayout_t_SOURCES = tests/cuda-relayout-t.c tests/cuda-gemm.c tests/cuda-gemm.h $(gpu)
 tests_cuda_relayout_t_LDADD = $(test_libs)
+tests_cuda_generate_t_SOURCES = tests/cuda-generate-t.c tests/lib/random.c tests/lib/random.h
+tests_cuda_generate_t_LDADD = $(convert_test_libs)
 tests_cuda_sessions_t_SOURCES = tests/cuda-sessions-t.c
 tests_cuda_sessions_t_LDADD = $(calibrated_test_libs)
 tests_cuda_halves_t_SOURCES = tests/cuda-halves-t.c $(gpu)

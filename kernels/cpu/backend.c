@@ -357,6 +357,18 @@ static ft_status run(ft_exec *exec, const ft_batch *batch, ft_counts *const *cou
     return FT_OK;
 }
 
+static ft_status chosen(ft_exec *exec, unsigned back, int32_t *token, float *logprob, size_t rows,
+                        ft_error *err)
+{
+    const ft_plan *plan = exec->plan;
+    int op = plan->nop - 1;
+    assert(back == 0);
+    while (op > 0 && plan->op[op].kind != FT_OP_CHOOSE)
+        op--;
+    FT_TRY(read_value(exec, plan->op[op].out, token, NULL, rows, err));
+    return read_value(exec, plan->op[op].second, logprob, NULL, rows, err);
+}
+
 static ft_status run_one(ft_exec *exec, const ft_batch *batch, int op, ft_error *err)
 {
     (void) err;
@@ -403,6 +415,7 @@ const ft_backend ft_backend_cpu = {
     .write = write_value,
     .read = read_value,
     .run = run,
+    .chosen = chosen,
     .run_op = run_one,
     .explain = explain,
     .wait = wait_for_nothing,

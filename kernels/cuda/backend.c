@@ -134,6 +134,7 @@ static void close_cuda(ft_device *device)
 const ft_backend ft_backend_cuda = {
     .name = "cuda",
     .keeps_half = true,
+    .runs_on = true,
     .describe = describe,
     .open = open_cuda,
     .close = close_cuda,
@@ -143,6 +144,7 @@ const ft_backend ft_backend_cuda = {
     .release = ft_cuda_release,
     .write = ft_cuda_write,
     .read = ft_cuda_read,
+    .chosen = ft_cuda_chosen,
     .run = ft_cuda_run,
     .run_op = ft_cuda_run_op,
     .explain = ft_cuda_explain,

@@ -171,11 +171,27 @@ __device__ __forceinline__ int32_t draw(ft_choose_shared &s, const ft_choose_row
     }
 }
 
+/* In the host's memory: it has the token before this kernel has ended, let alone the next run. */
+__device__ __forceinline__ void answer(const ft_cuda_answers &to, size_t row, int32_t token,
+                                       float logprob)
+{
+    uint32_t run = *to.run;
+    ft_cuda_answer *own = to.row + run % 2 * to.most + row;
+    asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(&own->token), "r"(token),
+                 "r"(run)
+                 : "memory");
+    asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(&own->logprob),
+                 "r"(__float_as_uint(logprob)), "r"(run)
+                 : "memory");
+}
+
 /* One thread of a row writes the result and puts the token into its sequence's memory. */
 __device__ __forceinline__ void finish(const ft_cuda_choices &args, const ft_choice &choice,
                                        size_t row, int32_t token, float logprob)
 {
     const ft_cuda_memory &m = args.memory;
+    if (args.answers.row != NULL)
+        answer(args.answers, row, token, logprob);
     args.token[row] = token;
     if (args.logprob != NULL)
         args.logprob[row] = logprob;

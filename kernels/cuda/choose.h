@@ -29,6 +29,7 @@ typedef struct ft_cuda_choices {
     int32_t *token; /* [rows]: an id or FT_NO_TOKEN */
     float *logprob; /* [rows]: of the raw logits; NaN where there is no token; NULL: nobody asks */
     void *scratch;  /* ft_cuda_choose_scratch() bytes, 16-byte aligned */
+    ft_cuda_answers answers;
 } ft_cuda_choices;
 
 /* 0 where a row of logits fits into the shared memory of a block, or of a cluster. */

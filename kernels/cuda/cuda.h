@@ -239,6 +239,21 @@ typedef struct ft_cuda_batch {
     size_t lanes;  /* of neighbouring sequences that share their tokens; 0 or 1: none do */
 } ft_cuda_batch;
 
+/* A token that was chosen, and the number of the run that chose it.  Each half is written at once. */
+typedef struct ft_cuda_answer {
+    int32_t token;
+    uint32_t run;
+    float logprob;
+    uint32_t same_run;
+} ft_cuda_answer;
+
+/* Where the host looks for the tokens of a run while the next one may be running. */
+typedef struct ft_cuda_answers {
+    ft_cuda_answer *row; /* pinned, [2][most]: of even and of odd runs; NULL: nobody looks */
+    size_t most;
+    const uint32_t *run; /* on the device: the number of this run */
+} ft_cuda_answers;
+
 typedef struct ft_cuda_args {
     const ft_cuda_chip *chip;
     void *stream; /* cudaStream_t */
@@ -253,6 +268,7 @@ typedef struct ft_cuda_args {
     void *scratch;
     size_t scratch_bytes;
     uint32_t *counters; /* zeros between any two kernels: who counts in them leaves zeros */
+    ft_cuda_answers answers;
 } ft_cuda_args;
 
 /*

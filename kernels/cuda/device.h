@@ -51,6 +51,8 @@ void ft_cuda_release(ft_exec *exec);
 ft_status ft_cuda_write(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err);
 ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales, size_t rows,
                        ft_error *err);
+ft_status ft_cuda_chosen(ft_exec *exec, unsigned back, int32_t *token, float *logprob, size_t rows,
+                         ft_error *err);
 ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts,
                       ft_error *err);
 ft_status ft_cuda_run_op(ft_exec *exec, const ft_batch *batch, int op, ft_error *err);

@@ -173,11 +173,13 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
     exec->inputs = exec->scratch + ft_round_up(exec->scratch_bytes, ALIGN);
     exec->count = (uint32_t *) (void *) (exec->inputs + inputs);
     exec->counters = (uint32_t *) (void *) (exec->inputs + inputs + COUNT_BYTES);
-    int code =
-        (int) cudaHostAlloc((void **) &exec->staging, inputs + COUNT_BYTES, cudaHostAllocDefault);
+    size_t answers = 2 * exec->limits.selected * sizeof *exec->answers;
+    int code = (int) cudaHostAlloc((void **) &exec->staging, inputs + COUNT_BYTES + answers,
+                                   cudaHostAllocDefault);
     if (code == 0) {
         exec->taken = (uint32_t *) (void *) (exec->staging + inputs);
-        *exec->taken = 0;
+        exec->answers = (ft_cuda_answer *) (void *) (exec->staging + inputs + COUNT_BYTES);
+        memset(exec->taken, 0, COUNT_BYTES + answers);
     }
     if (code == 0) /* rows between a run and its bucket are computed: let them be numbers */
         code = (int) cudaMemsetAsync(exec->arena, 0, bytes, exec->stream);
@@ -290,6 +292,49 @@ ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales
     if (code == 0)
         code = (int) cudaStreamSynchronize(exec->stream);
     return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, v->name);
+}
+
+/* ---- Answers ------------------------------------------------------------------------------ */
+
+/*
+ * Half an answer, as soon as this run has written it.  The stream is asked now and then: a run that
+ * failed answers nothing.
+ */
+static int wait_for_half(const ft_exec *exec, const void *half, uint32_t run, uint32_t *word)
+{
+    enum { LOOKS = 1 << 12 };
+    int code = (int) cudaErrorNotReady;
+    for (bool ended = false;;) {
+        for (int i = 0; i < LOOKS; i++) {
+            uint64_t both = __atomic_load_n((const uint64_t *) half, __ATOMIC_ACQUIRE);
+            if (both >> 32 == run) {
+                *word = (uint32_t) both;
+                return (int) cudaSuccess;
+            }
+        }
+        if (ended)
+            return code == (int) cudaSuccess ? (int) cudaErrorUnknown : code;
+        code = (int) cudaStreamQuery(exec->stream);
+        ended = code != (int) cudaErrorNotReady;
+    }
+}
+
+ft_status ft_cuda_chosen(ft_exec *exec, unsigned back, int32_t *token, float *logprob, size_t rows,
+                         ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    uint32_t run = exec->staged - back;
+    const ft_cuda_answer *answer = exec->answers + run % 2 * exec->limits.selected;
+    int code = (int) cudaSetDevice(chip->index);
+    for (size_t i = 0; i < rows && code == 0; i++) {
+        uint32_t words[2] = { 0 };
+        code = wait_for_half(exec, &answer[i].token, run, &words[0]);
+        if (code == 0)
+            code = wait_for_half(exec, &answer[i].logprob, run, &words[1]);
+        memcpy(&token[i], &words[0], sizeof *token);
+        memcpy(&logprob[i], &words[1], sizeof *logprob);
+    }
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "chosen tokens");
 }
 
 ft_status ft_cuda_wait(ft_exec *exec, ft_error *err)

@@ -63,6 +63,7 @@ struct ft_exec {
     uint32_t *count; /* of ft_cuda_take_inputs(), on the device */
     uint32_t *taken; /* pinned: runs whose inputs have left `staging` ... */
     uint32_t staged; /* ... of so many that were launched */
+    ft_cuda_answer *answers; /* pinned, [2][selected] */
 
     ft_cuda_counts *counts; /* [nvalue] of counted values, else zeros; NULL before a run counts */
     char *count_memory;

@@ -64,5 +64,6 @@ int ft_cuda_choose(const ft_cuda_args *args)
                                                    .rows = args->batch->selected,
                                                    .token = args->out.data,
                                                    .logprob = args->second.data,
-                                                   .scratch = args->scratch });
+                                                   .scratch = args->scratch,
+                                                   .answers = args->answers });
 }

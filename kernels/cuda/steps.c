@@ -111,6 +111,7 @@ static ft_cuda_args args_of(const ft_cuda_launch *l, const ft_op *op)
         .scratch = exec->scratch,
         .scratch_bytes = exec->scratch_bytes,
         .counters = exec->counters,
+        .answers = { exec->answers, exec->limits.selected, exec->count },
     };
     for (int i = 0; i < FT_MAX_IN; i++)
         args.in[i] = view_of(l, op->in[i]);

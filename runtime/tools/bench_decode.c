@@ -2,8 +2,8 @@
  * bench_decode.c - one case of decoding: so many sequences with so much context get a token each.
  *
  * The context is read first, so that the cache holds what a model makes of tokens; then one step is
- * repeated.  Its time is that of a step of generation: the run, and the chosen tokens in the hands
- * of the host.
+ * repeated, each of the tokens that the one before it has chosen.  Its time is that of a step of
+ * generation, from the host's having the tokens of one to its having those of the next.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,8 +24,8 @@ enum { IDS_KEY = 13, CHUNK = 2048 };
 /* What is repeated. */
 typedef struct step {
     ft_session *session;
-    int token;
     int32_t *chosen; /* [sequences] */
+    float *logprob;
 } step;
 
 static ft_status open_session(ft_session **out, const ft_bench *bench, size_t sequences,
@@ -74,15 +74,14 @@ static ft_status read_context(const step *s, int32_t *ids, size_t context, ft_er
     return FT_OK;
 }
 
-/* A token of every sequence, behind its context. */
+/* The token that each sequence has chosen last, behind its context. */
 static void add_steps(const step *s, const ft_bench *bench, size_t context)
 {
     ft_passages *passages = s->session->passages;
     ft_passages_clear(passages);
     passages->batch.step = true;
     for (size_t seat = 0; seat < s->session->limits.sequences; seat++) {
-        int32_t id;
-        draw_ids(&id, 1, seat, s->session->model->config.vocabulary);
+        int32_t chosen = -1 - (int32_t) seat;
         ft_choice choice = { .seat = (int32_t) seat,
                              .seed = seat,
                              .known = (int32_t) context,
@@ -91,39 +90,47 @@ static void add_steps(const step *s, const ft_bench *bench, size_t context)
         ft_passages_add(passages, &(ft_passage){ .seat = seat,
                                                  .past = context,
                                                  .reach = context + 1,
-                                                 .ids = &id,
+                                                 .ids = &chosen,
                                                  .count = 1,
                                                  .wanted = FT_WANT_LAST,
                                                  .choice = &choice });
     }
 }
 
-/* Seconds of `count` steps, divided by it. */
-static ft_status time_steps(const step *s, int count, double *seconds, ft_error *err)
+/* Steps as ft_generate() takes them; `sample` may be NULL, else it has the seconds of each. */
+static ft_status take_steps(const step *s, int count, double *sample, ft_error *err)
 {
     const ft_backend *backend = s->session->model->backend;
+    int most = backend->runs_on ? 2 : 1, begun = 0;
     double before = ft_seconds();
     for (int i = 0; i < count; i++) {
-        FT_TRY(ft_session_run_passages(s->session, err));
-        FT_TRY(backend->read(s->session->exec, s->token, s->chosen, NULL,
-                             s->session->limits.sequences, err));
+        while (begun < count && begun - i < most) {
+            FT_TRY(ft_session_run_passages(s->session, err));
+            begun++;
+        }
+        FT_TRY(backend->chosen(s->session->exec, (unsigned) (begun - i - 1), s->chosen, s->logprob,
+                               s->session->limits.sequences, err));
+        double now = ft_seconds();
+        if (sample != NULL)
+            sample[i] = now - before;
+        before = now;
     }
-    *seconds = (ft_seconds() - before) / count;
     return FT_OK;
 }
 
+/* The first and the last step of a row have no other beside them, so they are not counted. */
 static ft_status time_all(ft_times *out, const step *s, int runs, ft_error *err)
 {
-    double *sample = ft_array((size_t) runs, sizeof *sample), warm;
+    double *sample = ft_array((size_t) runs + 2, sizeof *sample);
     if (sample == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %d times", runs);
-    ft_status status = time_steps(s, 3, &warm, err);
-    if (status == FT_OK && warm < 0.03)
-        status = time_steps(s, (int) (0.1 / warm), &warm, err);
-    for (int i = 0; i < runs && status == FT_OK; i++)
-        status = time_steps(s, 1, &sample[i], err);
+    ft_status status = take_steps(s, 3, sample, err);
+    if (status == FT_OK && sample[2] < 0.03)
+        status = take_steps(s, (int) (0.1 / sample[2]), NULL, err);
     if (status == FT_OK)
-        *out = ft_times_of(sample, (size_t) runs);
+        status = take_steps(s, runs + 2, sample, err);
+    if (status == FT_OK)
+        *out = ft_times_of(sample + 1, (size_t) runs);
     free(sample);
     return status;
 }
@@ -174,14 +181,14 @@ ft_status ft_bench_decode(ft_bench *bench, size_t sequences, size_t context, ft_
     if (!bench->model->has_cache)
         return ft_fail(err, FT_EUNSUPPORTED, "%s: does not decode", bench->name);
     s.chosen = ft_array(sequences, sizeof *s.chosen);
-    ft_status status = s.chosen != NULL
+    s.logprob = ft_array(sequences, sizeof *s.logprob);
+    ft_status status = s.chosen != NULL && s.logprob != NULL
                            ? open_session(&s.session, bench, sequences, context, err)
                            : ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", sequences);
-    if (status == FT_OK) {
-        s.token = ft_plan_find(&s.session->plan, "token");
+    if (status == FT_OK)
         status = run_case(bench, &s, context, err);
-    }
     ft_session_close(s.session);
     free(s.chosen);
+    free(s.logprob);
     return status;
 }

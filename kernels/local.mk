@@ -170,6 +170,7 @@ cuda_sources = \
 	kernels/cuda/choose_order.cuh \
 	kernels/cuda/choose_row.cuh \
 	kernels/cuda/cluster.cuh \
+	kernels/cuda/cluster_send.cuh \
 	kernels/cuda/common.cuh \
 	kernels/cuda/compare.c \
 	kernels/cuda/compare.h \
@@ -181,6 +182,7 @@ cuda_sources = \
 	kernels/cuda/conv_frame.cu \
 	kernels/cuda/conv_held.cu \
 	kernels/cuda/conv_held.cuh \
+	kernels/cuda/conv_held_halves.cuh \
 	kernels/cuda/conv_held_work.cuh \
 	kernels/cuda/conv_plain.cu \
 	kernels/cuda/conv_rows.cuh \

@@ -15,41 +15,9 @@
 #define FT_KERNELS_CUDA_BLOCKS_WGMMA_SHARE_CUH
 
 #include "kernels/cuda/blocks_wgmma.cuh"
+#include "kernels/cuda/cluster_send.cuh"
 
 #ifdef FT_HAS_WGMMA
-
-/* An address in this block's shared memory as one in that of block `rank`. */
-__device__ __forceinline__ uint32_t wgmma_peer(uint32_t address, int rank)
-{
-    uint32_t theirs;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(address), "r"(rank));
-    return theirs;
-}
-
-/* Four sums to a peer, whose barrier counts their bytes. */
-__device__ __forceinline__ void wgmma_send(uint32_t to, uint32_t barrier, const float *sum)
-{
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
-                 "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
-                 "f"(sum[0]), "f"(sum[1]), "f"(sum[2]), "f"(sum[3]), "r"(barrier)
-                 : "memory");
-}
-
-/* Until the phase of this parity is complete, and what peers have sent is there. */
-__device__ __forceinline__ void wgmma_wait_for_peers(uint64_t *barrier, unsigned parity)
-{
-    uint32_t done;
-    do {
-        asm volatile("{\n\t"
-                     ".reg .pred p;\n\t"
-                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n\t"
-                     "selp.u32 %0, 1, 0, p;\n\t"
-                     "}"
-                     : "=r"(done)
-                     : "r"(ft_shared_address(barrier)), "r"(parity)
-                     : "memory");
-    } while (!done);
-}
 
 /* A block's share of a tile. */
 template <class FORM> struct wgmma_sharer {
@@ -92,15 +60,15 @@ template <class FORM> struct wgmma_sharer {
 #pragma unroll
         for (int i = 0; i < FORM::eights; i++) {
             if (i < eights)
-                wgmma_send(wgmma_peer(own + eight * FORM::eight, to), wgmma_peer(barrier, to),
-                           &stretch[4 * i]);
+                ft_peer_send(ft_peer_address(own + eight * FORM::eight, to),
+                             ft_peer_address(barrier, to), &stretch[4 * i]);
             bool last = ++eight == a.each;
             eight = last ? 0 : eight;
             to += last;
             stretch[4 * i] = stretch[4 * i + 1] = stretch[4 * i + 2] = stretch[4 * i + 3] = 0.0f;
         }
         for (to = owners; to < a.ranks; to++)
-            wgmma_send(wgmma_peer(own, to), wgmma_peer(barrier, to), stretch);
+            ft_peer_send(ft_peer_address(own, to), ft_peer_address(barrier, to), stretch);
     }
     /* Add up what has come of a step. */
     __device__ __forceinline__ void collect(int step) const
@@ -109,7 +77,7 @@ template <class FORM> struct wgmma_sharer {
         if (threadIdx.x == 0)
             ft_barrier_expect(&arrivals[step % 2],
                               stretches * (count > 0 ? count : 1) * FORM::eight);
-        wgmma_wait_for_peers(&arrivals[step % 2], step / 2 % 2);
+        ft_peer_wait(&arrivals[step % 2], step / 2 % 2);
         for (int i = 0; i < count; i++) {
             float4 *total = &totals[i * FORM::workers];
             float4 sum = *place(step, 0, i);

@@ -40,12 +40,16 @@ static bool may_be_held(const conv_product *p)
 
 /*
  * Microseconds until tiles with held weights are done, as seen on an H200: a run of 128 columns,
- * however many outputs are real, and results.
+ * however many outputs are real, results, and sums that go from one half to the other.
  */
 static double time_held(const ft_cuda_chip *chip, const conv_product *p)
 {
-    double rounds = conv_cover(p->tiles, chip->multiprocessors), runs = conv_cover(p->steps, 2);
-    return rounds * (runs * (0.36 + 0.0027 * p->tile_windows) + 0.0075 * p->tile_windows);
+    int together = p->halves == 2 ? 2 : 1;
+    double rounds = conv_cover(p->tiles, chip->multiprocessors / together);
+    double runs = conv_cover(conv_cover(p->steps, 2), together);
+    double exchange = p->halves == 2 ? 3.7 : p->halves == 1 ? 2.5 : 0.0;
+    return rounds *
+           (runs * (0.36 + 0.0027 * p->tile_windows) + 0.0075 * p->tile_windows + exchange);
 }
 
 /* ---- To planes ------------------------------------------------------------------------------ */
@@ -92,6 +96,11 @@ static bool is_possible(const conv_product *p, const tile_choice *choice)
     return true;
 }
 
+static bool is_ours(const conv_product *, const tile_choice *)
+{
+    return true;
+}
+
 /*
  * How long all tiles take a multiprocessor, in clocks, as fitted to measurements on an H200: those
  * of the busiest one, whose steps take as long as their copies, and results of a tile.  Two blocks
@@ -124,6 +133,8 @@ static const conv_rows_tile rows_tiles[] = {
     { "held64", 64, 128, false, false, true, true, false },
     { "held96", 96, 128, false, false, true, true, false },
     { "held128", 128, 128, false, false, true, true, false },
+    { "held104s", CONV_SHARED_WINDOWS, 128, false, false, true, true, false, 2 },
+    { "held128h", 128, 128, false, false, true, true, false, 1 },
 };
 
 /*
@@ -135,6 +146,8 @@ static bool is_possible(const conv_product *p, const conv_rows_tile *tile)
 {
     bool blocks = p->t.blocks.scale != NULL;
     bool plain = !p->activates && p->eights;
+    if (tile->halves > 0)
+        return may_be_held(p) && plain && p->steps > 2; /* each half has a run */
     if (tile->held)
         return may_be_held(p) && (plain || tile->windows == 64 || tile->windows == 96);
     int sums = tile->windows * tile->outputs * (tile->turns ? 2 : 1); /* of both teams */
@@ -143,10 +156,30 @@ static bool is_possible(const conv_product *p, const conv_rows_tile *tile)
     return (blocks ? tile->of_blocks : tile->of_others) && (tile->general || plain);
 }
 
+enum { HALVES_WINDOWS = 64, HALVES_STEPS = 32 };
+
+/*
+ * Sums have halves where one image's windows are so few, and a window's steps so many, that it
+ * saves time up to tens of images; beyond, it costs a little.  Their number may not decide: an
+ * image gets the same bits alone.
+ */
+static bool has_halves(const conv_product *p)
+{
+    return may_be_held(p) && !p->activates && p->eights && p->t.positions <= HALVES_WINDOWS &&
+           p->steps >= HALVES_STEPS;
+}
+
+/* Whether its sums are those that are our own choice. */
+static bool is_ours(const conv_product *p, const conv_rows_tile *tile)
+{
+    return (tile->halves > 0) == has_halves(p);
+}
+
 static void share_out_pixels(conv_product *p, const conv_rows_tile *tile)
 {
     p->beside = tile->outputs == 64;
     p->held = tile->held;
+    p->halves = tile->halves;
     p->woven = !tile->general && p->t.x_dtype != FT_I8 && p->t.blocks.scale == NULL;
     share_out(p, tile->outputs, tile->windows);
 }
@@ -177,18 +210,18 @@ static double cost_of(const ft_cuda_chip *chip, conv_product *p, const conv_rows
 
 /* ---- Choosing ------------------------------------------------------------------------------- */
 
-/* What takes least of all that are possible, or else has the name that is asked for. */
+/* What takes least of all that are possible and ours, or else has the name that is asked for. */
 template <typename TILE, int count>
 static const TILE *best_of(const ft_cuda_chip *chip, conv_product *p, const TILE (&tiles)[count])
 {
-    const char *asked = getenv("FT_CUDA_CONV");
+    const char *name = getenv("FT_CUDA_CONV");
     const TILE *best = NULL;
     double least = 0.0;
     for (const TILE &tile : tiles) {
-        if (!is_possible(p, &tile))
+        bool asked = name != NULL && strcmp(name, tile.name) == 0;
+        if (!is_possible(p, &tile) || !(asked || is_ours(p, &tile)))
             continue;
-        double cost =
-            asked != NULL && strcmp(asked, tile.name) == 0 ? -1.0 : cost_of(chip, p, &tile);
+        double cost = asked ? -1.0 : cost_of(chip, p, &tile);
         if (best == NULL || cost < least) {
             least = cost;
             best = &tile;

@@ -5,7 +5,7 @@
  */
 #include "kernels/cuda/conv_held_work.cuh"
 
-/* grid = at most a block a multiprocessor */
+/* grid = at most a block a multiprocessor; clusters of two where they share tiles */
 template <class FORM>
 static __global__ void __launch_bounds__(FORM::threads, 1)
     held_kernel(const __grid_constant__ conv_product p)
@@ -16,11 +16,16 @@ static __global__ void __launch_bounds__(FORM::threads, 1)
     if (threadIdx.x == CONV_WORKERS) {
         s.x().set_up();
         s.codes().set_up();
+        if constexpr (FORM::halves)
+            s.barriers()->set_up();
         ft_barriers_ready();
         ft_prefetch_map(&p.x);
         ft_prefetch_map(&p.w);
     }
     __syncthreads();
+    const bool shares = FORM::halves && p.halves == 2;
+    if (shares)
+        ft_cluster_begin();
     if (threadIdx.x < CONV_WORKERS) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         held_worker<FORM>(s, p).work();
@@ -31,6 +36,10 @@ static __global__ void __launch_bounds__(FORM::threads, 1)
             held_load_windows<FORM>(s, p);
         else if (warp == 1)
             held_load_weights<FORM>(s, p);
+        if (shares) {
+            __syncwarp();
+            ft_cluster_wait();
+        }
     }
 #endif
 }
@@ -49,15 +58,16 @@ static int map_results(conv_product *p)
 template <class FORM> static int launch(const ft_cuda_chip *chip, void *stream, conv_product *p)
 {
     auto *kernel = held_kernel<FORM>;
-    int status = FORM::to == HELD_PIXELS ? map_results(p) : 0;
+    int status = FORM::to == HELD_PIXELS || FORM::halves ? map_results(p) : 0;
     if (status == 0)
         status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             FORM::shared);
     if (status != 0)
         return status;
-    int blocks = p->tiles < chip->multiprocessors ? p->tiles : chip->multiprocessors;
-    return ft_launch(kernel, (unsigned) blocks, FORM::threads, FORM::shared, stream, chip->overlaps,
-                     1, *p);
+    unsigned together = FORM::halves ? (unsigned) p->halves : 1, tiles = (unsigned) p->tiles;
+    unsigned most = (unsigned) chip->multiprocessors / together;
+    return ft_launch(kernel, together * (tiles < most ? tiles : most), FORM::threads, FORM::shared,
+                     stream, chip->overlaps, together, *p);
 }
 
 /* Results that are laid out by 32 windows leave no registers for the widest tile. */
@@ -79,6 +89,9 @@ static int launch_results(const ft_cuda_chip *chip, void *stream, conv_product *
 {
     return p->t.conv.out_order == FT_IMAGE_PLANES
                ? launch_tile<BITS, DTYPE, HELD_PLANES>(chip, stream, p)
+           : p->halves == 2
+               ? launch<held_form<BITS, DTYPE, CONV_SHARED_WINDOWS, HELD_HALVES>>(chip, stream, p)
+           : p->halves == 1 ? launch<held_form<BITS, DTYPE, 128, HELD_HALVES>>(chip, stream, p)
            : p->activates || !p->eights ? launch_tile<BITS, DTYPE, HELD_ANY_PIXELS>(chip, stream, p)
                                         : launch_tile<BITS, DTYPE, HELD_PIXELS>(chip, stream, p);
 }

@@ -13,6 +13,7 @@
 #define FT_KERNELS_CUDA_CONV_HELD_CUH
 
 #include "kernels/cuda/blocks.cuh"
+#include "kernels/cuda/conv_held_halves.cuh"
 #include "kernels/cuda/conv_wgmma_load.cuh"
 
 enum {
@@ -21,32 +22,45 @@ enum {
     HELD_RUNS = 8,         /* that a ring has room for, at most */
 };
 
-/* What results become: pixels with any activation, or any number of outputs, take longer. */
-typedef enum held_results { HELD_PIXELS, HELD_ANY_PIXELS, HELD_PLANES } held_results;
+/*
+ * What results become: pixels with any activation, or any number of outputs, take longer.  Halves:
+ * pixels whose sums are of the halves of their runs, conv_held_halves.cuh.
+ */
+typedef enum held_results { HELD_PIXELS, HELD_ANY_PIXELS, HELD_PLANES, HELD_HALVES } held_results;
 
 /* A kernel: bits of blocks, type of windows, windows of a tile. */
 template <int BITS, ft_dtype DTYPE, int WINDOWS, held_results TO> struct held_form {
     static constexpr int bits = BITS, windows = WINDOWS;
     static constexpr ft_dtype dtype = DTYPE;
     static constexpr held_results to = TO;
-    static constexpr bool planes = false, held = true;
+    static constexpr bool planes = false, held = true, halves = TO == HELD_HALVES;
     static constexpr blocks_kind kind = DTYPE == FT_F16 ? BLOCKS_F16 : BLOCKS_BF16;
     static constexpr int threads = CONV_WORKERS + CONV_TEAM;
     static constexpr int panel = BLOCKS_RUN * BLOCKS_PANEL * bits / 8;
     static constexpr int x_step = WINDOWS * CONV_STEP, x_run = HELD_RUN * x_step;
     static constexpr int codes = CONV_HELD_OUTPUTS / BLOCKS_PANEL * panel;
     static constexpr int beside = CONV_HELD_OUTPUTS * 4; /* scales and zeros */
-    static constexpr int results = TO == HELD_PIXELS ? WINDOWS * 128 : 4 * CONV_LAY; /* a team's */
-    static constexpr int barriers = 32;                                              /* of a run */
-    static constexpr int fitting = (HELD_ROOM - 2 * results) / (x_run + codes + beside + barriers);
+    static constexpr int results = TO == HELD_PIXELS   ? WINDOWS * 128
+                                   : TO == HELD_HALVES ? WINDOWS * 256 /* sums, then results */
+                                                       : 4 * CONV_LAY; /* a team's */
+    static constexpr int barriers = 32;                                /* of a run */
+    static constexpr int meeting = halves ? 32 : 0;                    /* barriers of halves */
+    static constexpr int fitting =
+        (HELD_ROOM - 2 * results - meeting) / (x_run + codes + beside + barriers);
     static constexpr int runs = fitting < HELD_RUNS ? fitting : HELD_RUNS;
     static constexpr int codes_at = runs * x_run, results_at = codes_at + runs * codes;
     static constexpr int beside_at = results_at + 2 * results;
     static constexpr int barriers_at = beside_at + runs * beside;
-    static constexpr int shared = barriers_at + runs * barriers;
+    static constexpr int meeting_at = barriers_at + runs * barriers;
+    static constexpr int shared = meeting_at + meeting;
 };
 
 #ifdef FT_HAS_WGMMA
+
+__device__ __forceinline__ int held_runs(const conv_product &p)
+{
+    return (p.steps + HELD_RUN - 1) / HELD_RUN;
+}
 
 /* ---- Rings ---------------------------------------------------------------------------------- */
 
@@ -130,14 +144,13 @@ template <class FORM> struct held_shared {
     {
         return at + FORM::results_at + team * FORM::results;
     }
+    __device__ __forceinline__ held_barriers *barriers() const
+    {
+        return (held_barriers *) (at + FORM::meeting_at);
+    }
 };
 
 /* ---- Loading: by two warps ------------------------------------------------------------------ */
-
-__device__ __forceinline__ int held_runs(const conv_product &p)
-{
-    return (p.steps + HELD_RUN - 1) / HELD_RUN;
-}
 
 /*
  * A loader is a warp of which one lane speaks: what all lanes compute alike is in registers of the
@@ -157,12 +170,16 @@ __device__ __forceinline__ void held_load_weights(const held_shared<FORM> &s, co
 {
     auto ring = s.codes();
     int runs = held_runs(p);
-    for (int tile = (int) blockIdx.x; tile < p.tiles; tile += (int) gridDim.x) {
-        int output = conv_place_of(p, tile).output, grouped = 0;
+    for (held_part<FORM::halves> part(p, runs); part.tile < p.tiles; part.advance(p, runs)) {
+        int output = conv_place_of(p, part.tile).output, grouped = 0;
         unsigned rows = (unsigned) min(CONV_HELD_OUTPUTS, p.padded - output);
         unsigned zeros = p.t.blocks.zero != NULL ? rows : 0;
         size_t index = (size_t) output; /* of the group's scales */
-        for (int run = 0; run < runs; run++, ring.advance()) {
+        if (part.first > 0) {
+            grouped = part.first % p.group_runs;
+            index += (size_t) (part.first / p.group_runs) * (unsigned) p.padded;
+        }
+        for (int run = part.first; run < part.end; run++, ring.advance()) {
             ring.wait_empty();
             if (held_speaks()) {
                 uint64_t *full = ring.expect(FORM::codes + 2 * rows + zeros);
@@ -208,10 +225,12 @@ __device__ __forceinline__ void held_load_windows(const held_shared<FORM> &s, co
     auto ring = s.x();
     int runs = held_runs(p);
     ft_wait_for_predecessor();
-    for (int tile = (int) blockIdx.x; tile < p.tiles; tile += (int) gridDim.x) {
-        conv_place place = conv_place_of(p, tile);
+    for (held_part<FORM::halves> part(p, runs); part.tile < p.tiles; part.advance(p, runs)) {
+        conv_place place = conv_place_of(p, part.tile);
         conv_walk walk = conv_walk_of(p, place.run * p.run + place.window);
-        for (int run = 0; run < runs; run++, ring.advance()) {
+        if (part.first > 0 && p.order == CONV_PIXELS)
+            conv_walk_to(p, walk, part.first * HELD_RUN * p.boxes);
+        for (int run = part.first; run < part.end; run++, ring.advance()) {
             ring.wait_empty();
             if (held_speaks())
                 ring.expect(FORM::x_run);

@@ -78,24 +78,31 @@ template <class FORM> struct held_worker {
     const conv_product &p;
     held_shared<FORM> s;
     held_ring<FORM> codes, x; /* of the next run to unpack, and to multiply */
-    int runs, tile = (int) blockIdx.x, run = 0, left; /* of the tile: the run that is multiplied */
-    int grouped = 0;                                  /* runs of its group before it */
-    int one, two; /* of windows: to the next 32 bytes, and to those behind */
+    held_part<FORM::halves> part;
+    int run, left;   /* of the part: the run that is multiplied; of all parts */
+    int grouped = 0; /* runs of its group before it */
+    int one, two;    /* of windows: to the next 32 bytes, and to those behind */
     float bias[2];
     float sum[FORM::windows / 2]; /* a lane's, of its outputs and windows 8j + 2t, 8j + 2t + 1 */
     float total[FORM::windows / 2] = {};
 
     __device__ __forceinline__ held_worker(const held_shared<FORM> &s, const conv_product &p)
-        : p(p), s(s), codes(s.codes()), x(s.x()), runs(held_runs(p))
+        : p(p), s(s), codes(s.codes()), x(s.x()), part(p, held_runs(p)), run(part.first),
+          left(part.left(p, held_runs(p)))
     {
         int apart = FORM::windows * p.line / 16; /* boxes */
         one = p.line == 32 ? apart : 2;
         two = p.line == 32 ? 2 * apart : p.line == 64 ? apart : 4;
-        left = (p.tiles - tile + (int) gridDim.x - 1) / (int) gridDim.x * runs;
+    }
+    /* Once a half's first product, which adds to nothing, has begun: it may be within a group. */
+    __device__ __forceinline__ void join_group()
+    {
+        if constexpr (FORM::halves)
+            grouped = part.first % p.group_runs;
     }
     __device__ __forceinline__ void fetch_bias()
     {
-        int output = conv_place_of(p, tile).output + held_output();
+        int output = conv_place_of(p, part.tile).output + held_output();
 #pragma unroll
         for (int i = 0; i < 2; i++)
             bias[i] =
@@ -135,7 +142,7 @@ template <class FORM> struct held_worker {
         weights.settle();
         x.release();
         x.advance();
-        if (++grouped == p.group_runs || run + 1 == runs) {
+        if (++grouped == p.group_runs || run + 1 == part.end) {
             grouped = 0;
 #pragma unroll
             for (int i = 0; i < FORM::windows / 2; i++)
@@ -218,22 +225,36 @@ template <class FORM> struct held_worker {
         if (first && place.output + 64 * team < p.t.outputs)
             ft_store_cube(results, &p.y, 2 * (place.output + 64 * team), place.window, place.run);
     }
-    /* After a run: the tile's next one, or what follows. */
+    /* A half's sums: to who has the other half, or results with what comes from there. */
+    __device__ __forceinline__ void finish_half()
+    {
+        const held_meeting<FORM> meeting(p, s.results_of(0), s.barriers(), part.round);
+        if (!meeting.finishes(part.half))
+            return meeting.send(total);
+        meeting.receive(total);
+        put_pixels(conv_place_of(p, part.tile));
+        if (left > 1 && meeting.thread == 0)
+            meeting.give_back();
+    }
+    /* After a run: the part's next one, or what follows. */
     __device__ __forceinline__ void finish_run()
     {
-        if (++run < runs)
+        if (++run < part.end)
             return;
         if constexpr (FORM::to == HELD_PLANES)
-            put_planes(conv_place_of(p, tile));
+            put_planes(conv_place_of(p, part.tile));
+        else if constexpr (FORM::halves)
+            finish_half();
         else if constexpr (FORM::to == HELD_ANY_PIXELS)
-            put_any_pixels(conv_place_of(p, tile));
+            put_any_pixels(conv_place_of(p, part.tile));
         else
-            put_pixels(conv_place_of(p, tile));
+            put_pixels(conv_place_of(p, part.tile));
 #pragma unroll
         for (int i = 0; i < FORM::windows / 2; i++)
             total[i] = 0.0f;
-        run = 0;
-        tile += (int) gridDim.x;
+        part.advance(p, held_runs(p));
+        run = part.first;
+        join_group();
         if (left > 1)
             fetch_bias();
     }
@@ -265,8 +286,11 @@ template <class FORM> struct held_worker {
         unpack_next(even);
         ft_wait_for_predecessor(); /* who may read what y was */
         multiply(even);
+        join_group();
         if (left > 1)
             unpack_next(odd);
+        if (FORM::halves && p.halves == 2)
+            ft_cluster_wait(); /* both blocks have begun */
         for (;;) {
             if (left == 1)
                 return end(even);

@@ -14,7 +14,8 @@
  * what they are multiplied by is up to the sums of each group.  Where groups are whole runs of 128
  * columns, teams unpack them to their registers: conv_held.cuh.
  *
- * A sum takes its steps in their order, whatever the tile.
+ * A sum takes its steps in their order, whatever the tile; or two halves of them do so and are
+ * added, which is up to the shape of windows and of an image, never to the number of images.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,6 +32,7 @@ enum {
     CONV_STAGES = 8,               /* at most */
     CONV_LAID = 32,                /* windows that a warp lays out at a time */
     CONV_HELD_OUTPUTS = 128,       /* of a tile of weights that are held */
+    CONV_SHARED_WINDOWS = 104,     /* of one that two blocks share */
     CONV_PANEL = 8192,             /* bytes of 64 windows x 64 channels, of planes */
     CONV_LAY = 16 * CONV_LAID * 4, /* bytes of a warp's sums */
     CONV_REST = CONV_WORKERS / 32 * CONV_LAY + 24 * CONV_STAGES, /* bytes behind the stages */
@@ -88,6 +90,7 @@ typedef struct conv_product {
     bool activates, ranged;          /* by an activation that is no range; to low .. high */
     float low, high;
     int lowest, highest; /* the range in codes from -128 on */
+    int halves;          /* held: as conv_rows_tile has it */
 } conv_product;
 
 /* A kernel: type of windows, bits of blocks or 0, windows of a team, windows in planes. */
@@ -122,6 +125,7 @@ typedef struct conv_rows_tile {
     bool turns, general;
     bool held;                 /* weights in blocks, in registers: conv_held.cuh */
     bool of_blocks, of_others; /* for which weights there is a kernel */
+    int halves; /* held: blocks that have the halves of a sum, or 0: conv_held_halves.cuh */
 } conv_rows_tile;
 
 typedef int conv_rows_launcher(const ft_cuda_chip *chip, void *stream, conv_product *p,

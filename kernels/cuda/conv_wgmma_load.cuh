@@ -40,6 +40,15 @@ __device__ __forceinline__ void conv_walk_on(const conv_product &p, conv_walk &w
     }
 }
 
+/* From the first box to one so many further. */
+__device__ __forceinline__ void conv_walk_to(const conv_product &p, conv_walk &walk, int boxes)
+{
+    int bytes = boxes * p.line, tap = bytes / p.pixel;
+    walk.byte = bytes - tap * p.pixel;
+    walk.row = tap / p.t.conv.kernel[1];
+    walk.col = tap - walk.row * p.t.conv.kernel[1];
+}
+
 /* A step has whole boxes: those behind the last tap are zeros, as of an image beyond the last. */
 __device__ __forceinline__ void conv_load_tap(char *to, const conv_product &p, conv_walk &walk,
                                               uint64_t *full)

@@ -100,9 +100,11 @@ __device__ __forceinline__ void ft_wgmma_halves_held(float (&c)[N / 2], const ui
 #define FT_C4(m, c) m((c)[0]), m((c)[1]), m((c)[2]), m((c)[3])
 #define FT_C16(m, c) FT_C8(m, c, 0), FT_C8(m, c, 8)
 #define FT_C24(m, c) FT_C16(m, c), FT_C8(m, c, 16)
+#define FT_C52(m, c) FT_C48(m, c), m((c)[48]), m((c)[49]), m((c)[50]), m((c)[51])
 #define FT_C128(m, c) FT_C64(m, c), FT_C32_AT(m, c, 64), FT_C32_AT(m, c, 96)
 #define FT_NAMES_16 FT_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define FT_NAMES_24 FT_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define FT_NAMES_52 FT_NAMES_1A ", %48, %49, %50, %51"
 #define FT_NAMES_3                                                                                 \
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "   \
@@ -130,6 +132,8 @@ __device__ __forceinline__ void ft_wgmma_halves_held(float (&c)[N / 2], const ui
     FT_WGMMA_HALVES_HELD(64, BF16, TYPE, FT_NAMES_0, FT_C32, "%32, %33, %34, %35", "%36", "%37")   \
     FT_WGMMA_HALVES_HELD(96, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1A, FT_C48,                      \
                          "%48, %49, %50, %51", "%52", "%53")                                       \
+    FT_WGMMA_HALVES_HELD(104, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_52, FT_C52,                     \
+                         "%52, %53, %54, %55", "%56", "%57")                                       \
     FT_WGMMA_HALVES_HELD(128, BF16, TYPE, FT_NAMES_0 ", " FT_NAMES_1, FT_C64,                      \
                          "%64, %65, %66, %67", "%68", "%69")
 FT_WGMMA_HALVES_ALL(false, "f16")
@@ -140,9 +144,11 @@ FT_WGMMA_HALVES_ALL(true, "bf16")
 #undef FT_WGMMA_HALVES_TURNED
 #undef FT_WGMMA_HALVES
 #undef FT_NAMES_3
+#undef FT_NAMES_52
 #undef FT_NAMES_24
 #undef FT_NAMES_16
 #undef FT_C128
+#undef FT_C52
 #undef FT_C24
 #undef FT_C16
 #undef FT_C4

@@ -64,7 +64,7 @@ static const char *const tiles[2][TILES] = {
     [FT_IMAGE_PLANES] = { "", "96", "64", "96x2", "64x2", "192a", "128a", "96a", "64a", "128x2a",
                           "96x2a", "64x2a", "held64", "held96" },
     [FT_IMAGE_PIXELS] = { "", "128x64", "128x128", "128x64t", "128x128t", "256x64", "64x128t",
-                          "held48", "held64", "held96", "held128" },
+                          "held48", "held64", "held96", "held128", "held104s", "held128h" },
 };
 static const char *const orders[2] = { "planes", "pixels" };
 

@@ -276,7 +276,10 @@ typedef struct ft_token {
     size_t text_bytes;
 } ft_token;
 
-/* Called for every token, in order within a request.  False ends that request. */
+/*
+ * Called for every token, in order within a request.  False ends that request.  A GPU may be busy
+ * with the next tokens meanwhile.
+ */
 typedef bool (*ft_on_token)(void *user, const ft_token *token);
 
 struct ft_tokenizer;

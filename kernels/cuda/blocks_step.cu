@@ -125,9 +125,7 @@ static __global__ void __launch_bounds__(STEP_THREADS, 2)
     else
         step_fetch_tokens(shared + s.x_at, p, s);
     __syncthreads();
-    int told = s.soon ? walk.left : STEP_SLOTS + 1; /* with the last copies */
-    if (walk.left < told || walk.left == 0)
-        ft_let_successor_begin();
+    int told = s.soon ? walk.left : min(walk.left, STEP_SLOTS + 1); /* with the last copies */
 #pragma unroll 1
     for (int slot = 0; walk.left > 0; slot = STEP_SLOTS - 1 - slot) {
         blocks_sums sum;

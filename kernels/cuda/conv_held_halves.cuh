@@ -91,7 +91,10 @@ typedef struct held_barriers {
     }
 } held_barriers;
 
-/* Of a team: where it meets its like.  Each lane sends what one lane receives. */
+/*
+ * Of a team: where it meets its like.  Each lane sends what one lane receives.  The team is asked
+ * of the whole warp, as warp.cuh has it: it decides which way a warp goes between two products.
+ */
 template <class FORM> struct held_meeting {
     const conv_product &p;
     int team, thread;

@@ -171,18 +171,21 @@ __device__ __forceinline__ int32_t draw(ft_choose_shared &s, const ft_choose_row
     }
 }
 
+/* A word of an answer and the number of its run, at once. */
+__device__ __forceinline__ void answer_half(void *half, uint32_t word, uint32_t run)
+{
+    asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(half), "r"(word), "r"(run)
+                 : "memory");
+}
+
 /* In the host's memory: it has the token before this kernel has ended, let alone the next run. */
 __device__ __forceinline__ void answer(const ft_cuda_answers &to, size_t row, int32_t token,
                                        float logprob)
 {
     uint32_t run = *to.run;
     ft_cuda_answer *own = to.row + run % 2 * to.most + row;
-    asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(&own->token), "r"(token),
-                 "r"(run)
-                 : "memory");
-    asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(&own->logprob),
-                 "r"(__float_as_uint(logprob)), "r"(run)
-                 : "memory");
+    answer_half(&own->token, (uint32_t) token, run);
+    answer_half(&own->logprob, __float_as_uint(logprob), run);
 }
 
 /* One thread of a row writes the result and puts the token into its sequence's memory. */

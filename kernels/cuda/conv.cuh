@@ -18,9 +18,11 @@
 #include "kernels/cuda/rows.cuh"
 
 typedef struct conv_task {
-    ft_conv conv;
-    int across, positions; /* windows of a row of them, and of an image */
+    ft_blocks blocks;
+    const float *bias; /* [outputs], or NULL */
     int images, outputs, window;
+    int across, positions; /* windows of a row of them, and of an image */
+    ft_conv conv;
     void *x, *y; /* [images, channels * pixels], [images, outputs * positions] */
     ft_dtype x_dtype, y_dtype;
     float x_scale, y_inverse; /* of codes */
@@ -28,9 +30,6 @@ typedef struct conv_task {
     ft_dtype w_dtype;
     const void *w, *tiles; /* as ft_weight has them */
     const float *w_scale;  /* of codes */
-    ft_blocks blocks;
-
-    const float *bias; /* [outputs], or NULL */
     ft_activation activation;
 } conv_task;
 

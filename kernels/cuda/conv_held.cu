@@ -31,10 +31,10 @@ static __global__ void __launch_bounds__(FORM::threads, 1)
         held_worker<FORM>(s, p).work();
     } else {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-        int warp = __shfl_sync(0xffffffff, (int) (threadIdx.x - CONV_WORKERS) / 32, 0);
-        if (warp == 0)
+        int warp = ft_warp_of_block();
+        if (warp == CONV_WORKERS / 32)
             held_load_windows<FORM>(s, p);
-        else if (warp == 1)
+        else if (warp == CONV_WORKERS / 32 + 1)
             held_load_weights<FORM>(s, p);
         if (shares) {
             __syncwarp();
@@ -64,10 +64,10 @@ template <class FORM> static int launch(const ft_cuda_chip *chip, void *stream, 
                                             FORM::shared);
     if (status != 0)
         return status;
-    unsigned together = FORM::halves ? (unsigned) p->halves : 1, tiles = (unsigned) p->tiles;
-    unsigned most = (unsigned) chip->multiprocessors / together;
-    return ft_launch(kernel, together * (tiles < most ? tiles : most), FORM::threads, FORM::shared,
-                     stream, chip->overlaps, together, *p);
+    int together = FORM::halves ? p->halves : 1, most = chip->multiprocessors / together;
+    p->places = p->tiles < most ? p->tiles : most;
+    return ft_launch(kernel, (unsigned) (together * p->places), FORM::threads, FORM::shared, stream,
+                     chip->overlaps, (unsigned) together, *p);
 }
 
 /* Results that are laid out by 32 windows leave no registers for the widest tile. */

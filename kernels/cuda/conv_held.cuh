@@ -16,10 +16,16 @@
 #include "kernels/cuda/conv_held_halves.cuh"
 #include "kernels/cuda/conv_wgmma_load.cuh"
 
+/*
+ * Rings have room for few runs.  All blocks begin at the same time, and with long rings what one
+ * needs first waits behind what another one needs later: 3 runs or 4 are what no block waits for
+ * later, and 8 took up to a tenth longer.
+ */
 enum {
     HELD_ROOM = 227 << 10, /* shared memory that a block takes at most */
     HELD_RUN = 2,          /* steps of a run of 128 columns */
-    HELD_RUNS = 8,         /* that a ring has room for, at most */
+    HELD_RUNS = 4,         /* that a ring has room for, at most, */
+    HELD_HALF_RUNS = 3,    /* and of the halves of a tile */
 };
 
 /*
@@ -34,6 +40,7 @@ template <int BITS, ft_dtype DTYPE, int WINDOWS, held_results TO> struct held_fo
     static constexpr ft_dtype dtype = DTYPE;
     static constexpr held_results to = TO;
     static constexpr bool planes = false, held = true, halves = TO == HELD_HALVES;
+    static constexpr bool ahead = BITS == 4; /* codes are in registers a run before they are due */
     static constexpr blocks_kind kind = DTYPE == FT_F16 ? BLOCKS_F16 : BLOCKS_BF16;
     static constexpr int threads = CONV_WORKERS + CONV_TEAM;
     static constexpr int panel = BLOCKS_RUN * BLOCKS_PANEL * bits / 8;
@@ -47,7 +54,8 @@ template <int BITS, ft_dtype DTYPE, int WINDOWS, held_results TO> struct held_fo
     static constexpr int meeting = halves ? 32 : 0;                    /* barriers of halves */
     static constexpr int fitting =
         (HELD_ROOM - 2 * results - meeting) / (x_run + codes + beside + barriers);
-    static constexpr int runs = fitting < HELD_RUNS ? fitting : HELD_RUNS;
+    static constexpr int most = halves ? HELD_HALF_RUNS : HELD_RUNS;
+    static constexpr int runs = fitting < most ? fitting : most;
     static constexpr int codes_at = runs * x_run, results_at = codes_at + runs * codes;
     static constexpr int beside_at = results_at + 2 * results;
     static constexpr int barriers_at = beside_at + runs * beside;
@@ -103,6 +111,11 @@ template <class FORM> struct held_ring {
     __device__ __forceinline__ void wait() const
     {
         ft_barrier_wait(&full[slot], parity);
+    }
+    /* Whether there is nothing to wait for. */
+    __device__ __forceinline__ bool is_full() const
+    {
+        return ft_barrier_is_past(&full[slot], parity);
     }
     /* The warp, all of whose lanes are here, has read it. */
     __device__ __forceinline__ void release() const
@@ -227,9 +240,12 @@ __device__ __forceinline__ void held_load_windows(const held_shared<FORM> &s, co
     ft_wait_for_predecessor();
     for (held_part<FORM::halves> part(p, runs); part.tile < p.tiles; part.advance(p, runs)) {
         conv_place place = conv_place_of(p, part.tile);
-        conv_walk walk = conv_walk_of(p, place.run * p.run + place.window);
-        if (part.first > 0 && p.order == CONV_PIXELS)
-            conv_walk_to(p, walk, part.first * HELD_RUN * p.boxes);
+        conv_walk walk = {};
+        if (p.order == CONV_PIXELS) {
+            walk = conv_walk_of(p, place.run * p.run + place.window);
+            if (part.first > 0)
+                conv_walk_to(p, walk, part.first * HELD_RUN * p.boxes);
+        }
         for (int run = part.first; run < part.end; run++, ring.advance()) {
             ring.wait_empty();
             if (held_speaks())

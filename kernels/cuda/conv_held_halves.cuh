@@ -15,6 +15,7 @@
 
 #include "kernels/cuda/cluster_send.cuh"
 #include "kernels/cuda/conv_wgmma_tiles.cuh"
+#include "kernels/cuda/warp.cuh"
 
 #ifdef FT_HAS_WGMMA
 
@@ -26,14 +27,14 @@ template <bool halves> struct held_part {
     static constexpr int first = 0;
 
     __device__ __forceinline__ held_part(const conv_product &, int runs) : end(runs) {}
-    __device__ __forceinline__ void advance(const conv_product &, int)
+    __device__ __forceinline__ void advance(const conv_product &p, int)
     {
-        tile += (int) gridDim.x;
+        tile += p.places;
     }
     /* Runs from this part on. */
     __device__ __forceinline__ int left(const conv_product &p, int runs) const
     {
-        return (p.tiles - tile + (int) gridDim.x - 1) / (int) gridDim.x * runs;
+        return (p.tiles - tile + p.places - 1) / p.places * runs;
     }
 };
 
@@ -43,14 +44,10 @@ template <> struct held_part<true> {
     unsigned round = 0; /* tiles before this one */
 
     __device__ __forceinline__ held_part(const conv_product &p, int runs)
-        : tile(tiles_of(p, (int) blockIdx.x)), half((int) blockIdx.x - tile * p.halves)
+        : tile(p.halves == 2 ? (int) blockIdx.x / 2 : (int) blockIdx.x),
+          half((int) blockIdx.x - tile * p.halves)
     {
         take(runs);
-    }
-    /* That so many blocks compute at a time. */
-    __device__ __forceinline__ static int tiles_of(const conv_product &p, int blocks)
-    {
-        return p.halves == 2 ? blocks / 2 : blocks;
     }
     __device__ __forceinline__ void take(int runs)
     {
@@ -64,13 +61,13 @@ template <> struct held_part<true> {
             half ^= 1;
         if (p.halves == 2 || half == 0) {
             round++;
-            tile += tiles_of(p, (int) gridDim.x);
+            tile += p.places;
         }
         take(runs);
     }
     __device__ __forceinline__ int left(const conv_product &p, int runs) const
     {
-        int apart = tiles_of(p, (int) gridDim.x), tiles = (p.tiles - tile + apart - 1) / apart;
+        int tiles = (p.tiles - tile + p.places - 1) / p.places;
         return tiles * (p.halves == 1 ? runs : end - first);
     }
 };
@@ -92,8 +89,7 @@ typedef struct held_barriers {
 } held_barriers;
 
 /*
- * Of a team: where it meets its like.  Each lane sends what one lane receives.  The team is asked
- * of the whole warp, as warp.cuh has it: it decides which way a warp goes between two products.
+ * Of a team: where it meets its like.  Each lane sends what one lane receives.
  */
 template <class FORM> struct held_meeting {
     const conv_product &p;
@@ -106,9 +102,9 @@ template <class FORM> struct held_meeting {
 
     __device__ __forceinline__ held_meeting(const conv_product &p, char *results,
                                             held_barriers *barriers, unsigned round)
-        : p(p), team(__shfl_sync(0xffffffff, (int) threadIdx.x / CONV_TEAM, 0)),
-          thread((int) threadIdx.x % CONV_TEAM), round(round), sums(results + team * FORM::results),
-          came(&barriers->came[team]), taken(&barriers->taken[team])
+        : p(p), team(ft_warp_of_block() / (CONV_TEAM / 32)), thread((int) threadIdx.x % CONV_TEAM),
+          round(round), sums(results + team * FORM::results), came(&barriers->came[team]),
+          taken(&barriers->taken[team])
     {
     }
     __device__ __forceinline__ bool finishes(int half) const

@@ -9,8 +9,13 @@
 #include "kernels/cuda/conv_held.cuh"
 #include "kernels/cuda/conv_wgmma_finish.cuh"
 #include "kernels/cuda/team.cuh"
+#include "kernels/cuda/warp.cuh"
 
-enum { HELD_STEPS = BLOCKS_RUN / BLOCKS_STEP, HELD_BARRIER = 1 /* and 2: of a team */ };
+enum {
+    HELD_STEPS = BLOCKS_RUN / BLOCKS_STEP,
+    HELD_BARRIER = 1, /* and 2: of a team */
+    HELD_AHEAD = 3    /* where one team waits for the other */
+};
 
 #ifdef FT_HAS_WGMMA
 
@@ -25,36 +30,66 @@ __device__ __forceinline__ int held_output()
     return (int) threadIdx.x / 32 * 16 + (int) threadIdx.x % 32 / 4 * 2;
 }
 
+/*
+ * Where a lane finds its part of any run: bytes from the run's codes on, and its first output.
+ * The compiler, which would compute them again for each run, is kept from seeing what they are.
+ */
+struct held_lane {
+    int codes, output;
+
+    __device__ __forceinline__ held_lane(int panel)
+    {
+        int t = (int) threadIdx.x % 4;
+        output = held_output();
+        codes = output / BLOCKS_PANEL * panel + t * 128 + output % 4 * 4 +
+                (output % BLOCKS_PANEL / 4 ^ t) * 16;
+        asm volatile("" : "+r"(codes), "+r"(output));
+    }
+};
+
+/* A lane's part of a run as it comes: codes of its two outputs, scales, and zeros if there are. */
+template <class FORM> struct held_codes {
+    static constexpr int blocks = HELD_STEPS * FORM::bits / 4;
+    ft_bits<2> word[blocks];
+    __half2 scale;
+    uint16_t zero;
+
+    __device__ __forceinline__ void fetch(const held_lane &lane, const char *codes,
+                                          const char *scales, const char *zeros)
+    {
+#pragma unroll
+        for (int i = 0; i < blocks; i++)
+            word[i] = *(const ft_bits<2> *) (codes + i * BLOCKS_BLOCK + (lane.codes ^ i % 2 * 64));
+        scale = *(const __half2 *) (scales + 2 * lane.output);
+        if (zeros != NULL)
+            zero = *(const uint16_t *) (zeros + lane.output);
+    }
+};
+
+template <class FORM> using held_unpacker = blocks_unpacker<FORM::bits, FORM::kind>;
+
 /* A lane's part of a run: the left operand of each instruction, of 16 columns, and the scales. */
 template <class FORM> struct held_weights {
     uint32_t w[HELD_STEPS][2][4];
     float scale[2];
 
-    __device__ __forceinline__ void unpack(const char *codes, const char *scales, const char *zeros)
+    __device__ __forceinline__ void unpack(const held_codes<FORM> &codes,
+                                           const held_unpacker<FORM> &unpacker)
     {
         constexpr int blocks = FORM::bits / 4; /* of a step */
-        int t = (int) threadIdx.x % 4, row = held_output(), chunk = row % BLOCKS_PANEL / 4;
-        const char *panel = codes + row / BLOCKS_PANEL * FORM::panel + t * 128 + row % 4 * 4;
-        blocks_unpacker<FORM::bits, FORM::kind> unpacker;
-        __half2 both = *(const __half2 *) (scales + 2 * row);
-        scale[0] = __low2float(both);
-        scale[1] = __high2float(both);
-        if (zeros != NULL)
-            unpacker.set(*(const uint16_t *) (zeros + row));
+        scale[0] = __low2float(codes.scale);
+        scale[1] = __high2float(codes.scale);
 #pragma unroll
         for (int step = 0; step < HELD_STEPS; step++) {
             uint32_t pair[2][4];
 #pragma unroll
-            for (int i = 0; i < blocks; i++) {
-                int block = step * blocks + i, place = chunk ^ (t + block % 2 * 4);
-                ft_bits<2> word = *(const ft_bits<2> *) (panel + block * BLOCKS_BLOCK + place * 16);
+            for (int i = 0; i < blocks; i++)
 #pragma unroll
                 for (int j = 0; j < 2; j++)
                     if constexpr (FORM::bits == 4)
-                        unpacker.nibbles(pair[j], word.word[j], j);
+                        unpacker.nibbles(pair[j], codes.word[step].word[j], j);
                     else
-                        unpacker.bytes(pair[j] + 2 * i, word.word[j], j);
-            }
+                        unpacker.bytes(pair[j] + 2 * i, codes.word[step * blocks + i].word[j], j);
 #pragma unroll
             for (int i = 0; i < 8; i++)
                 w[step][i / 4][i % 4] = pair[i % 2][i / 2];
@@ -78,21 +113,27 @@ template <class FORM> struct held_worker {
     const conv_product &p;
     held_shared<FORM> s;
     held_ring<FORM> codes, x; /* of the next run to unpack, and to multiply */
+    const held_lane lane;
+    held_codes<FORM> fetched; /* of the next run to unpack */
+    held_unpacker<FORM> unpacker;
     held_part<FORM::halves> part;
-    int run, left;   /* of the part: the run that is multiplied; of all parts */
-    int grouped = 0; /* runs of its group before it */
-    int one, two;    /* of windows: to the next 32 bytes, and to those behind */
+    int run, left;          /* of the part: the run that is multiplied; of all parts */
+    int grouped = 0;        /* runs of its group before it */
+    bool are_there = false; /* windows of the next run to multiply */
+    int one, two;           /* of windows: to the next 32 bytes, and to those behind */
+    uint32_t upper; /* half of the descriptors of windows; the lower one says where they are */
     float bias[2];
     float sum[FORM::windows / 2]; /* a lane's, of its outputs and windows 8j + 2t, 8j + 2t + 1 */
     float total[FORM::windows / 2] = {};
 
     __device__ __forceinline__ held_worker(const held_shared<FORM> &s, const conv_product &p)
-        : p(p), s(s), codes(s.codes()), x(s.x()), part(p, held_runs(p)), run(part.first),
-          left(part.left(p, held_runs(p)))
+        : p(p), s(s), codes(s.codes()), x(s.x()), lane(FORM::panel), part(p, held_runs(p)),
+          run(part.first), left(part.left(p, held_runs(p)))
     {
         int apart = FORM::windows * p.line / 16; /* boxes */
         one = p.line == 32 ? apart : 2;
         two = p.line == 32 ? 2 * apart : p.line == 64 ? apart : 4;
+        upper = (uint32_t) (conv_operand(s.at, p.line) >> 32);
     }
     /* Once a half's first product, which adds to nothing, has begun: it may be within a group. */
     __device__ __forceinline__ void join_group()
@@ -108,20 +149,33 @@ template <class FORM> struct held_worker {
             bias[i] =
                 p.t.bias != NULL && output + i < p.t.outputs ? __ldg(&p.t.bias[output + i]) : 0.0f;
     }
-    __device__ __forceinline__ void unpack_next(held_weights<FORM> &weights)
+    /* Where registers allow, before they are needed: shared memory takes its time. */
+    __device__ __forceinline__ void fetch()
     {
         codes.wait();
-        weights.unpack(s.codes_of(codes), s.scales_of(codes),
-                       p.t.blocks.zero != NULL ? s.zeros_of(codes) : NULL);
+        fetched.fetch(lane, s.codes_of(codes), s.scales_of(codes),
+                      p.t.blocks.zero != NULL ? s.zeros_of(codes) : NULL);
+    }
+    /* The next run; `more` follow it. */
+    __device__ __forceinline__ void unpack_next(held_weights<FORM> &weights, bool more)
+    {
+        if (!FORM::ahead)
+            fetch();
+        if (p.t.blocks.zero != NULL)
+            unpacker.set(fetched.zero);
+        weights.unpack(fetched, unpacker);
         __syncwarp();
         codes.release();
         codes.advance();
+        if (FORM::ahead && more)
+            fetch();
     }
     /* To be waited for. */
     __device__ __forceinline__ void multiply(const held_weights<FORM> &weights)
     {
-        uint64_t windows = conv_operand(s.x_of(x), p.line);
-        x.wait();
+        const uint32_t windows = ft_shared_address(s.x_of(x)) >> 4;
+        if (!are_there)
+            x.wait();
         ft_wgmma_begin();
 #pragma unroll
         for (int step = 0; step < HELD_STEPS; step++)
@@ -129,8 +183,8 @@ template <class FORM> struct held_worker {
             for (int i = 0; i < 2; i++)
                 ft_wgmma_halves_held<FORM::windows, FORM::kind == BLOCKS_BF16>(
                     sum, weights.w[step][i],
-                    windows + step / 2 * (FORM::x_step / 16) + (step % 2 == 1 ? two : 0) +
-                        (i == 1 ? one : 0),
+                    (uint64_t) upper << 32 | (windows + step / 2 * (FORM::x_step / 16) +
+                                              (step % 2 == 1 ? two : 0) + (i == 1 ? one : 0)),
                     step + i > 0 || grouped > 0);
         ft_wgmma_commit();
     }
@@ -142,6 +196,7 @@ template <class FORM> struct held_worker {
         weights.settle();
         x.release();
         x.advance();
+        are_there = x.is_full(); /* asked before it is waited for: the answer takes its time */
         if (++grouped == p.group_runs || run + 1 == part.end) {
             grouped = 0;
 #pragma unroll
@@ -269,7 +324,7 @@ template <class FORM> struct held_worker {
         multiply(next);
         finish_run();
         if (left > 2)
-            unpack_next(weights);
+            unpack_next(weights, left > 3);
         left--;
     }
     __device__ __forceinline__ void end(held_weights<FORM> &weights)
@@ -279,16 +334,36 @@ template <class FORM> struct held_worker {
         if (threadIdx.x % CONV_TEAM == 0)
             ft_stores_done();
     }
+    /*
+     * The first product.  Where one team sends its sums and the other one waits for some, the
+     * former goes first, and stays ahead: its sums travel while the other one still multiplies.
+     */
+    __device__ __forceinline__ void begin(const held_weights<FORM> &weights)
+    {
+        bool leads = false, follows = false;
+        if constexpr (FORM::halves)
+            if (p.halves == 2) {
+                follows = ft_warp_of_block() / (CONV_TEAM / 32) == part.half;
+                leads = !follows;
+            }
+        if (follows)
+            ft_team_wait(HELD_AHEAD, CONV_WORKERS);
+        multiply(weights);
+        if (leads)
+            ft_team_arrive(HELD_AHEAD, CONV_WORKERS);
+        join_group();
+    }
     __device__ __forceinline__ void work()
     {
         held_weights<FORM> even, odd;
-        fetch_bias();
-        unpack_next(even);
+        if (FORM::ahead)
+            fetch();
+        unpack_next(even, left > 1);
         ft_wait_for_predecessor(); /* who may read what y was */
-        multiply(even);
-        join_group();
+        begin(even);
         if (left > 1)
-            unpack_next(odd);
+            unpack_next(odd, left > 2);
+        fetch_bias();
         if (FORM::halves && p.halves == 2)
             ft_cluster_wait(); /* both blocks have begun */
         for (;;) {

@@ -63,24 +63,30 @@ __device__ __forceinline__ int conv_divide(int n, const conv_divider &divider)
     return (int) ((uint64_t) (unsigned) n * divider.multiplier >> divider.shift);
 }
 
+/*
+ * Parameters come to a multiprocessor by lines of 64 bytes, each when it is first asked for, and
+ * who asks waits.  So what blocks ask for before their first product lies together behind the maps.
+ */
 typedef struct conv_product {
     CUtensorMap w, x, y; /* y: of held weights */
-    conv_task t;
+    int tiles, places;   /* places: held: tiles that are computed at a time */
+    int halves;          /* held: as conv_rows_tile has it */
+    int steps, line;     /* line: bytes of a row of a box */
     conv_order order;
+    int group_runs; /* blocks: runs of a group that are held; 0: it is none */
     int tile_outputs, tile_windows;
-    bool beside, alone; /* alone: one block a multiprocessor, with twice as many stages */
-    int steps, stages;
     conv_divider out_tiles, run_tiles; /* tiles of outputs; of windows of a run */
-    conv_divider positions, across;    /* as the task has them */
-    int tiles;
-    int run;                         /* windows that tiles may not cross the end of */
+    int run;                           /* windows that tiles may not cross the end of */
+    conv_task t;
+    bool beside, alone; /* alone: one block a multiprocessor, with twice as many stages */
+    int stages;
+    conv_divider positions, across;  /* as the task has them */
     int w_bytes, x_bytes, box_bytes; /* of a stage; and of a box of windows */
     int packed_bytes;                /* blocks: codes of a stage; 0 elsewhere */
-    int line, boxes;                 /* bytes of a row of a box; boxes of a step */
+    int boxes;                       /* of a step */
     int pixel;                       /* pixels: bytes of one */
     int padding[2];                  /* pixels: beyond the frame */
     const int32_t *excess;           /* codes: what sums contain too much, [outputs], or NULL */
-    int group_runs;                  /* blocks: runs of a group that are held; 0: it is none */
     bool held;                       /* blocks: in registers, conv_held.cuh */
     int group_steps;                 /* blocks: steps of a group; 0: every 32 columns are scaled */
     conv_divider group;              /* blocks: columns of a group */
@@ -90,7 +96,6 @@ typedef struct conv_product {
     bool activates, ranged;          /* by an activation that is no range; to low .. high */
     float low, high;
     int lowest, highest; /* the range in codes from -128 on */
-    int halves;          /* held: as conv_rows_tile has it */
 } conv_product;
 
 /* A kernel: type of windows, bits of blocks or 0, windows of a team, windows in planes. */

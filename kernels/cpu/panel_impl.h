@@ -128,32 +128,44 @@ FT_INLINE void fetch_group(const ft_panel_weights *w, size_t row, size_t group, 
         fetch(w->zero, at);
 }
 
-/* Whole rows of some vectors of a panel. */
-FT_INLINE void multiply_rows(const ft_panel_tile *t, size_t row, form f)
+/* Spans of weights, of some vectors of a panel, by the same columns of x. */
+FT_INLINE void add_spans(sums *s, const uint32_t *at, const int8_t *x, size_t spans,
+                         size_t x_stride, form f)
 {
     size_t lines = (size_t) f.bits, line_bytes = 4 * line_quads(f); /* lines of a span */
-    const uint32_t *at =
-        t->w.codes + row / FT_PANEL_ROWS * ft_panel_words(&t->w) + row % FT_PANEL_ROWS;
+    for (size_t span = 0; span < spans; span++, x += f.planes * FT_PANEL_SPAN)
+        for (size_t line = 0; line < lines; line++, at += FT_PANEL_ROWS) {
+            fetch(at, AHEAD);
+            if (f.vectors * VI_LANES * sizeof *at > 64)
+                fetch(at, AHEAD + 64);
+            add_line(s, at, x + line * line_bytes, x_stride, f);
+        }
+}
+
+/* A panel, group by group; of each some vectors after the others, so that memory is read evenly. */
+FT_INLINE void multiply_panel(const ft_panel_tile *t, size_t row, form f)
+{
+    const uint32_t *at = t->w.codes + row / FT_PANEL_ROWS * ft_panel_words(&t->w);
     const int8_t *x = t->x.bytes;
     for (size_t span = 0, group = 0; span < t->w.spans; group++) {
-        sums s;
-        size_t end = ft_min_size(span + t->w.group, t->w.spans);
+        size_t spans = ft_min_size(t->w.group, t->w.spans - span);
         fetch_group(&t->w, row, group, t->x.groups);
-        begin_group(&s, t, row, group, f);
-        for (; span < end; span++, x += f.planes * FT_PANEL_SPAN)
-            for (size_t line = 0; line < lines; line++, at += FT_PANEL_ROWS) {
-                fetch(at, AHEAD);
-                fetch(at, AHEAD + 64);
-                add_line(&s, at, x + line * line_bytes, t->x.stride, f);
-            }
-        end_group(&s, t, row, group, f);
+        for (size_t first = 0; first < FT_PANEL_ROWS; first += f.vectors * VI_LANES) {
+            sums s;
+            begin_group(&s, t, row + first, group, f);
+            add_spans(&s, at + first, x, spans, t->x.stride, f);
+            end_group(&s, t, row + first, group, f);
+        }
+        span += spans;
+        at += spans * (size_t) f.bits * FT_PANEL_ROWS;
+        x += spans * f.planes * FT_PANEL_SPAN;
     }
 }
 
 FT_INLINE void multiply_all(const ft_panel_tile *t, form f)
 {
-    for (size_t row = 0; row < t->w.panels * FT_PANEL_ROWS; row += f.vectors * VI_LANES)
-        multiply_rows(t, row, f);
+    for (size_t row = 0; row < t->w.panels * FT_PANEL_ROWS; row += FT_PANEL_ROWS)
+        multiply_panel(t, row, f);
 }
 
 /* ---- One function for each number of rows and each kind of operands ----------------------- */

@@ -18,8 +18,7 @@
 
 /*
  * Rings have room for few runs.  All blocks begin at the same time, and with long rings what one
- * needs first waits behind what another one needs later: 3 runs or 4 are what no block waits for
- * later, and 8 took up to a tenth longer.
+ * needs first waits behind what another one needs later: 8 took up to a tenth longer than 3 or 4.
  */
 enum {
     HELD_ROOM = 227 << 10, /* shared memory that a block takes at most */

@@ -110,7 +110,7 @@ def one_round(args, scheme, theirs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--bin", required=True, help="folder of ft-bench")
-    parser.add_argument("--folder", default=".", help="where files of about 1 GB are kept")
+    parser.add_argument("--folder", help="where files of about 1 GB are kept; default: BIN")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--context", type=int, default=128)
     parser.add_argument("--steps", type=int, default=30)
@@ -119,7 +119,7 @@ def main():
     args = parser.parse_args()
     theirs = {}
     for scheme in args.schemes.split(","):
-        path = os.path.join(args.folder, f"llama-1b-{KINDS[scheme].name}.gguf")
+        path = os.path.join(args.folder or args.bin, f"llama-1b-{KINDS[scheme].name}.gguf")
         if not os.path.exists(path):
             write_gguf(path, KINDS[scheme])
         theirs[scheme] = LlamaCpp(path, args)

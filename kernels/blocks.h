@@ -54,9 +54,9 @@ FT_HOST_DEVICE int32_t ft_blocks_zero(const ft_blocks *blocks, size_t index, int
 }
 
 /*
- * A product adds its groups to 0 in order.  `sum` is a group's sum of (code - zero) times x, where
- * x is whole numbers of x_unit: by codes exact, and x_unit is ft_scale_from_amax() of that group of
- * x.
+ * A product adds its groups, or parts of them, to 0 in order.  `sum` is that of (code - zero) times
+ * x, in whole numbers of x_unit: by codes exact, and x_unit is ft_scale_from_amax() of that group
+ * of x.
  */
 FT_HOST_DEVICE float ft_blocks_add(float y, float sum, float scale, float x_unit)
 {

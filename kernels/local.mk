@@ -48,6 +48,7 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/panel.h \
 	kernels/cpu/panel_generic.c \
 	kernels/cpu/panel_impl.h \
+	kernels/cpu/panel_parts.h \
 	kernels/cpu/panel_split.h \
 	kernels/cpu/patches.c \
 	kernels/cpu/pool.c \
@@ -77,6 +78,7 @@ if WITH_AVX2
 noinst_LTLIBRARIES += kernels/libavx2.la
 kernels_libavx2_la_SOURCES = kernels/cpu/float_avx2.c kernels/cpu/i8_avx2.c kernels/cpu/i8_ymm.h \
 	kernels/cpu/panel_avx2.c kernels/cpu/panel_ymm.h \
+	kernels/cpu/panel_avx2_reals.c kernels/cpu/panel_avx2_reals.h \
 	kernels/cpu/rows_avx2.c
 kernels_libavx2_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX2_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx2.la

@@ -83,23 +83,32 @@ static float add_reals(float y, float scale, float amax, const problem *p, const
     for (size_t i = first; i < end; i++) {
         int32_t w = weight_at(&o->w, col, i);
         int32_t x = (int32_t) rintf(ldexpf(x_at(p, o, row, i), 22 - exponent));
-        int32_t byte[3];
-        for (int plane = 3; plane-- > 0; x = (x - byte[plane]) / 256)
-            byte[plane] = ((x + 128) & 255) - 128;
-        high += w * byte[0];
-        middle += w * byte[1];
-        low += w * byte[2];
+        int32_t nearest = (abs(x) + 32639) / 65278 * (x < 0 ? -1 : 1), rest = x - nearest * 65278;
+        int32_t lowest = ((rest + 128) & 255) - 128;
+        high += w * nearest;
+        middle += w * ((rest - lowest) / 256);
+        low += w * lowest;
     }
-    float sum = fmaf(65536.0f, (float) high, fmaf(256.0f, (float) middle, (float) low));
+    float sum = fmaf(65278.0f, (float) high, fmaf(256.0f, (float) middle, (float) low));
     return ft_blocks_add(y, sum, scale, ldexpf(1.0f, exponent - 22));
+}
+
+/* Columns whose x has a unit: a group, or, of numbers of three bytes, at most 256 that divide it.
+ */
+static size_t part_of(const problem *p)
+{
+    size_t group = p->how.group == 0 ? 1 << 20 : (size_t) p->how.group, part = group;
+    while (!p->how.by_codes && (part > 256 || group % part != 0))
+        part -= 32;
+    return part;
 }
 
 static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
 {
-    size_t group = p->how.group == 0 ? p->k : (size_t) p->how.group;
+    size_t part = part_of(p);
     float y = 0.0f;
-    for (size_t first = 0; first < p->k; first += group) {
-        size_t end = ft_min_size(first + group, p->k);
+    for (size_t first = 0; first < p->k; first += part) {
+        size_t end = ft_min_size(first + part, p->k);
         size_t at = ft_blocks_index(&o->w.blocks, col, first, p->n);
         float scale = ft_float_from_f16(o->w.blocks.scale[at]), amax = 0.0f;
         for (size_t i = first; i < end; i++)
@@ -109,6 +118,17 @@ static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
     return y;
 }
 
+static void expect_results(const problem *p, const operands *o)
+{
+    memset(o->y, CHUNKS_PATTERN, chunked_bytes(p->m, p->y_stride, p->y_dtype));
+    for (size_t row = 0; row < p->m; row++)
+        for (size_t col = 0; col < p->n; col++) {
+            float v = sum_of(p, o, row, col);
+            v = ft_activate(p->activation, p->bias ? v + o->bias[col] : v);
+            set_number(o->y, p->y_dtype, row * p->y_stride + col, v);
+        }
+}
+
 static operands make_operands(const problem *p)
 {
     double *value;
@@ -116,15 +136,8 @@ static operands make_operands(const problem *p)
                    .x = random_numbers(2, p->m * p->x_stride, p->x_dtype),
                    .bias = random_floats(3, p->n, 1.0) };
     free(value);
-    size_t bytes = chunked_bytes(p->m, p->y_stride, p->y_dtype);
-    o.y = must_have(bytes, 1);
-    memset(o.y, CHUNKS_PATTERN, bytes);
-    for (size_t row = 0; row < p->m; row++)
-        for (size_t col = 0; col < p->n; col++) {
-            float v = sum_of(p, &o, row, col);
-            v = ft_activate(p->activation, p->bias ? v + o.bias[col] : v);
-            set_number(o.y, p->y_dtype, row * p->y_stride + col, v);
-        }
+    o.y = must_have(chunked_bytes(p->m, p->y_stride, p->y_dtype), 1);
+    expect_results(p, &o);
     return o;
 }
 
@@ -278,6 +291,54 @@ static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
     free_operands(&o);
 }
 
+/*
+ * The largest sums: all codes at one end and zeros at the other, and x whose digits are as far from
+ * 0 as they can be.  Numbers of 22 bits are whole numbers of units.
+ */
+static void test_largest(const problem *kind, int32_t group, const bool usable[FT_ISA_COUNT])
+{
+    static const float whole[] = {
+        4194303.0f,                   /* the most */
+        64.0f * 65278.0f - 32639.0f,  /* high 64, middle -127, low -127 */
+        -63.0f * 65278.0f - 32384.0f, /* high -63, middle -126, low -128 */
+        -64.0f * 65278.0f + 32639.0f, /* high -64, middle 127, low 127 */
+        33.0f * 65278.0f - 32639.0f,  /* all groups have that much to add */
+    };
+    enum { ROWS = FT_COUNT(whole) };
+    problem p = *kind;
+    p.m = ROWS;
+    p.n = p.y_stride = 33;
+    p.k = p.x_stride = 1024;
+    p.how.group = group;
+    operands o = make_operands(&p);
+    float *x = o.x;
+    uint8_t *zero = (uint8_t *) (uintptr_t) o.w.blocks.zero;
+    bool same[FT_ISA_COUNT];
+    memset(same, 1, sizeof same);
+    for (size_t i = 0; i < ROWS * p.k; i++)
+        x[i] = whole[i / p.k];
+    for (int end = 0; end < 2; end++) {
+        memset((void *) (uintptr_t) o.w.data, end == 0 ? 255 : 0,
+               ft_panel_bytes(p.n, p.k, ft_blocks_bits(o.w.dtype)));
+        if (zero != NULL)
+            memset(zero, end == 0 ? 0 : (1 << ft_blocks_bits(o.w.dtype)) - 1,
+                   ft_blocks_count(&o.w.blocks, p.n, p.k));
+        expect_results(&p, &o);
+        for (int isa = 0; isa < FT_ISA_COUNT; isa++)
+            same[isa] &= !usable[isa] || (same_bytes(&p, &o, (ft_isa) isa, 1, ROWS) &&
+                                          same_bytes(&p, &o, (ft_isa) isa, 2, 1));
+    }
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
+        const char *name = ft_isa_name((ft_isa) isa);
+        if (usable[isa])
+            ok(same[isa], "%s, %s in groups of %d: the largest sums are the reference's", name,
+               name_of(&p), group);
+        else
+            skip(1, "no %s on this machine or in this build", name);
+    }
+    free_operands(&o);
+}
+
 /* Rows of x that are hard to scale: of zeros, tiny, huge, not finite in one group. */
 static void test_extremes(const problem *kind, const bool usable[FT_ISA_COUNT])
 {
@@ -330,6 +391,12 @@ int main(void)
     }
     test_extremes(&(problem){ .how = { .dtype = FT_U4, .asymmetric = true } }, usable);
     test_extremes(&(problem){ .how = { .dtype = FT_U8, .by_codes = true } }, usable);
+    for (size_t i = 0; i < FT_COUNT(kinds); i++)
+        if (kinds[i].x_dtype == FT_F32) {
+            test_largest(&kinds[i], 0, usable);
+            test_largest(&kinds[i], 32, usable);
+            test_largest(&kinds[i], 256, usable);
+        }
     ok(ft_gemm_blocks_scratch(&(ft_blocks){ .by_codes = true }, SIZE_MAX / 2, 4, 1) == SIZE_MAX,
        "scratch that no memory holds is said to be so");
     return done_testing();

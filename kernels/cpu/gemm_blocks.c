@@ -66,6 +66,29 @@ static int planes_of(const ft_blocks *blocks)
     return blocks->by_codes ? 1 : FT_PANEL_PLANES;
 }
 
+static size_t spans_of(size_t cols)
+{
+    return (cols + FT_PANEL_SPAN - 1) / FT_PANEL_SPAN;
+}
+
+/* Spans of a group, where a row has k columns. */
+static size_t group_of(const ft_blocks *blocks, size_t k)
+{
+    return blocks->group == 0 ? ft_round_up(spans_of(k), FT_PANEL_PART)
+                              : (size_t) blocks->group / FT_PANEL_SPAN;
+}
+
+static size_t part_of(const ft_blocks *blocks, size_t k)
+{
+    return ft_panel_part(group_of(blocks, k), planes_of(blocks));
+}
+
+static size_t parts_of(const ft_blocks *blocks, size_t k)
+{
+    size_t part = part_of(blocks, k);
+    return (spans_of(k) + part - 1) / part;
+}
+
 /* From row to row an odd number of cache lines, or they contend for places of the first cache. */
 static size_t split_stride(const ft_blocks *blocks, size_t k)
 {
@@ -76,7 +99,7 @@ static size_t split_stride(const ft_blocks *blocks, size_t k)
 static size_t split_bytes(const ft_blocks *blocks, size_t rows, size_t k)
 {
     size_t words = 1 + (size_t) planes_of(blocks);
-    return rows * (split_stride(blocks, k) + ft_blocks_groups(blocks, k) * 4 * words);
+    return rows * (split_stride(blocks, k) + parts_of(blocks, k) * 4 * words);
 }
 
 /* Of one thread: results of a tile, one row of x in float, a few as whole numbers. */
@@ -99,15 +122,15 @@ size_t ft_gemm_blocks_scratch(const ft_blocks *blocks, size_t m, size_t k, int t
 /* Room for rows of x as whole numbers, in memory of split_bytes(). */
 static ft_panel_x split_room(const ft_gemm_blocks *g, size_t rows, char *memory)
 {
-    size_t groups = ft_blocks_groups(&g->blocks, g->k);
+    size_t parts = parts_of(&g->blocks, g->k);
     ft_panel_x x = {
         .bytes = (int8_t *) memory,
         .stride = split_stride(&g->blocks, g->k),
-        .groups = groups,
+        .parts = parts,
         .planes = planes_of(&g->blocks),
     };
     x.unit = (float *) (void *) (memory + rows * x.stride);
-    x.sum = (int32_t *) (void *) (x.unit + rows * groups);
+    x.sum = (int32_t *) (void *) (x.unit + rows * parts);
     return x;
 }
 
@@ -177,8 +200,8 @@ static void multiply_block(const product *job, const block *b, const ft_panel_x 
         .w = weights_of(job, b), .x = *x, .rows = b->rows, .y = y, .y_stride = BLOCK_COLS
     };
     tile.x.bytes += at * x->stride;
-    tile.x.unit += at * x->groups;
-    tile.x.sum += at * x->groups * (size_t) x->planes;
+    tile.x.unit += at * x->parts;
+    tile.x.sum += at * x->parts * (size_t) x->planes;
     memset(y, 0, b->rows * BLOCK_COLS * sizeof *y);
     job->kernels->multiply(&tile);
     finish_block(job, b, y);
@@ -270,7 +293,6 @@ static void run_many(product *job)
 void ft_gemm_blocks_run(const ft_gemm_blocks *g)
 {
     assert(g->scratch_bytes >= ft_gemm_blocks_scratch(&g->blocks, g->m, g->k, g->threads));
-    size_t spans = (g->k + FT_PANEL_SPAN - 1) / FT_PANEL_SPAN;
     product job = {
         .g = g,
         .kernels = ft_panel_kernels_of(g->isa),
@@ -279,8 +301,10 @@ void ft_gemm_blocks_run(const ft_gemm_blocks *g)
                .scale = g->blocks.scale,
                .zero = g->blocks.zero,
                .stride = ft_layout_rows(FT_PANEL32, g->n),
-               .spans = spans,
-               .group = g->blocks.group == 0 ? spans : (size_t) g->blocks.group / FT_PANEL_SPAN,
+               .groups = ft_blocks_groups(&g->blocks, g->k),
+               .spans = spans_of(g->k),
+               .group = group_of(&g->blocks, g->k),
+               .part = part_of(&g->blocks, g->k),
                .bits = g->bits },
     };
     if (g->m <= FEW_ROWS)

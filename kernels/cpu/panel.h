@@ -2,14 +2,19 @@
  * panel.h - what every instruction set provides for products with weights in blocks.
  *
  * Products are those of whole numbers, whose sums are exact in any order.  x becomes whole numbers
- * group by group, with a unit that all numbers of a group share.  By codes they have one byte, as
- * kernels/quant.h says.  Else they have three, high, middle and low: a unit is a power of two, and
- * the largest number of a group has 22 or 23 bits.  That is as exact as a sum of floats is, whose
- * parts are aligned to the largest too.  Halves lose nothing unless they are below 2^-11 of the
- * largest.
+ * part by part, with a unit that all numbers of a part share.  By codes they have one byte, as
+ * kernels/quant.h says, and a part is a group.  Else they have three, high, middle and low, and a
+ * part is a group or a piece of a long one.  A unit is a power of two then, and the largest number
+ * of a part has 22 or 23 bits.  That is as exact as a sum of floats is, whose parts are aligned to
+ * the largest too.  Halves lose nothing unless they are below 2^-11 of the largest.
  *
- * The sum of a group is that of its codes, or fmaf(65536, high, fmaf(256, middle, low)) of its
- * bytes; and group by group, from 0 on, y = ft_blocks_add() (blocks.h).  So an element of a product
+ * The three bytes stand for 65278 high + 256 middle + low.  With 65278 in the place of 65536 the
+ * last two are within 32639 of 0, a number of 16 bits too, and high is within 64: two codes of 8
+ * bits by two of these are less than 2^15.  In parts of up to 256 columns the sums of 256 middle +
+ * low are less than 2^31, and those of each byte less than 2^24, so that they are exact as floats.
+ *
+ * The sum of a part is that of its codes, or fmaf(65278, high, fmaf(256, middle, low)) of its
+ * bytes; and part by part, from 0 on, y = ft_blocks_add() (blocks.h).  So an element of a product
  * depends on its row of x and its row of weights and on nothing else: neither on how many rows
  * there are, nor on the instruction set.  A number of x that is not finite makes a row NaN.
  *
@@ -30,8 +35,10 @@
 enum {
     FT_PANEL_ROWS = 32,
     FT_PANEL_SPAN = 32,
-    FT_PANEL_PLANES = 3, /* bytes of a number of x, at most */
-    FT_PANEL_TILE = 8,   /* rows of x that multiply() takes at most, on any instruction set */
+    FT_PANEL_PLANES = 3,   /* bytes of a number of x, at most */
+    FT_PANEL_HIGH = 65278, /* what the highest of three counts */
+    FT_PANEL_PART = 8,     /* spans of numbers of three bytes that share a unit, at most */
+    FT_PANEL_TILE = 8,     /* rows of x that multiply() takes at most, on any instruction set */
 };
 
 /* Panels side by side. */
@@ -41,17 +48,20 @@ typedef struct ft_panel_weights {
     const uint8_t *zero;   /* likewise, or NULL: the middle of all codes */
     size_t stride;
     size_t panels;
-    size_t spans, group; /* of a row, and of a group */
+    size_t groups, spans; /* of a row */
+    size_t group, part;   /* spans of a group, and of a part of x, which divides it */
     int bits;
 } ft_panel_weights;
 
 /* Rows of x as whole numbers of 1 or FT_PANEL_PLANES bytes. */
 typedef struct ft_panel_x {
-    int8_t *bytes; /* [rows, spans, planes, 32], in each plane quad by quad as weights have them */
+    int8_t *bytes; /* [rows, spans, planes, 32], in each plane quad by quad as weights have them;
+                      or what else multiply() wants of split() there */
     size_t stride; /* from row to row */
-    float *unit;   /* [rows, groups] */
-    int32_t *sum;  /* [rows, groups, planes]: of a group's bytes */
-    size_t groups;
+    float *unit;   /* [rows, parts] */
+    int32_t *sum;  /* [rows, parts, planes]: what zeros take from sums of products, to be added: of
+                      a part's bytes, times -1, and times the zero that all codes share, if any */
+    size_t parts;
     int planes;
 } ft_panel_x;
 
@@ -60,7 +70,7 @@ typedef struct ft_panel_tile {
     ft_panel_weights w;
     ft_panel_x x;
     size_t rows;
-    float *y; /* [rows, 32 * panels], all zeros: groups are added to it */
+    float *y; /* [rows, 32 * panels], all zeros: parts are added to it */
     size_t y_stride;
 } ft_panel_tile;
 
@@ -79,13 +89,22 @@ const ft_panel_kernels *ft_panel_kernels_of(ft_isa isa);
 
 extern const ft_panel_kernels ft_panel_generic, ft_panel_avx2, ft_panel_avxvnni, ft_panel_avx512;
 
+/* Spans of a part, for groups of so many: the most that divide them. */
+static inline size_t ft_panel_part(size_t group, int planes)
+{
+    size_t part = planes == 1 ? group : FT_PANEL_PART;
+    while (group % part != 0)
+        part--;
+    return part;
+}
+
 /* Words from a panel to the next. */
 static inline size_t ft_panel_words(const ft_panel_weights *w)
 {
     return w->spans * FT_PANEL_SPAN * (size_t) w->bits;
 }
 
-/* The unit of a group of codes whose largest magnitude is amax, and 1 / unit or 0. */
+/* The unit of a part of codes whose largest magnitude is amax, and 1 / unit or 0. */
 static inline float ft_panel_code_unit(float amax, float *inverse)
 {
     float unit = ft_scale_from_amax(amax);
@@ -94,7 +113,7 @@ static inline float ft_panel_code_unit(float amax, float *inverse)
 }
 
 /*
- * The unit of a group whose largest magnitude is amax, where x has three bytes, and 1 / unit or 0.
+ * The unit of a part whose largest magnitude is amax, where x has three bytes, and 1 / unit or 0.
  * All magnitudes below 2^-104 share one.
  */
 static inline float ft_panel_unit(float amax, float *inverse)

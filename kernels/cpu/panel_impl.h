@@ -10,6 +10,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "kernels/cpu/panel_parts.h"
 #include "kernels/cpu/panel_split.h"
 
 enum { PLANES = FT_PANEL_PLANES, MOST = FT_PANEL_ROWS / VI_LANES /* vectors of a panel */ };
@@ -37,20 +38,18 @@ FT_INLINE size_t line_quads(form f)
     return f.bits == 4 ? 2 : 1;
 }
 
-/* Sums of a group begin with what the zeros take from them. */
-FT_INLINE void begin_group(sums *s, const ft_panel_tile *t, size_t row, size_t group, form f)
+/* Sums of a part begin with what zeros take from them. */
+FT_INLINE void begin_part(sums *s, const ft_panel_tile *t, const part *p, size_t lane, form f)
 {
-    const uint8_t *zero = t->w.zero == NULL ? NULL : t->w.zero + group * t->w.stride + row;
     VECTORS
     for (size_t i = 0; i < f.rows; i++) {
         VECTORS
-        for (size_t p = 0; p < f.planes; p++) {
-            int32_t sum = -t->x.sum[(i * t->x.groups + group) * f.planes + p];
+        for (size_t plane = 0; plane < f.planes; plane++) {
+            vi all = vi_set(p->sum[i * t->x.parts * f.planes + plane]);
             VECTORS
             for (size_t v = 0; v < f.vectors; v++)
-                s->of[i][p][v] = zero == NULL
-                                     ? vi_set(sum * (1 << (f.bits - 1)))
-                                     : vi_times(vi_bytes(zero + v * VI_LANES), vi_set(sum));
+                s->of[i][plane][v] =
+                    p->zero == NULL ? all : vi_times(vi_bytes(p->zero + lane + v * VI_LANES), all);
         }
     }
 }
@@ -80,52 +79,29 @@ FT_INLINE void add_line(sums *s, const uint32_t *line, const int8_t *x, size_t x
     }
 }
 
-/* A group's sum of one row, from its planes. */
+/* A part's sum of one row, from its planes. */
 FT_INLINE vf sum_of(vi plane[PLANES][MOST], size_t v, form f)
 {
     vf sum = vf_of(plane[f.planes - 1][v]);
     if (f.planes == PLANES) {
         sum = vf_fma(vf_set(256.0f), vf_of(plane[1][v]), sum);
-        sum = vf_fma(vf_set(65536.0f), vf_of(plane[0][v]), sum);
+        sum = vf_fma(vf_set(FT_PANEL_HIGH), vf_of(plane[0][v]), sum);
     }
     return sum;
 }
 
-FT_INLINE void end_group(sums *s, const ft_panel_tile *t, size_t row, size_t group, form f)
+FT_INLINE void end_part(sums *s, const ft_panel_tile *t, const part *p, size_t lane, form f)
 {
-    const uint16_t *scale = t->w.scale + group * t->w.stride + row;
     VECTORS
-    for (size_t v = 0; v < f.vectors; v++) {
-        vf factor = vf_load_f16(scale + v * VI_LANES);
+    for (size_t v = 0; v < f.vectors; v++, lane += VI_LANES) {
+        vf scale = vf_load_f16(p->scale + lane);
         VECTORS
         for (size_t i = 0; i < f.rows; i++) {
-            float *y = t->y + i * t->y_stride + row + v * VI_LANES;
-            vf unit = vf_set(t->x.unit[i * t->x.groups + group]);
-            vf_store(y, vf_fma(sum_of(s->of[i], v, f), factor * unit, vf_load(y)));
+            float *y = p->y + i * t->y_stride + lane;
+            vf factor = scale * vf_set(p->unit[i * t->x.parts]);
+            vf_store(y, vf_fma(sum_of(s->of[i], v, f), factor, vf_load(y)));
         }
     }
-}
-
-/*
- * Bytes of codes, and groups of scales, that are fetched into the second cache before they are
- * read. The few misses that the first cache can wait for at once would be the limit otherwise.
- */
-enum { AHEAD = 16384, AHEAD_GROUPS = 16 };
-
-FT_INLINE void fetch(const void *base, size_t offset)
-{
-    __builtin_prefetch((const void *) ((uintptr_t) base + offset), 0, 2);
-}
-
-/* The scales of a group that comes later, here or in the next panel. */
-FT_INLINE void fetch_group(const ft_panel_weights *w, size_t row, size_t group, size_t groups)
-{
-    size_t next = group + AHEAD_GROUPS;
-    size_t at =
-        next < groups ? next * w->stride + row : next % groups * w->stride + row + FT_PANEL_ROWS;
-    fetch(w->scale, 2 * at);
-    if (w->zero != NULL)
-        fetch(w->zero, at);
 }
 
 /* Spans of weights, of some vectors of a panel, by the same columns of x. */
@@ -142,30 +118,23 @@ FT_INLINE void add_spans(sums *s, const uint32_t *at, const int8_t *x, size_t sp
         }
 }
 
-/* A panel, group by group; of each some vectors after the others, so that memory is read evenly. */
-FT_INLINE void multiply_panel(const ft_panel_tile *t, size_t row, form f)
+/* A part of a panel; some vectors after the others, so that memory is read evenly. */
+FT_INLINE void multiply_part(const ft_panel_tile *t, const part *p, form f)
 {
-    const uint32_t *at = t->w.codes + row / FT_PANEL_ROWS * ft_panel_words(&t->w);
-    const int8_t *x = t->x.bytes;
-    for (size_t span = 0, group = 0; span < t->w.spans; group++) {
-        size_t spans = ft_min_size(t->w.group, t->w.spans - span);
-        fetch_group(&t->w, row, group, t->x.groups);
-        for (size_t first = 0; first < FT_PANEL_ROWS; first += f.vectors * VI_LANES) {
-            sums s;
-            begin_group(&s, t, row + first, group, f);
-            add_spans(&s, at + first, x, spans, t->x.stride, f);
-            end_group(&s, t, row + first, group, f);
-        }
-        span += spans;
-        at += spans * (size_t) f.bits * FT_PANEL_ROWS;
-        x += spans * f.planes * FT_PANEL_SPAN;
+    for (size_t lane = 0; lane < FT_PANEL_ROWS; lane += f.vectors * VI_LANES) {
+        sums s;
+        begin_part(&s, t, p, lane, f);
+        add_spans(&s, p->codes + lane, p->x, p->spans, t->x.stride, f);
+        end_part(&s, t, p, lane, f);
     }
 }
 
-FT_INLINE void multiply_all(const ft_panel_tile *t, form f)
+FT_INLINE void multiply_all(const ft_panel_tile *tile, form f)
 {
-    for (size_t row = 0; row < t->w.panels * FT_PANEL_ROWS; row += FT_PANEL_ROWS)
-        multiply_panel(t, row, f);
+    const ft_panel_tile t = *tile; /* which no result is written over */
+    for (size_t row = 0; row < t.w.panels * FT_PANEL_ROWS; row += FT_PANEL_ROWS)
+        for (part p = first_part(&t, 0, row); p.left > 0; next_part(&p, &t, row, f.bits, f.planes))
+            multiply_part(&t, &p, f);
 }
 
 /* ---- One function for each number of rows and each kind of operands ----------------------- */

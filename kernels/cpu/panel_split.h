@@ -138,9 +138,17 @@ FT_INLINE float largest_of(const float *x, size_t n)
 }
 
 /*
- * A span of x times 1 / unit.  In numbers of three bytes these are digits of -128 .. 127: with 128
- * added to each there is nothing to carry, and where that is taken from each again, nothing either.
+ * The three bytes of a whole number of up to 23 bits, where 65278 is worth 65536.  Bytes are digits
+ * of -128 .. 127: with 128 added to each there is nothing to carry, and where that is taken from
+ * each again, nothing either.
  */
+FT_INLINE int32_t digits_of(float number)
+{
+    float high = rintf(number * (1.0f / FT_PANEL_HIGH));
+    return ((int32_t) (number + high * (65536 - FT_PANEL_HIGH)) + 0x808080) ^ 0x808080;
+}
+
+/* A span of x times 1 / unit. */
 FT_INLINE void split_span(int8_t *to, int32_t *sum, const float *x, float inverse, size_t planes,
                           int bits)
 {
@@ -150,14 +158,14 @@ FT_INLINE void split_span(int8_t *to, int32_t *sum, const float *x, float invers
             whole[i] = (int32_t) ft_quantize_to_float(x[i], inverse);
     else
         for (size_t i = 0; i < FT_PANEL_SPAN; i++)
-            whole[i] = ((int32_t) rintf(x[i] * inverse) + 0x808080) ^ 0x808080;
+            whole[i] = digits_of(rintf(x[i] * inverse));
     order_span(to, whole, planes, bits);
     for (size_t p = 0; p < planes; p++)
         sum[p] += sum_span(to + p * FT_PANEL_SPAN);
 }
 
-FT_INLINE void split_group(int8_t *to, int32_t *sum, const float *x, size_t cols, float inverse,
-                           size_t planes, int bits)
+FT_INLINE void split_part(int8_t *to, int32_t *sum, const float *x, size_t cols, float inverse,
+                          size_t planes, int bits)
 {
     size_t at = 0;
     for (; at + FT_PANEL_SPAN <= cols; at += FT_PANEL_SPAN, to += planes * FT_PANEL_SPAN)
@@ -169,23 +177,26 @@ FT_INLINE void split_group(int8_t *to, int32_t *sum, const float *x, size_t cols
     }
 }
 
-/* A row [cols] of x; a group that is not finite has zeros, and NaN as their unit. */
-FT_INLINE void split_row(const ft_panel_x *to, size_t row, size_t group, const float *x,
-                         size_t cols, size_t planes, int bits)
+/* A row [cols] of x; a part that is not finite has zeros, and NaN as their unit. */
+FT_INLINE void split_row(const ft_panel_x *to, size_t row, const ft_panel_weights *w,
+                         const float *x, size_t cols, size_t planes, int bits)
 {
     int8_t *bytes = to->bytes + row * to->stride;
-    float *unit = to->unit + row * to->groups;
-    int32_t *sum = to->sum + row * to->groups * planes;
-    size_t wide = group * FT_PANEL_SPAN;
+    float *unit = to->unit + row * to->parts;
+    int32_t *sum = to->sum + row * to->parts * planes;
+    int32_t zero = w->zero != NULL ? 1 : 1 << (bits - 1);
+    size_t wide = w->part * FT_PANEL_SPAN;
     for (size_t at = 0; at < cols; at += wide, bytes += wide * planes, unit++, sum += planes) {
         size_t n = ft_min_size(wide, cols - at);
         float amax = largest_of(x + at, n), inverse;
         *unit = planes == 1 ? ft_panel_code_unit(amax, &inverse) : ft_panel_unit(amax, &inverse);
         memset(sum, 0, planes * sizeof *sum);
         if (inverse > 0.0f)
-            split_group(bytes, sum, x + at, n, inverse, planes, bits);
+            split_part(bytes, sum, x + at, n, inverse, planes, bits);
         else
             memset(bytes, 0, planes * ft_round_up(n, FT_PANEL_SPAN));
+        for (size_t plane = 0; plane < planes; plane++)
+            sum[plane] *= -zero;
     }
 }
 
@@ -193,13 +204,13 @@ static void split(const ft_panel_x *to, size_t row, const ft_panel_weights *w, c
                   size_t cols)
 {
     if (to->planes == 1 && w->bits == 4)
-        split_row(to, row, w->group, x, cols, 1, 4);
+        split_row(to, row, w, x, cols, 1, 4);
     else if (to->planes == 1)
-        split_row(to, row, w->group, x, cols, 1, 8);
+        split_row(to, row, w, x, cols, 1, 8);
     else if (w->bits == 4)
-        split_row(to, row, w->group, x, cols, FT_PANEL_PLANES, 4);
+        split_row(to, row, w, x, cols, FT_PANEL_PLANES, 4);
     else
-        split_row(to, row, w->group, x, cols, FT_PANEL_PLANES, 8);
+        split_row(to, row, w, x, cols, FT_PANEL_PLANES, 8);
 }
 
 #endif

@@ -19,6 +19,7 @@ enum { MOST = 100, THREADS = 5 };
 /* How often each piece was done, and whether threads had numbers of their team. */
 typedef struct record {
     atomic_int done[MOST];
+    atomic_int others;
     atomic_bool strange;
     int team;
 } record;
@@ -77,12 +78,47 @@ static void test_size(void)
     is_int(ft_team_size(1, 1000, 1e9), 1, "one thread stays alone");
 }
 
+/* One thread waits with its first piece until all others have been done. */
+static void wait_for_others(const void *job, int thread, size_t first, size_t end)
+{
+    record *r = (record *) (uintptr_t) job;
+    if (first == 0 && end == 1)
+        while (r->others < MOST - 1)
+            ;
+    else
+        r->others += (int) (end - first);
+    note(job, thread, first, end);
+}
+
+static void test_slow(void)
+{
+    record r = { .team = 2 };
+    bool fine = true;
+    ft_team_help(2, MOST, wait_for_others, &r);
+    for (size_t i = 0; i < MOST; i++)
+        fine &= r.done[i] == 1;
+    ok(fine, "the pieces of a slow thread are done by another");
+}
+
+static void test_piece(void)
+{
+    is_int((long long) ft_team_piece(2, 64, 1, 4), 2, "64 things are 32 pieces for two threads");
+    is_int((long long) ft_team_piece(2, 65, 1, 4), 3, "65 are fewer");
+    is_int((long long) ft_team_piece(2, 1000, 1, 4), 4, "pieces have as much as they may");
+    is_int((long long) ft_team_piece(2, 64, 8, 96), 8, "and whole units");
+    is_int((long long) ft_team_piece(64, 3, 1, 4), 1, "none is empty");
+}
+
 int main(void)
 {
     test_size();
     ok(all_teams_once(ft_team_share), "shared out, each piece is done once");
+    ok(all_teams_once(ft_team_help), "with help, each piece is done once");
     ok(all_teams_once(ft_team_deal), "dealt out, each piece is done once");
     ok(all_once_within_a_team(ft_team_share), "so it is by a thread of another team");
-    ok(all_once_within_a_team(ft_team_deal), "dealt out too");
+    ok(all_once_within_a_team(ft_team_help), "with help too");
+    ok(all_once_within_a_team(ft_team_deal), "and dealt out");
+    test_slow();
+    test_piece();
     return done_testing();
 }

@@ -1,10 +1,9 @@
 /*
  * gemm_blocks.c - shares a product with weights in blocks out to threads, panels and tiles.
  *
- * Each thread owns a rectangle of the output.  x becomes whole numbers once: all threads share
- * them, or, where rows are few, each makes its own, which is quicker than waiting for another.
- * Weights are used as they lie, a few panels at a time, which stay in the second cache while all
- * rows pass by.
+ * Pieces of the output are a few panels by some rows of x.  x becomes whole numbers once: all
+ * threads share them, or, where rows are few, each makes its own, which is quicker than waiting for
+ * another.  Weights are used as they lie, and stay in the second cache while rows pass by.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,12 +45,19 @@ enum {
     BLOCK_BYTES = 384 << 10, /* ... and whose codes, if they are not longer than this */
 };
 
+/* How the output is cut into pieces: of so many panels and rows. */
+typedef struct cut {
+    size_t panels, rows;
+    size_t down, pieces; /* below each other, and all */
+} cut;
+
 typedef struct product {
     const ft_gemm_blocks *g;
     const ft_panel_kernels *kernels;
     const ft_rows_isa *rows;
     ft_panel_weights w;
     ft_panel_x x; /* of many rows, that all threads have split */
+    cut cut;
 } product;
 
 /* A rectangle of the output, in rows and panels. */
@@ -102,11 +108,11 @@ static size_t split_bytes(const ft_blocks *blocks, size_t rows, size_t k)
     return rows * (split_stride(blocks, k) + parts_of(blocks, k) * 4 * words);
 }
 
-/* Of one thread: results of a tile, one row of x in float, a few as whole numbers. */
+/* Of one thread: results of a tile, one row of x in float, a few as whole numbers, a flag. */
 static size_t thread_bytes(const ft_blocks *blocks, size_t k)
 {
     size_t floats = FT_PANEL_TILE * BLOCK_COLS + ft_round_up(k, 16);
-    return ft_round_up(floats * sizeof(float) + split_bytes(blocks, FEW_ROWS, k), 64);
+    return ft_round_up(floats * sizeof(float) + split_bytes(blocks, FEW_ROWS, k) + 1, 64);
 }
 
 size_t ft_gemm_blocks_scratch(const ft_blocks *blocks, size_t m, size_t k, int threads)
@@ -137,6 +143,7 @@ static ft_panel_x split_room(const ft_gemm_blocks *g, size_t rows, char *memory)
 typedef struct thread_scratch {
     float *y, *row;
     char *split;
+    bool *has_split;
 } thread_scratch;
 
 static thread_scratch scratch_of(const ft_gemm_blocks *g, size_t thread)
@@ -145,24 +152,25 @@ static thread_scratch scratch_of(const ft_gemm_blocks *g, size_t thread)
     s.y = (float *) (void *) ((char *) g->scratch + thread * thread_bytes(&g->blocks, g->k));
     s.row = s.y + FT_PANEL_TILE * BLOCK_COLS;
     s.split = (char *) (s.row + ft_round_up(g->k, 16));
+    s.has_split = (bool *) (s.split + split_bytes(&g->blocks, FEW_ROWS, g->k));
     return s;
 }
 
 /* ---- One thread --------------------------------------------------------------------------- */
 
-/* Rows first .. first + rows - 1 of x as whole numbers, from row `to` of `x` on. */
-static void split_rows(const product *job, const ft_panel_x *x, size_t to, size_t first,
-                       size_t rows, float *row)
+/* Rows first .. end - 1 of x as whole numbers. */
+static void split_rows(const product *job, const ft_panel_x *x, size_t first, size_t end,
+                       float *row)
 {
     const ft_gemm_blocks *g = job->g;
     size_t stride = g->x_stride * ft_dtype_size(g->x_dtype);
-    for (size_t i = 0; i < rows; i++) {
-        const void *from = (const char *) g->x + (first + i) * stride;
+    for (size_t i = first; i < end; i++) {
+        const void *from = (const char *) g->x + i * stride;
         if (g->x_dtype != FT_F32) {
             job->rows->to_float(row, from, g->x_dtype, g->k);
             from = row;
         }
-        job->kernels->split(x, to + i, &job->w, from, g->k);
+        job->kernels->split(x, i, &job->w, from, g->k);
     }
 }
 
@@ -192,24 +200,20 @@ static ft_panel_weights weights_of(const product *job, const block *b)
     return w;
 }
 
-/* The block's rows begin at row `at` of `x`. */
-static void multiply_block(const product *job, const block *b, const ft_panel_x *x, size_t at,
-                           float *y)
+static void multiply_block(const product *job, const block *b, const ft_panel_x *x, float *y)
 {
     ft_panel_tile tile = {
         .w = weights_of(job, b), .x = *x, .rows = b->rows, .y = y, .y_stride = BLOCK_COLS
     };
-    tile.x.bytes += at * x->stride;
-    tile.x.unit += at * x->parts;
-    tile.x.sum += at * x->parts * (size_t) x->planes;
+    tile.x.bytes += b->row * x->stride;
+    tile.x.unit += b->row * x->parts;
+    tile.x.sum += b->row * x->parts * (size_t) x->planes;
     memset(y, 0, b->rows * BLOCK_COLS * sizeof *y);
     job->kernels->multiply(&tile);
     finish_block(job, b, y);
 }
 
-/* The rectangle `all`, whose first row is row `at` of `x`. */
-static void multiply_part(const product *job, const block *all, const ft_panel_x *x, size_t at,
-                          float *y)
+static void multiply_piece(const product *job, const block *all, const ft_panel_x *x, float *y)
 {
     size_t most = job->kernels->rows[x->planes], tiles = (all->rows + most - 1) / most;
     size_t fit = BLOCK_BYTES / (ft_panel_words(&job->w) * 4);
@@ -219,75 +223,63 @@ static void multiply_part(const product *job, const block *all, const ft_panel_x
             size_t first = all->rows * i / tiles, end = all->rows * (i + 1) / tiles;
             block b = { all->row + first, end - first, all->panel + j,
                         ft_min_size(step, all->panels - j) };
-            multiply_block(job, &b, x, at + first, y);
+            multiply_block(job, &b, x, y);
         }
 }
 
 /* ---- The product -------------------------------------------------------------------------- */
 
-/* Part `index` of `count` of n things. */
-static size_t share(size_t n, size_t index, size_t count, size_t *length)
+static size_t panels_of(const ft_gemm_blocks *g)
 {
-    size_t first = n * index / count;
-    *length = n * (index + 1) / count - first;
-    return first;
+    return (g->n + FT_PANEL_ROWS - 1) / FT_PANEL_ROWS;
 }
 
-/* Split the panels; split the rows too where there are fewer panels than threads. */
-static block block_of_thread(const ft_gemm_blocks *g, size_t thread, size_t threads)
+/* A few panels, and all rows unless that makes too few pieces. */
+static cut cut_of(const ft_gemm_blocks *g)
 {
-    size_t panels = (g->n + FT_PANEL_ROWS - 1) / FT_PANEL_ROWS;
-    size_t across = ft_min_size(threads, panels), down = threads / across;
-    block b = { 0 };
-    if (thread >= across * down)
-        return b;
-    b.row = share(g->m, thread / across, down, &b.rows);
-    b.panel = share(panels, thread % across, across, &b.panels);
-    return b;
+    cut c = { .panels = ft_team_piece(g->threads, panels_of(g), 1, BLOCK_PANELS) };
+    size_t across = (panels_of(g) + c.panels - 1) / c.panels;
+    c.rows = ft_team_piece(g->threads, g->m * across, FT_PANEL_TILE, g->m);
+    c.down = (g->m + c.rows - 1) / c.rows;
+    c.pieces = across * c.down;
+    return c;
 }
 
-/* The parts of threads first .. end - 1, each with its rows split beside it. */
-static void multiply_few(const void *of, int thread, size_t first, size_t end)
+/* Neighbours have the same panels. */
+static block piece_of(const product *job, size_t index)
 {
-    const product *job = of;
-    for (size_t i = first; i < end; i++) {
-        block all = block_of_thread(job->g, i, (size_t) job->g->threads);
-        thread_scratch s = scratch_of(job->g, (size_t) thread);
-        ft_panel_x x = split_room(job->g, FEW_ROWS, s.split);
-        split_rows(job, &x, 0, all.row, all.rows, s.row);
-        multiply_part(job, &all, &x, 0, s.y);
-    }
+    const cut *c = &job->cut;
+    size_t row = index % c->down * c->rows, panel = index / c->down * c->panels;
+    return (block){ row, ft_min_size(c->rows, job->g->m - row), panel,
+                    ft_min_size(c->panels, panels_of(job->g) - panel) };
 }
 
 /* Rows first .. end - 1, for all threads. */
 static void split_many(const void *of, int thread, size_t first, size_t end)
 {
     const product *job = of;
-    ft_panel_x x = job->x;
-    split_rows(job, &x, first, first, end - first, scratch_of(job->g, (size_t) thread).row);
+    split_rows(job, &job->x, first, end, scratch_of(job->g, (size_t) thread).row);
 }
 
-static void multiply_many(const void *of, int thread, size_t first, size_t end)
+/* All rows, for this thread. */
+static ft_panel_x split_few(const product *job, const thread_scratch *s)
+{
+    ft_panel_x x = split_room(job->g, FEW_ROWS, s->split);
+    if (!*s->has_split)
+        split_rows(job, &x, 0, job->g->m, s->row);
+    *s->has_split = true;
+    return x;
+}
+
+static void multiply_pieces(const void *of, int thread, size_t first, size_t end)
 {
     const product *job = of;
+    thread_scratch s = scratch_of(job->g, (size_t) thread);
+    ft_panel_x x = job->g->m <= FEW_ROWS ? split_few(job, &s) : job->x;
     for (size_t i = first; i < end; i++) {
-        block all = block_of_thread(job->g, i, (size_t) job->g->threads);
-        multiply_part(job, &all, &job->x, all.row, scratch_of(job->g, (size_t) thread).y);
+        block piece = piece_of(job, i);
+        multiply_piece(job, &piece, &x, s.y);
     }
-}
-
-static void run_few(const product *job)
-{
-    ft_team_share(job->g->threads, (size_t) job->g->threads, multiply_few, job);
-}
-
-static void run_many(product *job)
-{
-    const ft_gemm_blocks *g = job->g;
-    size_t threads = (size_t) g->threads;
-    job->x = split_room(g, g->m, (char *) scratch_of(g, threads).y);
-    ft_team_share(g->threads, g->m, split_many, job);
-    ft_team_share(g->threads, threads, multiply_many, job);
 }
 
 void ft_gemm_blocks_run(const ft_gemm_blocks *g)
@@ -306,9 +298,15 @@ void ft_gemm_blocks_run(const ft_gemm_blocks *g)
                .group = group_of(&g->blocks, g->k),
                .part = part_of(&g->blocks, g->k),
                .bits = g->bits },
+        .cut = cut_of(g),
     };
-    if (g->m <= FEW_ROWS)
-        run_few(&job);
-    else
-        run_many(&job);
+    size_t threads = (size_t) g->threads;
+    if (g->m > FEW_ROWS) {
+        job.x = split_room(g, g->m, (char *) scratch_of(g, threads).y);
+        ft_team_share(g->threads, g->m, split_many, &job);
+    } else {
+        for (size_t i = 0; i < threads; i++)
+            *scratch_of(g, i).has_split = false;
+    }
+    ft_team_help(g->threads, job.cut.pieces, multiply_pieces, &job);
 }

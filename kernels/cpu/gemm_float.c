@@ -58,6 +58,7 @@ typedef struct product {
     size_t x_stride, w_size;
     float *copy;                   /* of x in float, where it is not */
     struct block_scratch *scratch; /* [threads] */
+    size_t piece;                  /* columns that few rows meet at once */
 } product;
 
 /* Scratch of one thread: what belongs to a block. */
@@ -174,10 +175,16 @@ static void finish_block(const product *job, const block *b, float *sums)
     }
 }
 
+/* So few that weights are read as they lie. */
+static bool are_few(const ft_gemm_float *g, size_t rows)
+{
+    return rows <= FEW_ROWS && g->k % FT_FLOAT_LANES == 0;
+}
+
 static void multiply_block(const product *job, const block *b, const block *next,
                            block_scratch *scratch)
 {
-    if (b->rows <= FEW_ROWS && job->g->k % FT_FLOAT_LANES == 0)
+    if (are_few(job->g, b->rows))
         multiply_few(job, b, scratch);
     else
         multiply_many(job, b, next, scratch);
@@ -239,6 +246,18 @@ static void convert_rows(const void *of, int thread, size_t first, size_t end)
                             g->k);
 }
 
+/* Pieces first .. end - 1 of the columns, for few rows. */
+static void multiply_pieces(const void *of, int thread, size_t first, size_t end)
+{
+    const product *job = of;
+    const ft_gemm_float *g = job->g;
+    for (size_t i = first; i < end; i++) {
+        size_t col = i * job->piece;
+        block b = { 0, g->m, col, ft_min_size(job->piece, g->n - col) };
+        multiply_block(job, &b, NULL, &job->scratch[thread]);
+    }
+}
+
 /* x in float: where it lies, or made in the copy by all threads. */
 void ft_gemm_float_run(const ft_gemm_float *g)
 {
@@ -253,11 +272,15 @@ void ft_gemm_float_run(const ft_gemm_float *g)
         .w_size = ft_dtype_size(g->w_dtype),
         .copy = (float *) (void *) (scratch + g->threads),
         .scratch = scratch,
+        .piece = ft_team_piece(g->threads, g->n, FT_FLOAT_LANES, BLOCK_COLS),
     };
     if (g->x_dtype != FT_F32) {
         job.x = job.copy;
         job.x_stride = g->k;
         ft_team_share(g->threads, g->m, convert_rows, &job);
     }
-    ft_team_share(g->threads, (size_t) g->threads, multiply_parts, &job);
+    if (are_few(g, g->m))
+        ft_team_help(g->threads, (g->n + job.piece - 1) / job.piece, multiply_pieces, &job);
+    else
+        ft_team_share(g->threads, (size_t) g->threads, multiply_parts, &job);
 }

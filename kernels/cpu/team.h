@@ -32,6 +32,15 @@ typedef void ft_task(const void *job, int thread, size_t first, size_t end);
 /* Each thread gets equally many neighbouring pieces. */
 void ft_team_share(int team, size_t pieces, ft_task *task, const void *job);
 
+/*
+ * Likewise, but by single pieces, and who is done with his takes over from the others: processors
+ * are not equally fast, and some have other work too.
+ */
+void ft_team_help(int team, size_t pieces, ft_task *task, const void *job);
+
+/* Of n things as many as a piece should have for that: a multiple of `unit`, at most `most`. */
+size_t ft_team_piece(int team, size_t n, size_t unit, size_t most);
+
 /* Pieces that differ are dealt out one by one, to whoever is done with his. */
 void ft_team_deal(int team, size_t pieces, ft_task *task, const void *job);
 

@@ -93,8 +93,7 @@ static float add_reals(float y, float scale, float amax, const problem *p, const
     return ft_blocks_add(y, sum, scale, ldexpf(1.0f, exponent - 22));
 }
 
-/* Columns whose x has a unit: a group, or, of numbers of three bytes, at most 256 that divide it.
- */
+/* Columns of x with one unit: a group, or, in three bytes, as many as divide it, up to 256. */
 static size_t part_of(const problem *p)
 {
     size_t group = p->how.group == 0 ? 1 << 20 : (size_t) p->how.group, part = group;

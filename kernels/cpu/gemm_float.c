@@ -3,7 +3,8 @@
  *
  * Each thread owns a rectangle of the output and goes through it in blocks of columns.  The weights
  * of a block, a piece of k long, are packed into its second cache, where all rows of x meet them.
- * Few rows of x have no use for that: their weights stream from memory once, as they lie.
+ * Few rows of x have no use for that: their weights stream from memory once, as they lie, and
+ * threads take blocks of columns one by one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -254,7 +255,7 @@ static void multiply_pieces(const void *of, int thread, size_t first, size_t end
     for (size_t i = first; i < end; i++) {
         size_t col = i * job->piece;
         block b = { 0, g->m, col, ft_min_size(job->piece, g->n - col) };
-        multiply_block(job, &b, NULL, &job->scratch[thread]);
+        multiply_part(job, b, &job->scratch[thread]);
     }
 }
 

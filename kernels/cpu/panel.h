@@ -31,6 +31,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/half.h"
 #include "kernels/quant.h"
+#include "runtime/mem.h"
 
 enum {
     FT_PANEL_ROWS = 32,
@@ -92,7 +93,7 @@ extern const ft_panel_kernels ft_panel_generic, ft_panel_avx2, ft_panel_avxvnni,
 /* Spans of a part, for groups of so many: the most that divide them. */
 static inline size_t ft_panel_part(size_t group, int planes)
 {
-    size_t part = planes == 1 ? group : FT_PANEL_PART;
+    size_t part = planes == 1 ? group : ft_min_size(group, FT_PANEL_PART);
     while (group % part != 0)
         part--;
     return part;

@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	samples/generate.c \
 	samples/minilm.py \
 	samples/packages.sh \
+	samples/phases.sh \
 	samples/quickstart.sh \
 	samples/run.c \
 	samples/source-language-bert/calibration.safetensors \

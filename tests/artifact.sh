@@ -25,7 +25,7 @@ else
     skip 'no unzip'; skip 'no unzip'; skip 'no unzip'
 fi
 
-if command -v python3 >/dev/null; then
+if have_python; then
     is 0 "Python's zipfile finds no fault, no compression and no date" python3 - a.ft <<'END'
 import sys, zipfile
 z = zipfile.ZipFile(sys.argv[1])
@@ -55,7 +55,7 @@ named = [t["entry"] for t in m["tensors"]] + [f["name"] for f in m["files"]] + [
 assert sorted(named) == sorted(z.namelist())
 END
 else
-    skip 'no python3'; skip 'no python3'
+    skip "$no_python"; skip "$no_python"
 fi
 
 # ---- List and verify ----------------------------------------------------------------------------

@@ -151,16 +151,16 @@ check $? 'says so'
 cp out blocks.json
 is 0 'and of 128' \
     "$bench" --shape minilm --scheme w4a16 --group 128 -b 1 -l 8 -r 1 -t 2 --ops --json
-if command -v python3 >/dev/null; then
+if have_python; then
     # Scales of two bytes.
     test $(($(bytes_of_q blocks.json) - $(bytes_of_q out))) -eq $((384 * 384 * 2 / 32 - 384 * 384 * 2 / 128))
     check $? 'which have fewer scales'
 else
-    skip 'no python3'
+    skip "$no_python"
 fi
 
 is 0 'the products of a plan' "$bench" --shape minilm -b 3 -l 9 -r 3 -t 1 --gemm --json
-if command -v python3 >/dev/null; then
+if have_python; then
     python3 - out >found 2>&1 <<'EOF'
 import json, sys
 root = json.load(open(sys.argv[1]))
@@ -182,7 +182,7 @@ EOF
     check $? 'are JSON, each shape once, with what belongs to it'
     sed 's/^/# /' found
 else
-    skip 'no python3'
+    skip "$no_python"
 fi
 is 0 'products with weights in blocks' "$bench" --shape minilm --scheme w4a16 -b 3 -l 9 -r 3 -t 1 --gemm
 grep -q 'F32\.U4/32->F32$' out && grep -q 'F32\.F16->F32$' out
@@ -226,7 +226,7 @@ holds 'are searched for' 'if ($5 != 514 || $7 != 514) bad()' out
 
 is 0 'the operations of a step' "$bench" --shape ft-decoding --scheme float -b 3 -l 9 --beams 2 \
     --decode 4 -r 2 -t 1 --ops --json
-if command -v python3 >/dev/null; then
+if have_python; then
     python3 - out >found 2>&1 <<'EOF'
 import json, sys
 root = json.load(open(sys.argv[1]))
@@ -255,7 +255,7 @@ EOF
     check $? 'are those of the decoder for every beam, and the search is one of them'
     sed 's/^/# /' found
 else
-    skip 'no python3'
+    skip "$no_python"
 fi
 
 is 0 'the products of a step' "$bench" --shape ft-decoding -b 3 -l 9 --beams 2 --decode 2 -r 1 -t 1 \
@@ -291,7 +291,7 @@ if test -d "$translator"; then
     grep -q 'ft-bench: m.ft: a context of 4001 tokens, but the model has 128 positions' err
     check $? 'which says so'
 else
-    skip "no numbers-m2m in $FT_MODELS"
+    skip "no checkpoint numbers-m2m in $FT_MODELS"
 fi
 
 echo "1..$count"

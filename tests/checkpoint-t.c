@@ -257,7 +257,7 @@ static void test_trained(const char *name, long long elements, const char *tenso
 {
     const char *path = join(getenv("FT_MODELS"), name);
     if (access(path, R_OK) != 0) {
-        skip(4, "no %s; set FT_MODELS to the folder of the test models", path);
+        skip(4, "no checkpoint %s; set FT_MODELS to the folder of the test models", path);
         return;
     }
     ft_checkpoint *cp = open_good(path);

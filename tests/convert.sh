@@ -42,7 +42,7 @@ says err 'no/where/model.ft' 'which names that'
 sample=$FT_SRCDIR/samples/source-language-bert
 test -f "$sample/model.safetensors" || sample=$FT_MODELS/source-language-bert
 if test ! -f "$sample/model.safetensors"; then
-    skip "no source-language-bert in $FT_SRCDIR/samples or $FT_MODELS"
+    skip "no checkpoint source-language-bert in $FT_SRCDIR/samples or $FT_MODELS"
     echo "1..$count"
     exit 0
 fi
@@ -104,7 +104,7 @@ is 0 'and be replaced there' "$convert" -q -i precious -o precious/model.ft -f
 # ---- Reports ------------------------------------------------------------------------------------
 
 is 0 '--json prints a report' "$convert" -i "$sample" -o json.ft --json -q
-if command -v python3 >/dev/null; then
+if have_python; then
     cp out report.json
     is 0 'with every tensor of the artifact' python3 - report.json json.ft <<'END'
 import json, sys, zipfile
@@ -120,7 +120,7 @@ assert r["bytes"] == sum(t["bytes"] for t in r["tensors"])
 assert r["unused"] == [] and r["notes"] == []
 END
 else
-    skip 'no python3'
+    skip "$no_python"
 fi
 is 1 'failures are reported too' "$convert" -i nowhere -n --json
 says out '"ok": false' 'as such'
@@ -171,7 +171,7 @@ if test -d "$llama"; then
     check $? 'all matrices, also the table and the head'
 else
     for i in 1 2 3 4 5 6 7 8 9 10 11; do
-        skip "no python-llama in $FT_MODELS"
+        skip "no checkpoint python-llama in $FT_MODELS"
     done
 fi
 
@@ -189,7 +189,7 @@ if test -d "$model"; then
         'with what is known'
 else
     for i in 1 2 3 4 5; do
-        skip "no digits-vit in $FT_MODELS"
+        skip "no checkpoint digits-vit in $FT_MODELS"
     done
 fi
 
@@ -202,7 +202,7 @@ if test -d "$model"; then
     says out 'vocab.json' 'with its words'
 else
     for i in 1 2 3 4; do
-        skip "no numbers-m2m in $FT_MODELS"
+        skip "no checkpoint numbers-m2m in $FT_MODELS"
     done
 fi
 

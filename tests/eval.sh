@@ -148,7 +148,7 @@ if test -f "$sample/model.safetensors"; then
     refused 1 'plain.st: no labels to judge by' 'a classifier without labels' -i c.ft -d plain.st
 else
     for i in 1 2 3 4 5 6 7; do
-        skip "no source-language-bert in $FT_SRCDIR/samples or $FT_MODELS"
+        skip "no checkpoint source-language-bert in $FT_SRCDIR/samples or $FT_MODELS"
     done
 fi
 
@@ -166,8 +166,8 @@ if test -f "$sample/reference.safetensors"; then
         awk '{ d = $1 - $2; far += (d < 0 ? -d : d) > 2e-4 * $2 } END { exit NR != 4 || far }'
     check $? 'and every row has the sum that transformers computes'
 else
-    skip "no python-llama in $FT_MODELS"
-    skip "no python-llama in $FT_MODELS"
+    skip "no checkpoint python-llama in $FT_MODELS"
+    skip "no checkpoint python-llama in $FT_MODELS"
 fi
 
 echo "1..$count"

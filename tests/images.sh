@@ -8,7 +8,7 @@ run=$FT_BUILDDIR/ft-run
 
 sample=$FT_MODELS/digits-vit
 if ! test -d "$sample"; then
-    echo "1..0 # SKIP no digits-vit in $FT_MODELS"
+    echo "1..0 # SKIP no checkpoint digits-vit in $FT_MODELS"
     exit
 fi
 cd "$dir" || exit 99

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 cd "${FT_SRCDIR:-.}" || exit 99
+. tests/lib/tap.sh
 build=${FT_BUILDDIR:-build}
-echo 1..16
+echo 1..17
 
 # none SENTENCE: one line of TAP; standard input lists those who break the rule.
 none () {
@@ -83,12 +84,34 @@ for library in LIBZIP JANSSON OPENBLAS LIBCRYPTO UTF8PROC PCRE2; do
     flags="$flags $(value ${library}_CFLAGS)"
 done
 flags="$flags $(value CUDA_CPPFLAGS)"
-echo '#include <cuda_runtime_api.h>' | $cc $flags -fsyntax-only -x c - >/dev/null 2>&1 && cuda=yes || cuda=no
-sources kernels runtime convert calibrate samples tests | grep '\.h$' |
-    xargs grep -L 'The including file defines' | while read -r header; do
-    if test $cuda = no && grep -qE '<cuda_runtime|"kernels/cuda/' "$header"; then
-        continue # this machine has no CUDA to include
-    fi
+
+# headers: all of ours that stand for themselves.
+headers () {
+    sources kernels runtime convert calibrate samples tests | grep '\.h$' |
+        xargs grep -L 'The including file defines'
+}
+
+# with_cuda: those that include CUDA's headers, be it through another of ours.
+with_cuda () {
+    cuda='<(cuda|cublas|curand)|"kernels/cuda/'
+    before=all found=
+    while test "$found" != "$before"; do
+        before=$found
+        found=$(headers | xargs grep -lE "include[[:space:]]*($cuda)")
+        cuda=$cuda$(echo "$found" | sed 's/.*/|"&"/' | tr -d '\n')
+    done
+    echo "$found"
+}
+
+if echo '#include <cuda_runtime_api.h>' | $cc $flags -fsyntax-only -x c - >/dev/null 2>&1; then
+    not_here=
+    echo "ok - the headers for CUDA are compiled with the others"
+else
+    not_here=$(with_cuda)
+    echo "ok # SKIP no CUDA backend, so $(echo "$not_here" | wc -l) headers for it are not compiled"
+fi
+headers | while read -r header; do
+    echo "$not_here" | grep -qxF "$header" && continue
     case $header in
     kernels/cpu/*) set_flags=$(value FT_AVXVNNI_FLAGS) ;; # some are for vectors alone
     *) set_flags= ;;

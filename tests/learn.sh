@@ -75,7 +75,7 @@ wrong '--memory is for' --scheme w4a16 --memory 100
 # ---- A decoder ----------------------------------------------------------------------------------
 
 if test ! -f "$llama/config.json"; then
-    skip "no python-llama in $FT_MODELS"
+    skip "no checkpoint python-llama in $FT_MODELS"
     echo "1..$count"
     exit 0
 fi

@@ -412,6 +412,7 @@ sh_tests = \
 	tests/convert.sh \
 	tests/cuda.sh \
 	tests/eval.sh \
+	tests/harness.sh \
 	tests/images.sh \
 	tests/install.sh \
 	tests/layering.sh \
@@ -573,7 +574,7 @@ endif
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/lib/tap.sh tests/run.sh tests/lsan.supp tests/tsan.supp tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/lib/summary.awk tests/lib/tap.sh tests/run.sh tests/lsan.supp tests/tsan.supp tests/data tests/golden
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \

@@ -7,7 +7,7 @@ cd "$FT_SRCDIR" || exit 99
 pages='convert/ft-convert.1 calibrate/ft-calibrate.1 runtime/tools/ft-run.1
        runtime/tools/ft-inspect.1 runtime/tools/ft-bench.1 runtime/tools/ft-eval.1
        runtime/ft-artifact.5'
-count=0
+. "$FT_SRCDIR/tests/lib/tap.sh"
 
 # check STATUS SENTENCE: one line of TAP; the file `found` says why it is not ok.
 check () {

@@ -33,8 +33,8 @@ refused () {
 
 # json FILE SENTENCE: another program reads it as JSON.
 json () {
-    if ! command -v python3 >/dev/null; then
-        skip 'no python3'
+    if ! have_python; then
+        skip "$no_python"
         return
     fi
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$1" 2>err

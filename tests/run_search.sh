@@ -11,7 +11,7 @@ pick_rows=$FT_BUILDDIR/tests/pick-rows
 
 model=$FT_MODELS/numbers-m2m
 if ! test -d "$model"; then
-    echo "1..0 # SKIP no numbers-m2m in $FT_MODELS"
+    echo "1..0 # SKIP no checkpoint numbers-m2m in $FT_MODELS"
     exit
 fi
 cd "$dir" || exit 99

@@ -213,7 +213,7 @@ static void test_numbers(void)
     folder_make(folder);
     ft_model *model = open_model(path, folder);
     if (model == NULL) {
-        skip(5, "no %s; set FT_MODELS to the folder of the test models", path);
+        skip(5, "no checkpoint %s; set FT_MODELS to the folder of the test models", path);
     } else {
         open_reference(&r, models);
         test_reference(model, &r);

@@ -3,6 +3,16 @@
 
 count=0
 
+# Bash would leave out the rest of a compound command after an arithmetic error, and go on.  A
+# script ends there instead, so that the missing plan is a failure.
+test -z "${BASH_VERSION-}" || set -o posix
+
+# have_python: python3 with what the scripts import, which python3-minimal lacks.
+no_python='no python3 with its standard library'
+have_python () {
+    python3 -c 'import hashlib, json, shutil, zipfile' >/dev/null 2>&1
+}
+
 # check STATUS SENTENCE: one line of TAP.
 check () {
     count=$((count + 1))

@@ -98,6 +98,7 @@ ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows
         .target_cols = dataset->target_cols,
         .target_ids = dataset->target_ids == NULL ? NULL : dataset->target_ids + targets,
         .target_mask = dataset->target_ids == NULL ? NULL : dataset->target_mask + targets,
+        .target_labels = dataset->target_labels == NULL ? NULL : dataset->target_labels + targets,
     };
 }
 
@@ -210,5 +211,6 @@ void ft_dataset_fini(ft_dataset *dataset)
     free(dataset->labels);
     free(dataset->target_ids);
     free(dataset->target_mask);
+    free(dataset->target_labels);
     memset(dataset, 0, sizeof *dataset);
 }

@@ -26,6 +26,7 @@ typedef struct ft_dataset {
     /* Of an encoder-decoder: what it is to read as its own text so far; NULL: none. */
     size_t target_cols;
     int32_t *target_ids, *target_mask; /* [rows, target_cols] */
+    int32_t *target_labels;            /* what follows each; -1: nobody says; NULL: no labels */
 } ft_dataset;
 
 /*
@@ -36,7 +37,8 @@ typedef struct ft_dataset {
  *
  * Of an encoder-decoder these are sources, where padding is also known by its id.  Its targets are
  * `decoder_input_ids` [N, T], by whose padding `decoder_attention_mask` may be left out, or else
- * `labels` [N, T], which are read one place later, behind the start; -100 is padding too.
+ * `labels` [N, T], which are read one place later, behind the start; -100 is padding too.  Labels
+ * beside `decoder_input_ids` are ignored unless they have their shape.
  * Errors name file, tensor, place, found and expected.
  */
 FT_MUST_USE ft_status ft_dataset_read(ft_dataset *out, const char *path, const ft_model *model,

@@ -189,20 +189,32 @@ static ft_status read_decoder_ids(ft_dataset *out, const source *from, const ft_
     return copy_numbers(&out->target_mask, from, "decoder_attention_mask", 0, 2, err);
 }
 
+/* What follows each target.  Padding, by its id or as any negative number, is -1. */
+static ft_status read_target_labels(ft_dataset *out, const source *from, const ft_model *model,
+                                    ft_error *err)
+{
+    const ft_config *config = &model->config;
+    FT_TRY(copy_numbers(&out->target_labels, from, "labels", -100, config->vocabulary, err));
+    for (size_t i = 0; i < out->rows * out->target_cols; i++)
+        if (out->target_labels[i] < 0 || out->target_labels[i] == config->pad_id)
+            out->target_labels[i] = -1;
+    return FT_OK;
+}
+
 /* Each label is what follows: the decoder reads the start, then all but the last. */
 static ft_status read_shifted_labels(ft_dataset *out, const source *from, const ft_model *model,
                                      ft_error *err)
 {
     const ft_config *config = &model->config;
     FT_TRY(begin_targets(out, from, "labels", model, err));
-    FT_TRY(copy_numbers(&out->target_ids, from, "labels", -100, config->vocabulary, err));
-    for (size_t row = 0; row < out->rows; row++) {
-        int32_t *ids = out->target_ids + row * out->target_cols;
-        memmove(ids + 1, ids, (out->target_cols - 1) * sizeof *ids);
-        ids[0] = config->start_id;
-        for (size_t i = 1; i < out->target_cols; i++)
-            if (ids[i] < 0)
-                ids[i] = config->pad_id;
+    FT_TRY(read_target_labels(out, from, model, err));
+    size_t count = out->rows * out->target_cols;
+    out->target_ids = ft_array(count, sizeof *out->target_ids);
+    if (out->target_ids == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu targets", from->path, count);
+    for (size_t i = 0; i < count; i++) {
+        int32_t before = i % out->target_cols == 0 ? config->start_id : out->target_labels[i - 1];
+        out->target_ids[i] = before < 0 ? config->pad_id : before;
     }
     hide_target_padding(out, out->target_ids, config->pad_id);
     return FT_OK;
@@ -213,11 +225,14 @@ static ft_status read_targets(ft_dataset *out, const source *from, const ft_mode
 {
     if (!ft_config_has_source(&model->config))
         return FT_OK;
-    if (ft_safetensors_find(from->file, "decoder_input_ids") != NULL)
-        return read_decoder_ids(out, from, model, err);
-    if (ft_safetensors_find(from->file, "labels") != NULL)
-        return read_shifted_labels(out, from, model, err);
-    return FT_OK;
+    const ft_tensor *ids = ft_safetensors_find(from->file, "decoder_input_ids");
+    const ft_tensor *labels = ft_safetensors_find(from->file, "labels");
+    if (ids == NULL)
+        return labels != NULL ? read_shifted_labels(out, from, model, err) : FT_OK;
+    FT_TRY(read_decoder_ids(out, from, model, err));
+    bool fit = labels != NULL && labels->ndim == 2 && labels->dim[0] == ids->dim[0] &&
+               labels->dim[1] == ids->dim[1];
+    return fit ? read_target_labels(out, from, model, err) : FT_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- */

@@ -2,7 +2,8 @@
  * score.c - the logits of every token of many rows, a run at a time.
  *
  * Rows are read in their order.  Only the last one of a run may be unfinished; it is the first one
- * of the next.
+ * of the next.  Pairs of an encoder-decoder are read whole, the targets as data gives them,
+ * whatever the model would have chosen.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,6 +26,7 @@ struct ft_scorer {
     size_t *start;          /* [rows + 1] */
     size_t current, cached; /* the row that is being read, and how much of it has been */
     int logits_value;
+    bool pairs;         /* sources and targets: `ids` and `start` are not used */
     size_t count, *row; /* of a run */
     int32_t *next;
     float *logits;
@@ -36,7 +38,7 @@ struct ft_scorer {
 static ft_status allocate(ft_scorer *s, ft_error *err)
 {
     size_t tokens = s->session->limits.tokens, cells;
-    s->ids = ft_array(ft_dataset_tokens(s->data), sizeof *s->ids);
+    s->ids = ft_array(s->pairs ? 0 : ft_dataset_tokens(s->data), sizeof *s->ids);
     s->start = ft_array(s->data->rows + 1, sizeof *s->start);
     s->row = ft_array(tokens, sizeof *s->row);
     s->next = ft_array(tokens, sizeof *s->next);
@@ -75,6 +77,19 @@ static ft_status check(const ft_scorer *s, ft_error *err)
     return FT_OK;
 }
 
+/* A label can be judged only where the decoder reads what is before it. */
+static ft_status check_pairs(const ft_scorer *s, ft_error *err)
+{
+    const ft_dataset *d = s->data;
+    for (size_t i = 0; i < d->rows * d->target_cols; i++)
+        if (d->target_labels[i] >= 0 && d->target_mask[i] == 0)
+            return ft_fail(err, FT_EFORMAT,
+                           "labels[%zu][%zu] is %d, but what the decoder reads before it is "
+                           "padding",
+                           i / d->target_cols, i % d->target_cols, d->target_labels[i]);
+    return FT_OK;
+}
+
 ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const ft_dataset *data,
                          ft_error *err)
 {
@@ -85,12 +100,15 @@ ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const ft_dataset 
         return ft_fail(err, FT_ENOMEM, "no memory to score");
     s->session = session;
     s->data = data;
+    s->pairs = data->target_labels != NULL;
     s->vocabulary = (size_t) session->model->config.vocabulary;
     for (int i = 0; i < session->plan.noutput; i++)
         if (strcmp(session->plan.output[i].name, "logits") == 0)
             s->logits_value = session->plan.output[i].value;
     ft_status status = allocate(s, err);
-    if (status == FT_OK) {
+    if (status == FT_OK && s->pairs) {
+        status = check_pairs(s, err);
+    } else if (status == FT_OK) {
         pack(s);
         status = check(s, err);
     }
@@ -168,15 +186,48 @@ static void release_ended(ft_scorer *s)
                              s->row[i] % s->session->limits.sequences);
 }
 
+/* The targets of the next rows, as many as a run takes, in the order in which they are packed. */
+static size_t note_pairs(ft_scorer *s)
+{
+    const ft_dataset *d = s->data;
+    const ft_limits *limits = &s->session->limits;
+    size_t rows = ft_dataset_batch(d, s->current, limits->tokens, limits->sequences);
+    size_t first = s->current * d->target_cols;
+    s->count = 0;
+    for (size_t i = first; i < first + rows * d->target_cols; i++)
+        if (d->target_mask[i] != 0) {
+            s->row[s->count] = i / d->target_cols;
+            s->next[s->count++] = d->target_labels[i];
+        }
+    return rows;
+}
+
+static ft_status run_pairs(ft_scorer *s, ft_error *err)
+{
+    size_t first = s->current, rows = note_pairs(s);
+    if (rows == 0)
+        return FT_OK;
+    s->current += rows;
+    FT_TRY(ft_dataset_bind(s->data, first, rows, s->session, err));
+    return ft_session_run(s->session, err);
+}
+
+static ft_status run_rows(ft_scorer *s, ft_error *err)
+{
+    add_rows(s);
+    if (s->count == 0)
+        return FT_OK;
+    FT_TRY(ft_session_run_passages(s->session, err));
+    release_ended(s);
+    return FT_OK;
+}
+
 ft_status ft_scorer_run(ft_scorer *scorer, ft_scored *out, ft_error *err)
 {
-    ft_session *session = scorer->session;
-    add_rows(scorer);
+    FT_TRY(scorer->pairs ? run_pairs(scorer, err) : run_rows(scorer, err));
     *out =
         (ft_scored){ scorer->count, scorer->row, scorer->next, scorer->logits, scorer->vocabulary };
-    if (scorer->count == 0)
-        return FT_OK;
-    FT_TRY(ft_session_run_passages(session, err));
-    release_ended(scorer);
-    return ft_session_read_real(session, scorer->logits_value, scorer->logits, scorer->count, err);
+    return scorer->count > 0 ? ft_session_read_real(scorer->session, scorer->logits_value,
+                                                    scorer->logits, scorer->count, err)
+                             : FT_OK;
 }

@@ -18,7 +18,7 @@ typedef struct ft_scorer ft_scorer;
 typedef struct ft_scored {
     size_t count;        /* 0: all rows have been read */
     const size_t *row;   /* [count]: of the data */
-    const int32_t *next; /* [count]: the token that follows in this row; -1 after the last */
+    const int32_t *next; /* [count]: what follows in this row; -1: nobody knows */
     const float *logits; /* [count, vocabulary] */
     size_t vocabulary;
 } ft_scored;
@@ -27,6 +27,9 @@ typedef struct ft_scored {
  * The session has options.every_logits, and room in its cache for the longest row; nobody else uses
  * it meanwhile.  Both stay the caller's.  Two scorers of the same data, in sessions with the same
  * limits, make the same runs.  FT_ELIMIT: a row does not fit.
+ *
+ * Data with labels of targets (ft_dataset.target_labels) are read in pairs: the session's model is
+ * an encoder-decoder, and a run has room for the longest source and target.
  */
 FT_MUST_USE ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const ft_dataset *data,
                                      ft_error *err);

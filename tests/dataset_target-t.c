@@ -61,6 +61,7 @@ static void test_labels(void)
 {
     static const int32_t shifted[ROWS * TARGET] = { 2, 5, 6, 7, 2, 8, 2, 1 };
     static const int32_t shown[ROWS * TARGET] = { 1, 1, 1, 1, 1, 1, 1, 0 };
+    static const int32_t what_follows[ROWS * TARGET] = { 5, 6, 7, 2, 8, 2, -1, -1 };
     const ft_named_tensor t[] = { matrix("input_ids", ROWS, SOURCE, ids),
                                   matrix("labels", ROWS, TARGET, labels) };
     ft_dataset data;
@@ -68,6 +69,8 @@ static void test_labels(void)
         bail_out("%s", err.text);
     ok(is(data.target_ids, shifted, ROWS * TARGET) && is(data.target_mask, shown, ROWS * TARGET),
        "labels are read one place later, behind the start");
+    ok(is(data.target_labels, what_follows, ROWS * TARGET),
+       "and what follows each target is known, but for -100");
     ok(ft_dataset_text_tokens(&data) == 5 && ft_dataset_target_tokens(&data) == 7,
        "sources and targets are counted apart");
     ok(ft_dataset_row_tokens(&data, 0) == 4 && ft_dataset_row_tokens(&data, 1) == 3,
@@ -75,7 +78,8 @@ static void test_labels(void)
     ft_dataset second = ft_dataset_slice(&data, 1, 9);
     ok(second.rows == 1 && second.target_cols == TARGET && second.ids == data.ids + SOURCE &&
            second.target_ids == data.target_ids + TARGET &&
-           second.target_mask == data.target_mask + TARGET,
+           second.target_mask == data.target_mask + TARGET &&
+           second.target_labels == data.target_labels + TARGET,
        "a slice has the targets of its rows");
     ft_dataset_fini(&data);
 }
@@ -85,6 +89,7 @@ static void test_decoder_ids(void)
     static const int32_t given[ROWS * 5] = { 1, 5, 6, 1, 1, 1, 7, 1, 8, 1 };
     static const int32_t shown[ROWS * 5] = { 1, 1, 1, 0, 0, 1, 1, 0, 1, 0 };
     static const int32_t mask[ROWS * 5] = { 1, 1, 1, 1, 0, 1, 0, 0, 0, 0 };
+    static const int32_t follows[ROWS * 5] = { -1, 5, 6, -1, -1, -1, 7, -1, 8, -1 };
     const ft_named_tensor t[] = { matrix("input_ids", ROWS, SOURCE, ids),
                                   matrix("labels", ROWS, TARGET, labels),
                                   matrix("decoder_input_ids", ROWS, 5, given),
@@ -94,12 +99,19 @@ static void test_decoder_ids(void)
         bail_out("%s", err.text);
     ok(is(data.target_ids, given, ROWS * 5) && is(data.target_mask, shown, ROWS * 5),
        "decoder_input_ids come before labels; a start may have the id of padding");
+    ok(data.target_labels == NULL, "labels of another shape say nothing about them");
     ok(ft_dataset_context(&data) == 5 && ft_dataset_longest(&data) == 5,
        "a cache must hold the longest target");
     ft_dataset_fini(&data);
     if (reads(&data, t, 4) != FT_OK)
         bail_out("%s", err.text);
     ok(is(data.target_mask, mask, ROWS * 5), "their mask may be given");
+    ft_dataset_fini(&data);
+    const ft_named_tensor both[] = { t[0], t[2], matrix("labels", ROWS, 5, given) };
+    if (reads(&data, both, 3) != FT_OK)
+        bail_out("%s", err.text);
+    ok(is(data.target_ids, given, ROWS * 5) && is(data.target_labels, follows, ROWS * 5),
+       "labels of their shape say what follows each, where they are not padding");
     ft_dataset_fini(&data);
 }
 

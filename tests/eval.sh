@@ -170,4 +170,62 @@ else
     skip "no checkpoint python-llama in $FT_MODELS"
 fi
 
+# ---- An encoder-decoder -------------------------------------------------------------------------
+
+# The sums over rows 0 to 3 that transformers' logits of trace.safetensors give in double, and those
+# of other labels behind the same texts: ids that are improbable, -100 and padding.
+sample=$FT_MODELS/numbers-m2m
+if test -f "$sample/reference.safetensors"; then
+    quietly "$convert" -i "$sample" -o numbers.ft --dtype f32
+    quietly "$pick_rows" "$sample/reference.safetensors" some.st 0:4
+    is 0 'ft-eval judges an encoder-decoder by its labels' "$eval" -i numbers.ft -d some.st --json
+    sed -n '/"nll"/,/]/p' out | tr -d ' ,' | grep '^[0-9]' >sums
+    printf '%s\n' 0.0016521582 0.0012271594 0.00030973331 0.0018348192 | paste sums - |
+        awk '{ d = $1 - $2; far += (d < 0 ? -d : d) > 1e-4 * $2 } END { exit NR != 4 || far }'
+    check $? 'each row of pairs has the sum that the logits of transformers give'
+    test "$(value out predictions)" = 33
+    check $? 'every label but padding is a prediction'
+    sources=15,8,6,14,11,5,11,2,1,10,6,8,6,5,14,15,8,2
+    decoder=2,16,40,20,47,25,46,50,35,2,2,42,20,47,22,46,50,38,19,17
+    labels=16,41,20,-100,25,9,50,1,2,30,42,20,47,22,46,50,38,19,17,22
+    quietly "$make_tensors" texts.st input_ids:I32:2,9=$sources \
+        decoder_input_ids:I32:2,10=$decoder labels:I32:2,10=$labels
+    is 0 'ft-eval reads decoder_input_ids where data hold them' "$eval" -i numbers.ft \
+        -d texts.st --json
+    sed -n '/"nll"/,/]/p' out | tr -d ' ,' | grep '^[0-9]' >sums
+    printf '%s\n' 38.177579384 0.0010426837 | paste sums - |
+        awk '{ d = $1 - $2; far += (d < 0 ? -d : d) > 1e-4 * $2 } END { exit NR != 2 || far }'
+    check $? 'and judges labels that are no copy of them, without -100 and padding'
+    quietly "$eval" -i numbers.ft -d "$sample/reference.safetensors" --json
+    numbers log >whole
+    test "$(value whole rows) $(value whole predictions) $(value whole accuracy)" = '64 768 1.0'
+    check $? 'numbers-m2m predicts each label of its reference'
+    for chunk in 1 100; do
+        quietly "$eval" -i numbers.ft -d "$sample/reference.safetensors" --json --chunk $chunk -t 1
+        numbers log >again
+        same whole again "pairs in runs of $chunk tokens change no digit"
+    done
+    quietly "$FT_BUILDDIR/ft-calibrate" -q -i numbers.ft -o numbers.w8.ft --scheme w8a8-dynamic
+    is 0 'an encoder-decoder is compared with another' "$eval" -i numbers.w8.ft --against numbers.ft \
+        -d "$sample/reference.safetensors" --json
+    awk -v mean="$(value out kl_mean)" 'BEGIN { exit !(mean > 0 && mean < 0.01) }'
+    check $? 'which is near, but not the same'
+    quietly "$make_tensors" sources.st input_ids:I32:2,9=$sources
+    refused 1 'the data must hold labels [2, T], the target tokens of each row' 'sources without targets' -i numbers.ft \
+        -d sources.st
+    refused 1 '--ctx cuts texts of decoders' 'pairs to be cut' -i numbers.ft -d some.st --ctx 5
+    quietly "$make_tensors" empty.st input_ids:I32:2,9=$sources labels:I32:2,2=1,1,-100,1
+    refused 1 'empty.st: labels are all padding' 'labels that say nothing' -i numbers.ft \
+        -d empty.st
+    quietly "$make_tensors" gap.st input_ids:I32:2,9=$sources labels:I32:2,3=16,-100,20,42,20,47
+    refused 1 'labels[0][2] is 20, but what the decoder reads before it is padding' \
+        'labels with a gap' -i numbers.ft -d gap.st
+    refused 1 'is of family llama' 'a decoder beside an encoder-decoder' -i numbers.ft \
+        --against m7.ft -d some.st
+else
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        skip "no numbers-m2m in $FT_MODELS"
+    done
+fi
+
 echo "1..$count"

@@ -1,6 +1,6 @@
 /*
  * eval_tokens.c - judge a decoder: each token of a row, from the second one on, is predicted by
- * those before it.
+ * those before it; of an encoder-decoder, each label by the source and the labels before it.
  *
  * Of two models, each run of one is compared with the same run of the other, so that logits need
  * the memory of one run only.
@@ -30,19 +30,27 @@ typedef struct job {
     ft_verdict *verdict; /* [tokens of a run] */
 } job;
 
+/* Tokens of one run.  A pair is read whole: it may be more than what was asked for. */
+static size_t run_tokens(const ft_eval *eval, const ft_dataset *data)
+{
+    size_t asked = eval->chunk > 0 ? (size_t) eval->chunk : 512;
+    size_t chunk = ft_min_size(asked, ft_dataset_tokens(data));
+    size_t least = data->target_ids != NULL ? ft_dataset_longest(data) : 1;
+    return chunk > least ? chunk : least;
+}
+
 static ft_status open_reader(reader *out, const ft_eval *eval, const ft_model *model,
                              const ft_dataset *data, ft_error *err)
 {
     size_t seats = ft_min_size(data->rows, 64);
-    size_t chunk =
-        ft_min_size(eval->chunk > 0 ? (size_t) eval->chunk : 512, ft_dataset_tokens(data));
+    size_t chunk = run_tokens(eval, data), context = ft_dataset_context(data);
     /* A row that goes on, rows of a run, and pages that each of them has begun. */
-    size_t cache = 2 * data->cols + chunk + (seats + 1) * FT_PAGE;
+    size_t cache = 2 * context + chunk + (seats + 1) * FT_PAGE;
     const ft_session_options options = {
         .threads = eval->threads,
         .max_tokens = (int64_t) chunk,
         .max_sequences = (int64_t) seats,
-        .context = (int64_t) data->cols,
+        .context = (int64_t) context,
         .cache_tokens = (int64_t) cache,
         .every_logits = true,
     };
@@ -91,8 +99,29 @@ static ft_status judge_all(job *j, ft_error *err)
     }
 }
 
+/* Pairs of an encoder-decoder: what is right must be known, and rows are not cut. */
+static ft_status read_pairs(job *j, const ft_eval *eval, const ft_model *model, ft_error *err)
+{
+    if (eval->context > 0)
+        return ft_fail(err, FT_EARG,
+                       "%s: --ctx cuts texts of decoders, but this is an encoder-decoder, whose "
+                       "pairs are read whole",
+                       model->path);
+    FT_TRY(ft_dataset_read(&j->data, eval->data, model, err));
+    if (j->data.target_labels != NULL)
+        return FT_OK;
+    return ft_fail(
+        err, FT_EFORMAT,
+        "%s: no labels to judge by: for the encoder-decoder %s the data must hold labels "
+        "[%zu, T], the target tokens of each row of input_ids, padded with -100, and of "
+        "the shape of decoder_input_ids where there are some",
+        eval->data, model->path, j->data.rows);
+}
+
 static ft_status read_data(job *j, const ft_eval *eval, const ft_model *model, ft_error *err)
 {
+    if (ft_config_has_source(&model->config))
+        return read_pairs(j, eval, model, err);
     if (eval->context > model->config.positions)
         return ft_fail(err, FT_ELIMIT,
                        "%s: a context of %lld tokens, but the model has %d positions", model->path,
@@ -111,14 +140,15 @@ static ft_status work(job *j, const ft_eval *eval, const ft_model *model, const 
                        model->config.vocabulary);
     FT_TRY(read_data(j, eval, model, err));
     FT_TRY(ft_judgement_init(j->out, j->data.rows, other != NULL, err));
-    j->out->tokens = ft_dataset_tokens(&j->data);
+    j->out->tokens = ft_dataset_text_tokens(&j->data) + ft_dataset_target_tokens(&j->data);
     FT_TRY(open_reader(&j->this, eval, model, &j->data, err));
     FT_TRY(open_reader(&j->other, eval, other, &j->data, err));
     FT_TRY(judge_all(j, err));
-    if (j->out->count == 0)
-        return ft_fail(err, FT_EFORMAT, "%s: no row has two tokens: nothing is predicted",
-                       eval->data);
-    return FT_OK;
+    if (j->out->count > 0)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: %s: nothing is predicted", eval->data,
+                   j->data.target_labels != NULL ? "labels are all padding"
+                                                 : "no row has two tokens");
 }
 
 ft_status ft_eval_tokens(ft_judgement *out, const ft_eval *eval, const ft_model *model,

@@ -22,7 +22,7 @@ static const ft_option options[] = {
     { 'd', "data", "FILE",
       "safetensors with input_ids [N, S], and optionally\n"
       "attention_mask or lengths [N]; for classifiers\n"
-      "labels [N]" },
+      "labels [N], for encoder-decoders labels [N, T]" },
     { AGAINST, "against", "FILE", "compare with this artifact, often the float one" },
     { JSON, "json", NULL, "print one JSON object" },
     { 't', "threads", "N", "threads; default all processors" },
@@ -37,9 +37,8 @@ static const ft_option options[] = {
 static const ft_tool tool = {
     .name = "ft-eval",
     .usage = "-i FILE -d FILE [--against FILE] [OPTION]...",
-    .about =
-        "Measure the perplexity of a decoder or the accuracy of a classifier on data, and how far\n"
-        "it is from another artifact.",
+    .about = "Measure the perplexity of a decoder or an encoder-decoder, or the accuracy of a\n"
+             "classifier, on data, and how far it is from another artifact.",
     .option = options,
 };
 
@@ -156,10 +155,16 @@ static void print_json(const ft_judgement *j)
 
 /* ---- Work --------------------------------------------------------------------------------- */
 
+static bool same_kind(const ft_model *a, const ft_model *b)
+{
+    return a->has_cache == b->has_cache &&
+           ft_config_has_source(&a->config) == ft_config_has_source(&b->config);
+}
+
 static ft_status judge(ft_judgement *out, const ft_eval *e, const ft_model *model,
                        const ft_model *other, ft_error *err)
 {
-    if (other != NULL && other->has_cache != model->has_cache)
+    if (other != NULL && !same_kind(model, other))
         return ft_fail(err, FT_EARG, "%s: is of family %s, but %s of %s", other->path,
                        other->family->name, model->path, model->family->name);
     if (model->has_cache)

@@ -7,8 +7,11 @@
 
 #include "calibrate/options.h"
 
+#include "calibrate/places.h"
 #include "runtime/mem.h"
+#include "runtime/session.h"
 
+#include <errno.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +103,7 @@ static const ft_option options[] = {
     { 't', "threads", "N", "threads; default all processors" },
     { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
     { SAVE, "save-counters", "FILE", "write what was counted, to be merged later" },
-    { MERGE, "merge", "FILE",
+    { MERGE, "merge", "FILE...",
       "use these counters instead of observing; may be\n"
       "repeated, and operands are counters files too" },
     { REPORT, "report", "FILE", "write the report as JSON" },
@@ -133,19 +136,11 @@ static double percentile(const char *text)
     return value;
 }
 
-static int thread_count(const char *text)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || value < 1 || value > 4096)
-        ft_tool_usage(&ft_calibrate_tool, "--threads: \"%s\" is not a number from 1 to 4096", text);
-    return (int) value;
-}
-
 /* "N" or "FIRST:END". */
 static void take_samples(ft_calibration_options *job, const char *text)
 {
     char *end;
+    errno = 0;
     job->first = 0;
     job->last = strtoull(text, &end, 10);
     bool fine = end != text && text[0] != '-';
@@ -155,7 +150,10 @@ static void take_samples(ft_calibration_options *job, const char *text)
         job->last = strtoull(second, &end, 10);
         fine = end != second && *second != '-';
     }
-    if (!fine || *end != '\0' || job->first >= job->last)
+    fine = fine && *end == '\0';
+    if (fine && errno == ERANGE)
+        ft_tool_usage(&ft_calibrate_tool, "--samples: \"%s\" has a number that is too large", text);
+    if (!fine || job->first >= job->last)
         ft_tool_usage(&ft_calibrate_tool, "--samples: \"%s\" is neither a count nor FIRST:END",
                       text);
 }
@@ -171,8 +169,21 @@ static bool is_second(const char *option, const char *text, const char *first, c
 
 static void take_scheme(ft_recipe *recipe, const char *text)
 {
-    if (!ft_scheme_parse(text, &recipe->scheme))
-        ft_tool_usage(&ft_calibrate_tool, "--scheme: \"%s\" is no scheme", text);
+    ft_error err;
+    if (ft_scheme_parse(text, &recipe->scheme, &err) != FT_OK)
+        ft_tool_usage(&ft_calibrate_tool, "--scheme: %s", err.text);
+}
+
+static void take_method(ft_calibration_options *job, const char *text)
+{
+    static const char known[] =
+#define FT_METHOD(NAME, name, help) ", " #name
+#include "calibrate/methods.def"
+#undef FT_METHOD
+        ;
+    if (!ft_method_parse(text, &job->method))
+        ft_tool_usage(&ft_calibrate_tool, "--method: \"%s\" is no method; methods are %s", text,
+                      known + 2);
 }
 
 static void take_group(ft_recipe *recipe, const char *text)
@@ -196,8 +207,11 @@ static size_t memory(const char *text)
 {
     char *end;
     unsigned long long value = strtoull(text, &end, 10);
-    if (end == text || *end != '\0' || text[0] == '-' || value < 1 || value > SIZE_MAX >> 20)
+    if (end == text || *end != '\0' || text[0] == '-' || value < 1)
         ft_tool_usage(&ft_calibrate_tool, "--memory: \"%s\" is not a number of MiB", text);
+    if (value > SIZE_MAX >> 20)
+        ft_tool_usage(&ft_calibrate_tool, "--memory: %s is too large: %zu is the most", text,
+                      SIZE_MAX >> 20);
     return (size_t) value << 20;
 }
 
@@ -245,14 +259,13 @@ static void take_option(ft_calibrate_request *r, int option, const char *value)
         r->quiet = true;
         break;
     case 't':
-        job->threads = thread_count(value);
+        job->threads = ft_tool_whole_to(&ft_calibrate_tool, 't', value, 1, FT_MAX_THREADS);
         break;
     case DEVICE:
         job->device = value;
         break;
     case 'm':
-        if (!ft_method_parse(value, &job->method))
-            ft_tool_usage(&ft_calibrate_tool, "--method: \"%s\" is no method", value);
+        take_method(job, value);
         break;
     case PERCENTILE:
         job->percentile = percentile(value);
@@ -374,4 +387,7 @@ void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
         r->job.dry_run = true; /* there is a report to print */
     if (r->job.nmerge > 0 && r->job.last > 0)
         ft_tool_usage(&ft_calibrate_tool, "--samples and --merge exclude each other");
+    ft_error err;
+    if (ft_calibration_check_places(&r->job, &err) != FT_OK)
+        ft_tool_usage(&ft_calibrate_tool, "%s", err.text);
 }

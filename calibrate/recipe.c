@@ -45,11 +45,17 @@ const char *ft_scheme_name(ft_scheme scheme)
     return (size_t) scheme < FT_SCHEMES ? schemes[scheme] : NULL;
 }
 
-bool ft_scheme_parse(const char *word, ft_scheme *out)
+ft_status ft_scheme_parse(const char *word, ft_scheme *out, ft_error *err)
 {
     size_t found = find_word(schemes, FT_SCHEMES, word);
+    char known[128] = "";
     *out = (ft_scheme) found;
-    return found < FT_SCHEMES;
+    if (found < FT_SCHEMES)
+        return FT_OK;
+    for (size_t i = 0, used = 0; i < FT_SCHEMES && used < sizeof known; i++)
+        used += (size_t) snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
+                                  schemes[i]);
+    return ft_fail(err, FT_EARG, "\"%s\" is no scheme; schemes are %s", word, known);
 }
 
 bool ft_scheme_is_int8(ft_scheme scheme)
@@ -117,8 +123,7 @@ ft_status ft_recipe_add_text(ft_recipe *recipe, const char *text, ft_error *err)
     ft_scheme scheme;
     if (sign == NULL || sign == text)
         return ft_fail(err, FT_EARG, "\"%s\" is not REGEX=SCHEME", text);
-    if (!ft_scheme_parse(sign + 1, &scheme))
-        return ft_fail(err, FT_EARG, "\"%s\" is no scheme", sign + 1);
+    FT_TRY(ft_scheme_parse(sign + 1, &scheme, err));
     char *pattern = ft_strdup(text);
     if (pattern == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a rule");

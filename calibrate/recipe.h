@@ -21,9 +21,9 @@ typedef enum ft_scheme {
     FT_SCHEMES
 } ft_scheme;
 
-/* "w8a8", "w8a8-dynamic", "w4a16", ...; parse is false for other words. */
+/* "w8a8", "w8a8-dynamic", "w4a16", ...; FT_EARG for other words, with a list of these. */
 const char *ft_scheme_name(ft_scheme scheme);
-bool ft_scheme_parse(const char *word, ft_scheme *out);
+ft_status ft_scheme_parse(const char *word, ft_scheme *out, ft_error *err);
 
 /* What the codes of a scheme are; neither for FT_SCHEME_FLOAT. */
 bool ft_scheme_is_int8(ft_scheme scheme);

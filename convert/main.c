@@ -78,8 +78,6 @@ static void take_option(arguments *args, int id, const char *value)
         args->input[args->inputs++] = value;
         break;
     case 'o':
-        if (args->output != NULL)
-            ft_tool_usage(&tool, "one -o is enough");
         args->output = value;
         break;
     case DTYPE:

@@ -421,7 +421,8 @@ sh_tests = \
 	tests/pipeline.sh \
 	tests/run_generate.sh \
 	tests/run_search.sh \
-	tests/schemes.sh
+	tests/schemes.sh \
+	tests/usage.sh
 
 # What the scripts make their inputs with.
 check_PROGRAMS += tests/make-decoder tests/make-sample tests/make-tensors tests/pick-rows

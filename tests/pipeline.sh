@@ -16,6 +16,7 @@ sample=$FT_SRCDIR/samples/source-language-bert
 # Other tests run beside this one: threads that wait shall leave their processor to them.
 export OMP_WAIT_POLICY=passive
 unset FT_CPU
+wanted=1
 
 # refused SENTENCE TEXT COMMAND...: the command ends with 1 and says why in one line with TEXT in it;
 # it leaves new.ft, which it was to write, unwritten.
@@ -24,11 +25,18 @@ refused () {
     shift 2
     "$@" >out 2>err
     found=$?
-    test $found -eq 1 && test "$(wc -l <err)" -eq 1 &&
+    test $found -eq $wanted && test "$(wc -l <err)" -eq 1 &&
         grep -qF -e "$text" err && test ! -s out && test ! -e new.ft
     found=$?
     check $found "$sentence"
     test $found -eq 0 || sed 's/^/# /' out err
+}
+
+# misused SENTENCE TEXT COMMAND...: the same of what the command line alone says, with status 2.
+misused () {
+    wanted=2
+    refused "$@"
+    wanted=1
 }
 
 # json FILE SENTENCE: another program reads it as JSON.
@@ -320,15 +328,15 @@ for output in float.ft soft data hard; do
     refused "ft-run -o: the input $output is not replaced" "$output: would replace the input" \
         "$run" -i float.ft -d data -o $output -f
     for option in -o --save-counters "-n --report"; do
-        refused "ft-calibrate $option: nor is $output" "$output: would replace the input" \
+        misused "ft-calibrate $option: nor is $output" "$output: would replace the input" \
             "$calibrate" -i float.ft -d data $option $output -f
     done
 done
-refused 'nor are counters that are merged' 'counts: would replace the input counts' \
+misused 'nor are counters that are merged' 'counts: would replace the input counts' \
     "$calibrate" -i float.ft --merge counts --save-counters ./counts -f
-refused 'nor samples that are evaluated' 'hard: would replace the input data' \
+misused 'nor samples that are evaluated' 'hard: would replace the input data' \
     "$calibrate" -i float.ft --merge counts --eval data -o hard -f
-refused 'no file is written twice' './new.ft: two things are to be written there' \
+misused 'no file is written twice' './new.ft: two things are to be written there' \
     "$calibrate" -i float.ft -d data -o new.ft --save-counters ./new.ft
 cksum float.ft data counts | cmp -s - sums
 check $? 'all inputs are as they were'

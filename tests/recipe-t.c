@@ -18,7 +18,7 @@ static void test_words(void)
     int wrong = 0, kinds[2] = { 0, 0 };
     for (int i = 0; i < FT_SCHEMES; i++) {
         ft_scheme scheme = (ft_scheme) i, back;
-        wrong += !ft_scheme_parse(ft_scheme_name(scheme), &back) || back != scheme;
+        wrong += ft_scheme_parse(ft_scheme_name(scheme), &back, &err) != FT_OK || back != scheme;
         kinds[0] += ft_scheme_is_int8(scheme);
         kinds[1] += ft_scheme_is_blocks(scheme);
         wrong += ft_scheme_is_int8(scheme) && ft_scheme_is_blocks(scheme);
@@ -28,7 +28,11 @@ static void test_words(void)
     is_int(kinds[1], 3, "three of blocks");
     ft_scheme scheme;
     ft_clip clip;
-    ok(!ft_scheme_parse("w3a16", &scheme) && !ft_scheme_parse("", &scheme), "others are none");
+    is_int(ft_scheme_parse("", &scheme, &err), FT_EARG, "the empty word is no scheme");
+    is_int(ft_scheme_parse("int4", &scheme, &err), FT_EARG, "int4 is no scheme");
+    is_str(err.text,
+           "\"int4\" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16, w8a16, w8a8-block, float",
+           "and the sentence lists those that there are");
     ok(ft_clip_parse("mse", &clip) && clip == FT_CLIP_MSE && !ft_clip_parse("max", &clip),
        "so it is with clipping");
     ok(ft_clip_parse("imatrix", &clip) && clip == FT_CLIP_IMATRIX, "... also by sample data");

@@ -98,7 +98,7 @@ static void begin(trial *t, const char *input, const char *text)
     char words[200], *rest = words;
     snprintf(words, sizeof words, "%s", text);
     *t = (trial){ .recipe = { .group = 32, .group_pad = true } };
-    if (!ft_scheme_parse(strtok_r(words, " ", &rest), &t->recipe.scheme))
+    if (ft_scheme_parse(strtok_r(words, " ", &rest), &t->recipe.scheme, &err) != FT_OK)
         bail_out("%s", text);
     for (char *rule; (rule = strtok_r(NULL, " ", &rest)) != NULL;)
         if (ft_recipe_add_text(&t->recipe, rule, &err) != FT_OK)

@@ -8,6 +8,7 @@
 #include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/session.h"
 #include "runtime/tools/eval.h"
 #include "runtime/tools/options.h"
 
@@ -60,7 +61,7 @@ static void take_option(ft_eval *e, int option, const char *value)
         e->json = true;
         break;
     case 't':
-        e->threads = ft_tool_whole(&tool, option, value, 1);
+        e->threads = ft_tool_whole_to(&tool, option, value, 1, FT_MAX_THREADS);
         break;
     case DEVICE:
         e->model.device = value;

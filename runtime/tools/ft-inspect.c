@@ -232,8 +232,11 @@ static void take_tokens(ft_inspection *what, const char *text)
         char *end;
         long number = strtol(next, &end, 10);
         bool grows = what->ntokens == 0 || number > (long) what->tokens[what->ntokens - 1];
-        if (end == next || (*end != ',' && *end != '\0') || number < 1 || number > 1 << 20 ||
-            !grows || what->ntokens == FT_INSPECT_RUNS)
+        if (end != next && number > 1 << 20)
+            ft_tool_usage(&tool, "--tokens: \"%s\" has a number that is too large: %d is the most",
+                          text, 1 << 20);
+        if (end == next || (*end != ',' && *end != '\0') || number < 1 || !grows ||
+            what->ntokens == FT_INSPECT_RUNS)
             ft_tool_usage(&tool, "--tokens: \"%s\" is not a list of up to %d growing numbers", text,
                           FT_INSPECT_RUNS);
         what->tokens[what->ntokens++] = (size_t) number;
@@ -251,8 +254,6 @@ static ft_view parse_options(int argc, char **argv, ft_inspection *what)
     for (int id; (id = ft_options_next(&tool, argc, argv, &value)) != -1;)
         switch (id) {
         case 'i':
-            if (paths > 0)
-                ft_tool_usage(&tool, "-i is given twice");
             what->path[paths++] = value;
             break;
         case JSON:

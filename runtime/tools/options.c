@@ -115,16 +115,38 @@ static void translate(const ft_tool *tool, struct option *longs, char *letters)
     }
 }
 
+/* Read all options once, for their files alone; what else is wrong is told when they are taken. */
+static void refuse_second_files(const ft_tool *tool, int argc, char **argv,
+                                const struct option *longs, const char *letters)
+{
+    const char *file[MAX_OPTIONS] = { NULL };
+    for (int id; (id = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
+        const ft_option *o;
+        int i = 0;
+        while ((o = option_at(tool, i)) != NULL && o->id != id)
+            i++;
+        if (o == NULL || o->argument == NULL || strcmp(o->argument, "FILE") != 0)
+            continue;
+        if (file[i] != NULL)
+            ft_tool_usage(tool, "--%s is given twice: \"%s\" and \"%s\"", o->name, file[i], optarg);
+        file[i] = optarg;
+    }
+    optind = 0; /* which makes getopt_long begin anew */
+}
+
 int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **value)
 {
+    static char **begun; /* optind stays 1 between the letters of "-fq" */
     struct option longs[MAX_OPTIONS + 1] = { { 0 } };
     char letters[3 * MAX_OPTIONS + 2] = { 0 };
     translate(tool, longs, letters);
-    if (optind == 1)
+    opterr = 0;
+    if (begun != argv) {
+        begun = argv;
         for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
             accept_underscores(argv[i]);
-
-    opterr = 0;
+        refuse_second_files(tool, argc, argv, longs, letters);
+    }
     int id = getopt_long(argc, argv, letters, longs, NULL);
     *value = optarg;
     switch (id) {
@@ -153,14 +175,22 @@ const char *ft_tool_name_of(const ft_tool *tool, int option)
     return o->name;
 }
 
-int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low)
+int ft_tool_whole_to(const ft_tool *tool, int option, const char *text, int low, int high)
 {
     char *end;
     long number = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || number < low || number > 1 << 24)
+    if (end == text || *end != '\0' || number < low)
         ft_tool_usage(tool, "--%s: \"%s\" is not a %s number", ft_tool_name_of(tool, option), text,
                       low > 0 ? "positive" : "whole");
+    if (number > high)
+        ft_tool_usage(tool, "--%s: %s is too large: %d is the most", ft_tool_name_of(tool, option),
+                      text, high);
     return (int) number;
+}
+
+int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low)
+{
+    return ft_tool_whole_to(tool, option, text, low, 1 << 24);
 }
 
 double ft_tool_real(const ft_tool *tool, int option, const char *text, double low, double high)

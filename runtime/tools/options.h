@@ -19,7 +19,7 @@ enum { FT_LONG_ONLY = 256 };
 typedef struct ft_option {
     int id;               /* the letter, or a number from FT_LONG_ONLY on */
     const char *name;     /* long, without "--" */
-    const char *argument; /* "FILE"; "[LEVEL]" when it may be left out; NULL for none */
+    const char *argument; /* "FILE", "FILE...", "[LEVEL]" when it may be left out; NULL for none */
     const char *help;     /* lines of at most 50 columns */
 } ft_option;
 
@@ -32,7 +32,8 @@ typedef struct ft_tool {
 
 /*
  * The next option: its id, *value its argument or NULL; -1 after the last, when the operands are
- * argv[optind..argc).  Changes argv.  --help and --version print and end the program.
+ * argv[optind..argc).  Changes argv.  --help and --version print and end the program.  An option
+ * with the argument "FILE" is refused where it is given twice: only one file would be used.
  */
 int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **value);
 
@@ -44,10 +45,11 @@ _Noreturn void ft_tool_usage(const ft_tool *tool, const char *format, ...)
 const char *ft_tool_name_of(const ft_tool *tool, int option);
 
 /*
- * The value of an option, which usage errors name: a whole number from `low` to 2^24 (low 0:
- * "whole", 1: "positive"), a number from `low` to `high`, or a word.
+ * The value of an option, which usage errors name: a whole number from `low` to 2^24 or to `high`
+ * (low 0: "whole", 1: "positive"), a number from `low` to `high`, or a word.
  */
 int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low);
+int ft_tool_whole_to(const ft_tool *tool, int option, const char *text, int low, int high);
 double ft_tool_real(const ft_tool *tool, int option, const char *text, double low, double high);
 ft_verify ft_tool_verify(const ft_tool *tool, int option, const char *text);
 ft_kv ft_tool_kv(const ft_tool *tool, int option, const char *text);

@@ -64,7 +64,7 @@ static const ft_option options[] = {
       "attention_mask, lengths [N], token_type_ids,\n"
       "labels [N]; of images pixel_values [N, C, H, W]" },
     { TEXT, "text", "FILE", "one text a line; - is standard input" },
-    { IMAGE, "image", "FILE",
+    { IMAGE, "image", "FILE...",
       "a PNG or JPEG image; may be repeated, and those that\nfollow need no --image" },
     { WHOLE, "whole", NULL, "the whole file is one text" },
     { 'o', "output", "FILE", "write the results to this safetensors file" },

@@ -1,0 +1,86 @@
+# usage.sh - what the command lines of all tools have in common: what is wrong with them is said, and
+# the status is 2.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+bin=$FT_BUILDDIR
+. "$FT_SRCDIR/tests/lib/tap.sh"
+cd "$dir" || exit 99
+
+# wrong TEXT SENTENCE TOOL OPTION...: the tool says TEXT, and how to get help.
+wrong () {
+    text=$1 sentence=$2 tool=$3
+    shift 3
+    is 2 "$tool refuses $sentence with status 2" "$bin/$tool" "$@"
+    says err "$text" "$tool says so of $sentence"
+    says err "; try $tool --help" "$tool tells how to get help after $sentence"
+}
+
+# ---- Files that are given twice -----------------------------------------------------------------
+
+for tool in ft-run ft-calibrate ft-eval ft-inspect ft-bench; do
+    wrong '--input is given twice: "a.ft" and "b.ft"' 'a second -i' $tool -i a.ft --input=b.ft
+done
+wrong '--output is given twice: "a.ft" and "b.ft"' 'a second -o' ft-convert -i a -o a.ft -o b.ft
+wrong '--output is given twice: "a" and "b"' 'a second -o' ft-run -i a.ft -d d -oa -fo b
+wrong '--data is given twice: "a" and "b"' 'a second -d' ft-calibrate -i a.ft -d a -d b -n
+wrong '--data is given twice: "a" and "b"' 'a second -d' ft-eval -i a.ft -d a -d b
+wrong '--against is given twice: "a" and "b"' 'a second --against' ft-eval -i a.ft -d a \
+    --against a --against b
+is 1 'ft-convert takes several -i' "$bin/ft-convert" -i a.safetensors -i b.safetensors -n
+says err 'a.safetensors' 'ft-convert looks for the first of several files'
+is 1 'ft-run takes several images' "$bin/ft-run" -i a.ft --image a.png --image b.png
+says err 'a.ft: No such file' 'ft-run looks for the artifact first'
+is 1 'ft-calibrate merges several files' "$bin/ft-calibrate" -i a.ft --merge a --merge b -n
+says err 'a.ft: No such file' 'ft-calibrate looks for the artifact first'
+wrong 'no sample data given' 'letters behind one hyphen without data' ft-calibrate -fqni a.ft
+
+# ---- Numbers that are too large -----------------------------------------------------------------
+
+wrong '--chunk: 99999999999 is too large: 16777216 is the most' 'a chunk of 99999999999 tokens' \
+    ft-eval -i a.ft -d d --chunk 99999999999
+wrong '--chunk: "many" is not a positive number' 'a chunk of many tokens' ft-eval -i a.ft -d d \
+    --chunk many
+wrong '--max-new-tokens: 16777217 is too large' 'too many new tokens' ft-run -i a.ft -d d \
+    --max-new-tokens 16777217
+for tool in ft-calibrate ft-eval; do
+    wrong '--threads: 1025 is too large: 1024 is the most' 'more threads than a session has' \
+        $tool -i a.ft -d d -t 1025
+    wrong '--threads: "0" is not a positive number' 'no thread' $tool -i a.ft -d d -t 0
+done
+wrong '--samples: "99999999999999999999" has a number that is too large' 'samples beyond 64 bits' \
+    ft-calibrate -i a.ft -d d -n --samples 99999999999999999999
+wrong '--samples: "5:99999999999999999999" has a number that is too large' \
+    'a range of samples beyond 64 bits' ft-calibrate -i a.ft -d d -n --samples 5:99999999999999999999
+wrong '--samples: "5:5" is neither a count nor FIRST:END' 'an empty range of samples' \
+    ft-calibrate -i a.ft -d d -n --samples 5:5
+wrong '--memory: 99999999999999999 is too large' 'memory beyond 64 bits' ft-calibrate -i a.ft -d d \
+    -n --memory 99999999999999999
+wrong '--tokens: "5,1048577" has a number that is too large: 1048576 is the most' \
+    'a run of more tokens' ft-inspect --plan --tokens 5,1048577 a.ft
+
+# ---- Words that are none of those that there are ------------------------------------------------
+
+wrong '--scheme: "int4" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16, w8a16, w8a8-block, float' \
+    'an unknown scheme' ft-calibrate -i a.ft -o b.ft --scheme int4
+wrong '--tensor: "int4" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16' \
+    'a rule with an unknown scheme' ft-calibrate -i a.ft -o b.ft -d d --tensor ffn=int4
+wrong '--method: "kl" is no method; methods are percentile, max, mse, entropy, auto' \
+    'an unknown method' ft-calibrate -i a.ft -o b.ft -d d -m kl
+
+# ---- Outputs that are inputs, or each other -----------------------------------------------------
+
+echo >d
+for option in -o --save-counters; do
+    wrong 'c: two things are to be written there' "a report that is also $option" \
+        ft-calibrate -i a.ft -d d $option c --report ./c
+done
+for input in a.ft d; do
+    wrong "./$input: would replace the input $input" "a report in place of its input $input" \
+        ft-calibrate -i a.ft -d d -o b.ft --report ./$input -f
+done
+test "$(ls)" = "$(printf 'd\nerr\nlog\nout')" || test "$(ls)" = "$(printf 'd\nerr\nout')"
+check $? 'nothing is written by what is refused'
+
+echo "1..$count"

@@ -3,12 +3,14 @@
 
 EXTRA_DIST += \
 	samples/README.md \
+	samples/device.sh \
 	samples/generate.c \
 	samples/minilm.py \
 	samples/packages.sh \
 	samples/phases.sh \
 	samples/quickstart.sh \
 	samples/run.c \
+	samples/snippets.txt \
 	samples/source-language-bert/calibration.safetensors \
 	samples/source-language-bert/config.json \
 	samples/source-language-bert/model.safetensors \

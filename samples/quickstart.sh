@@ -3,44 +3,72 @@
 #
 #   sh samples/quickstart.sh ["a snippet of source code" ...]
 #
-# Installs the packages it needs (Debian 12, Ubuntu 24.04), builds in _build/, converts and
+# Installs the packages that it needs (Debian 12, Ubuntu 24.04), builds in _build/, converts and
 # calibrates the checkpoint in samples/source-language-bert, and tells in which language the
-# snippets are written.
+# snippets are written.  Where there is an NVIDIA card, and nvcc to compile for it, the model is
+# computed there.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/samples/packages.sh"
+. "$top/samples/phases.sh"
+. "$top/samples/device.sh"
 model=$top/samples/source-language-bert
 build=$top/_build
-
-ft_install $ft_packages
-
-cd "$top"
-test -x configure || autoreconf -fi >/dev/null 2>&1
 mkdir -p "$build"
 cd "$build"
-echo "Building in $build ..."
-test -f Makefile || ../configure -q --with-cuda=no >/dev/null
-make -s -j"$(nproc)" >make.log 2>&1 || { tail -n 30 make.log >&2; exit 1; }
 
-echo "1. Convert: safetensors to a float artifact"
-./ft-convert -i "$model" -o source-language.ft -f
+# phase NAME PROGRESS COMMAND...: or the end of the script, with the reason.
+phase() {
+    ft_phase "$@" && return
+    ft_output | tail -n 30
+    exit 1
+}
 
-echo "2. Calibrate: sample data to an INT8 artifact"
-./ft-calibrate -i source-language.ft -o source-language.int8.ft -d "$model/calibration.safetensors" -f
+# configure OPTION...: unless the build folder is configured in that way.
+configure() {
+    test -f Makefile && test "$(cat configured 2>/dev/null)" = "$*" && return
+    (cd "$top" && { test -x configure || autoreconf -fi; }) &&
+        "$top/configure" -q "$@" && echo "$*" >configured
+}
 
-echo "3. Run: accuracy on the reference snippets, float and INT8"
-./ft-run -i source-language.ft -d "$model/reference.safetensors"
-./ft-run -i source-language.int8.ft -d "$model/reference.safetensors"
+convert() {
+    ./ft-convert -q -i "$model" -o source-language.ft -f
+}
 
-echo "4. Classify"
+calibrate() {
+    ./ft-calibrate -i source-language.ft -o source-language.int8.ft \
+        -d "$model/calibration.safetensors" --device "$ft_device" -f
+}
+
+# measure FILE: "accuracy N" on the reference snippets.
+measure() {
+    ./ft-run -i "$1" -d "$model/reference.safetensors" --device "$ft_device"
+}
+
+ft_begin "$build/quickstart.log" "Building FT"
+ft_choose_device
+phase packages ft_unknown ft_install $ft_packages
+phase configure ft_unknown configure $ft_configure
+phase build ft_made ft_make
+phase convert ft_unknown convert
+ft_try_device ./ft-inspect --plan source-language.ft
+phase calibrate ft_unknown calibrate
+phase float ft_unknown measure source-language.ft
+float=$(ft_output | awk '$1 == "accuracy" { print $2 }')
+phase int8 ft_unknown measure source-language.int8.ft
+int8=$(ft_output | awk '$1 == "accuracy" { print $2 }')
+echo "Total: $(ft_seconds "$ft_began"), computed on $ft_device ($ft_why)"
+
+echo
+echo "Accuracy on 480 snippets that calibration has not seen"
+echo "  float  $float"
+echo "  int8   $int8"
+echo
+echo "Language by the int8 model, its probability, snippet"
 if test $# = 0; then
-    set -- 'int main(int argc, char **argv) { printf("%d\n", argc); return 0; }' \
-        'template <typename T> std::vector<T> sorted(std::vector<T> v);' \
-        'def greet(name): return f"hello {name}"' \
-        'my %count; while (<STDIN>) { chomp; $count{$_}++; }' \
-        'for f in *.txt; do mv "$f" "${f%.txt}.md"; done' \
-        'add_executable(app main.c) target_link_libraries(app PRIVATE m)'
+    ./ft-run -i source-language.int8.ft --device "$ft_device" --text "$top/samples/snippets.txt"
+else
+    ./ft-run -i source-language.int8.ft --device "$ft_device" "$@"
 fi
-./ft-run -i source-language.int8.ft "$@"

@@ -419,6 +419,7 @@ sh_tests = \
 	tests/learn.sh \
 	tests/manpages.sh \
 	tests/pipeline.sh \
+	tests/quickstart.sh \
 	tests/run_generate.sh \
 	tests/run_search.sh \
 	tests/schemes.sh \

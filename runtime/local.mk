@@ -138,6 +138,7 @@ ft_run_SOURCES = \
 	runtime/tools/run_report.c \
 	runtime/tools/run_search.c \
 	runtime/tools/talk.c runtime/tools/talk.h \
+	runtime/tools/text_reader.c \
 	runtime/tools/texts.c runtime/tools/texts.h
 ft_run_LDADD = runtime/libimages.la runtime/libtools.la
 

@@ -156,6 +156,7 @@ c_tests = \
 	tests/stop_text.t \
 	tests/synthetic.t \
 	tests/team.t \
+	tests/texts.t \
 	tests/threads.t \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
@@ -381,6 +382,9 @@ tests_synthetic_t_SOURCES = tests/synthetic-t.c
 tests_synthetic_t_LDADD = tests/tap/libtap.a runtime/libtools.la
 tests_team_t_SOURCES = tests/team-t.c
 tests_team_t_LDADD = $(test_libs)
+tests_texts_t_SOURCES = tests/texts-t.c runtime/tools/text_reader.c runtime/tools/texts.c
+tests_texts_t_LDADD = $(sample_test_libs)
+tests_texts_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=realloc
 tests_threads_t_SOURCES = tests/threads-t.c
 tests_threads_t_LDADD = $(calibrated_test_libs)
 tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
@@ -409,6 +413,7 @@ tests_zip_t_LDADD = $(sample_test_libs)
 sh_tests = \
 	tests/artifact.sh \
 	tests/bench.sh \
+	tests/bounds.sh \
 	tests/convert.sh \
 	tests/cuda.sh \
 	tests/eval.sh \
@@ -426,7 +431,8 @@ sh_tests = \
 	tests/usage.sh
 
 # What the scripts make their inputs with.
-check_PROGRAMS += tests/make-decoder tests/make-sample tests/make-tensors tests/pick-rows
+check_PROGRAMS += tests/bounded tests/make-decoder tests/make-sample tests/make-tensors tests/pick-rows
+tests_bounded_SOURCES = tests/bounded.c
 tests_make_decoder_SOURCES = tests/make-decoder.c
 tests_make_decoder_LDADD = $(lib_libs)
 tests_make_sample_SOURCES = tests/make-sample.c

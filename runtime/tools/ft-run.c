@@ -65,8 +65,7 @@ ft_status ft_run_texts(ft_texts *out, const ft_run *run, ft_error *err)
 {
     if (run->text == NULL)
         return ft_texts_copy(out, run->operand, run->noperand, err);
-    return run->whole ? ft_texts_read_whole(out, run->text, err)
-                      : ft_texts_read(out, run->text, err);
+    return ft_texts_read(out, run->text, run->whole, err);
 }
 
 /* The plan, and how its int8 products are computed in runs of up to the size of this session's. */

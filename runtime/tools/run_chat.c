@@ -13,6 +13,7 @@
 #include "runtime/text.h"
 #include "runtime/tools/generation.h"
 #include "runtime/tools/talk.h"
+#include "runtime/tools/texts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,23 +82,18 @@ static void ask(void)
         fputs("> ", stderr);
 }
 
-static ft_status converse(chat *c, ft_error *err)
+static ft_status converse(chat *c, ft_text_reader *messages, ft_error *err)
 {
-    char *line = NULL;
-    size_t room = 0;
-    ft_status status = FT_OK;
-    ask();
-    for (ssize_t n; status == FT_OK && (n = getline(&line, &room, stdin)) >= 0; ask()) {
-        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
-            line[--n] = '\0';
-        if (n == 0)
+    for (const char *text;;) {
+        ask();
+        FT_TRY(ft_text_reader_next(messages, &text, err));
+        if (text == NULL)
+            return FT_OK;
+        if (text[0] == '\0')
             continue;
-        status = ft_talk_say(&c->talk, "user", line, err);
-        if (status == FT_OK)
-            status = answer(c, err);
+        FT_TRY(ft_talk_say(&c->talk, "user", text, err));
+        FT_TRY(answer(c, err));
     }
-    free(line);
-    return status;
 }
 
 static ft_status work(chat *c, ft_error *err)
@@ -105,7 +101,11 @@ static ft_status work(chat *c, ft_error *err)
     FT_TRY(ft_talk_init(&c->talk, c->model, c->tokenizer, c->run->system, err));
     FT_TRY(ft_run_how(&c->how, &c->stop_id, c->run, c->model, err));
     FT_TRY(open_session(c, err));
-    return converse(c, err);
+    ft_text_reader messages;
+    FT_TRY(ft_text_reader_open(&messages, "-", false, err));
+    ft_status status = converse(c, &messages, err);
+    ft_text_reader_close(&messages);
+    return status;
 }
 
 ft_status ft_run_chat(const ft_run *run, const ft_model *model, const ft_tokenizer *tokenizer,

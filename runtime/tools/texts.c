@@ -9,9 +9,13 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* What a text costs beside its bytes: a place in the list, and the head of its memory. */
+enum { COST = 32 };
 
 static ft_status append(ft_texts *texts, const char *line, ft_error *err)
 {
@@ -26,78 +30,57 @@ static ft_status append(ft_texts *texts, const char *line, ft_error *err)
     if (copy == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for text %zu", texts->count + 1);
     texts->line[texts->count++] = copy;
+    texts->bytes += strlen(line) + COST;
     return FT_OK;
 }
 
-typedef ft_status reader(ft_texts *out, const char *path, FILE *file, ft_error *err);
-
-/* A text ends where a byte is that no text has: the end of the file, or a NUL, which is refused. */
-static ft_status read_all(ft_texts *out, const char *path, FILE *file, ft_error *err)
+static ft_status read_texts(ft_texts *out, ft_text_reader *from, ft_error *err)
 {
-    char *text = NULL;
-    size_t room = 0;
-    ft_status status = FT_OK;
-    ssize_t n = getdelim(&text, &room, '\0', file);
-    if (n > 0 && strlen(text) != (size_t) n)
-        status = ft_fail(err, FT_EFORMAT, "%s: holds a NUL", path);
-    else if (n > 0)
-        status = append(out, text, err);
-    free(text);
-    return status;
-}
-
-static ft_status read_lines(ft_texts *out, const char *path, FILE *file, ft_error *err)
-{
-    char *line = NULL;
-    size_t room = 0;
-    ft_status status = FT_OK;
-    for (ssize_t n; status == FT_OK && (n = getline(&line, &room, file)) >= 0;) {
-        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
-            line[--n] = '\0';
-        if (strlen(line) != (size_t) n)
-            status = ft_fail(err, FT_EFORMAT, "%s: line %zu holds a NUL", path, out->count + 1);
-        else
-            status = append(out, line, err);
+    const char *text;
+    FT_TRY(ft_text_reader_next(from, &text, err));
+    if (text == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: holds no text", from->name);
+    while (text != NULL) {
+        FT_TRY(append(out, text, err));
+        if (out->bytes > FT_TEXTS_MAX_BYTES)
+            return ft_fail(err, FT_ELIMIT,
+                           "%s: line %zu: the texts up to here are more than the %d MiB that are "
+                           "read at once; split the file",
+                           from->name, from->count, FT_TEXTS_MAX_BYTES >> 20);
+        FT_TRY(ft_text_reader_next(from, &text, err));
     }
-    free(line);
-    return status;
+    return FT_OK;
 }
 
-static ft_status read_file(ft_texts *out, const char *path, reader *read, ft_error *err)
+ft_status ft_texts_read(ft_texts *out, const char *path, bool whole, ft_error *err)
 {
+    ft_text_reader from;
     memset(out, 0, sizeof *out);
-    bool standard = strcmp(path, "-") == 0;
-    FILE *file = standard ? stdin : fopen(path, "r");
-    if (file == NULL)
-        return ft_fail_errno(err, "%s", path);
-    const char *name = standard ? "standard input" : path;
-    ft_status status = read(out, name, file, err);
-    if (status == FT_OK && ferror(file))
-        status = ft_fail_errno(err, "%s", name);
-    if (status == FT_OK && out->count == 0)
-        status = ft_fail(err, FT_EFORMAT, "%s: holds no text", name);
-    if (!standard)
-        fclose(file);
+    FT_TRY(ft_text_reader_open(&from, path, whole, err));
+    ft_status status = read_texts(out, &from, err);
+    ft_text_reader_close(&from);
     if (status != FT_OK)
         ft_texts_fini(out);
     return status;
 }
 
-ft_status ft_texts_read(ft_texts *out, const char *path, ft_error *err)
+/* Words of a command line are bytes of any kind. */
+static ft_status check_operand(const char *text, size_t number, ft_error *err)
 {
-    return read_file(out, path, read_lines, err);
-}
-
-ft_status ft_texts_read_whole(ft_texts *out, const char *path, ft_error *err)
-{
-    return read_file(out, path, read_all, err);
+    size_t bytes = strlen(text), valid = ft_utf8_valid(text, bytes);
+    if (valid == bytes)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "text %zu: byte %zu is 0x%02x, expected valid UTF-8", number,
+                   valid, (unsigned) (unsigned char) text[valid]);
 }
 
 ft_status ft_texts_copy(ft_texts *out, char *const *line, size_t count, ft_error *err)
 {
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < count; i++) {
-        ft_status status = append(out, line[i], err);
+        ft_status status = check_operand(line[i], i + 1, err);
+        if (status == FT_OK)
+            status = append(out, line[i], err);
         if (status != FT_OK) {
             ft_texts_fini(out);
             return status;

@@ -19,6 +19,11 @@ check () {
     if test "$1" -eq 0; then echo "ok $count - $2"; else echo "not ok $count - $2"; fi
 }
 
+# show FILE...: the beginning of each, as comments.
+show () {
+    for shown; do head -c 8000 "$shown" | sed 's/^/# /'; done
+}
+
 # is STATUS SENTENCE COMMAND...: the command ends with that status; its words go to $dir/out, err.
 is () {
     expected=$1 sentence=$2
@@ -27,7 +32,7 @@ is () {
     found=$?
     test $found -eq "$expected"
     check $? "$sentence"
-    test $found -eq "$expected" || sed 's/^/# /' "$dir/out" "$dir/err"
+    test $found -eq "$expected" || show "$dir/out" "$dir/err"
 }
 
 # says FILE TEXT SENTENCE: $dir/FILE has that text in it.
@@ -35,7 +40,7 @@ says () {
     grep -qF -e "$2" "$dir/$1"
     found=$?
     check $found "$3"
-    test $found -eq 0 || sed 's/^/# /' "$dir/$1"
+    test $found -eq 0 || show "$dir/$1"
 }
 
 # same A B SENTENCE: two files have the same bytes.

@@ -104,6 +104,7 @@ typedef struct ft_dialect {
 
 typedef struct ft_family {
     const char *name;
+    ft_kind kind;
     const ft_dialect *dialect;
     size_t ndialect;
     const ft_weight_rule *weight;

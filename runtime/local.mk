@@ -19,6 +19,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/byte_chars.h \
 	runtime/chat.c \
 	runtime/clock.h \
+	runtime/contract.c runtime/contract.h \
 	runtime/dataset.c runtime/dataset.h runtime/dataset_read.c \
 	runtime/decode.c runtime/decode.h \
 	runtime/decoder_json.c \

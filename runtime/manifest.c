@@ -325,6 +325,19 @@ static object element(const object *root, const char *key, const json_t *array, 
     return o;
 }
 
+/* A state is what its codes make it, so there are some. */
+static ft_status check_codes(const ft_manifest *m, const object *root)
+{
+    ft_state state = m->head.state;
+    bool found = state == FT_STATE_FLOAT;
+    for (size_t i = 0; i < m->tensors && !found; i++)
+        found = state == FT_STATE_INT8 ? m->tensor[i].dtype == FT_I8
+                                       : m->tensor[i].layout == FT_PANEL32;
+    return found ? FT_OK
+                 : ft_fail(root->err, FT_EFORMAT, "%s: state %s, but no tensor is %s", root->label,
+                           ft_state_name(state), state == FT_STATE_INT8 ? "I8" : "in blocks");
+}
+
 static ft_status parse_lists(ft_manifest *m, const object *root)
 {
     const json_t *tensors, *files;
@@ -345,7 +358,7 @@ static ft_status parse_lists(ft_manifest *m, const object *root)
         object o = element(root, "files", files, i);
         FT_TRY(parse_file(&o, &m->file[i]));
     }
-    return FT_OK;
+    return check_codes(m, root);
 }
 
 static bool parse_state(const char *text, ft_state *state)

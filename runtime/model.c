@@ -10,6 +10,7 @@
 #include "runtime/model.h"
 
 #include "runtime/bind.h"
+#include "runtime/contract.h"
 #include "runtime/devices.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -20,33 +21,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Scales ------------------------------------------------------------------------------- */
-
-/* The scale of every point of the graph; every amax must belong to a point. */
-static ft_status find_scales(const ft_model *model, const ft_amax *amax, float *scale,
-                             ft_error *err)
-{
-    size_t points = 0;
-    for (int i = 0; i < model->graph.nvalue; i++) {
-        const ft_value *value = &model->graph.value[i];
-        if (!value->point)
-            continue;
-        const ft_amax_entry *entry = ft_amax_find(amax, value->name);
-        if (entry == NULL)
-            return ft_fail(err, FT_EFORMAT, "%s: %s: no amax for this point", model->path,
-                           value->name);
-        scale[i] = entry->amax / 127.0f;
-        points++;
-    }
-    for (size_t i = 0; i < amax->count && amax->count != points; i++) {
-        int value = ft_plan_find(&model->graph, amax->entry[i].name);
-        if (value < 0 || !model->graph.value[value].point)
-            return ft_fail(err, FT_EFORMAT, "%s: %s: has an amax, but is no point of the model",
-                           model->path, amax->entry[i].name);
-    }
-    return FT_OK;
-}
 
 /* ---- Plan --------------------------------------------------------------------------------- */
 
@@ -132,9 +106,7 @@ static ft_status make_plan(ft_model *model, ft_error *err)
     float *scale = ft_array((size_t) model->graph.nvalue, sizeof *scale);
     if (scale == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for scales", model->path);
-    ft_status status = FT_OK;
-    if (model->purpose.amax != NULL)
-        status = find_scales(model, model->purpose.amax, scale, err);
+    ft_status status = ft_contract_scales(model, scale, err);
     if (status == FT_OK)
         status = ft_lower(&model->plan, &model->graph,
                           &(ft_lowering){ .mode = model->purpose.mode,
@@ -155,52 +127,6 @@ static ft_status make_plan(ft_model *model, ft_error *err)
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
-/* Which of two words the recipe has under `key`: *second, or not. */
-static ft_status read_word(const ft_model *model, const char *key, const char *word,
-                           const char *other, bool *second, ft_error *err)
-{
-    const json_t *recipe = ft_artifact_get_head(model->artifact)->recipe;
-    const char *found = json_string_value(json_object_get(recipe, key));
-    *second = found != NULL && strcmp(found, other) == 0;
-    if (*second || (found != NULL && strcmp(found, word) == 0))
-        return FT_OK;
-    return ft_fail(err, FT_EFORMAT, "%s: recipe: %s is neither %s nor %s", model->path, key, word,
-                   other);
-}
-
-/* Whether the head is codes (absent: float). */
-static ft_status read_coded_head(const ft_model *model, ft_purpose *purpose, ft_error *err)
-{
-    const json_t *recipe = ft_artifact_get_head(model->artifact)->recipe;
-    const char *head = json_string_value(json_object_get(recipe, "head"));
-    if (json_object_get(recipe, "head") == NULL || (head != NULL && strcmp(head, "float") == 0))
-        return FT_OK;
-    purpose->coded_head =
-        head != NULL && (strcmp(head, "int8") == 0 || strcmp(head, "blocks") == 0);
-    return purpose->coded_head
-               ? FT_OK
-               : ft_fail(err, FT_EFORMAT, "%s: recipe: head is neither float, int8 nor blocks",
-                         model->path);
-}
-
-/* What the recipe says about residual streams, activations, and the head. */
-static ft_status read_recipe(const ft_model *model, ft_purpose *purpose, ft_error *err)
-{
-    const json_t *recipe = ft_artifact_get_head(model->artifact)->recipe;
-    FT_TRY(read_coded_head(model, purpose, err));
-    if (ft_artifact_get_head(model->artifact)->state == FT_STATE_BLOCKS)
-        return FT_OK;
-    FT_TRY(read_word(model, "residual", "float", "int8", &purpose->int8_residual, err));
-    if (json_object_get(recipe, "activations") != NULL)
-        FT_TRY(read_word(model, "activations", "int8 per tensor", "int8 per token",
-                         &purpose->dynamic, err));
-    purpose->amax = ft_artifact_amax(model->artifact);
-    if (purpose->dynamic && purpose->int8_residual)
-        return ft_fail(err, FT_EFORMAT, "%s: recipe: int8 residuals need calibrated ranges",
-                       model->path);
-    return FT_OK;
-}
-
 static ft_status choose_purpose(ft_model *model, const ft_model_options *options,
                                 const ft_purpose *purpose, ft_error *err)
 {
@@ -220,7 +146,7 @@ static ft_status choose_purpose(ft_model *model, const ft_model_options *options
         return ft_fail(err, FT_EARG, "%s: is an artifact of state %s: there is no int8 to fake",
                        model->path, ft_state_name(state));
     model->purpose.mode = !is_int8 ? FT_MODE_FLOAT : options->fake ? FT_MODE_FAKE : FT_MODE_INT8;
-    return state != FT_STATE_FLOAT ? read_recipe(model, &model->purpose, err) : FT_OK;
+    return ft_contract_recipe(model, &model->purpose, err);
 }
 
 static ft_status read_head(ft_model *model, ft_error *err)
@@ -258,8 +184,10 @@ static ft_status fill(ft_model *model, const ft_model_options *options, const ft
 {
     FT_TRY(ft_artifact_open(&model->artifact, model->path, options->verify, err));
     FT_TRY(read_head(model, err));
+    FT_TRY(ft_contract_family(model, err));
     FT_TRY(choose_purpose(model, options, purpose, err));
     FT_TRY(ft_model_bind(model, NULL, err));
+    FT_TRY(ft_contract_head(model, err));
     read_labels(model);
     return finish(model, options, err);
 }
@@ -271,6 +199,7 @@ static ft_status assemble(ft_model *model, const ft_model_parts *parts,
     model->config = *parts->config;
     model->purpose = *purpose;
     FT_TRY(ft_config_check(&model->config, model->path, err));
+    FT_TRY(ft_contract_family(model, err));
     FT_TRY(ft_model_bind(model, parts, err));
     return finish(model, options, err);
 }

@@ -96,6 +96,14 @@ bool ft_config_writes(const ft_config *config)
     return config->rope != FT_ROPE_NONE || ft_config_has_source(config);
 }
 
+ft_kind ft_config_kind(const ft_config *config)
+{
+    return ft_config_sees(config)         ? FT_KIND_IMAGES
+           : ft_config_has_source(config) ? FT_KIND_TRANSLATOR
+           : config->rope != FT_ROPE_NONE ? FT_KIND_DECODER
+                                          : FT_KIND_ENCODER;
+}
+
 /* ---- Words ---------------------------------------------------------------------------------- */
 
 static const char *const heads[] = {
@@ -127,6 +135,18 @@ static int find_word(const char *const *words, int count, const char *word)
         if (strcmp(words[i], word) == 0)
             return i;
     return -1;
+}
+
+static const char *const kinds[] = {
+    [FT_KIND_ENCODER] = "an encoder of texts",
+    [FT_KIND_DECODER] = "a decoder",
+    [FT_KIND_TRANSLATOR] = "an encoder-decoder",
+    [FT_KIND_IMAGES] = "an encoder of images",
+};
+
+const char *ft_kind_name(ft_kind kind)
+{
+    return kinds[kind];
 }
 
 const char *ft_head_name(ft_head head)

@@ -87,6 +87,19 @@ typedef struct ft_config {
     bool head_bias;   /* logits have one */
 } ft_config;
 
+/* What reads what: one kind of graph each. */
+typedef enum ft_kind {
+    FT_KIND_ENCODER,    /* reads texts */
+    FT_KIND_DECODER,    /* writes texts */
+    FT_KIND_TRANSLATOR, /* reads a text and writes another */
+    FT_KIND_IMAGES,     /* reads images */
+} ft_kind;
+
+ft_kind ft_config_kind(const ft_config *config);
+
+/* "an encoder of texts", "a decoder", "an encoder-decoder", "an encoder of images". */
+const char *ft_kind_name(ft_kind kind);
+
 /* Whether it writes text, token after token; and whether it does so of a source that it reads. */
 bool ft_config_writes(const ft_config *config);
 bool ft_config_has_source(const ft_config *config);

@@ -75,11 +75,17 @@ says out 'U8     [3, 5]              panel32       row,int8 ' 'and what multipli
 says out 's/..., scales of 2 tensors' 'counts scales'
 says out 'z/..., zeros of 1 tensors' 'and zeros'
 
-is 0 '--verify finds nothing in an intact artifact' "$inspect" --verify a.ft
-says out 'ok      w/embed.word' 'and says so of each entry'
-says out 'checked by sha256, 0 failed' 'and in all'
-is 0 '--verify=crc is quicker' "$inspect" --verify=crc a.ft
-says out 'checked by crc' 'and says that it is less'
+# The sample has an entry of every kind, but is no model: it has no plan.
+is 1 '--verify finds that an artifact without a model cannot be planned' "$inspect" --verify a.ft
+says out 'ok      w/embed.word' '--verify says of each entry that it is intact'
+says out 'FAILED  a.ft: config: "activation" is absent or unknown' '--verify says why there is no plan'
+says out 'checked by sha256, 0 failed; the model has no plan' '--verify says both in all'
+quietly "$FT_BUILDDIR/tests/make-decoder" model 1
+quietly "$FT_BUILDDIR/ft-convert" -i model -o model.ft
+is 0 '--verify finds nothing in an intact model' "$inspect" --verify model.ft
+says out 'checked by sha256, 0 failed; the model has a plan' '--verify says so'
+is 0 '--verify=crc finds nothing in it, too' "$inspect" --verify=crc model.ft
+says out 'checked by crc' '--verify=crc says that it is less'
 
 # Alter one byte in the middle of the large tensor.
 offset=$("$inspect" a.ft | awk '$1 == "large.weight" { print $NF }')
@@ -88,7 +94,7 @@ printf X | dd of=bad.ft bs=1 seek=$((offset + 1000)) conv=notrunc 2>/dev/null
 is 0 'the list does not read weights' "$inspect" bad.ft
 is 1 '--verify finds one altered byte' "$inspect" --verify bad.ft
 says out 'FAILED  bad.ft: w/large.weight: altered: CRC-32' 'and names the tensor'
-says out '1 failed' 'and only that'
+says out '1 failed;' 'and only that'
 is 1 '--verify --json finds it, too' "$inspect" --verify --json bad.ft
 says out '"ok": false' 'and says so'
 head -c 5000 a.ft >short.ft

@@ -11,6 +11,7 @@ calibrate_test_libs = tests/tap/libtap.a calibrate/libcalibrate.la
 check_LIBRARIES += tests/lib/libsample.a
 tests_lib_libsample_a_SOURCES = \
 	tests/lib/folder.c tests/lib/folder.h \
+	tests/lib/forge.c tests/lib/forge.h \
 	tests/lib/golden.c tests/lib/golden.h \
 	tests/lib/patched.c tests/lib/patched.h \
 	tests/lib/sample.c tests/lib/sample.h
@@ -417,6 +418,7 @@ sh_tests = \
 	tests/convert.sh \
 	tests/cuda.sh \
 	tests/eval.sh \
+	tests/forged.sh \
 	tests/harness.sh \
 	tests/images.sh \
 	tests/install.sh \
@@ -433,6 +435,9 @@ sh_tests = \
 # What the scripts make their inputs with.
 check_PROGRAMS += tests/bounded tests/make-decoder tests/make-sample tests/make-tensors tests/pick-rows
 tests_bounded_SOURCES = tests/bounded.c
+check_PROGRAMS += tests/forge-artifact
+tests_forge_artifact_SOURCES = tests/forge-artifact.c
+tests_forge_artifact_LDADD = $(sample_test_libs)
 tests_make_decoder_SOURCES = tests/make-decoder.c
 tests_make_decoder_LDADD = $(lib_libs)
 tests_make_sample_SOURCES = tests/make-sample.c
@@ -476,7 +481,7 @@ tests_fuzz_amax_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_amax_t_LDADD = $(test_libs)
 tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c $(fuzz_common)
 tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_artifact_t_LDADD = $(test_libs)
+tests_fuzz_artifact_t_LDADD = $(sample_test_libs)
 tests_fuzz_config_t_SOURCES = tests/fuzz/config.c $(fuzz_common)
 tests_fuzz_config_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_config_t_LDADD = convert/libconvert.la $(test_libs)

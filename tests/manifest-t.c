@@ -222,7 +222,7 @@ static const alteration edits[] = {
 /* 0 embed.word F16, 1 layer.0.ffn.up.weight U4 with zeros, 2 head.weight U8 by codes, 3 norm. */
 static const alteration blocks_edits[] = {
     { "state", "\"float\"", FT_EFORMAT, "\"recipe\": expected none", "state float with a recipe" },
-    { "state", "\"int8\"", FT_EFORMAT, "amax.tsv: missing", "state int8 without ranges" },
+    { "state", "\"int8\"", FT_EFORMAT, "state int8, but no tensor is I8", "state int8 without I8" },
     { "recipe", NULL, FT_EFORMAT, "\"recipe\": expected an object", "no recipe" },
     { "tensors/1/group", NULL, FT_EFORMAT, "\"group\": expected a size", "no group" },
     { "tensors/1/group", "\"32\"", FT_EFORMAT, "\"group\": expected a size",

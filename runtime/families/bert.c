@@ -247,6 +247,7 @@ static void build(ft_graph *g, const ft_config *c)
 
 const ft_family ft_family_bert = {
     .name = "bert",
+    .kind = FT_KIND_ENCODER,
     .dialect = dialects,
     .ndialect = FT_COUNT(dialects),
     .weight = weights,

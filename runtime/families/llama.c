@@ -190,6 +190,7 @@ static void build(ft_graph *g, const ft_config *c)
 
 const ft_family ft_family_llama = {
     .name = "llama",
+    .kind = FT_KIND_DECODER,
     .dialect = dialects,
     .ndialect = FT_COUNT(dialects),
     .weight = weights,

@@ -70,6 +70,7 @@ static void build(ft_graph *g, const ft_config *c)
 
 const ft_family ft_family_m2m100 = {
     .name = "m2m100",
+    .kind = FT_KIND_TRANSLATOR,
     .dialect = dialects,
     .ndialect = FT_COUNT(dialects),
     .weight = weights,

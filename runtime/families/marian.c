@@ -84,6 +84,7 @@ static void build(ft_graph *g, const ft_config *c)
 
 const ft_family ft_family_marian = {
     .name = "marian",
+    .kind = FT_KIND_TRANSLATOR,
     .dialect = dialects,
     .ndialect = FT_COUNT(dialects),
     .weight = weights,

@@ -149,6 +149,7 @@ static void build(ft_graph *g, const ft_config *c)
 
 const ft_family ft_family_vit = {
     .name = "vit",
+    .kind = FT_KIND_IMAGES,
     .dialect = dialects,
     .ndialect = FT_COUNT(dialects),
     .weight = weights,

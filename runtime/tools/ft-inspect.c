@@ -164,17 +164,43 @@ static bool report(void *user, const char *entry, size_t bytes, const char *prob
     return true;
 }
 
+/* Bytes that are intact may still say what no program can run: plan it as ft_model_open() does. */
+static ft_status check_plan(const ft_inspection *what, ft_error *err)
+{
+    ft_model *model;
+    ft_status rc = ft_model_open(&model, what->path[0], NULL, err);
+    ft_model_close(model);
+    return rc;
+}
+
+static void print_verification(const ft_inspection *what, const verification *v,
+                               const char *plan_problem)
+{
+    if (plan_problem != NULL)
+        printf("FAILED  %s\n", plan_problem);
+    else
+        printf("ok      plan\n");
+    printf("%zu entries checked by %s, %zu failed; %s\n", v->count, levels[what->level], v->bad,
+           plan_problem != NULL ? "the model has no plan" : "the model has a plan");
+}
+
 static ft_status verify(ft_inspection *what, ft_error *err)
 {
     verification v = { .entries = what->json ? json_array() : NULL };
+    ft_error why;
     ft_status rc = ft_artifact_verify(what->artifact[0], what->level, report, &v, err);
+    ft_status planned = check_plan(what, &why);
+    const char *problem = planned != FT_OK ? why.text : NULL;
+    if (rc == FT_OK && planned != FT_OK)
+        rc = ft_fail(err, planned, "%s", why.text);
     if (!what->json) {
-        printf("%zu entries checked by %s, %zu failed\n", v.count, levels[what->level], v.bad);
+        print_verification(what, &v, problem);
         return rc;
     }
-    ft_status printed = ft_inspect_print(json_pack("{ss, sb, so}", "level", levels[what->level],
-                                                   "ok", rc == FT_OK, "entries", v.entries),
-                                         rc == FT_OK ? err : NULL);
+    ft_status printed =
+        ft_inspect_print(json_pack("{ss, sb, so, s{ss?}}", "level", levels[what->level], "ok",
+                                   rc == FT_OK, "entries", v.entries, "plan", "problem", problem),
+                         rc == FT_OK ? err : NULL);
     return rc != FT_OK ? rc : printed;
 }
 
@@ -185,7 +211,9 @@ enum { JSON = FT_LONG_ONLY, VERIFY, DIFF, AMAX, AMAX_LIST, PLAN, DEVICE, TOKENS 
 static const ft_option options[] = {
     { 'i', "input", "FILE", "the artifact; may also stand alone" },
     { JSON, "json", NULL, "print JSON" },
-    { VERIFY, "verify", "[LEVEL]", "check all entries: structure, crc, sha256 (default)" },
+    { VERIFY, "verify", "[LEVEL]",
+      "check all entries: structure, crc, sha256 (default),\n"
+      "and that the model can be planned" },
     { DIFF, "diff", NULL, "compare two artifacts; status 1 if they differ" },
     { PLAN, "plan", NULL,
       "the operations that a run executes, and by which way\n"

@@ -13,22 +13,12 @@
 #include "runtime/mem.h"
 #include "runtime/stop_ids.h"
 #include "runtime/zipdir.h"
+#include "tests/lib/forge.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static uint32_t crc32_of(const unsigned char *data, size_t bytes)
-{
-    uint32_t crc = 0xffffffffu;
-    for (size_t i = 0; i < bytes; i++) {
-        crc ^= data[i];
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-    }
-    return ~crc;
-}
 
 /* Read everything that an opened artifact promises is there. */
 static void use(const ft_artifact *a)
@@ -96,7 +86,7 @@ static bool seal(unsigned char *data, size_t bytes)
         data + dir.entry[dir.count - 1].offset + dir.entry[dir.count - 1].bytes;
     for (size_t i = 0; i < dir.count; i++) {
         const ft_zip_entry *e = &dir.entry[i];
-        uint32_t crc = crc32_of(e->data, e->bytes);
+        uint32_t crc = forge_crc32(e->data, e->bytes);
         ft_put_le32(data + local + 14, crc);
         ft_put_le32(central + 16, crc);
         local = e->offset + e->bytes;

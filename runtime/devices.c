@@ -74,6 +74,9 @@ ft_status ft_device_open(const ft_backend **backend, ft_device **device, const c
             return backends[b]->open(device, index, err);
         }
     if (fine && is_word(name, length, "cuda"))
-        return ft_fail(err, FT_EDEVICE, "device %s: this build has no CUDA backend", name);
+        return ft_fail(err, FT_EDEVICE,
+                       "device %s: this build has no CUDA backend; install the CUDA Toolkit (nvcc, "
+                       "cuBLAS), then run configure --with-cuda and make",
+                       name);
     return ft_fail(err, FT_EARG, "device %s: unknown, expected \"cpu\" or \"cuda:N\"", name);
 }

@@ -427,6 +427,7 @@ sh_tests = \
 	tests/manpages.sh \
 	tests/pipeline.sh \
 	tests/quickstart.sh \
+	tests/readme.sh \
 	tests/run_generate.sh \
 	tests/run_search.sh \
 	tests/schemes.sh \

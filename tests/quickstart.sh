@@ -104,6 +104,15 @@ machine yes '12.0 8.6 8.6 7.0'
 chooses cuda '--with-cuda=auto --with-cuda-arch=86,120' 'NVIDIA Test' \
     'several cards are each built for once, but for those that are too old'
 
+if grep -q '^#define HAVE_CUDA' "$FT_BUILDDIR/config.h"; then
+    skip 'this build has a CUDA backend'
+else
+    is 1 'a build without CUDA refuses --device cuda' "$run" -i int8.ft --device cuda 'def f(x): return x'
+    says err 'device cuda: this build has no CUDA backend; install the CUDA Toolkit (nvcc, cuBLAS), then run configure --with-cuda and make' \
+        'a build without CUDA that meets --device cuda says how to get one with it'
+    sed 's/^/# /' err
+fi
+
 fails () { echo "ft-run: device cuda: the driver is too old" >&2; return 1; }
 machine yes 9.0
 ft_try_device fails

@@ -12,6 +12,7 @@
 #include "calibrate/job.h"
 #include "calibrate/observe.h"
 #include "calibrate/pack.h"
+#include "calibrate/readers.h"
 #include "calibrate/weight_report.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -71,8 +72,14 @@ static ft_status choose(ft_calibration_job *j, ft_point_report *point, ft_counte
     FT_TRY(ft_histogram_init(&histogram, counters, err));
     snprintf(point->name, sizeof point->name, "%s", counters->name);
     point->values = histogram.total;
+    const char *matrix;
+    point->read = ft_point_is_read(j, counters->name, &matrix);
+    snprintf(point->matrix, sizeof point->matrix, "%s", matrix != NULL ? matrix : "");
     ft_choose_candidates(point->candidate, &histogram);
-    ft_choose_amax(&point->chosen, j->options->method, &histogram, &options);
+    if (j->options->method == FT_METHOD_AUTO)
+        point->chosen = point->candidate[ft_best_candidate(point->candidate, FT_CANDIDATES)];
+    else
+        ft_choose_amax(&point->chosen, j->options->method, &histogram, &options);
     ft_histogram_fini(&histogram);
     ft_amax_entry entry = {
         .name = counters->name,
@@ -269,6 +276,10 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
 {
     bool enough = false;
     FT_TRY(ft_calibration_open(j, err));
+    j->report->method = j->options->method;
+    j->report->scheme = j->recipe->scheme;
+    j->report->int8_residual = j->options->int8_residual;
+    j->report->decodes = j->model->has_cache;
     if (j->ranges)
         FT_TRY(find_ranges(j, &enough, err));
     if (enough)

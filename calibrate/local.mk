@@ -26,9 +26,11 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/pack.c calibrate/pack.h \
 	calibrate/places.c calibrate/places.h \
 	calibrate/quantized.c calibrate/quantized.h \
+	calibrate/readers.c calibrate/readers.h \
 	calibrate/recipe.c calibrate/recipe.h \
 	calibrate/refine.c calibrate/refine.h \
 	calibrate/report.c calibrate/report.h \
+	calibrate/verdict.c calibrate/verdict.h \
 	calibrate/weight_report.c calibrate/weight_report.h \
 	calibrate/weights.c calibrate/weights.h \
 	calibrate/methods.def

@@ -6,7 +6,10 @@
 #include <config.h>
 
 #include "calibrate/options.h"
+#include "calibrate/verdict.h"
 #include "runtime/tools/progress.h"
+
+#include <stdlib.h>
 
 typedef struct screen {
     ft_progress_line line;
@@ -26,6 +29,15 @@ static void step(void *user, uint64_t done, uint64_t total)
     ft_progress_step(&s->line, done, total);
 }
 
+static void print_warning(const ft_report *report)
+{
+    char *text = ft_report_verdict(report);
+    fflush(stdout);
+    if (text != NULL)
+        fputs(text, stderr);
+    free(text);
+}
+
 int main(int argc, char **argv)
 {
     static ft_calibrate_request r;
@@ -40,7 +52,8 @@ int main(int argc, char **argv)
     int status = done == FT_OK ? 0 : ft_tool_fail(&ft_calibrate_tool, err.text);
     if (status == 0 && report.weights > 0) {
         if (!r.quiet && !r.json)
-            ft_report_print(&report, stdout, stderr);
+            ft_report_print(&report, stdout);
+        print_warning(&report);
         if (r.json && ft_report_write(&report, stdout, "standard output", &err) != FT_OK)
             status = ft_tool_fail(&ft_calibrate_tool, err.text);
     }

@@ -43,7 +43,7 @@ enum {
 #define FT_METHOD(NAME, name, help) #name ": " help "\n"
 static const char method_help[] =
 #include "calibrate/methods.def"
-    "default percentile";
+    "default auto";
 #undef FT_METHOD
 
 static const ft_option options[] = {
@@ -53,7 +53,9 @@ static const ft_option options[] = {
       "samples: safetensors with input_ids [N, S] and\n"
       "optionally attention_mask, token_type_ids, labels" },
     { 'm', "method", "NAME", method_help },
-    { PERCENTILE, "percentile", "P", "for the percentile method; default 99.99" },
+    { PERCENTILE, "percentile", "P",
+      "of the percentile method, which it asks for;\n"
+      "default 99.99" },
     { RESIDUAL, "residual", "float|int8",
       "what residual streams are stored as; default float\n"
       "(FasterTransformer's int8_mode 1 and 2)" },
@@ -266,6 +268,7 @@ static void take_option(ft_calibrate_request *r, int option, const char *value)
         break;
     case 'm':
         take_method(job, value);
+        r->method = true;
         break;
     case PERCENTILE:
         job->percentile = percentile(value);
@@ -331,6 +334,18 @@ static void take_option(ft_calibrate_request *r, int option, const char *value)
     }
 }
 
+/* A percentile asks for the method of that name, and for no other. */
+static void check_method(ft_calibrate_request *r)
+{
+    ft_calibration_options *job = &r->job;
+    if (job->percentile == 0.0)
+        return;
+    if (r->method && job->method != FT_METHOD_PERCENTILE)
+        ft_tool_usage(&ft_calibrate_tool, "--percentile is for --method percentile, not for %s",
+                      ft_method_name(job->method));
+    job->method = FT_METHOD_PERCENTILE;
+}
+
 /* What the command line alone says about it. */
 static void check_recipe(const ft_calibrate_request *r)
 {
@@ -365,7 +380,7 @@ static void check_recipe(const ft_calibrate_request *r)
 void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
 {
     const char *value;
-    r->job.method = FT_METHOD_PERCENTILE;
+    r->job.method = FT_METHOD_AUTO;
     r->job.threads = omp_get_num_procs();
     r->job.recipe = &r->recipe;
     r->recipe.group = 32;
@@ -379,6 +394,7 @@ void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
     r->job.merge = r->merge;
     if (r->job.input == NULL)
         ft_tool_usage(&ft_calibrate_tool, "no float artifact given: use -i FILE");
+    check_method(r);
     check_recipe(r);
     if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
         ft_tool_usage(&ft_calibrate_tool,

@@ -15,6 +15,7 @@ typedef struct ft_calibrate_request {
     ft_calibration_options job;
     ft_recipe recipe;
     bool of_blocks; /* something was said that is about blocks alone */
+    bool method;    /* a method was named */
     const char *merge[FT_MAX_MERGE];
     bool json, quiet;
 } ft_calibrate_request;

@@ -7,6 +7,7 @@
 
 #include "calibrate/report.h"
 
+#include "calibrate/verdict.h"
 #include "runtime/error.h"
 
 #include <inttypes.h>
@@ -117,25 +118,12 @@ static void print_evaluation(const ft_report *report, FILE *file)
     fputc('\n', file);
 }
 
-static void print_warnings(const ft_report *report, FILE *file)
-{
-    for (size_t i = 0; i < report->points; i++) {
-        const ft_point_report *p = &report->point[i];
-        if (p->chosen.status != FT_AMAX_OK)
-            fprintf(file, "warning: %s: %s\n", p->name, ft_amax_status_name(p->chosen.status));
-        else if (ft_report_disagrees(p))
-            fprintf(file, "warning: %s: the methods disagree by more than a factor of 4\n",
-                    p->name);
-    }
-}
-
-void ft_report_print(const ft_report *report, FILE *file, FILE *warnings)
+void ft_report_print(const ft_report *report, FILE *file)
 {
     if (report->points > 0)
         print_points(report, file);
     print_weights(report, file);
     print_evaluation(report, file);
-    print_warnings(report, warnings);
 }
 
 /* ---- For machines ------------------------------------------------------------------------- */
@@ -159,9 +147,10 @@ static json_t *point_json(const ft_point_report *point)
     json_t *methods = json_array();
     for (int i = 0; i < FT_CANDIDATES; i++)
         json_array_append_new(methods, choice_json(&point->candidate[i]));
-    return json_pack("{s:s, s:I, s:o, s:o, s:b}", "name", point->name, "values",
-                     (json_int_t) point->values, "chosen", choice_json(&point->chosen), "methods",
-                     methods, "disagreement", ft_report_disagrees(point));
+    return json_pack("{s:s, s:I, s:b, s:o, s:o, s:b}", "name", point->name, "values",
+                     (json_int_t) point->values, "read", point->read, "chosen",
+                     choice_json(&point->chosen), "methods", methods, "disagreement",
+                     ft_report_disagrees(point));
 }
 
 static json_t *weight_json(const ft_weight_report *weight)
@@ -182,6 +171,14 @@ static json_t *weight_json(const ft_weight_report *weight)
             json_object_set_new(json, "output_error", number(weight->output_error));
     }
     json_object_set_new(json, "relative_error", number(relative_error(weight)));
+    return json;
+}
+
+static json_t *verdict_json(const ft_report *report)
+{
+    char *text = ft_report_verdict(report);
+    json_t *json = text != NULL ? json_string(text) : json_null();
+    free(text);
     return json;
 }
 
@@ -208,8 +205,9 @@ json_t *ft_report_to_json(const ft_report *report)
                       ? json_null()
                       : json_pack("{s:I, s:I}", "divisible", (json_int_t) report->divisible,
                                   "divided", (json_int_t) report->divided);
-    return json_pack("{s:I, s:o, s:o, s:o, s:o}", "samples", (json_int_t) report->samples, "points",
-                     points, "weights", weights, "awq", awq, "end_to_end", evaluation_json(report));
+    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "samples", (json_int_t) report->samples,
+                     "points", points, "weights", weights, "awq", awq, "end_to_end",
+                     evaluation_json(report), "warning", verdict_json(report));
 }
 
 ft_status ft_report_write(const ft_report *report, FILE *file, const char *who, ft_error *err)

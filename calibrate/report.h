@@ -15,7 +15,9 @@
 
 typedef struct ft_point_report {
     char name[FT_NAME];
-    uint64_t values; /* counted */
+    uint64_t values;      /* counted */
+    bool read;            /* it becomes codes by this range; ft_point_is_read() */
+    char matrix[FT_NAME]; /* the first that multiplies these; "": none */
     ft_amax_choice candidate[FT_CANDIDATES];
     ft_amax_choice chosen;
 } ft_point_report;
@@ -37,8 +39,11 @@ typedef struct ft_report {
     size_t weights;
     size_t divisible, divided; /* inputs that AWQ may divide, and that it did */
     uint64_t samples;          /* observed */
-    bool held_out;             /* the evaluation's samples were not calibrated on */
-    ft_evaluation evaluation;  /* samples = 0: none */
+    ft_method method;          /* that was asked for; of points */
+    ft_scheme scheme;          /* of matrices without a rule */
+    bool int8_residual, decodes;
+    bool held_out;            /* the evaluation's samples were not calibrated on */
+    ft_evaluation evaluation; /* samples = 0: none */
 } ft_report;
 
 void ft_report_fini(ft_report *report);
@@ -46,8 +51,8 @@ void ft_report_fini(ft_report *report);
 /* Whether the methods' choices for a point lie more than a factor of 4 apart. */
 bool ft_report_disagrees(const ft_point_report *point);
 
-/* Tables for people; warnings go to `warnings`. */
-void ft_report_print(const ft_report *report, FILE *file, FILE *warnings);
+/* Tables for people. */
+void ft_report_print(const ft_report *report, FILE *file);
 
 /* Everything, for machines; NULL without memory. */
 json_t *ft_report_to_json(const ft_report *report);

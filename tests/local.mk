@@ -163,6 +163,7 @@ c_tests = \
 	tests/tokenizer_json.t \
 	tests/translator_convert.t \
 	tests/translator_variants.t \
+	tests/verdict.t \
 	tests/vit.t \
 	tests/vit_variants.t \
 	tests/vocabulary.t \
@@ -312,6 +313,8 @@ tests_inputs_t_SOURCES = tests/inputs-t.c
 tests_inputs_t_LDADD = $(calibrated_test_libs)
 tests_llama_convert_t_SOURCES = tests/llama_convert-t.c
 tests_llama_convert_t_LDADD = $(convert_test_libs)
+tests_verdict_t_SOURCES = tests/verdict-t.c
+tests_verdict_t_LDADD = $(calibrated_test_libs)
 tests_vit_t_SOURCES = tests/vit-t.c
 tests_vit_t_LDADD = $(convert_test_libs)
 tests_vit_variants_t_SOURCES = tests/vit_variants-t.c

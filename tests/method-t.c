@@ -375,7 +375,7 @@ static void test_names(void)
                strlen(ft_method_help((ft_method) m)) > 0,
            "%s is a method and has a line of help", ft_method_name((ft_method) m));
     ok(!ft_method_parse("median", &method), "median is none");
-    is_int(FT_METHOD_PERCENTILE, 0, "percentile is the default");
+    is_int(FT_METHOD_AUTO, 0, "auto is the default");
 }
 
 static void test_best(void)

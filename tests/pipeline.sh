@@ -91,6 +91,23 @@ is 1 'methods differ in amax' "$inspect" --diff percentile.ft max.ft
 "$pick" "$data" few.safetensors 0:14 && "$pick" few.safetensors turned.safetensors 14:5 0:5 || exit 99
 calibrate_few () { "$calibrate" -q -i model.ft "$@" 2>>warnings; }
 is 0 'one thread calibrates' calibrate_few -d few.safetensors -o one.ft -t 1
+test ! -s warnings
+check $? 'what is near its float model is calibrated without a warning'
+calibrate_few -d few.safetensors -m auto -o auto.few.ft
+same one.ft auto.few.ft 'auto is the default method'
+calibrate_few -d few.safetensors --percentile 99.9 -o asked.ft
+calibrate_few -d few.safetensors -m percentile --percentile 99.9 -o named.ft
+same asked.ft named.ft 'a percentile alone asks for the method of that name'
+is 0 'ranges that are far too small are taken where they are asked for' "$calibrate" -q -i model.ft \
+    -d few.safetensors --percentile 50 -o bad.ft --report bad.json
+test "$(grep -c '^warning' err)" -eq 1 && test ! -s out
+check $? 'but there is one warning, with -q too'
+says err 'far from the float model: logits has a mean cosine of' 'which says what is far'
+says err 'try -m auto; more samples than 14; --scheme w8a8-block' 'what to try'
+grep -q '"warning": "warning: the model of codes is far' bad.json
+check $? 'and is in the report, too'
+grep -A3 '"name": "layer.0.attn.probs"' bad.json | grep -q '"read": false'
+check $? 'where probabilities of attention are called not read'
 calibrate_few -d few.safetensors -o two.ft -t 2
 same one.ft two.ft 'two threads give the same bytes'
 calibrate_few -d few.safetensors -o again.ft -f -t 2

@@ -66,8 +66,11 @@ wrong '--scheme: "int4" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16, w8a
     'an unknown scheme' ft-calibrate -i a.ft -o b.ft --scheme int4
 wrong '--tensor: "int4" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16' \
     'a rule with an unknown scheme' ft-calibrate -i a.ft -o b.ft -d d --tensor ffn=int4
-wrong '--method: "kl" is no method; methods are percentile, max, mse, entropy, auto' \
+wrong '--method: "kl" is no method; methods are auto, percentile, max, mse, entropy' \
     'an unknown method' ft-calibrate -i a.ft -o b.ft -d d -m kl
+
+wrong '--percentile is for --method percentile, not for max' 'a percentile beside another method' \
+    ft-calibrate -i a.ft -o b.ft -d d --percentile 99.9 -m max
 
 # ---- Outputs that are inputs, or each other -----------------------------------------------------
 

@@ -5,7 +5,7 @@
 on torch) and by this project: float from token ids, float from text, and int8 calibrated on 200
 other sentences.  Compared are the embeddings, and for int8 also the order in which all pairs of
 sentences are similar, which is what such a model is used for.  The bounds for int8 are those of
-percentile 99.99; the other methods, from the same pass over the samples, stand beside it.  Exit
+the default, auto; the other methods, from the same pass over the samples, stand beside it.  Exit
 status 1 when a bound is missed.
 
 Needs numpy, and the package with what it depends on:
@@ -46,7 +46,7 @@ METHODS = {                 # name in the table: arguments of ft-calibrate
     "auto": ("-m", "auto"),
     "entropy": ("-m", "entropy"),
 }
-REQUIRED = "percentile 99.99"
+REQUIRED = "auto"
 
 
 def tokenized(checkpoint, texts):

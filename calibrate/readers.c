@@ -1,0 +1,47 @@
+/*
+ * readers.c - which of the values that were observed the int8 model reads as codes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/readers.h"
+
+#include "runtime/plan.h"
+
+static bool reads(const ft_op *op, int value)
+{
+    for (int i = 0; i < FT_MAX_IN; i++)
+        if (op->in[i] == value)
+            return true;
+    return false;
+}
+
+/* The matrix by which an operation multiplies codes of its input; NULL: it does not. */
+static const char *int8_matrix(const ft_calibration_job *j, const ft_op *op)
+{
+    if (op->kind != FT_OP_LINEAR)
+        return NULL;
+    const char *name = j->model->plan.weight[op->weight[0]].name;
+    const ft_quantized *found = ft_quantized_find(j->quantized, j->nquantized, name);
+    return found != NULL && found->scheme == FT_SCHEME_W8A8 ? found->weights.name : NULL;
+}
+
+bool ft_point_is_read(const ft_calibration_job *job, const char *point, const char **matrix)
+{
+    const ft_plan *plan = &job->model->plan;
+    int value = ft_plan_find(plan, point);
+    *matrix = NULL;
+    if (value < 0 || plan->value[value].inner)
+        return false;
+    bool read = job->options->int8_residual;
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        if (!reads(op, value))
+            continue;
+        if (*matrix == NULL)
+            *matrix = int8_matrix(job, op);
+        read = read || *matrix != NULL || op->kind == FT_OP_ATTENTION;
+    }
+    return read;
+}

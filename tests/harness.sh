@@ -106,6 +106,12 @@ test ! -s out
 check $? 'every test script uses tests/lib/tap.sh'
 sed 's/^/# /' out
 
+# Automake would run one of two tests alone whose names differ only in what stands behind the dot.
+sed -n 's/^\t\(tests\/.*\)\.\(t\|sh\)\( \\\)*$/\1/p' "$FT_SRCDIR/tests/local.mk" | sort >names
+test -s names && uniq -d names >out && test ! -s out
+check $? 'every test has a log of its own'
+sed 's/^/# /' out
+
 # ---- Phases -------------------------------------------------------------------------------------
 
 # phases SHELL COMMAND...: what a script says whose one phase is that command.

@@ -415,15 +415,15 @@ tests_zip_t_SOURCES = tests/zip-t.c
 tests_zip_t_LDADD = $(sample_test_libs)
 
 sh_tests = \
-	tests/artifact.sh \
 	tests/bench.sh \
 	tests/bounds.sh \
-	tests/convert.sh \
-	tests/cuda.sh \
+	tests/calibrate_schemes.sh \
+	tests/convert_tool.sh \
 	tests/eval.sh \
 	tests/forged.sh \
 	tests/harness.sh \
 	tests/images.sh \
+	tests/inspect.sh \
 	tests/install.sh \
 	tests/layering.sh \
 	tests/learn.sh \
@@ -431,9 +431,9 @@ sh_tests = \
 	tests/pipeline.sh \
 	tests/quickstart.sh \
 	tests/readme.sh \
+	tests/run_cuda.sh \
 	tests/run_generate.sh \
 	tests/run_search.sh \
-	tests/schemes.sh \
 	tests/usage.sh
 
 # What the scripts make their inputs with.

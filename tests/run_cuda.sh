@@ -1,6 +1,6 @@
-# cuda.sh [ARTIFACT DATA] - convert, calibrate and run a trained model on a GPU, and hold it against
-# the CPU: int8 results have the same bytes, at every named value.  With an int8 artifact and samples
-# for it, this is done with them, and nothing else.
+# run_cuda.sh [ARTIFACT DATA] - convert, calibrate and run a trained model on a GPU, and hold it
+# against the CPU: int8 results have the same bytes, at every named value.  With an int8 artifact and
+# samples for it, this is done with them, and nothing else.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99

@@ -1,4 +1,4 @@
-# artifact.sh - other people's zip programs read artifacts, and ft-inspect shows what is in them.
+# inspect.sh - other people's zip programs read artifacts, and ft-inspect shows what is in them.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99

@@ -1,4 +1,4 @@
-# convert.sh - the command line of ft-convert, on a real checkpoint.
+# convert_tool.sh - the command line of ft-convert, on a real checkpoint.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99

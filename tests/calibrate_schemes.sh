@@ -1,5 +1,5 @@
-# schemes.sh - ft-calibrate's other schemes on a trained model: what they cost, the same bytes by any
-# number of threads, and what is no scheme.
+# calibrate_schemes.sh - ft-calibrate's other schemes on a trained model: what they cost, the same
+# bytes by any number of threads, and what is no scheme.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99

@@ -7,6 +7,7 @@
 
 #include "calibrate/evaluate.h"
 
+#include "runtime/classes.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/model.h"
@@ -74,16 +75,9 @@ static ft_status run_side(side *s, const ft_dataset *data, size_t first, size_t 
 /* Sums over everything compared so far. */
 typedef struct sums {
     double signal, noise, cosine;
-    size_t rows, agreeing, right[2];
+    size_t rows, agreeing;
+    ft_tally tally[2]; /* of each side's logits beside their labels */
 } sums;
-
-static size_t largest(const float *x, size_t n)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++)
-        best = x[i] > x[best] ? i : best;
-    return best;
-}
 
 /* Rows of padding are zero on both sides: they are no evidence. */
 static void compare_row(sums *s, const float *a, const float *b, size_t n)
@@ -100,7 +94,7 @@ static void compare_row(sums *s, const float *a, const float *b, size_t n)
     if (aa == 0.0 && bb == 0.0)
         return;
     s->cosine += aa > 0.0 && bb > 0.0 ? ab / sqrt(aa * bb) : 0.0;
-    s->agreeing += largest(a, n) == largest(b, n);
+    s->agreeing += ft_classes_agree(s->tally[0].problem, a, b, n);
     s->rows++;
 }
 
@@ -111,10 +105,9 @@ static void compare_batch(sums *s, const side sides[2], const ft_dataset *data, 
     size_t cols = sides[0].cols;
     for (size_t row = 0; row < sides[0].rows; row++)
         compare_row(s, sides[0].out + row * cols, sides[1].out + row * cols, cols);
-    for (int i = 0; i < 2 && data->labels != NULL; i++)
+    for (int i = 0; i < 2 && ft_dataset_has_labels(data); i++)
         for (size_t row = 0; row < count; row++)
-            s->right[i] +=
-                largest(sides[i].out + row * cols, cols) == (size_t) data->labels[first + row];
+            ft_tally_add(&s->tally[i], sides[i].out + row * cols, data, first + row);
 }
 
 static ft_status compare(sums *s, side sides[2], const ft_dataset *data, const char *output,
@@ -131,16 +124,23 @@ static ft_status compare(sums *s, side sides[2], const ft_dataset *data, const c
     return FT_OK;
 }
 
-static void conclude(ft_evaluation *out, const sums *s, const ft_dataset *data, bool has_logits)
+/* NaN without labels; quantities have none. */
+static double accuracy(const ft_tally *tally)
 {
-    out->samples = data->rows;
+    ft_metric metric[FT_METRICS];
+    bool known = tally->problem != FT_PROBLEM_REGRESSION && ft_tally_metrics(tally, metric) > 0;
+    return known ? metric[0].value : (double) NAN;
+}
+
+static void conclude(ft_evaluation *out, const sums *s, size_t samples, const ft_config *config)
+{
+    bool classifies = config->labels > 0 && config->problem != FT_PROBLEM_REGRESSION;
+    out->samples = samples;
     out->sqnr_db = s->noise == 0.0 ? (double) INFINITY : 10.0 * log10(s->signal / s->noise);
     out->cosine = s->cosine / (double) s->rows;
-    out->agreement = has_logits ? (double) s->agreeing / (double) s->rows : (double) NAN;
+    out->agreement = classifies ? (double) s->agreeing / (double) s->rows : (double) NAN;
     for (int i = 0; i < 2; i++)
-        out->accuracy[i] = has_logits && data->labels != NULL
-                               ? (double) s->right[i] / (double) data->rows
-                               : (double) NAN;
+        out->accuracy[i] = accuracy(&s->tally[i]);
 }
 
 ft_status ft_evaluate(ft_evaluation *out, const ft_compared *what, const ft_dataset *data,
@@ -154,13 +154,17 @@ ft_status ft_evaluate(ft_evaluation *out, const ft_compared *what, const ft_data
                                  data, device, threads, err);
     if (status == FT_OK)
         status = open_side(&sides[1], second, what->fake, data, device, threads, err);
+    for (int i = 0; i < 2 && status == FT_OK; i++)
+        status = ft_tally_init(&total.tally[i], &sides[0].model->config, err);
     if (status == FT_OK) {
         out->output = judged_output(sides[0].model);
         status = compare(&total, sides, data, out->output, progress, user, err);
     }
     if (status == FT_OK)
-        conclude(out, &total, data, ft_model_get_info(sides[0].model).labels > 0);
-    for (int i = 0; i < 2; i++)
+        conclude(out, &total, data->rows, &sides[0].model->config);
+    for (int i = 0; i < 2; i++) {
+        ft_tally_fini(&total.tally[i]);
         close_side(&sides[i]);
+    }
     return status;
 }

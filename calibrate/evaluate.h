@@ -15,7 +15,7 @@ typedef struct ft_evaluation {
     size_t samples;     /* evaluated */
     double sqnr_db;     /* of codes against float; may be infinite, NaN where they overflow */
     double cosine;      /* mean over rows */
-    double agreement;   /* fraction of rows with the same largest logit; NaN without logits */
+    double agreement;   /* fraction of rows with the same class or labels; NaN without logits */
     double accuracy[2]; /* float, codes; NaN without labels */
 } ft_evaluation;
 

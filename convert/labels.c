@@ -1,5 +1,5 @@
 /*
- * labels.c - what a classifier has on top, and how many classes there are.
+ * labels.c - what a classifier has on top: how many labels, and what they are to each other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -51,6 +51,57 @@ static void read_labels(const ft_config_reader *r)
     r->out->config.labels = (int32_t) named;
 }
 
+/* The last name of "torch.nn.modules.activation.Sigmoid"; NULL where the key says nothing. */
+static const char *activation_of(const ft_config_reader *r, const char **key, const json_t **value)
+{
+    const json_t *versions = ft_config_value(r, "sentence_transformers");
+    static const char *const older[] = { "sbert_ce_default_activation_function",
+                                         "sbert_ce_default_activation_fn" };
+    *key = "activation_fn";
+    *value = json_object_get(versions, *key);
+    for (size_t i = 0; *value == NULL && i < FT_COUNT(older); i++)
+        *value = ft_config_value(r, *key = older[i]);
+    const char *name = json_string_value(*value);
+    const char *point = name != NULL ? strrchr(name, '.') : NULL;
+    return point != NULL ? point + 1 : name;
+}
+
+/*
+ * Where transformers does not say, a CrossEncoder of sentence-transformers may: what it applies to
+ * logits.  Several labels without any are still told by softmax, as pipelines do.
+ */
+static ft_problem problem_of_activation(const ft_config_reader *r)
+{
+    const char *key;
+    const json_t *value;
+    int32_t labels = r->out->config.labels;
+    const char *name = activation_of(r, &key, &value);
+    if (json_is_null(value) || value == NULL)
+        return ft_problem_of(labels);
+    if (name != NULL && strcmp(name, "Sigmoid") == 0)
+        return FT_PROBLEM_MULTI;
+    if (name != NULL && strcmp(name, "Identity") == 0)
+        return labels == 1 ? FT_PROBLEM_REGRESSION : FT_PROBLEM_SINGLE;
+    if (name == NULL || strcmp(name, "Softmax") != 0 || labels == 1)
+        ft_config_refuse_unknown(r, key, value);
+    return ft_problem_of(labels);
+}
+
+/* A single label of one would always be certain: so it is told like one of several that may hold. */
+static void read_problem(const ft_config_reader *r)
+{
+    ft_config *config = &r->out->config;
+    const json_t *word = ft_config_value(r, "problem_type");
+    if (word == NULL)
+        config->problem = problem_of_activation(r);
+    else if (!ft_problem_parse(json_string_value(word), &config->problem))
+        ft_config_wrong(r, "problem_type", word,
+                        "\"single_label_classification\", \"multi_label_classification\" or "
+                        "\"regression\"");
+    if (config->labels == 1 && config->problem == FT_PROBLEM_SINGLE)
+        config->problem = FT_PROBLEM_MULTI;
+}
+
 static bool is_classifier(const ft_origin *origin)
 {
     static const char *const suffix[] = { "ForSequenceClassification", "ForImageClassification" };
@@ -69,4 +120,5 @@ void ft_config_read_head(const ft_config_reader *reader)
     reader->out->config.head = reader->dialect->head;
     reader->out->config.pooler = reader->dialect->head == FT_HEAD_POOLED;
     read_labels(reader);
+    read_problem(reader);
 }

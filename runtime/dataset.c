@@ -92,6 +92,9 @@ ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows
         .mask = dataset->mask == NULL ? NULL : dataset->mask + skipped,
         .types = dataset->types == NULL ? NULL : dataset->types + skipped,
         .labels = dataset->labels == NULL ? NULL : dataset->labels + first,
+        .number_cols = dataset->number_cols,
+        .numbers = dataset->numbers == NULL ? NULL
+                                            : dataset->numbers + first * dataset->number_cols,
         .pixels =
             dataset->pixels == NULL ? NULL : dataset->pixels + first * ft_dataset_pixels(dataset),
         .image = { dataset->image[0], dataset->image[1], dataset->image[2] },
@@ -209,6 +212,7 @@ void ft_dataset_fini(ft_dataset *dataset)
     free(dataset->mask);
     free(dataset->types);
     free(dataset->labels);
+    free(dataset->numbers);
     free(dataset->target_ids);
     free(dataset->target_mask);
     free(dataset->target_labels);

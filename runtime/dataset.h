@@ -18,7 +18,10 @@ typedef struct ft_dataset {
     int32_t *ids;
     int32_t *mask;
     int32_t *types;  /* NULL: all 0 */
-    int32_t *labels; /* [rows]; NULL: none */
+    int32_t *labels; /* [rows]: the class of each; NULL: none */
+    size_t number_cols;
+    float *numbers; /* [rows, number_cols]: the labels of a model that tells no single class: whether
+                       each holds, or quantities; NULL: none */
     bool masked;     /* the file said where tokens are; else all are */
     float *pixels;   /* [rows, channels, height, width]; NULL: of texts */
     int64_t image[3];
@@ -33,6 +36,8 @@ typedef struct ft_dataset {
  * Read `input_ids` [N, S] and, where present, `attention_mask`, `token_type_ids` (same shape) and
  * `labels` [N], I32 or I64, from a safetensors file, and check them against the model: at least one
  * row, no row without a token, ids inside the vocabulary, no longer than the position table.
+ * Where each label may hold, `labels` are 0 or 1, where they are quantities any finite numbers:
+ * [N, C], or [N] of one label, and also F32.
  * Without a mask, `lengths` [N] may say how many tokens stand at the front of each row.
  *
  * Of an encoder-decoder these are sources, where padding is also known by its id.  Its targets are

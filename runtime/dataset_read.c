@@ -15,6 +15,7 @@
 #include "runtime/tensor.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,13 +238,60 @@ static ft_status read_targets(ft_dataset *out, const source *from, const ft_mode
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* Classes of rows. */
+/* [N, C], or of one label [N]. */
+static ft_status check_numbers_shape(const source *from, int64_t rows, int64_t labels,
+                                     ft_error *err)
+{
+    const ft_tensor *tensor = ft_safetensors_find(from->file, "labels");
+    const int64_t dim[2] = { rows, labels };
+    char found[FT_SHAPE_TEXT];
+    if (labels > 1)
+        return check_shape(from, "labels", 2, dim, err);
+    if (tensor->ndim == 1 && tensor->dim[0] == rows)
+        return FT_OK;
+    if (tensor->ndim == 2 && memcmp(tensor->dim, dim, sizeof dim) == 0)
+        return FT_OK;
+    return ft_fail(err, FT_ESHAPE,
+                   "%s: labels: shape %s, expected [%" PRId64 "] or [%" PRId64 ", 1]", from->path,
+                   ft_shape_text(found, tensor->ndim, tensor->dim), rows, rows);
+}
+
+/* Whether labels hold, or quantities. */
+static ft_status read_numbers(ft_dataset *out, const source *from, const ft_config *config,
+                              ft_error *err)
+{
+    const ft_tensor *tensor = ft_safetensors_find(from->file, "labels");
+    bool any = config->problem == FT_PROBLEM_REGRESSION;
+    size_t count = ft_tensor_count(tensor);
+    FT_TRY(check_numbers_shape(from, (int64_t) out->rows, config->labels, err));
+    if (tensor->dtype != FT_I32 && tensor->dtype != FT_I64 && tensor->dtype != FT_F32)
+        return ft_fail(err, FT_EFORMAT, "%s: labels: dtype %s, expected I32, I64 or F32",
+                       from->path, ft_dtype_name(tensor->dtype));
+    out->number_cols = (size_t) config->labels;
+    out->numbers = ft_array(count, sizeof *out->numbers);
+    if (out->numbers == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: labels: no memory for %zu elements", from->path, count);
+    for (size_t i = 0; i < count; i++) {
+        float number = ft_tensor_number(tensor, i);
+        char place[48];
+        if (any ? !isfinite(number) : number != 0.0f && number != 1.0f)
+            return ft_fail(err, FT_EFORMAT, "%s: labels%s is %g, expected %s", from->path,
+                           place_text(place, sizeof place, tensor, i), (double) number,
+                           any ? "a finite number" : "0 or 1");
+        out->numbers[i] = number;
+    }
+    return FT_OK;
+}
+
+/* Classes of rows, or what their labels are. */
 static ft_status read_labels(ft_dataset *out, const source *from, const ft_model *model,
                              ft_error *err)
 {
     int64_t rows = (int64_t) out->rows;
     if (ft_safetensors_find(from->file, "labels") == NULL || model->config.labels == 0)
         return FT_OK;
+    if (model->config.problem != FT_PROBLEM_SINGLE)
+        return read_numbers(out, from, &model->config, err);
     FT_TRY(check_shape(from, "labels", 1, &rows, err));
     return copy_numbers(&out->labels, from, "labels", 0, model->config.labels, err);
 }

@@ -148,6 +148,9 @@ typedef struct ft_model_info {
     const char *precision; /* "float", "blocks" (codes, computed with in float) or "int8" */
     int32_t layers, hidden, heads, vocabulary, max_positions,
         labels;          /* labels: 0 = no classifier */
+    const char *problem; /* what becomes of logits: "single_label_classification" (softmax),
+                            "multi_label_classification" (sigmoid of each) or "regression"
+                            (nothing: they are the result); NULL: no classifier */
     bool embedding;      /* has the output "embedding" */
     size_t weight_bytes; /* of all tensors in the file */
 } ft_model_info;

@@ -18,6 +18,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/bpe.c runtime/bpe.h \
 	runtime/byte_chars.h \
 	runtime/chat.c \
+	runtime/classes.c runtime/classes.h \
 	runtime/clock.h \
 	runtime/contract.c runtime/contract.h \
 	runtime/dataset.c runtime/dataset.h runtime/dataset_read.c \
@@ -105,6 +106,7 @@ pkgconfig_DATA = runtime/ft-runtime.pc
 # Tools: each links the common command line, ft-convert and ft-calibrate too.
 noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
+	runtime/tools/classes_text.c runtime/tools/classes_text.h \
 	runtime/tools/noise.h \
 	runtime/tools/options.c runtime/tools/options.h \
 	runtime/tools/progress.c runtime/tools/progress.h \

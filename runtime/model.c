@@ -305,6 +305,7 @@ ft_model_info ft_model_get_info(const ft_model *model)
         .vocabulary = c->vocabulary,
         .max_positions = c->positions - c->position_offset,
         .labels = c->labels,
+        .problem = c->labels > 0 ? ft_problem_name(c->problem) : NULL,
         .embedding = c->embedding != FT_EMBEDDING_NONE,
         .weight_bytes = weight_bytes(model),
     };

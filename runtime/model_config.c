@@ -111,6 +111,12 @@ static const char *const heads[] = {
     [FT_HEAD_RELU] = "relu", [FT_HEAD_FIRST] = "first",
 };
 
+static const char *const problems[] = {
+    [FT_PROBLEM_SINGLE] = "single_label_classification",
+    [FT_PROBLEM_MULTI] = "multi_label_classification",
+    [FT_PROBLEM_REGRESSION] = "regression",
+};
+
 static const char *const embeddings[] = {
     [FT_EMBEDDING_NONE] = "none",
     [FT_EMBEDDING_FIRST] = "first",
@@ -159,6 +165,23 @@ bool ft_head_parse(const char *name, ft_head *out)
     int found = find_word(heads, FT_COUNT(heads), name);
     *out = found < 0 ? FT_HEAD_NONE : (ft_head) found;
     return found >= 0;
+}
+
+const char *ft_problem_name(ft_problem problem)
+{
+    return problems[problem];
+}
+
+bool ft_problem_parse(const char *name, ft_problem *out)
+{
+    int found = find_word(problems, FT_COUNT(problems), name);
+    *out = found < 0 ? FT_PROBLEM_SINGLE : (ft_problem) found;
+    return found >= 0;
+}
+
+ft_problem ft_problem_of(int32_t labels)
+{
+    return labels == 1 ? FT_PROBLEM_MULTI : FT_PROBLEM_SINGLE;
 }
 
 const char *ft_embedding_name(ft_embedding embedding)
@@ -455,6 +478,9 @@ ft_status ft_config_check(const ft_config *config, const char *what, ft_error *e
     if ((config->labels > 0) != (config->head != FT_HEAD_NONE))
         return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but head %s", what, config->labels,
                        heads[config->head]);
+    if (config->labels == 1 && config->problem == FT_PROBLEM_SINGLE)
+        return ft_fail(err, FT_EFORMAT, "%s: config: problem_type %s, but there is one label", what,
+                       problems[config->problem]);
     if ((config->head == FT_HEAD_FIRST) != (ft_config_sees(config) && config->labels > 0))
         return ft_fail(err, FT_EFORMAT, "%s: config: %s with head %s", what,
                        ft_config_sees(config) ? "images" : "texts", heads[config->head]);

@@ -24,6 +24,13 @@ typedef enum ft_embedding {
     FT_EMBEDDING_MEAN,  /* mean over the sequence's rows */
 } ft_embedding;
 
+/* What the labels of a classifier are to each other: problem_type of transformers. */
+typedef enum ft_problem {
+    FT_PROBLEM_SINGLE,     /* one of them holds; logits become probabilities by softmax */
+    FT_PROBLEM_MULTI,      /* each holds or does not: by sigmoid, also where there is only one */
+    FT_PROBLEM_REGRESSION, /* they are quantities: logits are the result */
+} ft_problem;
+
 /* How rotary positions are scaled; runtime/rope.h has the formulas. */
 typedef enum ft_rope {
     FT_ROPE_NONE,    /* no rotary positions: an encoder */
@@ -53,6 +60,7 @@ typedef struct ft_config {
     ft_activation activation;
     bool pooler;
     ft_head head;
+    ft_problem problem;     /* of a classifier */
     ft_embedding embedding; /* what the output "embedding" is */
     bool normalize;         /* scale the embedding to unit length */
 
@@ -118,17 +126,23 @@ ft_conv ft_config_patches(const ft_config *config);
 int64_t ft_config_symbol(const ft_config *config, char symbol);
 
 /*
- * "none", "pooled", "dense", "relu", "first"; "none", "first", "mean"; "none", "default", "linear",
+ * "none", "pooled", "dense", "relu", "first"; "single_label_classification",
+ * "multi_label_classification", "regression"; "none", "first", "mean"; "none", "default", "linear",
  * "llama3", "dynamic"; "none", "closed", "open".  Parse is false for other words, and for NULL.
  */
 const char *ft_head_name(ft_head head);
 bool ft_head_parse(const char *name, ft_head *out);
+const char *ft_problem_name(ft_problem problem);
+bool ft_problem_parse(const char *name, ft_problem *out);
 const char *ft_embedding_name(ft_embedding embedding);
 bool ft_embedding_parse(const char *name, ft_embedding *out);
 const char *ft_rope_name(ft_rope rope);
 bool ft_rope_parse(const char *name, ft_rope *out);
 const char *ft_sinusoids_name(ft_sinusoids sinusoids);
 bool ft_sinusoids_parse(const char *name, ft_sinusoids *out);
+
+/* What so many labels are where nothing says it: one may hold or not, of several one does. */
+ft_problem ft_problem_of(int32_t labels);
 
 /* What a kind of scaling is described by; other members are 0. */
 typedef struct ft_rope_use {

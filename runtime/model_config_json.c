@@ -112,12 +112,19 @@ static bool put(json_t *json, const char *key, json_t *value)
     return json_object_set_new(json, key, value) == 0;
 }
 
+static bool put_problem(json_t *json, const ft_config *config)
+{
+    return config->labels == 0 ||
+           put(json, "problem_type", json_string(ft_problem_name(config->problem)));
+}
+
 static bool put_words(json_t *json, const ft_config *config)
 {
     return put(json, "eps", json_real((double) config->eps)) &&
            put(json, "activation", json_string(ft_activation_name(config->activation))) &&
            put(json, "pooler", json_boolean(config->pooler)) &&
            put(json, "head", json_string(ft_head_name(config->head))) &&
+           put_problem(json, config) &&
            put(json, "embedding", json_string(ft_embedding_name(config->embedding))) &&
            put(json, "normalize", json_boolean(config->normalize));
 }
@@ -290,6 +297,16 @@ static ft_status read_words(ft_config *out, const json_t *json, const char *what
     return FT_OK;
 }
 
+/* Artifacts of classifiers that are older than this key do not have it. */
+static ft_status read_problem(ft_config *out, const json_t *json, const char *what, ft_error *err)
+{
+    const json_t *word = json_object_get(json, "problem_type");
+    out->problem = ft_problem_of(out->labels);
+    if (word == NULL || ft_problem_parse(json_string_value(word), &out->problem))
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: config: \"problem_type\" is unknown", what);
+}
+
 ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what, ft_error *err)
 {
     memset(out, 0, sizeof *out);
@@ -298,6 +315,7 @@ ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *wh
         out->channels = 1; /* ... and on whether there are images */
     for (size_t i = 0; i < FT_COUNT(numbers); i++)
         FT_TRY(read_number(out, json, i, what, err));
+    FT_TRY(read_problem(out, json, what, err));
     for (size_t i = 0; i < FT_COUNT(reals); i++)
         FT_TRY(read_real(out, json, i, what, err));
     for (size_t i = 0; i < FT_COUNT(flags); i++)

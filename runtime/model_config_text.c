@@ -67,7 +67,8 @@ static void write_window(const ft_config *c, FILE *file)
 static void write_head(const ft_config *c, FILE *file)
 {
     if (c->labels > 0)
-        fprintf(file, ", %d labels", c->labels);
+        fprintf(file, ", %d label%s, %s", c->labels, c->labels == 1 ? "" : "s",
+                ft_problem_name(c->problem));
     if (c->embedding != FT_EMBEDDING_NONE)
         fprintf(file, ", embedding by %s%s",
                 c->embedding == FT_EMBEDDING_MEAN ? "mean" : "first token",

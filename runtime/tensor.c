@@ -106,3 +106,12 @@ int64_t ft_tensor_whole(const ft_tensor *tensor, size_t i)
     memcpy(&narrow, (const char *) tensor->data + i * sizeof narrow, sizeof narrow);
     return narrow;
 }
+
+float ft_tensor_number(const ft_tensor *tensor, size_t i)
+{
+    float real;
+    if (tensor->dtype != FT_F32)
+        return (float) ft_tensor_whole(tensor, i);
+    memcpy(&real, (const char *) tensor->data + i * sizeof real, sizeof real);
+    return real;
+}

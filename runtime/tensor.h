@@ -19,7 +19,8 @@ bool ft_layout_parse(const char *name, ft_layout *out);
 enum { FT_SHAPE_TEXT = 192 };
 char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim);
 
-/* Element i of an I32 or I64 tensor, which may be unaligned. */
+/* Element i of an I32 or I64 tensor, or of one of F32 too; the tensor may be unaligned. */
 int64_t ft_tensor_whole(const ft_tensor *tensor, size_t i);
+float ft_tensor_number(const ft_tensor *tensor, size_t i);
 
 #endif

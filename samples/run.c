@@ -37,10 +37,15 @@ int main(int argc, char **argv)
 
     need(ft_model_open(&model, argv[1], NULL, &err), &err);
     int labels = ft_model_get_info(model).labels;
+    const char *problem = ft_model_get_info(model).problem;
     need(ft_tokenizer_open_model(&tokenizer, model, &err), &err);
     need(ft_tokenizer_encode(tokenizer, argv[2], strlen(argv[2]), id, MAX_TOKENS, &count, &err),
          &err);
-    if (count > MAX_TOKENS || labels < 1 || labels > MAX_LABELS) {
+    if (problem == NULL || strcmp(problem, "single_label_classification") != 0) {
+        fputs("run: the model does not tell one class\n", stderr);
+        return 1;
+    }
+    if (count > MAX_TOKENS || labels > MAX_LABELS) {
         fprintf(stderr, "run: %zu tokens and %d classes are not for this program\n", count, labels);
         return 1;
     }

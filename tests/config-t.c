@@ -71,6 +71,52 @@ static void test_good(void)
         is_origin(good[i].file, NULL, describe, good[i].expected);
 }
 
+/* What labels are to each other, by keys of transformers and of sentence-transformers. */
+static const struct {
+    const char *file, *patch, *expected;
+} labelled[] = {
+    { "transformers-5", "{}", "single_label_classification" },
+    { "transformers-5", "{\"problem_type\": \"REMOVE\"}", "single_label_classification" },
+    { "transformers-5", "{\"problem_type\": null}", "single_label_classification" },
+    { "transformers-5", "{\"problem_type\": \"multi_label_classification\"}",
+      "multi_label_classification" },
+    { "transformers-5", "{\"problem_type\": \"regression\"}", "regression" },
+    { "transformers-5",
+      "{\"problem_type\": null, \"sbert_ce_default_activation_fn\": "
+      "\"torch.nn.modules.activation.Sigmoid\"}",
+      "multi_label_classification" },
+    { "transformers-5",
+      "{\"problem_type\": null, \"sbert_ce_default_activation_function\": "
+      "\"torch.nn.modules.linear.Identity\"}",
+      "single_label_classification" },
+    { "transformers-5",
+      "{\"sbert_ce_default_activation_fn\": \"torch.nn.modules.activation.Sigmoid\"}",
+      "single_label_classification" },
+    { "cross-encoder", "{}", "regression" },
+    { "cross-encoder", "{\"sentence_transformers\": \"REMOVE\"}", "regression" },
+    { "cross-encoder",
+      "{\"sentence_transformers\": {\"version\": \"4.0.1\", \"activation_fn\": "
+      "\"torch.nn.modules.activation.Sigmoid\"}}",
+      "multi_label_classification" },
+    { "cross-encoder",
+      "{\"sentence_transformers\": \"REMOVE\", "
+      "\"sbert_ce_default_activation_function\": \"REMOVE\"}",
+      "multi_label_classification" },
+    { "cross-encoder", "{\"problem_type\": \"single_label_classification\"}",
+      "multi_label_classification" },
+};
+
+static const char *problem_of(const ft_origin *origin)
+{
+    return ft_problem_name(origin->config.problem);
+}
+
+static void test_problems(void)
+{
+    for (size_t i = 0; i < FT_COUNT(labelled); i++)
+        is_origin(labelled[i].file, labelled[i].patch, problem_of, labelled[i].expected);
+}
+
 /* ---- What is refused ------------------------------------------------------------------------ */
 
 static const char bert[] = "transformers-5", roberta[] = "roberta-sentiment",
@@ -135,6 +181,13 @@ static const bad_origin bad[] = {
     { bert, "{\"id2label\": null, \"num_labels\": 0}", FT_EFORMAT, "num_labels is 0" },
     { bert, "{\"id2label\": null, \"num_labels\": \"6\"}", FT_EFORMAT, "num_labels is \"6\"" },
     { bert, "{\"id2label\": null, \"num_labels\": 9999999999}", FT_EFORMAT, "num_labels is 9999" },
+
+    { bert, "{\"problem_type\": \"clustering\"}", FT_EFORMAT,
+      "problem_type is \"clustering\", expected \"single_label_classification\", " },
+    { bert, "{\"problem_type\": 1}", FT_EFORMAT, "problem_type is 1" },
+    { "cross-encoder",
+      "{\"sentence_transformers\": {\"activation_fn\": \"torch.nn.modules.activation.Tanh\"}}",
+      FT_EUNSUPPORTED, "activation_fn is \"torch.nn.modules.activation.Tanh\", which may change" },
 
     /* Anything else */
     { bert, "{\"rotary\": true}", FT_EUNSUPPORTED,
@@ -318,6 +371,7 @@ static void test_pooling(void)
 int main(void)
 {
     test_good();
+    test_problems();
     test_bad();
     test_broken();
     test_all_at_once();

@@ -250,6 +250,8 @@ static void test_round_trip(void)
                 ft_config config = test_bert_config(312, 12, 1248);
                 config.head = (ft_head) head;
                 config.labels = head == FT_HEAD_NONE ? 0 : 7;
+                config.problem = head == FT_HEAD_NONE ? FT_PROBLEM_SINGLE
+                                                      : (ft_problem) (activation % 3);
                 config.embedding = (ft_embedding) embedding;
                 config.activation = (ft_activation) activation;
                 config.normalize = embedding % 2;
@@ -286,6 +288,8 @@ static void test_bounds(void)
             "\"positions\" is 9223372036854775807, expected 1 to 16777216");
     refused("types", "-1", "\"types\" is -1, expected 0 to 65536");
     refused("labels", "1048577", "\"labels\" is 1048577, expected 0 to 1048576");
+    refused("problem_type", "\"clustering\"", "\"problem_type\" is unknown");
+    refused("labels", "1", "problem_type single_label_classification, but there is one label");
     refused("position_offset", "300", "position offset 300, but only 300 positions");
     refused("padding_id", "-2", "\"padding_id\" is -2, expected -1 to 16777216");
     refused("padding_id", "300", "padding id 300 has no position, there are 300");

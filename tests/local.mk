@@ -429,6 +429,7 @@ sh_tests = \
 	tests/learn.sh \
 	tests/manpages.sh \
 	tests/pipeline.sh \
+	tests/problems.sh \
 	tests/quickstart.sh \
 	tests/readme.sh \
 	tests/run_cuda.sh \
@@ -437,11 +438,13 @@ sh_tests = \
 	tests/usage.sh
 
 # What the scripts make their inputs with.
-check_PROGRAMS += tests/bounded tests/make-decoder tests/make-sample tests/make-tensors tests/pick-rows
+check_PROGRAMS += tests/bounded tests/make-classifier tests/make-decoder tests/make-sample tests/make-tensors tests/pick-rows
 tests_bounded_SOURCES = tests/bounded.c
 check_PROGRAMS += tests/forge-artifact
 tests_forge_artifact_SOURCES = tests/forge-artifact.c
 tests_forge_artifact_LDADD = $(sample_test_libs)
+tests_make_classifier_SOURCES = tests/make-classifier.c
+tests_make_classifier_LDADD = tests/lib/libtiny.a $(sample_test_libs)
 tests_make_decoder_SOURCES = tests/make-decoder.c
 tests_make_decoder_LDADD = $(lib_libs)
 tests_make_sample_SOURCES = tests/make-sample.c

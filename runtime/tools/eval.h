@@ -6,6 +6,7 @@
 #ifndef FT_RUNTIME_TOOLS_EVAL_H
 #define FT_RUNTIME_TOOLS_EVAL_H
 
+#include "runtime/classes.h"
 #include "runtime/model.h"
 
 /* The command line. */
@@ -31,8 +32,10 @@ typedef struct ft_judgement {
     bool classifies;     /* rows, instead of predicting their tokens */
     size_t rows, tokens; /* of the data */
     size_t count;        /* predictions */
-    size_t known;        /* of them where it is known what is right */
+    size_t known;        /* of them where it is known what is right; of tokens */
     size_t right, agreed;
+    ft_tally tally;      /* of rows beside their labels */
+    ft_tally against;    /* of a regression beside the other model's numbers */
     double *nll;         /* [rows]: sums */
     size_t *predictions; /* [rows] */
     double *kl;          /* [count]; NULL: compares with nothing */
@@ -49,6 +52,9 @@ void ft_judgement_fini(ft_judgement *judgement);
  * Computed in double, in the order of the logits.
  */
 ft_verdict ft_judge(const float *logits, const float *other, size_t n, int32_t right);
+
+/* The distance alone, of labels that may each hold: the divergences of all of them together. */
+ft_verdict ft_judge_labels(const float *logits, const float *other, size_t n);
 
 /* Count a prediction of this row.  FT_EDEVICE: its logits held no number. */
 FT_MUST_USE ft_status ft_judgement_add(ft_judgement *judgement, size_t row, int32_t right,

@@ -53,16 +53,31 @@ static ft_status read_rows(reader *r, const ft_dataset *data, size_t first, size
     return ft_session_get(r->session, "logits", &logits, err);
 }
 
-static ft_status judge_rows(ft_judgement *out, const reader *this, const reader *other,
-                            const ft_dataset *data, size_t classes, size_t first, size_t count,
-                            ft_error *err)
+/* How far this row of logits is from the other's. */
+static ft_status compare(ft_judgement *out, const float *logits, const float *other, size_t row,
+                         ft_error *err)
 {
+    size_t classes = out->against.labels;
+    if (out->against.problem == FT_PROBLEM_REGRESSION) {
+        ft_tally_add_numbers(&out->against, logits, other);
+        return FT_OK;
+    }
+    ft_verdict verdict = out->against.problem == FT_PROBLEM_MULTI
+                             ? ft_judge_labels(logits, other, classes)
+                             : ft_judge(logits, other, classes, -1);
+    return ft_judgement_add(out, row, -1, &verdict, err);
+}
+
+static ft_status judge_rows(ft_judgement *out, const reader *this, const reader *other,
+                            const ft_dataset *data, size_t first, size_t count, ft_error *err)
+{
+    size_t classes = out->tally.labels;
     for (size_t i = 0; i < count; i++) {
-        int32_t right = data->labels != NULL ? data->labels[first + i] : -1;
-        ft_verdict verdict =
-            ft_judge(this->logits + i * classes,
-                     other->session != NULL ? other->logits + i * classes : NULL, classes, right);
-        FT_TRY(ft_judgement_add(out, first + i, right, &verdict, err));
+        if (ft_dataset_has_labels(data))
+            ft_tally_add(&out->tally, this->logits + i * classes, data, first + i);
+        if (other->session != NULL)
+            FT_TRY(compare(out, this->logits + i * classes, other->logits + i * classes, first + i,
+                           err));
     }
     return FT_OK;
 }
@@ -77,8 +92,7 @@ static ft_status judge_all(ft_judgement *out, reader *this, reader *other, const
         count = ft_dataset_batch(data, first, data->cols > 4096 ? data->cols : 4096, ROWS);
         FT_TRY(read_rows(this, data, first, count, err));
         FT_TRY(read_rows(other, data, first, count, err));
-        FT_TRY(
-            judge_rows(out, this, other, data, (size_t) model->config.labels, first, count, err));
+        FT_TRY(judge_rows(out, this, other, data, first, count, err));
     }
     return FT_OK;
 }
@@ -96,6 +110,10 @@ static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model 
     if (other != NULL && other->config.labels != model->config.labels)
         return ft_fail(err, FT_ESHAPE, "%s: %d classes, but %s has %d", other->path,
                        other->config.labels, model->path, model->config.labels);
+    if (other != NULL && other->config.problem != model->config.problem)
+        return ft_fail(err, FT_EARG, "%s: is for %s, but %s for %s", other->path,
+                       ft_problem_name(other->config.problem), model->path,
+                       ft_problem_name(model->config.problem));
     if (other != NULL && other->config.vocabulary != model->config.vocabulary)
         return ft_fail(err, FT_ESHAPE, "%s: %d tokens in the vocabulary, but %s has %d",
                        other->path, other->config.vocabulary, model->path,
@@ -104,7 +122,7 @@ static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model 
         return ft_fail(err, FT_ESHAPE, "%s: reads images of another size than %s", other->path,
                        model->path);
     FT_TRY(ft_dataset_read(out, eval->data, model, err));
-    if (out->labels != NULL || other != NULL)
+    if (ft_dataset_has_labels(out) || other != NULL)
         return FT_OK;
     return ft_fail(err, FT_EFORMAT, "%s: no labels to judge by, and no --against", eval->data);
 }
@@ -117,10 +135,15 @@ ft_status ft_eval_classes(ft_judgement *out, const ft_eval *eval, const ft_model
     ft_status status = read_data(&data, eval, model, other, err);
     if (status == FT_OK)
         status = ft_judgement_init(out, data.rows, other != NULL, err);
+    if (status == FT_OK)
+        status = ft_tally_init(&out->tally, &model->config, err);
+    if (status == FT_OK)
+        status = ft_tally_init(&out->against, &model->config, err);
     if (status == FT_OK) {
         out->classifies = true;
         out->tokens = ft_dataset_tokens(&data);
         status = judge_all(out, &this, &that, &data, eval, model, other, err);
+        out->count = data.rows;
     }
     close_reader(&this);
     close_reader(&that);

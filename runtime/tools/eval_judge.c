@@ -15,14 +15,6 @@
 
 /* ---- One ---------------------------------------------------------------------------------- */
 
-static size_t largest(const float *x, size_t n)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++)
-        best = x[i] > x[best] ? i : best;
-    return best;
-}
-
 /* The logarithm of the sum of exp(x), where `most` is the largest one. */
 static double log_sum(const float *x, size_t n, double most)
 {
@@ -45,7 +37,7 @@ static double mean_difference(const float *x, const float *y, size_t n, double l
 
 ft_verdict ft_judge(const float *logits, const float *other, size_t n, int32_t right)
 {
-    size_t best = largest(logits, n);
+    size_t best = ft_largest(logits, n);
     double all = log_sum(logits, n, (double) logits[best]);
     ft_verdict verdict = {
         .nll = right >= 0 ? all - (double) logits[right] : (double) NAN,
@@ -53,12 +45,32 @@ ft_verdict ft_judge(const float *logits, const float *other, size_t n, int32_t r
     };
     if (other == NULL)
         return verdict;
-    size_t other_best = largest(other, n);
+    size_t other_best = ft_largest(other, n);
     double other_all = log_sum(other, n, (double) other[other_best]);
     double kl = mean_difference(logits, other, n, other_all) - other_all + all;
     verdict.kl = kl > 0.0 || isnan(kl) ? kl : 0.0; /* rounding may leave less than nothing */
     verdict.agrees = best == other_best;
     return verdict;
+}
+
+/* log(1 + e^x) */
+static double softplus(double x)
+{
+    return (x > 0.0 ? x : 0.0) + log1p(exp(-fabs(x)));
+}
+
+ft_verdict ft_judge_labels(const float *logits, const float *other, size_t n)
+{
+    double kl = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        double x = (double) logits[i], y = (double) other[i];
+        kl += ft_sigmoid(other[i]) * (y - x) + softplus(x) - softplus(y);
+    }
+    return (ft_verdict){
+        .nll = (double) NAN,
+        .kl = kl > 0.0 || isnan(kl) ? kl : 0.0,
+        .agrees = ft_classes_agree(FT_PROBLEM_MULTI, logits, other, n),
+    };
 }
 
 /* ---- Many --------------------------------------------------------------------------------- */
@@ -79,6 +91,8 @@ void ft_judgement_fini(ft_judgement *judgement)
     free(judgement->nll);
     free(judgement->predictions);
     free(judgement->kl);
+    ft_tally_fini(&judgement->tally);
+    ft_tally_fini(&judgement->against);
     *judgement = (ft_judgement){ 0 };
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/session.h"
+#include "runtime/tools/classes_text.h"
 #include "runtime/tools/eval.h"
 #include "runtime/tools/options.h"
 
@@ -96,20 +97,35 @@ static void parse(ft_eval *e, int argc, char **argv)
 
 /* ---- Printing ----------------------------------------------------------------------------- */
 
+/* Quantities of two models are compared as a model's are with those that are right. */
+static bool compares_numbers(const ft_judgement *j)
+{
+    return j->classifies && j->against.problem == FT_PROBLEM_REGRESSION;
+}
+
+/* Whether models agree is a question of their one likeliest class, or of all labels that hold. */
+static const char *agreement_name(const ft_judgement *j)
+{
+    bool several = j->classifies && j->against.problem == FT_PROBLEM_MULTI;
+    return several ? "agreement" : "top1_agreement";
+}
+
 static void print_text(const ft_judgement *j)
 {
-    double part = 1.0 / (double) j->count;
+    ft_metric metric[FT_METRICS];
     printf("%zu rows, %zu tokens, %zu predictions, %.3f s\n", j->rows, j->tokens, j->count,
            j->seconds);
     if (!j->classifies)
         printf("perplexity %.5f\n", ft_judgement_perplexity(j));
     if (j->known > 0)
         printf("accuracy %.4f\n", (double) j->right / (double) j->known);
-    if (!j->compares)
+    ft_print_metrics(metric, ft_tally_metrics(&j->tally, metric), "");
+    ft_print_metrics(metric, ft_tally_metrics(&j->against, metric), "_against");
+    if (!j->compares || compares_numbers(j))
         return;
     printf("kl_mean %.6g\n", ft_judgement_mean_kl(j));
     printf("kl_999 %.6g\n", ft_judgement_most_kl(j, 0.999));
-    printf("top1_agreement %.4f\n", (double) j->agreed * part);
+    printf("%s %.4f\n", agreement_name(j), (double) j->agreed / (double) j->count);
 }
 
 /* Sums or means of rows; the mean of a row of one token, which predicts nothing, is null. */
@@ -133,6 +149,7 @@ static void set(json_t *object, const char *key, double value)
 static void print_json(const ft_judgement *j)
 {
     json_t *root = json_object();
+    ft_metric metric[FT_METRICS];
     json_object_set_new(root, "rows", json_integer((json_int_t) j->rows));
     json_object_set_new(root, "tokens", json_integer((json_int_t) j->tokens));
     json_object_set_new(root, "predictions", json_integer((json_int_t) j->count));
@@ -144,10 +161,14 @@ static void print_json(const ft_judgement *j)
     }
     if (j->known > 0)
         set(root, "accuracy", (double) j->right / (double) j->known);
-    if (j->compares) {
+    if (j->classifies)
+        json_object_set_new(root, "problem_type", json_string(ft_problem_name(j->tally.problem)));
+    ft_metrics_to_json(root, metric, ft_tally_metrics(&j->tally, metric), "");
+    ft_metrics_to_json(root, metric, ft_tally_metrics(&j->against, metric), "_against");
+    if (j->compares && !compares_numbers(j)) {
         set(root, "kl_mean", ft_judgement_mean_kl(j));
         set(root, "kl_999", ft_judgement_most_kl(j, 0.999));
-        set(root, "top1_agreement", (double) j->agreed / (double) j->count);
+        set(root, agreement_name(j), (double) j->agreed / (double) j->count);
     }
     json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
     putchar('\n');

@@ -10,13 +10,13 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/safetensors.h"
+#include "runtime/tools/classes_text.h"
 #include "runtime/tools/results.h"
 #include "runtime/tools/run.h"
 #include "runtime/tools/run_images.h"
 #include "runtime/tools/texts.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -142,55 +142,31 @@ static void job_fini(job *j)
 
 /* ---- Reporting ---------------------------------------------------------------------------- */
 
-typedef struct prediction {
-    int index;
-    double probability;
-} prediction;
-
-static prediction predict(const ft_tensor *logits, size_t row)
-{
-    size_t labels = (size_t) logits->dim[1];
-    const float *x = (const float *) logits->data + row * labels;
-    size_t best = 0;
-    double sum = 0.0;
-    for (size_t i = 1; i < labels; i++)
-        best = x[i] > x[best] ? i : best;
-    for (size_t i = 0; i < labels; i++)
-        sum += exp((double) x[i] - (double) x[best]);
-    return (prediction){ (int) best, 1.0 / sum };
-}
-
 /* Logits of classes; those of a decoder are of words. */
 static const ft_tensor *class_logits(const job *j)
 {
     return j->model->has_cache ? NULL : ft_results_find(&j->results, "logits");
 }
 
-/* The fraction of rows whose prediction is their label, or NaN without labels. */
-static double accuracy(const job *j, const ft_tensor *logits)
+static const float *row_at(const ft_tensor *tensor, size_t row)
 {
-    size_t right = 0;
-    if (logits == NULL || j->dataset.labels == NULL)
-        return (double) NAN;
-    for (size_t row = 0; row < j->dataset.rows; row++)
-        right += predict(logits, row).index == j->dataset.labels[row];
-    return (double) right / (double) j->dataset.rows;
+    return (const float *) tensor->data + row * (size_t) tensor->dim[1];
 }
 
-static void print_predictions(const job *j, const ft_tensor *logits)
+/* What the labels of data say of the logits: that many figures. */
+static ft_status measure(const job *j, const ft_tensor *logits, ft_metric metric[FT_METRICS],
+                         size_t *metrics, ft_error *err)
 {
-    for (size_t row = 0; row < j->dataset.rows; row++) {
-        prediction p = predict(logits, row);
-        const char *label = ft_model_label(j->model, p.index);
-        if (label != NULL)
-            ft_tool_print(label, 12);
-        else
-            printf("%-12d", p.index);
-        printf("  %6.4f", p.probability);
-        if (j->title != NULL)
-            printf("  %s", j->title[row]);
-        putchar('\n');
-    }
+    ft_tally tally;
+    *metrics = 0;
+    if (logits == NULL || !ft_dataset_has_labels(&j->dataset))
+        return FT_OK;
+    FT_TRY(ft_tally_init(&tally, &j->model->config, err));
+    for (size_t row = 0; row < j->dataset.rows; row++)
+        ft_tally_add(&tally, row_at(logits, row), &j->dataset, row);
+    *metrics = ft_tally_metrics(&tally, metric);
+    ft_tally_fini(&tally);
+    return FT_OK;
 }
 
 static void print_embeddings(const ft_tensor *embedding)
@@ -202,30 +178,23 @@ static void print_embeddings(const ft_tensor *embedding)
 }
 
 /* What a person wants to see: results of texts and images, a summary of data. */
-static void print_text(const job *j)
+static ft_status print_text(const job *j, ft_error *err)
 {
     const ft_tensor *logits = class_logits(j);
     const ft_tensor *embedding = ft_results_find(&j->results, "embedding");
-    double right = accuracy(j, logits);
-    if (j->title != NULL && logits != NULL)
-        print_predictions(j, logits);
-    else if (j->title != NULL && embedding != NULL && j->run->output == NULL)
+    for (size_t row = 0; j->title != NULL && logits != NULL && row < j->dataset.rows; row++)
+        ft_print_classes(j->model, row_at(logits, row), j->title[row]);
+    if (j->title != NULL && logits == NULL && embedding != NULL && j->run->output == NULL)
         print_embeddings(embedding);
     if (j->run->data == NULL && !j->model->has_cache)
-        return;
+        return FT_OK;
+    ft_metric metric[FT_METRICS];
+    size_t metrics;
+    FT_TRY(measure(j, logits, metric, &metrics, err));
     printf("%zu sequences, %zu tokens, %.3f s\n", j->dataset.rows, ft_dataset_tokens(&j->dataset),
            j->seconds);
-    if (!isnan(right))
-        printf("accuracy %.4f\n", right);
-}
-
-static json_t *row_of(const ft_tensor *tensor, size_t row)
-{
-    json_t *array = json_array();
-    const float *x = (const float *) tensor->data + row * (size_t) tensor->dim[1];
-    for (int64_t col = 0; col < tensor->dim[1]; col++)
-        json_array_append_new(array, json_real((double) x[col]));
-    return array;
+    ft_print_metrics(metric, metrics, "");
+    return FT_OK;
 }
 
 static json_t *json_of_row(const job *j, size_t row)
@@ -233,35 +202,36 @@ static json_t *json_of_row(const job *j, size_t row)
     const ft_tensor *logits = class_logits(j);
     const ft_tensor *embedding = ft_results_find(&j->results, "embedding");
     json_t *object = json_object();
-    if (logits != NULL) {
-        prediction p = predict(logits, row);
-        const char *label = ft_model_label(j->model, p.index);
-        json_object_set_new(object, "index", json_integer(p.index));
-        if (label != NULL)
-            json_object_set_new(object, "label", json_string(label));
-        json_object_set_new(object, "probability", json_real(p.probability));
-        json_object_set_new(object, "logits", row_of(logits, row));
-    }
+    if (logits != NULL)
+        ft_classes_to_json(object, j->model, row_at(logits, row));
     if (embedding != NULL)
-        json_object_set_new(object, "embedding", row_of(embedding, row));
+        json_object_set_new(
+            object, "embedding",
+            ft_numbers_to_json(row_at(embedding, row), (size_t) embedding->dim[1]));
     return object;
 }
 
-static void print_json(const job *j)
+static ft_status print_json(const job *j, ft_error *err)
 {
+    const ft_tensor *logits = class_logits(j);
+    ft_metric metric[FT_METRICS];
+    size_t metrics;
+    FT_TRY(measure(j, logits, metric, &metrics, err));
     json_t *root = json_object(), *rows = json_array();
-    double right = accuracy(j, class_logits(j));
     json_object_set_new(root, "sequences", json_integer((json_int_t) j->dataset.rows));
     json_object_set_new(root, "tokens", json_integer((json_int_t) ft_dataset_tokens(&j->dataset)));
     json_object_set_new(root, "seconds", json_real(j->seconds));
-    if (!isnan(right))
-        json_object_set_new(root, "accuracy", json_real(right));
+    if (logits != NULL)
+        json_object_set_new(root, "problem_type",
+                            json_string(ft_problem_name(j->model->config.problem)));
+    ft_metrics_to_json(root, metric, metrics, "");
     for (size_t row = 0; row < j->dataset.rows; row++)
         json_array_append_new(rows, json_of_row(j, row));
     json_object_set_new(root, "results", rows);
     json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(root);
+    return FT_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -276,11 +246,7 @@ static ft_status work(job *j, ft_output *output, ft_error *err)
     FT_TRY(run_batches(j, err));
     if (output != NULL)
         FT_TRY(ft_safetensors_write_to(output, j->results.tensor, j->results.count, err));
-    if (j->run->json)
-        print_json(j);
-    else
-        print_text(j);
-    return FT_OK;
+    return j->run->json ? print_json(j, err) : print_text(j, err);
 }
 
 ft_status ft_run_forward(const ft_run *run, const ft_model *model, ft_output *output, ft_error *err)

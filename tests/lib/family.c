@@ -36,7 +36,7 @@ static bool same_sizes(const ft_config *a, const ft_config *b)
 {
     return a->layers == b->layers && a->hidden == b->hidden && a->heads == b->heads &&
            a->ffn == b->ffn && a->vocabulary == b->vocabulary && a->positions == b->positions &&
-           a->types == b->types && a->labels == b->labels &&
+           a->types == b->types && a->labels == b->labels && a->problem == b->problem &&
            a->position_offset == b->position_offset && a->padding_id == b->padding_id &&
            a->eps == b->eps && a->activation == b->activation && a->pooler == b->pooler &&
            a->head == b->head && a->embedding == b->embedding && a->normalize == b->normalize;

@@ -1,0 +1,117 @@
+/*
+ * classes_text.c - what a classifier tells, and how well it does.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/classes_text.h"
+
+#include "runtime/tools/options.h"
+
+#include <math.h>
+
+/* ---- For people --------------------------------------------------------------------------- */
+
+/* The name of a label, or its number. */
+static void print_label(const ft_model *model, size_t index, int width)
+{
+    const char *label = ft_model_label(model, (int32_t) index);
+    if (label != NULL)
+        ft_tool_print(label, width);
+    else
+        printf("%-*zu", width, index);
+}
+
+/* A label and its number, in columns. */
+static void print_one(const ft_model *model, const float *logits, size_t index)
+{
+    const ft_config *config = &model->config;
+    print_label(model, index, 12);
+    if (config->problem == FT_PROBLEM_REGRESSION)
+        printf("  %.6g", (double) logits[index]);
+    else
+        printf("  %6.4f", ft_class_probability(config->problem, logits, (size_t) config->labels,
+                                               index));
+}
+
+/* Labels and their numbers, in a list. */
+static void print_several(const ft_model *model, const float *logits)
+{
+    const ft_config *config = &model->config;
+    size_t told = 0;
+    for (size_t i = 0; i < (size_t) config->labels; i++) {
+        bool quantity = config->problem == FT_PROBLEM_REGRESSION;
+        if (!quantity && !ft_class_holds(logits[i]))
+            continue;
+        fputs(told++ > 0 ? ", " : "", stdout);
+        print_label(model, i, 0);
+        printf(quantity ? " %.6g" : " %.4f", quantity ? (double) logits[i] : ft_sigmoid(logits[i]));
+    }
+    if (told == 0)
+        fputs("none", stdout);
+}
+
+void ft_print_classes(const ft_model *model, const float *logits, const char *title)
+{
+    size_t labels = (size_t) model->config.labels;
+    if (model->config.problem == FT_PROBLEM_SINGLE || labels == 1)
+        print_one(model, logits, ft_largest(logits, labels));
+    else
+        print_several(model, logits);
+    printf("  %s\n", title);
+}
+
+void ft_print_metrics(const ft_metric *metric, size_t count, const char *suffix)
+{
+    for (size_t i = 0; i < count; i++) {
+        printf("%s%s ", metric[i].name, suffix);
+        printf(metric[i].part ? "%.4f\n" : "%.6g\n", metric[i].value);
+    }
+}
+
+/* ---- For programs ------------------------------------------------------------------------- */
+
+json_t *ft_numbers_to_json(const float *x, size_t n)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(array, json_real((double) x[i]));
+    return array;
+}
+
+static void likeliest_to_json(json_t *object, const ft_model *model, const float *logits)
+{
+    size_t labels = (size_t) model->config.labels, best = ft_largest(logits, labels);
+    const char *label = ft_model_label(model, (int32_t) best);
+    json_object_set_new(object, "index", json_integer((json_int_t) best));
+    if (label != NULL)
+        json_object_set_new(object, "label", json_string(label));
+    json_object_set_new(
+        object, "probability",
+        json_real(ft_class_probability(model->config.problem, logits, labels, best)));
+}
+
+void ft_classes_to_json(json_t *object, const ft_model *model, const float *logits)
+{
+    size_t labels = (size_t) model->config.labels;
+    if (model->config.problem != FT_PROBLEM_REGRESSION)
+        likeliest_to_json(object, model, logits);
+    if (model->config.problem == FT_PROBLEM_MULTI) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < labels; i++)
+            json_array_append_new(all, json_real(ft_sigmoid(logits[i])));
+        json_object_set_new(object, "probabilities", all);
+    }
+    json_object_set_new(object, "logits", ft_numbers_to_json(logits, labels));
+}
+
+void ft_metrics_to_json(json_t *object, const ft_metric *metric, size_t count, const char *suffix)
+{
+    for (size_t i = 0; i < count; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s%s", metric[i].name, suffix);
+        if (isfinite(metric[i].value))
+            json_object_set_new(object, key, json_real(metric[i].value));
+    }
+}

@@ -1,0 +1,32 @@
+/*
+ * classes_text.h - what a classifier tells, and how well it does, for people and for programs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TOOLS_CLASSES_TEXT_H
+#define FT_RUNTIME_TOOLS_CLASSES_TEXT_H
+
+#include "runtime/classes.h"
+#include "runtime/model.h"
+
+/*
+ * A line: the likeliest class and its probability, all labels that hold and theirs, or all
+ * quantities; and behind them the title.  "none": none of several labels holds.  One label is told
+ * whether it holds or not.
+ */
+void ft_print_classes(const ft_model *model, const float *logits, const char *title);
+
+/*
+ * Members of a row's object: "index", "label" and "probability" of the likeliest class or label,
+ * "probabilities" of all where several may hold, and "logits", which are all of a regression.
+ */
+void ft_classes_to_json(json_t *object, const ft_model *model, const float *logits);
+
+/* Numbers become an array. */
+json_t *ft_numbers_to_json(const float *x, size_t n);
+
+/* "NAME VALUE" lines, or members of an object; `suffix` goes behind the names. */
+void ft_print_metrics(const ft_metric *metric, size_t count, const char *suffix);
+void ft_metrics_to_json(json_t *object, const ft_metric *metric, size_t count, const char *suffix);
+
+#endif

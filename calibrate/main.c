@@ -8,6 +8,7 @@
 #include "calibrate/options.h"
 #include "calibrate/verdict.h"
 #include "runtime/tools/progress.h"
+#include "runtime/tools/signals.h"
 
 #include <stdlib.h>
 
@@ -41,6 +42,7 @@ static void print_warning(const ft_report *report)
 int main(int argc, char **argv)
 {
     static ft_calibrate_request r;
+    ft_tool_tidy_on_signals();
     ft_calibrate_parse(&r, argc, argv);
     screen s = { .quiet = r.quiet };
     ft_report report;

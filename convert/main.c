@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/tools/options.h"
+#include "runtime/tools/signals.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -227,6 +228,7 @@ int main(int argc, char **argv)
     ft_messages *problems = ft_array(1, sizeof *problems);
     if (args.input == NULL || args.ignored == NULL || problems == NULL)
         return ft_tool_fail(&tool, "no memory");
+    ft_tool_tidy_on_signals();
     parse(&args, argc, argv);
 
     ft_status status = run(&args, problems);

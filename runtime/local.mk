@@ -84,6 +84,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/tokenizer_decode.c \
 	runtime/tokenizer_json.c runtime/tokenizer_json.h \
 	runtime/trie.c runtime/trie.h \
+	runtime/unfinished.c runtime/unfinished.h \
 	runtime/unicode.c runtime/unicode.h \
 	runtime/utf8.h \
 	runtime/vocabulary.c runtime/vocabulary.h \
@@ -111,6 +112,7 @@ runtime_libtools_la_SOURCES = \
 	runtime/tools/options.c runtime/tools/options.h \
 	runtime/tools/progress.c runtime/tools/progress.h \
 	runtime/tools/shapes.c \
+	runtime/tools/signals.c runtime/tools/signals.h \
 	runtime/tools/synthetic.c runtime/tools/synthetic.h
 runtime_libtools_la_LIBADD = runtime/libcore.la
 

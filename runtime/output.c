@@ -9,14 +9,17 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/unfinished.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,9 +31,12 @@ struct ft_output {
     char *path;
     const char *name; /* its last component */
     bool force, committed;
+    bool replaces; /* a file, whose permissions are to stay: */
+    mode_t mode;
     int folder, fd;
     FILE *stream;                 /* over a copy of fd; NULL until somebody asks */
     char temporary[NAME_MAX + 1]; /* in the folder; empty before there is one */
+    int listed;                   /* its place in the list of unfinished files */
 };
 
 const char *ft_output_path(const ft_output *o)
@@ -125,7 +131,7 @@ static ft_status open_folder(ft_output *o, ft_error *err)
     return rc;
 }
 
-static ft_status check_target(const ft_output *o, ft_error *err)
+static ft_status check_target(ft_output *o, ft_error *err)
 {
     struct stat st;
     if (fstatat(o->folder, o->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -138,6 +144,8 @@ static ft_status check_target(const ft_output *o, ft_error *err)
         return ft_fail(err, FT_EARG, "%s: is not a regular file", o->path);
     if (!o->force)
         return ft_fail(err, FT_EARG, "%s: exists already; --force replaces it", o->path);
+    o->replaces = !dangling;
+    o->mode = st.st_mode & 0777;
     return FT_OK;
 }
 
@@ -182,23 +190,48 @@ static bool lock_temporary(const ft_output *o)
     return fstat(o->fd, &st) == 0 && st.st_nlink == 1;
 }
 
+/*
+ * A name that nobody else has: process numbers are not enough where machines share a folder.  So
+ * the file can be listed before it is made, and a signal in between does no harm to another's.
+ */
+static void choose_temporary(ft_output *o, unsigned attempt)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+        number = attempt;
+    snprintf(o->temporary, sizeof o->temporary, ".%s%s%ld-%" PRIx64, o->name, mark, (long) getpid(),
+             number);
+}
+
+/* What replaces a file is nobody's to read whose the old one was not. */
+static int make_temporary(ft_output *o)
+{
+    o->listed = ft_unfinished_add(o->folder, o->temporary);
+    return openat(o->folder, o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+                  o->replaces ? 0600 : 0666);
+}
+
+static void forget_temporary(ft_output *o)
+{
+    ft_unfinished_drop(o->listed);
+    o->listed = -1;
+    o->temporary[0] = '\0';
+}
+
 static ft_status open_temporary(ft_output *o, ft_error *err)
 {
-    for (int n = 0; n < MAX_TRIES; n++) {
-        snprintf(o->temporary, sizeof o->temporary, ".%s%s%ld-%d", o->name, mark, (long) getpid(),
-                 n);
-        o->fd = openat(o->folder, o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    for (unsigned attempt = 0; attempt < MAX_TRIES; attempt++) {
+        choose_temporary(o, attempt);
+        o->fd = make_temporary(o);
         if (o->fd >= 0 && lock_temporary(o))
             return FT_OK;
-        if (o->fd < 0 && errno != EEXIST) {
-            o->temporary[0] = '\0';
+        forget_temporary(o);
+        if (o->fd < 0 && errno != EEXIST)
             return ft_fail_errno(err, "%s: cannot write to its folder", o->path);
-        }
         if (o->fd >= 0)
             close(o->fd);
         o->fd = -1;
     }
-    o->temporary[0] = '\0';
     return ft_fail(err, FT_EIO, "%s: no free name for a temporary file", o->path);
 }
 
@@ -212,7 +245,7 @@ ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error
     }
     o->name = name_of(o->path);
     o->force = force;
-    o->folder = o->fd = -1;
+    o->folder = o->fd = o->listed = -1;
 
     ft_status rc = FT_OK;
     if (o->name[0] == '\0')
@@ -251,6 +284,18 @@ ft_status ft_output_reserve(ft_output *o, uint64_t bytes, ft_error *err)
     return FT_OK;
 }
 
+/* Permissions are those of the file that is replaced, at last: a reader may not have been meant. */
+static ft_status keep_mode(const ft_output *o, ft_error *err)
+{
+    struct stat st;
+    if (!o->replaces || (fstat(o->fd, &st) == 0 && (st.st_mode & 0777) == o->mode))
+        return FT_OK;
+    if (fchmod(o->fd, o->mode) != 0)
+        return ft_fail_errno(err, "%s: cannot keep its permissions %03o", o->path,
+                             (unsigned) o->mode);
+    return FT_OK;
+}
+
 /* Without force a file that came up in the meantime is not ours to replace. */
 static int move_into_place(const ft_output *o)
 {
@@ -268,6 +313,7 @@ ft_status ft_output_commit(ft_output *o, ft_error *err)
 {
     if (o->stream != NULL && (ferror(o->stream) || fflush(o->stream) != 0))
         return ft_fail_errno(err, "%s: cannot write", o->path);
+    FT_TRY(keep_mode(o, err));
     if (fsync(o->fd) != 0)
         return ft_fail_errno(err, "%s: cannot make it durable", o->path);
     if (move_into_place(o) != 0)
@@ -284,6 +330,7 @@ void ft_output_close(ft_output *o)
         return;
     if (o->temporary[0] != '\0' && !o->committed)
         unlinkat(o->folder, o->temporary, 0);
+    forget_temporary(o);
     if (o->stream != NULL)
         fclose(o->stream);
     if (o->fd >= 0)

@@ -1,13 +1,14 @@
 /*
  * output.h - a file that appears under its name whole, or not at all.
  *
- * Bytes go to a hidden file in the same folder, ".NAME.ft-tmp-PID-N".  Committing makes them
- * durable, then renames: killed at any moment, the old file under the name is intact.
+ * Bytes go to a hidden file in the same folder, ".NAME.ft-tmp-PID-RANDOM".  Committing makes
+ * them durable, then renames: killed at any moment, the old file under the name is intact.  A file
+ * that is replaced leaves its permissions to the new one; others follow the umask.
  *
- * A writer that was killed leaves its hidden file behind.  Each writer holds a lock on its own,
- * which the kernel drops with the process, so the next writer of the same name knows the leftovers
- * from work in progress, on this machine or, where the file system shares locks, on another one,
- * and removes them.
+ * A writer that was killed leaves its hidden file behind, unless the program removes what is listed
+ * in runtime/unfinished.h.  Each writer holds a lock on its own, which the kernel drops with the
+ * process, so the next writer of the same name knows the leftovers from work in progress, on this
+ * machine or, where the file system shares locks, on another one, and removes them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

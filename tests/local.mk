@@ -152,6 +152,7 @@ c_tests = \
 	tests/search.t \
 	tests/shares.t \
 	tests/session.t \
+	tests/signals.t \
 	tests/sinusoids.t \
 	tests/stop_ids.t \
 	tests/stop_text.t \
@@ -376,6 +377,8 @@ tests_shares_t_SOURCES = tests/shares-t.c
 tests_shares_t_LDADD = $(lib_libs)
 tests_session_t_SOURCES = tests/session-t.c
 tests_session_t_LDADD = tests/lib/liblib.a $(sample_test_libs)
+tests_signals_t_SOURCES = tests/signals-t.c
+tests_signals_t_LDADD = $(calibrated_test_libs)
 tests_sinusoids_t_SOURCES = tests/sinusoids-t.c
 tests_sinusoids_t_LDADD = $(sample_test_libs)
 tests_stop_ids_t_SOURCES = tests/stop_ids-t.c

@@ -6,10 +6,13 @@
 #include <config.h>
 
 #include "runtime/output.h"
+#include "runtime/unfinished.h"
 #include "tests/lib/folder.h"
 #include "tests/tap/tap.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +77,56 @@ static void test_commit(void)
     is_int(ft_output_commit(o, NULL), FT_OK, "with force a file is replaced");
     ft_output_close(o);
     ok(contains(target, "two") && folder_count(folder) == 1, "by the new bytes");
+}
+
+static void commit(ft_output *o)
+{
+    ft_error err;
+    if (ft_output_commit(o, &err) != FT_OK)
+        bail_out("%s", err.text);
+    ft_output_close(o);
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? st.st_mode & 0777 : 0;
+}
+
+/* The only other name in the folder is the hidden one. */
+static mode_t mode_of_hidden(void)
+{
+    struct stat st;
+    mode_t mode = 0;
+    DIR *dir = opendir(folder);
+    for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;)
+        if (strncmp(e->d_name, ".model.ft", 9) == 0)
+            mode = fstatat(dirfd(dir), e->d_name, &st, 0) == 0 ? st.st_mode & 0777 : 0;
+    closedir(dir);
+    return mode;
+}
+
+static void test_mode(void)
+{
+    static const mode_t modes[] = { 0600, 0444, 0664, 0755 };
+    char link[256];
+    snprintf(link, sizeof link, "%s", at("link.ft"));
+    mode_t old = umask(022);
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        chmod(target, modes[i]);
+        ft_output *o = begin(target, true, "two");
+        is_int(mode_of_hidden(), 0600, "until it is committed, nobody else may read the new file");
+        commit(o);
+        is_int(mode_of(target), modes[i], "a file that is replaced keeps its mode %03o", modes[i]);
+    }
+    chmod(target, 0640);
+    if (symlink("model.ft", link) != 0)
+        bail_out("cannot make a link");
+    ft_output *o = begin(link, true, "two");
+    commit(o);
+    is_int(mode_of(link), 0640, "what replaces a link keeps the mode of the file behind it");
+    unlink(link);
+    umask(old);
 }
 
 static ft_status refusal(const char *path, bool force, ft_error *err)
@@ -239,11 +292,52 @@ static void test_leftovers(void)
     is_int(folder_count(folder), 1, "in the end nothing is left over");
 }
 
+static void *begin_aside(void *path)
+{
+    return begin(path, false, "half");
+}
+
+/* As the handler of a signal does, whichever thread it interrupts. */
+static void test_unfinished(void)
+{
+    enum { THREADS = 4, MANY = 40 };
+    pthread_t thread[THREADS];
+    ft_output *o[MANY];
+    char path[THREADS][256];
+    for (int i = 0; i < THREADS; i++) {
+        snprintf(path[i], sizeof path[i], "%s/aside-%d.ft", folder, i);
+        pthread_create(&thread[i], NULL, begin_aside, path[i]);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], (void **) &o[i]);
+    is_int(folder_count(folder), 1 + THREADS, "threads have begun %d files", THREADS);
+    is_int(ft_output_commit(o[0], NULL), FT_OK, "one of them is finished");
+    pid_t child = fork();
+    if (child == 0) {
+        ft_unfinished_remove();
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    is_int(folder_count(folder), 2, "a signal removes what threads have begun");
+    ok(contains(path[0], "half") && contains(target, "busy"), "and nothing that is finished");
+    for (int i = 0; i < THREADS; i++)
+        ft_output_close(o[i]);
+    unlink(path[0]);
+
+    for (int i = 0; i < MANY; i++)
+        o[i] = begin(at("many.ft"), true, "");
+    is_int(folder_count(folder), 1 + MANY, "more files than the list takes can be written");
+    for (int i = 0; i < MANY; i++)
+        ft_output_close(o[i]);
+    is_int(folder_count(folder), 1, "and are closed");
+}
+
 int main(void)
 {
     folder_make(folder);
     snprintf(target, sizeof target, "%s/model.ft", folder);
     test_commit();
+    test_mode();
     test_stream();
     test_refusals();
     test_links();
@@ -251,6 +345,7 @@ int main(void)
     test_relative();
     test_race();
     test_leftovers();
+    test_unfinished();
     folder_remove(folder);
     return done_testing();
 }

@@ -9,6 +9,7 @@
 #include "runtime/mem.h"
 #include "runtime/products.h"
 #include "runtime/tools/run.h"
+#include "runtime/tools/signals.h"
 
 #include <string.h>
 
@@ -82,6 +83,7 @@ int main(int argc, char **argv)
 {
     ft_run run;
     ft_error err;
+    ft_tool_tidy_on_signals();
     ft_run_parse(&run, argc, argv);
     int status = open_and_run(&run, &err) == FT_OK ? 0 : ft_tool_fail(&ft_run_tool, err.text);
     ft_run_free(&run);

@@ -7,6 +7,8 @@
 
 #include "calibrate/describe.h"
 
+#include "runtime/json_build.h"
+
 #include <string.h>
 
 /* What int8 matrices multiply has ranges of its tokens, made in the run ... */
@@ -44,16 +46,12 @@ json_t *ft_describe(const ft_description *what)
     bool fixed = ft_quantized_any(what->quantized, what->count, FT_SCHEME_W8A8);
     bool dynamic = ft_quantized_any(what->quantized, what->count, FT_SCHEME_W8A8_DYNAMIC);
     json_t *json = dynamic ? describe_dynamic() : fixed ? describe_static(what) : json_object();
-    if (json == NULL)
-        return NULL;
     if (what->has_head)
-        json_object_set_new(json, "head", json_string(head_of(what)));
+        ft_json_set(&json, "head", json_string(head_of(what)));
     if (ft_recipe_learns(what->recipe))
-        json_object_set_new(json, "samples", json_integer((json_int_t) what->samples));
+        ft_json_set(&json, "samples", json_integer((json_int_t) what->samples));
     if (what->recipe->rules == 0 && !ft_recipe_mentions_blocks(what->recipe))
         return json;
-    json_t *recipe = ft_recipe_to_json(what->recipe);
-    json_object_update(json, recipe);
-    json_decref(recipe);
+    ft_json_merge(&json, ft_recipe_to_json(what->recipe));
     return json;
 }

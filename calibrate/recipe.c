@@ -8,6 +8,7 @@
 #include "calibrate/recipe.h"
 
 #include "runtime/error.h"
+#include "runtime/json_build.h"
 #include "runtime/mem.h"
 #include "runtime/model.h"
 
@@ -186,18 +187,19 @@ json_t *ft_recipe_to_json(const ft_recipe *recipe)
 {
     json_t *json = json_pack("{s:s}", "scheme", ft_scheme_name(recipe->scheme));
     if (ft_recipe_mentions_blocks(recipe)) {
-        json_object_set_new(json, "group", json_integer(recipe->group));
-        json_object_set_new(json, "asymmetric", json_boolean(recipe->asymmetric));
-        json_object_set_new(json, "clip", json_string(ft_clip_name(recipe->clip)));
-        json_object_set_new(json, "scale", json_string(recipe->awq ? "awq" : "none"));
-        json_object_set_new(json, "round", json_string(recipe->gptq ? "gptq" : "nearest"));
+        ft_json_set(&json, "group", json_integer(recipe->group));
+        ft_json_set(&json, "asymmetric", json_boolean(recipe->asymmetric));
+        ft_json_set(&json, "clip", json_string(ft_clip_name(recipe->clip)));
+        ft_json_set(&json, "scale", json_string(recipe->awq ? "awq" : "none"));
+        ft_json_set(&json, "round", json_string(recipe->gptq ? "gptq" : "nearest"));
     }
     json_t *rules = json_array();
     for (size_t i = 0; i < recipe->rules; i++)
-        json_array_append_new(rules, json_pack("{s:s, s:s}", "tensor", recipe->rule[i].text,
-                                               "scheme", ft_scheme_name(recipe->rule[i].scheme)));
+        ft_json_append(&rules, json_pack("{s:s, s:s}", "tensor", recipe->rule[i].text, "scheme",
+                                         ft_scheme_name(recipe->rule[i].scheme)));
     if (recipe->rules > 0)
-        json_object_set(json, "rules", rules);
-    json_decref(rules);
+        ft_json_set(&json, "rules", rules);
+    else
+        json_decref(rules);
     return json;
 }

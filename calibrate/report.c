@@ -9,6 +9,7 @@
 
 #include "calibrate/verdict.h"
 #include "runtime/error.h"
+#include "runtime/json_build.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -146,7 +147,7 @@ static json_t *point_json(const ft_point_report *point)
 {
     json_t *methods = json_array();
     for (int i = 0; i < FT_CANDIDATES; i++)
-        json_array_append_new(methods, choice_json(&point->candidate[i]));
+        ft_json_append(&methods, choice_json(&point->candidate[i]));
     return json_pack("{s:s, s:I, s:b, s:o, s:o, s:b}", "name", point->name, "values",
                      (json_int_t) point->values, "read", point->read, "chosen",
                      choice_json(&point->chosen), "methods", methods, "disagreement",
@@ -159,18 +160,18 @@ static json_t *weight_json(const ft_weight_report *weight)
         json_pack("{s:s, s:s}", "name", weight->name, "scheme", ft_scheme_name(weight->scheme));
     if (weight->scheme == FT_SCHEME_FLOAT)
         return json;
-    json_object_set_new(json, "method", json_string(weight->method));
+    ft_json_set(&json, "method", json_string(weight->method));
     if (ft_scheme_is_int8(weight->scheme)) {
-        json_object_set_new(json, "sqnr_db_per_channel", number(weight->sqnr.per_channel));
-        json_object_set_new(json, "sqnr_db_per_tensor", number(weight->sqnr.per_tensor));
+        ft_json_set(&json, "sqnr_db_per_channel", number(weight->sqnr.per_channel));
+        ft_json_set(&json, "sqnr_db_per_tensor", number(weight->sqnr.per_tensor));
     } else {
-        json_object_set_new(json, "group", json_integer(weight->group));
-        json_object_set_new(json, "asymmetric", json_boolean(weight->asymmetric));
-        json_object_set_new(json, "sqnr_db", number(weight->sqnr.per_channel));
+        ft_json_set(&json, "group", json_integer(weight->group));
+        ft_json_set(&json, "asymmetric", json_boolean(weight->asymmetric));
+        ft_json_set(&json, "sqnr_db", number(weight->sqnr.per_channel));
         if (isfinite(weight->output_error))
-            json_object_set_new(json, "output_error", number(weight->output_error));
+            ft_json_set(&json, "output_error", number(weight->output_error));
     }
-    json_object_set_new(json, "relative_error", number(relative_error(weight)));
+    ft_json_set(&json, "relative_error", number(relative_error(weight)));
     return json;
 }
 
@@ -198,9 +199,9 @@ json_t *ft_report_to_json(const ft_report *report)
 {
     json_t *points = json_array(), *weights = json_array();
     for (size_t i = 0; i < report->points; i++)
-        json_array_append_new(points, point_json(&report->point[i]));
+        ft_json_append(&points, point_json(&report->point[i]));
     for (size_t i = 0; i < report->weights; i++)
-        json_array_append_new(weights, weight_json(&report->weight[i]));
+        ft_json_append(&weights, weight_json(&report->weight[i]));
     json_t *awq = report->divisible == 0
                       ? json_null()
                       : json_pack("{s:I, s:I}", "divisible", (json_int_t) report->divisible,

@@ -263,7 +263,7 @@ static ft_status write_with(const ft_conversion *conversion, ft_artifact_writer 
         .tool = "ft-convert",
         .config = config,
     };
-    return ft_artifact_finish(writer, &head, err);
+    return ft_artifact_write(writer, &head, err);
 }
 
 ft_status ft_conversion_write(const ft_conversion *conversion, ft_artifact_writer *writer,

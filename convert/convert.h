@@ -66,7 +66,8 @@ void ft_conversion_close(ft_conversion *conversion); /* takes NULL */
 FT_MUST_USE ft_status ft_conversion_check(const ft_conversion *conversion, ft_progress progress,
                                           void *user, ft_error *err);
 
-/* Write the artifact; the writer stays the caller's to discard. */
+/* Write the artifact, which ft_artifact_commit() then gives its name.  The writer stays the
+ * caller's. */
 FT_MUST_USE ft_status ft_conversion_write(const ft_conversion *conversion,
                                           ft_artifact_writer *writer, ft_error *err);
 

@@ -146,27 +146,47 @@ static void print_unused(const ft_conversion *conversion, bool all)
                 conversion->unuseds - shown);
 }
 
-static ft_status print_json(json_t *json, ft_error *err)
+/* The text of a report, for free(). */
+static ft_status format(char **text, json_t *json, ft_error *err)
 {
-    bool fine = json != NULL && json_dumpf(json, stdout, JSON_INDENT(1)) == 0;
+    *text = json != NULL ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
-    putchar('\n');
-    return fine ? FT_OK : ft_fail(err, FT_EIO, "cannot print the report");
+    return *text != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for the report");
+}
+
+static void print_failure(const ft_messages *problems)
+{
+    char *text;
+    ft_error err;
+    if (format(&text, ft_report_failure(problems), &err) == FT_OK)
+        puts(text);
+    else
+        fprintf(stderr, "ft-convert: %s\n", err.text);
+    free(text);
 }
 
 /* ---- The job -------------------------------------------------------------------------------- */
 
+/* The artifact gets its name last: whatever fails before leaves nothing. */
 static ft_status write_artifact(const arguments *args, const ft_conversion *conversion,
                                 ft_artifact_writer *writer, ft_error *err)
 {
+    char *report = NULL;
     ft_meter meter;
     ft_meter_init(&meter, !args->quiet);
     ft_artifact_set_progress(writer, ft_meter_update, &meter);
     ft_status status = ft_conversion_write(conversion, writer, err);
+    if (status == FT_OK && args->json)
+        status = format(&report, ft_report_json(conversion, args->output), err);
+    if (status == FT_OK)
+        status = ft_artifact_commit(writer, err);
     double seconds = ft_meter_end(&meter);
     if (status == FT_OK && !args->quiet)
         fprintf(stderr, "ft-convert: %s: %zu tensors of %.2f MB in %.2f s\n", args->output,
                 conversion->weights, (double) conversion->bytes * 1e-6, seconds);
+    if (status == FT_OK && args->json)
+        puts(report);
+    free(report);
     return status;
 }
 
@@ -179,6 +199,21 @@ static ft_status check_values(const arguments *args, const ft_conversion *conver
     return status;
 }
 
+/* What would be written. */
+static ft_status show(const arguments *args, const ft_conversion *conversion, ft_error *err)
+{
+    char *report = NULL;
+    FT_TRY(check_values(args, conversion, err));
+    if (!args->json) {
+        ft_report_table(conversion, stdout);
+        return FT_OK;
+    }
+    FT_TRY(format(&report, ft_report_json(conversion, NULL), err));
+    puts(report);
+    free(report);
+    return FT_OK;
+}
+
 /* `writer` is NULL in a dry run. */
 static ft_status convert(const arguments *args, ft_conversion *conversion,
                          ft_artifact_writer *writer, ft_error *err)
@@ -187,13 +222,8 @@ static ft_status convert(const arguments *args, ft_conversion *conversion,
         print_messages(&conversion->notes, "note: ");
         print_unused(conversion, args->verbose);
     }
-    FT_TRY(writer == NULL ? check_values(args, conversion, err)
-                          : write_artifact(args, conversion, writer, err));
-    if (args->json)
-        return print_json(ft_report_json(conversion, writer == NULL ? NULL : args->output), err);
-    if (writer == NULL)
-        ft_report_table(conversion, stdout);
-    return FT_OK;
+    return writer == NULL ? show(args, conversion, err)
+                          : write_artifact(args, conversion, writer, err);
 }
 
 /* The output comes first: where it cannot be written, no work is started. */
@@ -219,6 +249,15 @@ static ft_status run(const arguments *args, ft_messages *problems)
     return status;
 }
 
+static int convert_or_complain(const arguments *args, ft_messages *problems)
+{
+    ft_status status = run(args, problems);
+    print_messages(problems, "");
+    if (status != FT_OK && args->json)
+        print_failure(problems);
+    return status == FT_OK ? EXIT_SUCCESS : FT_EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     arguments args = {
@@ -226,18 +265,16 @@ int main(int argc, char **argv)
         .ignored = ft_array((size_t) argc, sizeof *args.ignored),
     };
     ft_messages *problems = ft_array(1, sizeof *problems);
-    if (args.input == NULL || args.ignored == NULL || problems == NULL)
-        return ft_tool_fail(&tool, "no memory");
-    ft_tool_tidy_on_signals();
-    parse(&args, argc, argv);
-
-    ft_status status = run(&args, problems);
-    print_messages(problems, "");
-    ft_error err;
-    if (status != FT_OK && args.json && print_json(ft_report_failure(problems), &err) != FT_OK)
-        fprintf(stderr, "ft-convert: %s\n", err.text);
+    int status;
+    if (args.input == NULL || args.ignored == NULL || problems == NULL) {
+        status = ft_tool_fail(&tool, "no memory");
+    } else {
+        ft_tool_tidy_on_signals();
+        parse(&args, argc, argv);
+        status = convert_or_complain(&args, problems);
+    }
     free(problems);
     free(args.input);
     free(args.ignored);
-    return ft_tool_end(&tool, status == FT_OK ? EXIT_SUCCESS : FT_EXIT_FAILURE);
+    return ft_tool_end(&tool, status);
 }

@@ -7,6 +7,7 @@
 
 #include "convert/report.h"
 
+#include "runtime/json_build.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 
@@ -70,7 +71,7 @@ static json_t *shape_json(const ft_weight_spec *spec)
 {
     json_t *shape = json_array();
     for (int i = 0; i < spec->ndim; i++)
-        json_array_append_new(shape, json_integer(spec->dim[i]));
+        ft_json_append(&shape, json_integer(spec->dim[i]));
     return shape;
 }
 
@@ -88,7 +89,7 @@ static json_t *weights_json(const ft_conversion *conversion)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < conversion->weights; i++)
-        json_array_append_new(list, weight_json(conversion, &conversion->weight[i]));
+        ft_json_append(&list, weight_json(conversion, &conversion->weight[i]));
     return list;
 }
 
@@ -96,8 +97,8 @@ static json_t *files_json(const ft_conversion *conversion)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < conversion->files; i++)
-        json_array_append_new(list, json_pack("{ss sI}", "name", conversion->file[i].name, "bytes",
-                                              (json_int_t) conversion->file[i].bytes));
+        ft_json_append(&list, json_pack("{ss sI}", "name", conversion->file[i].name, "bytes",
+                                        (json_int_t) conversion->file[i].bytes));
     return list;
 }
 
@@ -105,7 +106,7 @@ static json_t *unused_json(const ft_conversion *conversion)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < conversion->unuseds; i++)
-        json_array_append_new(list, json_string(conversion->unused[i]));
+        ft_json_append(&list, json_string(conversion->unused[i]));
     return list;
 }
 
@@ -113,7 +114,7 @@ static json_t *notes_json(const ft_messages *notes)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < notes->count && i < FT_MESSAGES_KEPT; i++)
-        json_array_append_new(list, json_string(notes->message[i].text));
+        ft_json_append(&list, json_string(notes->message[i].text));
     return list;
 }
 
@@ -133,9 +134,9 @@ json_t *ft_report_failure(const ft_messages *problems)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < problems->count && i < FT_MESSAGES_KEPT; i++)
-        json_array_append_new(list, json_pack("{ss ss}", "status",
-                                              ft_status_name(problems->message[i].code), "text",
-                                              problems->message[i].text));
+        ft_json_append(&list,
+                       json_pack("{ss ss}", "status", ft_status_name(problems->message[i].code),
+                                 "text", problems->message[i].text));
     return json_pack("{sb sI so}", "ok", 0, "count", (json_int_t) problems->count, "problems",
                      list);
 }

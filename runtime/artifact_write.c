@@ -16,7 +16,6 @@
 #include "runtime/output.h"
 #include "runtime/zipwrite.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,7 +275,9 @@ static ft_status refill(ft_artifact_writer *w, size_t index, ft_error *err)
         ft_sha256_start(w->hash);
         if (index + 1 == w->items)
             FT_TRY(format_manifest(w, err));
-        assert(it->bytes == w->plan[index].bytes);
+        if (it->bytes != w->plan[index].bytes)
+            return ft_fail(err, FT_EFORMAT, "%s: %s: has %zu bytes, expected are %zu", label(w),
+                           it->entry, it->bytes, w->plan[index].bytes);
     }
     size_t asked = ft_min_size(it->bytes - it->done, BLOCK), got = 0;
     FT_TRY(produce(it, w->block, asked, &got, err));

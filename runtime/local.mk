@@ -38,6 +38,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/ft.h \
 	runtime/generate.c \
 	runtime/graph.c runtime/graph.h runtime/graph_decoder.c runtime/graph_private.h \
+	runtime/json_build.c runtime/json_build.h \
 	runtime/json_section.c runtime/json_section.h \
 	runtime/json_tables.c \
 	runtime/lower.c runtime/lower.h \

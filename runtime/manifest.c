@@ -9,6 +9,7 @@
 
 #include "kernels/layout.h"
 #include "runtime/error.h"
+#include "runtime/json_build.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "runtime/zipdir.h"
@@ -100,7 +101,7 @@ static json_t *shape_json(const ft_artifact_tensor *t)
 {
     json_t *shape = json_array();
     for (int i = 0; i < t->ndim; i++)
-        json_array_append_new(shape, json_integer(t->dim[i]));
+        ft_json_append(&shape, json_integer(t->dim[i]));
     return shape;
 }
 
@@ -116,13 +117,13 @@ static json_t *tensor_json(const ft_artifact_tensor *t)
                              t->name, "offset", (json_int_t) t->offset, "bytes",
                              (json_int_t) t->bytes, "sha256", ft_sha256_text(digest, t->sha256));
     if (t->dtype == FT_I8 || t->layout == FT_PANEL32)
-        json_object_set_new(json, "scale", json_pack("s+", FT_SCALE_PREFIX, t->name));
+        ft_json_set(&json, "scale", json_pack("s+", FT_SCALE_PREFIX, t->name));
     if (t->zeros)
-        json_object_set_new(json, "zero", json_pack("s+", FT_ZERO_PREFIX, t->name));
+        ft_json_set(&json, "zero", json_pack("s+", FT_ZERO_PREFIX, t->name));
     if (t->layout == FT_PANEL32)
-        json_object_set_new(json, "group", json_integer(t->blocks.group));
+        ft_json_set(&json, "group", json_integer(t->blocks.group));
     if (t->blocks.by_codes)
-        json_object_set_new(json, "activations", json_string(INT8_ACTIVATIONS));
+        ft_json_set(&json, "activations", json_string(INT8_ACTIVATIONS));
     return json;
 }
 
@@ -137,18 +138,17 @@ ft_status ft_manifest_format(const ft_manifest *m, char **text, size_t *bytes, f
 {
     const ft_artifact_head *h = &m->head;
     json_t *tensors = json_array(), *files = json_array();
-    bool fine = true;
     for (size_t i = 0; i < m->tensors; i++)
-        fine = json_array_append_new(tensors, tensor_json(&m->tensor[i])) == 0 && fine;
+        ft_json_append(&tensors, tensor_json(&m->tensor[i]));
     for (size_t i = 0; i < m->files; i++)
-        fine = json_array_append_new(files, file_json(&m->file[i])) == 0 && fine;
+        ft_json_append(&files, file_json(&m->file[i]));
 
     json_t *json =
         json_pack("{ss, si, ss, s{ss, ss}, ss, sO, sO*, so, so}", "format", "ft", "version",
                   FT_ARTIFACT_VERSION, "state", ft_state_name(h->state), "tool", "name", h->tool,
                   "version", ft_version(), "family", h->family, "config", h->config, "recipe",
                   h->recipe, "tensors", tensors, "files", files);
-    *text = fine ? json_dumps(json, JSON_INDENT(1)) : NULL;
+    *text = json != NULL ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
     if (*text == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a manifest of %zu tensors", m->tensors);

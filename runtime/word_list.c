@@ -11,6 +11,7 @@
 #include "runtime/word_list.h"
 
 #include "runtime/error.h"
+#include "runtime/json_build.h"
 #include "runtime/tokenizer.h"
 
 #include <jansson.h>
@@ -65,9 +66,9 @@ static json_t *added_tokens(json_t *words, const int32_t *special, size_t specia
     for (size_t i = 0; i < specials; i++) {
         const char *word = word_of(words, special[i]);
         if (word != NULL && !is_among(special[i], special, i))
-            json_array_append_new(list, json_pack("{si ss sb sb sb sb sb}", "id", special[i],
-                                                  "content", word, "single_word", 0, "lstrip", 0,
-                                                  "rstrip", 0, "normalized", 0, "special", 1));
+            ft_json_append(&list, json_pack("{si ss sb sb sb sb sb}", "id", special[i], "content",
+                                            word, "single_word", 0, "lstrip", 0, "rstrip", 0,
+                                            "normalized", 0, "special", 1));
     }
     return list;
 }

@@ -207,6 +207,15 @@ static bool add_item(zip_t *zip, feed *f)
                                     (zip_uint16_t) padding(item, at), ZIP_FL_LOCAL) == 0;
 }
 
+/* What libzip itself has to say. */
+static ft_status fail_zip(const job *j, zip_error_t *error, ft_error *err)
+{
+    if (zip_error_code_zip(error) == ZIP_ER_MEMORY)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for a zip archive", j->label);
+    return ft_fail(err, FT_EIO, "%s: cannot write a zip archive: %s", j->label,
+                   zip_error_strerror(error));
+}
+
 static zip_t *open_archive(job *j)
 {
     zip_source_t *sink = zip_source_function_create(sink_call, j, &j->error);
@@ -222,7 +231,7 @@ static ft_status write_archive(job *j, feed *feeds, size_t count, ft_error *err)
 {
     zip_t *zip = open_archive(j);
     if (zip == NULL)
-        return ft_fail(err, FT_EIO, "%s: %s", j->label, zip_error_strerror(&j->error));
+        return fail_zip(j, &j->error, err);
     bool fine = true;
     for (size_t i = 0; i < count && fine; i++) {
         feeds[i] = (feed){ j, i, j->item[i].bytes };
@@ -230,9 +239,8 @@ static ft_status write_archive(job *j, feed *feeds, size_t count, ft_error *err)
     }
     if (fine && zip_close(zip) == 0)
         return FT_OK;
-    ft_status rc = j->failure != FT_OK
-                       ? ft_fail(err, j->failure, "%s", j->why.text)
-                       : ft_fail(err, FT_EIO, "%s: %s", j->label, zip_strerror(zip));
+    ft_status rc = j->failure != FT_OK ? ft_fail(err, j->failure, "%s", j->why.text)
+                                       : fail_zip(j, zip_get_error(zip), err);
     zip_discard(zip);
     return rc;
 }

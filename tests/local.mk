@@ -438,6 +438,7 @@ sh_tests = \
 	tests/run_cuda.sh \
 	tests/run_generate.sh \
 	tests/run_search.sh \
+	tests/starved.sh \
 	tests/usage.sh
 
 # What the scripts make their inputs with.
@@ -448,6 +449,14 @@ tests_forge_artifact_SOURCES = tests/forge-artifact.c
 tests_forge_artifact_LDADD = $(sample_test_libs)
 tests_make_classifier_SOURCES = tests/make-classifier.c
 tests_make_classifier_LDADD = tests/lib/libtiny.a $(sample_test_libs)
+check_PROGRAMS += tests/starve
+tests_starve_SOURCES = tests/starve.c
+tests_starve_LDADD = $(sample_test_libs)
+check_LTLIBRARIES += tests/lib/libscarce.la
+tests_lib_libscarce_la_SOURCES = tests/lib/scarce.c
+tests_lib_libscarce_la_CFLAGS = $(FT_CFLAGS)
+tests_lib_libscarce_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+tests_lib_libscarce_la_LIBADD = -ldl
 tests_make_decoder_SOURCES = tests/make-decoder.c
 tests_make_decoder_LDADD = $(lib_libs)
 tests_make_sample_SOURCES = tests/make-sample.c

@@ -33,6 +33,8 @@ ft_status converted_write(const ft_conversion *conversion, const char *path)
     ft_status status = ft_artifact_create(&writer, path, true, &err);
     if (status == FT_OK)
         status = ft_conversion_write(conversion, writer, &err);
+    if (status == FT_OK)
+        status = ft_artifact_commit(writer, &err);
     if (status != FT_OK)
         ft_message_error(&converted_problems, &err);
     ft_artifact_discard(writer);

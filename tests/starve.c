@@ -1,0 +1,296 @@
+/*
+ * starve.c - run a command once for each of its allocations, which then finds no memory.
+ *
+ *     starve [-e EVERY] [-o] LIBRARY FOLDER COMMAND...
+ *
+ * LIBRARY is lib/scarce.c, FOLDER where the command writes; what is in there is removed before each
+ * run.  -e 3 takes every third allocation.  -o: standard output must be the same, too.  Each broken
+ * promise is a line with the place of the allocation, and the end is a line for each kind:
+ *
+ *     allocations N      of the undisturbed run, which must succeed
+ *     crashes N          runs that ended otherwise than with status 0 or 1
+ *     silent N           failures without a word on standard error, or without "memory" where it
+ * was the program itself that found none litter N           failures that left a file in FOLDER
+ *     different N        successes that wrote something else than the undisturbed run
+ *     leaks N            runs at whose end a block was in use that the undisturbed run does not
+ * leave
+ *
+ * Status 0 if all but the first are 0.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/lib/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CRASH, SILENT, LITTER, DIFFERENT, LEAK, KINDS, PATH = 4096, SHOWN = 20 };
+
+static const char *const kind_name[KINDS] = { "crashes", "silent", "litter", "different", "leaks" };
+
+static struct {
+    const char *library, *folder;
+    char **command;
+    long every;
+    bool compares_output;
+} job = { .every = 1 };
+
+static char own[FOLDER_PATH]; /* of the files log, out and err */
+
+/* ---- Files -------------------------------------------------------------------------------- */
+
+typedef struct text {
+    char *start; /* terminated */
+    size_t bytes;
+} text;
+
+static text read_text(const char *folder, const char *name)
+{
+    char path[PATH];
+    text t = { NULL, 0 };
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "rb");
+    long bytes = file == NULL || fseek(file, 0, SEEK_END) != 0 ? 0 : ftell(file);
+    t.start = calloc((size_t) bytes + 1, 1);
+    if (t.start == NULL)
+        abort();
+    if (file != NULL) {
+        rewind(file);
+        t.bytes = fread(t.start, 1, (size_t) bytes, file);
+        fclose(file);
+    }
+    return t;
+}
+
+static void empty(const char *folder)
+{
+    char path[PATH];
+    DIR *entries = opendir(folder);
+    for (const struct dirent *e; entries != NULL && (e = readdir(entries)) != NULL;) {
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        unlink(path);
+    }
+    if (entries != NULL)
+        closedir(entries);
+}
+
+/* ---- What a run wrote --------------------------------------------------------------------- */
+
+typedef struct outcome {
+    int status; /* as wait() has it */
+    text log, out, err;
+    long allocations;
+    char name[8][256];
+    text content[8]; /* of the files in the folder */
+    int files;
+} outcome;
+
+static void read_folder(outcome *o)
+{
+    DIR *entries = opendir(job.folder);
+    for (const struct dirent *e; entries != NULL && (e = readdir(entries)) != NULL;) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || o->files == 8)
+            continue;
+        snprintf(o->name[o->files], sizeof o->name[0], "%s", e->d_name);
+        o->content[o->files++] = read_text(job.folder, e->d_name);
+    }
+    if (entries != NULL)
+        closedir(entries);
+}
+
+static void forget(outcome *o)
+{
+    for (int i = 0; i < o->files; i++)
+        free(o->content[i].start);
+    free(o->log.start);
+    free(o->out.start);
+    free(o->err.start);
+}
+
+static bool is_same(const text *a, const text *b)
+{
+    return a->bytes == b->bytes && memcmp(a->start, b->start, a->bytes) == 0;
+}
+
+static bool wrote_the_same(const outcome *a, const outcome *b)
+{
+    bool same = a->files == b->files && (!job.compares_output || is_same(&a->out, &b->out));
+    for (int i = 0; i < a->files && same; i++) {
+        int k = 0;
+        while (k < b->files && strcmp(a->name[i], b->name[k]) != 0)
+            k++;
+        same = k < b->files && is_same(&a->content[i], &b->content[k]);
+    }
+    return same;
+}
+
+/* ---- Running ------------------------------------------------------------------------------ */
+
+static void redirect(int descriptor, const char *name)
+{
+    char path[PATH];
+    snprintf(path, sizeof path, "%s/%s", own, name);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (file < 0 || dup2(file, descriptor) < 0)
+        _exit(127);
+    close(file);
+}
+
+static void start(long which)
+{
+    char number[32], log[PATH];
+    const struct rlimit end = { 60, 60 };
+    snprintf(number, sizeof number, "%ld", which);
+    snprintf(log, sizeof log, "%s/log", own);
+    setenv("FT_SCARCE", number, 1);
+    setenv("FT_SCARCE_LOG", log, 1);
+    setenv("LD_PRELOAD", job.library, 1);
+    setrlimit(RLIMIT_CPU, &end);
+    redirect(STDOUT_FILENO, "out");
+    redirect(STDERR_FILENO, "err");
+    execvp(job.command[0], job.command);
+    _exit(127);
+}
+
+static void run(outcome *o, long which)
+{
+    memset(o, 0, sizeof *o);
+    empty(job.folder);
+    empty(own);
+    pid_t child = fork();
+    if (child == 0)
+        start(which);
+    if (child < 0 || waitpid(child, &o->status, 0) != child)
+        abort();
+    o->log = read_text(own, "log");
+    o->out = read_text(own, "out");
+    o->err = read_text(own, "err");
+    read_folder(o);
+    sscanf(o->log.start, "allocations %ld", &o->allocations);
+}
+
+/* ---- Judging ------------------------------------------------------------------------------ */
+
+static long found[KINDS];
+
+/* The line of a log that begins like that, or an empty one. */
+static const char *line_of(const text *log, const char *begin)
+{
+    static char line[256];
+    const char *at = strstr(log->start, begin);
+    snprintf(line, sizeof line, "%.*s", at == NULL ? 0 : (int) strcspn(at, "\n"),
+             at == NULL ? "" : at);
+    return line;
+}
+
+static void report(int kind, long which, const outcome *o, const char *detail)
+{
+    if (found[kind]++ < SHOWN)
+        printf("allocation %ld: %s; %s: %s\n", which, line_of(&o->log, "refused"), kind_name[kind],
+               detail);
+}
+
+/* The library or program that a line of a log speaks of. */
+static const char *place_of(char place[256], const char *line)
+{
+    place[0] = '\0';
+    sscanf(line, "%*s %*d bytes %255[^+]", place);
+    return place;
+}
+
+/* Whether it was the program that was refused, and not a library, which may call it anything. */
+static bool is_own(const outcome *o)
+{
+    char place[256];
+    const char *slash = strrchr(job.command[0], '/');
+    place_of(place, line_of(&o->log, "refused"));
+    return strcmp(place, slash == NULL ? job.command[0] : slash + 1) == 0;
+}
+
+/*
+ * A block in use that is not in the log of the undisturbed run.  What a library that was refused
+ * forgets of its own is its own business.
+ */
+static const char *leaked(const outcome *o, const outcome *first)
+{
+    static char line[256];
+    char refused[256], left[256];
+    place_of(refused, line_of(&o->log, "refused"));
+    for (const char *at = o->log.start; (at = strstr(at, "\nleft ")) != NULL; at++) {
+        snprintf(line, sizeof line, "%.*s", (int) strcspn(at + 1, "\n") + 1, at);
+        bool excused = !is_own(o) && strcmp(refused, place_of(left, line + 1)) == 0;
+        if (!excused && strstr(first->log.start, line) == NULL)
+            return line + 1;
+    }
+    return NULL;
+}
+
+static void judge(const outcome *o, const outcome *first, long which)
+{
+    char words[64];
+    const char *leak = leaked(o, first);
+    bool ended = WIFEXITED(o->status) && WEXITSTATUS(o->status) <= 1;
+    snprintf(words, sizeof words, WIFEXITED(o->status) ? "status %d" : "signal %d",
+             WIFEXITED(o->status) ? WEXITSTATUS(o->status) : WTERMSIG(o->status));
+    if (!ended)
+        report(CRASH, which, o, words);
+    if (leak != NULL)
+        report(LEAK, which, o, leak);
+    if (o->status == 0 && !wrote_the_same(first, o))
+        report(DIFFERENT, which, o, "a success");
+    if (o->status != 0 &&
+        (o->err.bytes == 0 || (is_own(o) && strstr(o->err.start, "memory") == NULL)))
+        report(SILENT, which, o, o->err.start);
+    if (o->status != 0 && o->files > 0)
+        report(LITTER, which, o, o->name[0]);
+}
+
+static int finish(const outcome *first)
+{
+    long all = 0;
+    printf("allocations %ld\n", first->allocations);
+    for (int i = 0; i < KINDS; i++) {
+        printf("%s %ld\n", kind_name[i], found[i]);
+        all += found[i];
+    }
+    return all > 0;
+}
+
+int main(int argc, char **argv)
+{
+    for (int option; (option = getopt(argc, argv, "+e:o")) != -1;)
+        if (option == 'e')
+            job.every = strtol(optarg, NULL, 10);
+        else
+            job.compares_output = true;
+    if (argc - optind < 3 || job.every < 1) {
+        fputs("starve [-e EVERY] [-o] LIBRARY FOLDER COMMAND...\n", stderr);
+        return 2;
+    }
+    job.library = argv[optind];
+    job.folder = argv[optind + 1];
+    job.command = argv + optind + 2;
+    folder_make(own);
+    outcome first, o;
+    run(&first, 0);
+    if (first.status != 0 || first.allocations == 0)
+        printf("%s", first.err.start);
+    for (long which = 1; which <= first.allocations && first.status == 0; which += job.every) {
+        run(&o, which);
+        judge(&o, &first, which);
+        forget(&o);
+    }
+    int status = first.status == 0 && first.allocations > 0 ? finish(&first) : 2;
+    forget(&first);
+    folder_remove(own);
+    return status;
+}

@@ -7,9 +7,10 @@
 
 #include "calibrate/blocks_stream.h"
 
+#include "kernels/blas.h"
+#include "kernels/team.h"
 #include "runtime/mem.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,8 @@ ft_status ft_blocks_stream_init(ft_blocks_stream *s, const ft_weights *weights,
 {
     *s = (ft_blocks_stream){ .weights = weights, .how = how };
     FT_TRY(ft_weights_check_dtype(weights, err));
+    if (how->round != NULL || how->moments != NULL)
+        FT_TRY(ft_blas_load(threads, err));
     s->panels = ft_layout_rows(FT_PANEL32, weights->rows) / FT_PANEL_ROWS;
     s->batch = ft_min_size(s->panels, (size_t) threads);
     s->panel = ft_array(s->batch, sizeof *s->panel);
@@ -138,8 +141,7 @@ static double square_by_moments(const double *x, const ft_blocks_panel *panel,
 {
     double sum = 0.0;
     int rows = (int) panel->rows, cols = (int) panel->cols;
-    cblas_dsymm(CblasRowMajor, CblasRight, CblasUpper, rows, cols, 1.0, moments, cols, x, cols, 0.0,
-                product, cols);
+    ft_dsymm(CblasRight, CblasUpper, rows, cols, 1.0, moments, cols, x, cols, 0.0, product, cols);
     for (size_t i = 0; i < panel->rows * panel->cols; i++)
         sum += x[i] * product[i];
     return sum > 0.0 ? sum : 0.0;
@@ -194,13 +196,18 @@ static void make_panel(ft_blocks_stream *s, size_t i)
     s->of_each[i] = measure(panel, w, index * FT_PANEL_ROWS, s->how);
 }
 
+static void make_panels(const void *job, int thread, size_t first, size_t end)
+{
+    (void) thread;
+    for (size_t i = first; i < end; i++)
+        make_panel((ft_blocks_stream *) (uintptr_t) job, i);
+}
+
 /* The next panels; what they cost is added in their order. */
 static ft_status make_batch(ft_blocks_stream *s, ft_error *err)
 {
     size_t count = ft_min_size(s->batch, s->panels - s->made);
-#pragma omp parallel for num_threads((int) s->batch) schedule(static)
-    for (size_t i = 0; i < count; i++)
-        make_panel(s, i);
+    ft_team_share((int) s->batch, count, make_panels, s);
     for (size_t i = 0; i < count; i++) {
         if (first_bad(&s->panel[i]) < s->panel[i].rows * s->panel[i].cols)
             return refuse(s->weights, &s->panel[i], s->made + i, err);

@@ -13,19 +13,14 @@
 
 #include "calibrate/gptq.h"
 
+#include "kernels/blas.h"
 #include "runtime/mem.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { STRETCH = 128, SWEEPS = 4 };
-
-/* Of LAPACK, which OpenBLAS has; its headers do not agree on how to declare them. */
-void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info);
-void dtrtri_(const char *uplo, const char *diag, const int *n, double *a, const int *lda,
-             int *info);
 
 /* ---- The order of columns ----------------------------------------------------------------- */
 
@@ -100,9 +95,7 @@ static ft_status factorize(ft_gptq *g, const double *moments, const char *name, 
     if (a == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %d x %d sums", name, n, n);
     fill(a, g, moments);
-    dpotrf_("L", &n, a, &n, &bad);
-    if (bad == 0)
-        dtrtri_("L", "N", &n, a, &n, &bad);
+    bad = ft_inverse_cholesky(a, n);
     for (int i = 0; i < n && bad == 0; i++) /* what is NaN passes through both */
         bad = isfinite(a[(size_t) i * g->cols + (size_t) i]) ? 0 : i + 1;
     if (bad == 0)
@@ -121,6 +114,7 @@ ft_status ft_gptq_init(ft_gptq *g, const double *moments, size_t cols, const cha
     g->upper = ft_array(cols * cols, sizeof *g->upper);
     if (g->order == NULL || g->upper == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu x %zu sums", name, cols, cols);
+    FT_TRY(ft_blas_load(1, err));
     FT_TRY(find_order(g, moments, err));
     g->damping = damping(g, moments);
     return factorize(g, moments, name, err);
@@ -184,9 +178,9 @@ static void settle(work *w, size_t first, size_t end)
     size_t cols = w->panel->cols;
     if (end == cols)
         return;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int) w->panel->rows, (int) (cols - end),
-                (int) (end - first), -1.0f, w->error, STRETCH, w->g->upper + first * cols + end,
-                (int) cols, 1.0f, w->weight + end, (int) cols);
+    ft_sgemm(CblasNoTrans, CblasNoTrans, (int) w->panel->rows, (int) (cols - end),
+             (int) (end - first), -1.0f, w->error, STRETCH, w->g->upper + first * cols + end,
+             (int) cols, 1.0f, w->weight + end, (int) cols);
 }
 
 static void round_in_order(const ft_gptq *g, ft_blocks_panel *panel, const ft_blocks_how *how)
@@ -212,8 +206,8 @@ static double *find_slopes(const ft_gptq *g, const ft_blocks_panel *panel, const
         error[i] = (double) panel->weight[i] -
                    (double) ft_blocks_real(grid_of(panel, how, i / cols, i % cols), panel->code[i]);
     memcpy(slope, error, elements * sizeof *slope);
-    cblas_dsymm(CblasRowMajor, CblasRight, CblasUpper, (int) panel->rows, (int) cols, 1.0,
-                g->moments, (int) cols, error, (int) cols, g->damping, slope, (int) cols);
+    ft_dsymm(CblasRight, CblasUpper, (int) panel->rows, (int) cols, 1.0, g->moments, (int) cols,
+             error, (int) cols, g->damping, slope, (int) cols);
     return slope;
 }
 

@@ -10,14 +10,14 @@
 
 #include "calibrate/inputs.h"
 
+#include "kernels/blas.h"
+#include "kernels/team.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/plan.h"
 #include "runtime/session.h"
 
-#include <cblas.h>
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +46,8 @@ ft_status ft_inputs_init(ft_inputs *inputs, const ft_inputs_of *of, const bool *
                          ft_error *err)
 {
     const ft_plan *plan = &of->model->plan;
+    if (of->moments)
+        FT_TRY(ft_blas_load(of->threads, err));
     *inputs = (ft_inputs){ .of = of, .longest = ft_dataset_longest(of->data) };
     inputs->input = ft_array((size_t) plan->nop, sizeof *inputs->input);
     inputs->by_weight = ft_array((size_t) plan->nweight, sizeof *inputs->by_weight);
@@ -60,8 +62,6 @@ ft_status ft_inputs_init(ft_inputs *inputs, const ft_inputs_of *of, const bool *
             fine = add(inputs, plan, op->in[0]);
         inputs->by_weight[op->weight[0]] = (int) (find(inputs, op->in[0]) - inputs->input);
     }
-    /* A sum must not depend on how many threads the float library has. */
-    openblas_set_num_threads(1);
     return fine ? FT_OK : ft_fail(err, FT_ENOMEM, "%s: no memory for sums", of->model->path);
 }
 
@@ -229,8 +229,8 @@ static ft_status add_run(ft_sums *input, const ft_session *session, const adder 
         a->row[i] = (double) a->x[i];
     add_columns(input, a->row, rows);
     if (input->moments != NULL)
-        cblas_dsyrk(CblasRowMajor, CblasUpper, CblasTrans, (int) cols, (int) rows, 1.0, a->row,
-                    (int) cols, 1.0, input->moments, (int) cols);
+        ft_dsyrk(CblasUpper, CblasTrans, (int) cols, (int) rows, 1.0, a->row, (int) cols, 1.0,
+                 input->moments, (int) cols);
     input->rows += rows;
     return FT_OK;
 }
@@ -246,23 +246,43 @@ static ft_status first_failure(const pass *p, ft_error *err)
     return FT_OK;
 }
 
-/* `count` neighbouring samples, one a session. */
-static ft_status run_samples(pass *p, uint64_t first, size_t count, ft_error *err)
+/* Neighbouring samples, one a session. */
+typedef struct samples {
+    pass *pass;
+    uint64_t first;
+    size_t count;
+} samples;
+
+static void run_each(const void *job, int thread, size_t first, size_t end)
 {
-#pragma omp parallel for num_threads((int) p->sessions) schedule(static, 1)
-    for (size_t i = 0; i < count; i++) {
+    const samples *s = job;
+    pass *p = s->pass;
+    (void) thread;
+    for (size_t i = first; i < end; i++) {
         p->status[i] =
-            ft_dataset_bind(p->of->data, (size_t) first + i, 1, p->session[i], &p->errs[i]);
+            ft_dataset_bind(p->of->data, (size_t) s->first + i, 1, p->session[i], &p->errs[i]);
         if (p->status[i] == FT_OK)
             p->status[i] = ft_session_run(p->session[i], &p->errs[i]);
     }
+}
+
+/* All samples to some inputs. */
+static void add_to_inputs(const void *job, int thread, size_t first, size_t end)
+{
+    const samples *s = job;
+    pass *p = s->pass;
+    for (size_t i = first; i < end; i++)
+        for (size_t k = 0; k < s->count && p->status[thread] == FT_OK; k++)
+            p->status[thread] =
+                add_run(&p->input[i], p->session[k], &p->adder[thread], &p->errs[thread]);
+}
+
+static ft_status run_samples(const samples *s, ft_error *err)
+{
+    pass *p = s->pass;
+    ft_team_deal((int) p->sessions, s->count, run_each, s);
     FT_TRY(first_failure(p, err));
-#pragma omp parallel for num_threads((int) p->sessions) schedule(dynamic, 1)
-    for (size_t i = 0; i < p->count; i++) {
-        int me = omp_get_thread_num();
-        for (size_t k = 0; k < count && p->status[me] == FT_OK; k++)
-            p->status[me] = add_run(&p->input[i], p->session[k], &p->adder[me], &p->errs[me]);
-    }
+    ft_team_deal((int) p->sessions, p->count, add_to_inputs, s);
     return first_failure(p, err);
 }
 
@@ -290,7 +310,7 @@ static ft_status run_pass(pass *p, size_t longest, ft_error *err)
     FT_TRY(open_pass(p, longest, err));
     for (uint64_t first = of->first, count; first < of->last; first += count) {
         count = ft_min_size(p->sessions, (size_t) (of->last - first));
-        FT_TRY(run_samples(p, first, (size_t) count, err));
+        FT_TRY(run_samples(&(samples){ p, first, (size_t) count }, err));
         if (of->progress != NULL)
             of->progress(of->user, first + count - of->first, of->last - of->first);
     }

@@ -7,6 +7,7 @@
 
 #include "calibrate/observe.h"
 
+#include "kernels/thread_pool.h"
 #include "runtime/mem.h"
 #include "runtime/session.h"
 #include "runtime/sha256.h"
@@ -206,9 +207,11 @@ static ft_status observe_samples(shift *s, tally *t, ft_error *err)
     return status;
 }
 
-static void *work(void *argument)
+/* Samples until none is left. */
+static void work(const void *job, int thread)
 {
-    shift *s = argument;
+    shift *s = (shift *) (uintptr_t) job;
+    (void) thread;
     tally t = { 0 };
     ft_error err;
     ft_status status = observe_samples(s, &t, &err);
@@ -217,7 +220,6 @@ static void *work(void *argument)
     else
         fail(s, status, &err);
     tally_fini(&t);
-    return NULL;
 }
 
 ft_status ft_observe(ft_counter_set *set, const ft_model *model, const ft_dataset *data,
@@ -234,17 +236,7 @@ ft_status ft_observe(ft_counter_set *set, const ft_model *model, const ft_datase
                 .progress = progress,
                 .user = user,
                 .lock = PTHREAD_MUTEX_INITIALIZER };
-    pthread_t *worker = ft_array((size_t) threads, sizeof *worker);
-    int started = 0;
-    if (worker == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for %d threads", threads);
-    /* The calling thread works too, so one that cannot be started is no failure. */
-    while (started < threads - 1 && pthread_create(&worker[started], NULL, work, &s) == 0)
-        started++;
-    work(&s);
-    for (int i = 0; i < started; i++)
-        pthread_join(worker[i], NULL);
-    free(worker);
+    ft_pool_run_any(threads, work, &s);
     pthread_mutex_destroy(&s.lock);
     if (s.status != FT_OK && err != NULL)
         *err = s.err;

@@ -8,11 +8,11 @@
 #include "calibrate/options.h"
 
 #include "calibrate/places.h"
+#include "kernels/processors.h"
 #include "runtime/mem.h"
 #include "runtime/session.h"
 
 #include <errno.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -381,7 +381,7 @@ void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
 {
     const char *value;
     r->job.method = FT_METHOD_AUTO;
-    r->job.threads = omp_get_num_procs();
+    r->job.threads = ft_processors();
     r->job.recipe = &r->recipe;
     r->recipe.group = 32;
     for (int option; (option = ft_options_next(&ft_calibrate_tool, argc, argv, &value)) != -1;)

@@ -7,8 +7,10 @@ kernels_libcpu_la_SOURCES = \
 	kernels/activation.h \
 	kernels/backend.h \
 	kernels/beam.h \
+	kernels/blas.c kernels/blas.h \
 	kernels/blocks.h \
 	kernels/cache.h \
+	kernels/cgroup.c \
 	kernels/check.c kernels/check_private.h \
 	kernels/check_decoder.c \
 	kernels/check_image.c \
@@ -61,7 +63,6 @@ kernels_libcpu_la_SOURCES = \
 	kernels/cpu/simd_math.h \
 	kernels/cpu/simd_norm.h \
 	kernels/cpu/store.c \
-	kernels/cpu/team.c kernels/cpu/team.h \
 	kernels/cpu/views.c \
 	kernels/half.h \
 	kernels/layout.h \
@@ -69,7 +70,10 @@ kernels_libcpu_la_SOURCES = \
 	kernels/op.c kernels/op.h \
 	kernels/philox.h \
 	kernels/quant.h \
+	kernels/processors.c kernels/processors.h \
 	kernels/softmax.h \
+	kernels/team.c kernels/team.h \
+	kernels/thread_pool.c kernels/thread_pool.h \
 	kernels/ops.def
 kernels_libcpu_la_LIBADD =
 

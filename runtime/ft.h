@@ -177,7 +177,7 @@ FT_API FT_MUST_USE ft_status ft_model_write_plan(const ft_model *model, FILE *fi
 typedef struct ft_session ft_session;
 
 typedef struct ft_session_options {
-    int threads;             /* <= 1024; default: the processors this process may use */
+    int threads;             /* <= 1024; default: the processors that affinity and CPU quota allow */
     int64_t max_tokens;      /* of one run, padding not counted; default 4096 */
     int64_t max_sequences;   /* of one run; default 512, of a decoder 64; of images those that
                                 max_tokens allows, which are as many as fit if only this is set */

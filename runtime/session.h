@@ -10,7 +10,7 @@
 #include "runtime/padded.h"
 #include "runtime/passages.h"
 
-/* OpenMP ends the program when it cannot start a thread: nobody may ask it for too many. */
+/* As many as a thread pool has. */
 enum { FT_MAX_THREADS = 1024 };
 
 enum { FT_TEXT, FT_SOURCE = FT_TEXT, FT_TARGET, FT_TEXTS };

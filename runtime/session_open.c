@@ -7,13 +7,13 @@
 
 #include "runtime/session.h"
 
+#include "kernels/processors.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/pixels.h"
 #include "runtime/plan.h"
 
 #include <inttypes.h>
-#include <omp.h>
 #include <stdlib.h>
 
 static ft_status keep_values(ft_session *session, const char *const *names, ft_error *err)
@@ -185,7 +185,7 @@ static ft_status set_limits(ft_session *session, const ft_session_options *optio
         .sequences = options->max_sequences > 0  ? (size_t) options->max_sequences
                      : session->model->has_cache ? 64
                                                  : 512,
-        .threads = options->threads > 0 ? options->threads : omp_get_num_procs(),
+        .threads = options->threads > 0 ? options->threads : ft_processors(),
     };
     /* Counters have one owner: calibration runs a session for each thread instead. */
     if (session->model->purpose.mode == FT_MODE_OBSERVE)

@@ -8,7 +8,6 @@ sample=$FT_SRCDIR/samples/source-language-bert
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
 # Other tests run beside this one: threads that wait shall leave their processor to them.
-export OMP_WAIT_POLICY=passive
 unset FT_CPU
 cd "$dir" || exit 99
 

@@ -7,8 +7,6 @@ run=$FT_BUILDDIR/ft-run
 bounded=$FT_BUILDDIR/tests/bounded
 . "$FT_SRCDIR/tests/lib/tap.sh"
 cd "$dir" || exit 99
-OPENBLAS_NUM_THREADS=1
-export OPENBLAS_NUM_THREADS
 
 # refused TEXT WHAT COMMAND...: the command fails in time, and says TEXT.
 refused () {

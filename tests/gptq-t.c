@@ -14,7 +14,6 @@
 #include "tests/lib/random.h"
 #include "tests/tap/tap.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -411,7 +410,6 @@ static void test_stream(void)
 
 int main(void)
 {
-    openblas_set_num_threads(1); /* as ft_inputs_init() does */
     static const int32_t groups[] = { 32, 128, 0 };
     for (int i = 0; i < 12; i++) {
         ft_blocks_how how = {

@@ -4,7 +4,6 @@
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL # of the make that runs the tests
-export OMP_WAIT_POLICY=passive
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
 # check STATUS SENTENCE: one line of TAP; the file `out` says why it is not ok.

@@ -13,7 +13,6 @@ llama=$FT_MODELS/python-llama
 . "$FT_SRCDIR/tests/lib/tap.sh"
 
 # Other tests run beside this one: threads that wait shall leave their processor to them.
-export OMP_WAIT_POLICY=passive
 unset FT_CPU
 
 # wrong TEXT OPTION...: the command line is refused with TEXT in one line.

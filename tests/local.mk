@@ -140,6 +140,7 @@ c_tests = \
 	tests/panel.t \
 	tests/passages.t \
 	tests/plan.t \
+	tests/processors.t \
 	tests/recipe.t \
 	tests/refuse.t \
 	tests/regex.t \
@@ -159,6 +160,7 @@ c_tests = \
 	tests/synthetic.t \
 	tests/team.t \
 	tests/texts.t \
+	tests/thread_pool.t \
 	tests/threads.t \
 	tests/tokenizer.t \
 	tests/tokenizer_json.t \
@@ -387,11 +389,15 @@ tests_stop_text_t_SOURCES = tests/stop_text-t.c tests/lib/tiny_tokenizer.h
 tests_stop_text_t_LDADD = $(lib_libs)
 tests_synthetic_t_SOURCES = tests/synthetic-t.c
 tests_synthetic_t_LDADD = tests/tap/libtap.a runtime/libtools.la
+tests_processors_t_SOURCES = tests/processors-t.c
+tests_processors_t_LDADD = $(test_libs)
 tests_team_t_SOURCES = tests/team-t.c
 tests_team_t_LDADD = $(test_libs)
 tests_texts_t_SOURCES = tests/texts-t.c runtime/tools/text_reader.c runtime/tools/texts.c
 tests_texts_t_LDADD = $(sample_test_libs)
 tests_texts_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=realloc
+tests_thread_pool_t_SOURCES = tests/thread_pool-t.c
+tests_thread_pool_t_LDADD = $(test_libs)
 tests_threads_t_SOURCES = tests/threads-t.c
 tests_threads_t_LDADD = $(calibrated_test_libs)
 tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
@@ -431,6 +437,7 @@ sh_tests = \
 	tests/layering.sh \
 	tests/learn.sh \
 	tests/manpages.sh \
+	tests/openblas.sh \
 	tests/pipeline.sh \
 	tests/problems.sh \
 	tests/quickstart.sh \
@@ -606,7 +613,7 @@ endif
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/lib/summary.awk tests/lib/tap.sh tests/run.sh tests/lsan.supp tests/tsan.supp tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/lib/summary.awk tests/lib/tap.sh tests/run.sh tests/tsan.supp tests/data tests/golden
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \
@@ -637,23 +644,18 @@ TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver
 T_LOG_DRIVER = $(TAP_DRIVER)
 SH_LOG_DRIVER = $(TAP_DRIVER)
 SH_LOG_COMPILER = $(SHELL)
-# Threads that wait by spinning slow down everybody else: tests run beside each other.  OpenMP's own
-# locks are unknown to the thread sanitizer.
 AM_TESTS_ENVIRONMENT = \
-	OMP_WAIT_POLICY=passive; \
 	FT_BUILDDIR='$(abs_top_builddir)' FT_SRCDIR='$(abs_top_srcdir)' \
 	FT_MODELS="$${FT_MODELS:-$(abs_top_srcdir)/../shared/models}"; \
 	TSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/tsan.supp \
 	    ignore_noninstrumented_modules=1 $${TSAN_OPTIONS}"; \
-	LSAN_OPTIONS="suppressions=$(abs_top_srcdir)/tests/lsan.supp $${LSAN_OPTIONS}"; \
-	export OMP_WAIT_POLICY FT_BUILDDIR FT_SRCDIR FT_MODELS TSAN_OPTIONS LSAN_OPTIONS;
+	export FT_BUILDDIR FT_SRCDIR FT_MODELS TSAN_OPTIONS;
 
 .PHONY: prove
 prove: all $(check_LIBRARIES) $(check_PROGRAMS)
 	$(AM_TESTS_ENVIRONMENT) prove --exec '' $(c_tests)
 
-# The C tests under valgrind: many minutes, so not a part of `make check`.  What is only possibly
-# lost are the threads that OpenMP keeps for the next parallel region.
+# The C tests under valgrind: many minutes, so not a part of `make check`.
 .PHONY: check-valgrind
 check-valgrind:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(c_tests)' \

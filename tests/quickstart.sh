@@ -7,7 +7,6 @@ trap 'rm -rf "$dir"' EXIT
 run=$FT_BUILDDIR/ft-run
 sample=$FT_SRCDIR/samples/source-language-bert
 . "$FT_SRCDIR/tests/lib/tap.sh"
-export OMP_WAIT_POLICY=passive
 cd "$dir" || exit 99
 
 # ---- Examples -----------------------------------------------------------------------------------

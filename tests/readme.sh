@@ -7,7 +7,6 @@ trap 'rm -rf "$dir"' EXIT
 make_tensors=$FT_BUILDDIR/tests/make-tensors
 pick_rows=$FT_BUILDDIR/tests/pick-rows
 sample=$FT_SRCDIR/samples/source-language-bert
-export OMP_WAIT_POLICY=passive
 unset FT_CPU
 
 # commands SECTION: those of its first block for the shell, one a line, without remarks.

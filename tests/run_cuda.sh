@@ -12,7 +12,6 @@ inspect=$FT_BUILDDIR/ft-inspect
 pick=$FT_BUILDDIR/tests/pick-rows
 sample=$FT_SRCDIR/samples/source-language-bert
 . "$FT_SRCDIR/tests/lib/tap.sh"
-export OMP_WAIT_POLICY=passive
 unset FT_CPU FT_CUDA_GEMM
 
 # The values that a plan makes, but for products of floats: two libraries compute those.

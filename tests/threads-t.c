@@ -2,9 +2,7 @@
  * threads-t.c - one model, many threads: each with a session of its own, all with the results of
  * one thread alone.
  *
- * Also meant for the thread sanitizer (configure --enable-sanitize=thread).  Sessions have one
- * thread each: the sanitizer cannot see the locks inside an OpenMP library that was built without
- * it, and would report every parallel region of more.
+ * Also meant for the thread sanitizer (configure --enable-sanitize=thread).
  *
  * SPDX-License-Identifier: Apache-2.0
  */

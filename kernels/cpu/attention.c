@@ -18,6 +18,11 @@ size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_l
     return ft_cpu_attention_f32_scratch(dim, limits);
 }
 
+bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op)
+{
+    return plan->value[op->in[0]].dtype != FT_I8;
+}
+
 /* A key costs a query two products as long as a head. */
 int ft_cpu_attention_team(const ft_args *args, size_t pieces, int products)
 {

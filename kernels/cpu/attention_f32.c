@@ -13,13 +13,13 @@
  */
 #include <config.h>
 
+#include "kernels/blas.h"
 #include "kernels/cpu/count.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/quant.h"
 #include "kernels/softmax.h"
 #include "runtime/mem.h"
 
-#include <cblas.h>
 #include <string.h>
 
 enum { QUERIES = 64, EXACT_DEPTH = 1024 };
@@ -90,9 +90,9 @@ static void encode(const ft_args *args, const task *t, const block_scratch *scra
 static void mix(const ft_args *args, const task *t, const float *p, size_t first, size_t keys,
                 float *y, size_t y_stride)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int) t->m, (int) t->dim, (int) keys,
-                1.0f, p + first, (int) t->length, operand(args, 2, t->first + first, t),
-                (int) args->in[2].cols, 0.0f, y, (int) y_stride);
+    ft_sgemm(CblasNoTrans, CblasNoTrans, (int) t->m, (int) t->dim, (int) keys, 1.0f, p + first,
+             (int) t->length, operand(args, 2, t->first + first, t), (int) args->in[2].cols, 0.0f,
+             y, (int) y_stride);
 }
 
 /* The context of codes: exact sums, made real, or codes. */
@@ -122,9 +122,9 @@ static void mix_codes(const ft_args *args, const task *t, const block_scratch *s
 static void attend(const ft_args *args, const task *t, const block_scratch *scratch)
 {
     int stride = (int) args->in[0].cols;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int) t->m, (int) t->length, (int) t->dim,
-                1.0f, operand(args, 0, t->first + t->query, t), stride,
-                operand(args, 1, t->first, t), stride, 0.0f, scratch->scores, (int) t->length);
+    ft_sgemm(CblasNoTrans, CblasTrans, (int) t->m, (int) t->length, (int) t->dim, 1.0f,
+             operand(args, 0, t->first + t->query, t), stride, operand(args, 1, t->first, t),
+             stride, 0.0f, scratch->scores, (int) t->length);
     if (has_codes(args)) {
         encode(args, t, scratch);
         mix_codes(args, t, scratch);

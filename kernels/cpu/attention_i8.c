@@ -11,7 +11,7 @@
 #include "kernels/cpu/attention_i8.h"
 
 #include "kernels/cpu/i8.h"
-#include "kernels/cpu/team.h"
+#include "kernels/team.h"
 #include "kernels/softmax.h"
 
 #include <assert.h>

@@ -5,6 +5,7 @@
  */
 #include <config.h>
 
+#include "kernels/blas.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm_i8.h"
 #include "kernels/cpu/shares.h"
@@ -12,8 +13,6 @@
 #include "runtime/mem.h"
 
 #include <assert.h>
-#include <cblas.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,16 +37,6 @@ static void (*const kernels[])(const ft_args *) = {
 #undef X
 };
 
-/*
- * One call of the float library is one thread's work here.  Its OpenMP build sees that it is called
- * from a parallel region; its pthread build would start threads of its own for each of ours.
- */
-static void keep_float_library_to_one_thread(void)
-{
-    if (openblas_get_parallel() == OPENBLAS_THREAD)
-        openblas_set_num_threads(1);
-}
-
 static bool describe(int index, ft_device_info *out)
 {
     ft_isa isa;
@@ -56,7 +45,7 @@ static bool describe(int index, ft_device_info *out)
     out->usable = ft_cpu_isa(&isa, &err) == FT_OK;
     if (out->usable)
         snprintf(out->detail, sizeof out->detail, "%s; float by OpenBLAS for %s", ft_isa_name(isa),
-                 openblas_get_corename());
+                 ft_blas_core());
     else
         snprintf(out->detail, sizeof out->detail, "%.120s", err.text);
     return index == 0 && out->usable;
@@ -72,7 +61,6 @@ static ft_status open_cpu(ft_device **out, int index, ft_error *err)
     if (*out == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a device");
     (*out)->isa = isa;
-    keep_float_library_to_one_thread();
     return FT_OK;
 }
 
@@ -175,9 +163,22 @@ static ft_status allocate(ft_exec *exec, ft_error *err)
                : refuse_memory(&exec->limits, arena, scratch, err);
 }
 
+static bool needs_blas(const ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        if ((op->kind == FT_OP_LINEAR && ft_cpu_linear_needs_blas(plan, op)) ||
+            (op->kind == FT_OP_ATTENTION && ft_cpu_attention_needs_blas(plan, op)))
+            return true;
+    }
+    return false;
+}
+
 static ft_status prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
                          const ft_limits *limits, ft_error *err)
 {
+    if (needs_blas(plan))
+        FT_TRY(ft_blas_load(limits->threads, err));
     ft_exec *exec = ft_array(1, sizeof *exec);
     if (exec == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
@@ -311,14 +312,10 @@ static void run_op(const place *p, const ft_op *op, ft_counts *const *counts)
     kernels[op->kind](&args);
 }
 
-/* The float library asks OpenMP how many threads it may use: a call of it is one thread's work. */
 static void run_range(const place *p, int first, int count, ft_counts *const *counts)
 {
-    int before = omp_get_max_threads();
-    omp_set_num_threads(1);
     for (int i = first; i < first + count; i++)
         run_op(p, &p->exec->plan->op[i], counts);
-    omp_set_num_threads(before);
 }
 
 typedef struct shared_range {

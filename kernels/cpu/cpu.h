@@ -9,7 +9,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows.h"
-#include "kernels/cpu/team.h"
+#include "kernels/team.h"
 #include "kernels/op.h"
 
 /* A value while an operation runs; rows lie one after the other, cols elements apart. */
@@ -47,6 +47,8 @@ typedef struct ft_args {
 /* Scratch bytes that an operation needs for a run within `limits`. */
 size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
+bool ft_cpu_linear_needs_blas(const ft_plan *plan, const ft_op *op);
+bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op);
 size_t ft_cpu_patches_scratch(const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_store_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_attend_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);

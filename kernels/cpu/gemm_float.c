@@ -14,7 +14,7 @@
 
 #include "kernels/cpu/float.h"
 #include "kernels/cpu/rows.h"
-#include "kernels/cpu/team.h"
+#include "kernels/team.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 

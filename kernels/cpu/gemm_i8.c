@@ -13,7 +13,7 @@
 #include "kernels/cpu/gemm_i8.h"
 
 #include "kernels/cpu/i8.h"
-#include "kernels/cpu/team.h"
+#include "kernels/team.h"
 #include "runtime/mem.h"
 
 #include <assert.h>

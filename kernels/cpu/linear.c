@@ -34,6 +34,13 @@ size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limi
     return ft_cpu_linear_f32_scratch(weight, limits, rows);
 }
 
+bool ft_cpu_linear_needs_blas(const ft_plan *plan, const ft_op *op)
+{
+    const ft_weight *weight = &plan->weight[op->weight[0]];
+    return weight->dtype != FT_I8 && weight->blocks.scale == NULL &&
+           !is_own_product(weight, plan->value[op->in[0]].dtype, plan->steady);
+}
+
 static int team_of(const ft_args *args, int products)
 {
     const ft_weight *weight = args->weight[0];

@@ -13,11 +13,11 @@
  */
 #include <config.h>
 
+#include "kernels/blas.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/quant.h"
 #include "runtime/mem.h"
 
-#include <cblas.h>
 #include <string.h>
 
 enum { BLOCK_ROWS = 256, BLOCK_COLS = 128, EXACT_DEPTH = 1024 };
@@ -84,8 +84,8 @@ static const float *block_weights(const ft_args *args, const block *b, float *co
 static void multiply(const block *b, const float *x, const float *w, size_t stride, size_t first,
                      size_t k, float *y, size_t y_stride)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int) b->m, (int) b->n, (int) k, 1.0f,
-                x + first, (int) stride, w + first, (int) stride, 0.0f, y, (int) y_stride);
+    ft_sgemm(CblasNoTrans, CblasTrans, (int) b->m, (int) b->n, (int) k, 1.0f, x + first,
+             (int) stride, w + first, (int) stride, 0.0f, y, (int) y_stride);
 }
 
 static void compute_plain(const ft_args *args, const block *b, const block_scratch *scratch)

@@ -9,6 +9,7 @@
  */
 #include <config.h>
 
+#include "kernels/team.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/score.h"
@@ -66,18 +67,24 @@ static void close_reader(reader *r)
     ft_session_close(r->session);
 }
 
-/* Each prediction is judged by one thread, all are added in their order. */
-static ft_status judge_run(job *j, ft_error *err)
+static void judge_some(const void *of, int thread, size_t first, size_t end)
 {
+    const job *j = of;
     const ft_scored *a = &j->this.scored, *b = &j->other.scored;
     bool compares = j->other.scorer != NULL;
-    int threads = j->this.session->limits.threads;
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (size_t i = 0; i < a->count; i++)
+    (void) thread;
+    for (size_t i = first; i < end; i++)
         if (a->next[i] >= 0)
             j->verdict[i] = ft_judge(a->logits + i * a->vocabulary,
                                      compares ? b->logits + i * b->vocabulary : NULL, a->vocabulary,
                                      a->next[i]);
+}
+
+/* Each prediction is judged by one thread, all are added in their order. */
+static ft_status judge_run(job *j, ft_error *err)
+{
+    const ft_scored *a = &j->this.scored;
+    ft_team_share(j->this.session->limits.threads, a->count, judge_some, j);
     for (size_t i = 0; i < a->count; i++)
         if (a->next[i] >= 0)
             FT_TRY(ft_judgement_add(j->out, a->row[i], a->next[i], &j->verdict[i], err));

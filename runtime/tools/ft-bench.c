@@ -5,12 +5,12 @@
  */
 #include <config.h>
 
+#include "kernels/processors.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/tools/bench_options.h"
 #include "runtime/tools/progress.h"
 
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,7 +270,7 @@ int main(int argc, char **argv)
     ft_bench_request r = {
         .device = "cpu", .scheme = FT_SYNTHETIC_INT8, .group = 32, .sequences = { { 1, 8, 32 }, 3 }
     };
-    ft_bench bench = { .threads = omp_get_num_procs(), .runs = 30, .fill = 1.0 };
+    ft_bench bench = { .threads = ft_processors(), .runs = 30, .fill = 1.0 };
     ft_bench_parse(&r, &bench, argc, argv);
     ft_table *const tables[] = { &bench.cases, &bench.ops, &bench.kinds, &bench.products };
     for (size_t i = 0; i < FT_COUNT(tables); i++)

@@ -9,13 +9,13 @@
 
 #include "kernels/half.h"
 #include "kernels/quant.h"
+#include "kernels/team.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/pixels.h"
 #include "runtime/session.h"
 #include "runtime/tools/noise.h"
 
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,18 +101,31 @@ static bool allocate(ft_weight *weight)
     return true;
 }
 
+typedef struct filling {
+    const ft_weight *weight;
+    const ft_distribution *how;
+    float *rows; /* one a thread */
+} filling;
+
+static void fill_rows(const void *job, int thread, size_t first, size_t end)
+{
+    const filling *f = job;
+    size_t cols = f->weight->cols;
+    float *values = f->rows + (size_t) thread * cols;
+    for (size_t row = first; row < end; row++) {
+        for (size_t i = 0; i < cols; i++)
+            values[i] =
+                f->how->mean + f->how->deviation * ft_noise_normal(f->how->key, row * cols + i);
+        store_row(f->weight, row, values);
+    }
+}
+
 ft_status ft_weight_fill(ft_weight *weight, const ft_distribution *how, int threads, ft_error *err)
 {
-    float *rows = ft_array((size_t) threads * weight->cols, sizeof *rows); /* one a thread */
+    float *rows = ft_array((size_t) threads * weight->cols, sizeof *rows);
     bool fine = allocate(weight) && rows != NULL;
-#pragma omp parallel for num_threads(threads) schedule(static) if (fine)
-    for (size_t row = 0; row < (fine ? weight->rows : 0); row++) {
-        float *values = rows + (size_t) omp_get_thread_num() * weight->cols;
-        for (size_t i = 0; i < weight->cols; i++)
-            values[i] =
-                how->mean + how->deviation * ft_noise_normal(how->key, row * weight->cols + i);
-        store_row(weight, row, values);
-    }
+    if (fine)
+        ft_team_share(threads, weight->rows, fill_rows, &(filling){ weight, how, rows });
     free(rows);
     if (fine)
         return FT_OK;

@@ -38,15 +38,24 @@ __attribute__((target("avx2"))) static double ymm_operations(long loops)
 }
 #endif
 
+static double operations_of(const void *job, int thread)
+{
+    const ft_isa *isa = job;
+    (void) thread;
+#if defined __x86_64__
+    if (*isa == FT_ISA_AVX512VNNI)
+        return zmm_operations(20000);
+    if (*isa >= FT_ISA_AVX2)
+        return ymm_operations(40000);
+#else
+    (void) isa;
+#endif
+    return 0.0;
+}
+
 double peak_of_floats(ft_isa isa, int threads)
 {
-    double operations = 0.0, start = seconds_by(threads);
-#if defined __x86_64__
-#pragma omp parallel for num_threads(threads) reduction(+ : operations)
-    for (int thread = 0; thread < threads; thread++)
-        operations += isa == FT_ISA_AVX512VNNI ? zmm_operations(20000)
-                      : isa >= FT_ISA_AVX2     ? ymm_operations(40000)
-                                               : 0.0;
-#endif
+    double start = seconds_by(threads);
+    double operations = sum_by_threads(threads, operations_of, &isa);
     return operations / (seconds_by(threads) - start);
 }

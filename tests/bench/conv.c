@@ -16,7 +16,6 @@
 #include "tests/bench/contest.h"
 #include "tests/bench/measure.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -234,7 +233,6 @@ static double no_peak(ft_isa isa, int threads)
 static void measure(const shape *row, const kind *what, int threads, const contest_options *o)
 {
     setting s;
-    omp_set_num_threads(threads);
     setting_init(&s, row, what, o->isa, threads);
     double operations = 2.0 * (double) s.windows * (double) s.weight.rows * (double) s.weight.cols;
     contest_times t = contest_run(&(contest){ .setting = &s,

@@ -20,7 +20,6 @@
 #include "tests/bench/onednn.h"
 #endif
 
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,19 +87,26 @@ __attribute__((target("avx2"))) static double ymm_operations(long loops)
 }
 #endif
 
+static double operations_of(const void *job, int thread)
+{
+    const ft_isa *isa = job;
+    (void) thread;
+#if defined __x86_64__
+    if (*isa == FT_ISA_AVX512VNNI)
+        return zmm_operations(20000);
+    if (*isa == FT_ISA_AVXVNNI)
+        return ymm_operations(20000);
+#else
+    (void) isa;
+#endif
+    return 0.0;
+}
+
 /* Operations per second of vpdpbusd alone, a multiply-add counting two; 0 without one. */
 static double peak(ft_isa isa, int threads)
 {
-    double operations = 0.0, start = seconds_by(threads);
-#if defined __x86_64__
-#pragma omp parallel for num_threads(threads) reduction(+ : operations)
-    for (int thread = 0; thread < threads; thread++) {
-        if (isa == FT_ISA_AVX512VNNI)
-            operations += zmm_operations(20000);
-        else if (isa == FT_ISA_AVXVNNI)
-            operations += ymm_operations(20000);
-    }
-#endif
+    double start = seconds_by(threads);
+    double operations = sum_by_threads(threads, operations_of, &isa);
     return operations / (seconds_by(threads) - start);
 }
 
@@ -248,7 +254,7 @@ static double difference(setting *s)
 static void measure(const shape *row, int threads, const contest_options *o)
 {
     setting s;
-    omp_set_num_threads(threads);
+    set_openmp_threads(threads);
     setting_init(&s, row, o->isa, threads);
     contest_times t = contest_run(
         &(contest) {

@@ -17,7 +17,6 @@
 #include "tests/bench/contest.h"
 #include "tests/bench/measure.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,7 +177,6 @@ static double peer_time(void *data, size_t set)
 static void measure(const shape *row, int threads, const contest_options *o)
 {
     setting s;
-    omp_set_num_threads(threads);
     setting_init(&s, row, o->isa, threads);
     contest_print_floats(
         &(contest){

@@ -11,14 +11,14 @@
  */
 #include <config.h>
 
+#include "kernels/blas.h"
 #include "kernels/cpu/gemm_float.h"
+#include "kernels/team.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/measure.h"
 
-#include <cblas.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,8 @@ typedef struct setting {
     ft_gemm_float gemm;
     size_t sets, bytes;
     void *weights[MAX_SETS];
-    float *floats[MAX_SETS]; /* what OpenBLAS multiplies by */
+    float *floats[MAX_SETS];   /* what OpenBLAS multiplies by */
+    const float *peer_weights; /* those of this round */
 } setting;
 
 /* Any bits whose exponents are those of numbers near 1. */
@@ -125,26 +126,30 @@ static double our_time(void *data, size_t set)
     return seconds_by(s->gemm.threads) - start;
 }
 
+/* A part of the columns by each thread. */
+static void multiply_columns(const void *job, int thread, size_t first, size_t end)
+{
+    const ft_gemm_float *g = &((const setting *) job)->gemm;
+    const float *weights = ((const setting *) job)->peer_weights;
+    (void) thread;
+    ft_sgemm(CblasNoTrans, CblasTrans, (int) g->m, (int) (end - first), (int) g->k, 1.0f, g->x,
+             (int) g->k, weights + first * g->k, (int) g->k, 0.0f, (float *) g->y + first,
+             (int) g->n);
+}
+
 static double peer_time(void *data, size_t set)
 {
-    const setting *s = data;
+    setting *s = data;
     const ft_gemm_float *g = &s->gemm;
     double start = seconds_by(g->threads);
-#pragma omp parallel for num_threads(g->threads)
-    for (int thread = 0; thread < g->threads; thread++) {
-        size_t first = g->n * (size_t) thread / (size_t) g->threads;
-        size_t n = g->n * ((size_t) thread + 1) / (size_t) g->threads - first;
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int) g->m, (int) n, (int) g->k, 1.0f,
-                    g->x, (int) g->k, s->floats[set % s->sets] + first * g->k, (int) g->k, 0.0f,
-                    (float *) g->y + first, (int) g->n);
-    }
+    s->peer_weights = s->floats[set % s->sets];
+    ft_team_share(g->threads, g->n, multiply_columns, s);
     return seconds_by(g->threads) - start;
 }
 
 static void measure(const shape *row, int threads, const contest_options *o)
 {
     setting s;
-    omp_set_num_threads(threads);
     setting_init(&s, row, o->isa, threads);
     contest_print_floats(
         &(contest){
@@ -163,7 +168,7 @@ static void measure(const shape *row, int threads, const contest_options *o)
 int main(int argc, char **argv)
 {
     contest_options o = contest_options_of(argc, argv);
-    printf("%s; OpenBLAS for %s\n", ft_isa_name(o.isa), openblas_get_corename());
+    printf("%s; OpenBLAS for %s\n", ft_isa_name(o.isa), ft_blas_core());
     printf(
         "m n k, weights          threads         us  GFLOPS  / peak  / read / OpenBLAS rounds\n");
     for (size_t i = 0; i < FT_COUNT(shapes); i++)

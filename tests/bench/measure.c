@@ -7,8 +7,10 @@
 
 #include "tests/bench/measure.h"
 
+#include "kernels/team.h"
 #include "runtime/mem.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,27 +62,68 @@ double quantile(double *values, size_t count, int percent)
     return values[(count - 1) * (size_t) percent / 100];
 }
 
+typedef struct summing {
+    part_of_sum *part;
+    const void *job;
+    double *sum; /* [threads] */
+} summing;
+
+static void add_part(const void *job, int thread, size_t first, size_t end)
+{
+    const summing *s = job;
+    (void) thread;
+    for (size_t i = first; i < end; i++)
+        s->sum[i] = s->part(s->job, (int) i);
+}
+
+double sum_by_threads(int threads, part_of_sum *part, const void *job)
+{
+    double *sum = ft_array((size_t) threads, sizeof *sum), all = 0.0;
+    if (sum == NULL)
+        fail("no memory");
+    ft_team_share(threads, (size_t) threads, add_part, &(summing){ part, job, sum });
+    for (int i = 0; i < threads; i++)
+        all += sum[i];
+    free(sum);
+    return all;
+}
+
+void set_openmp_threads(int threads)
+{
+    void (*set)(int);
+    *(void **) &set = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+    if (set != NULL)
+        set(threads);
+}
+
 typedef uint64_t line __attribute__((vector_size(64)));
+
+typedef struct reading {
+    const void *memory;
+    size_t lines; /* of each of a thread's two streams */
+} reading;
+
+static double read_two_streams(const void *job, int thread)
+{
+    enum { AHEAD = 2048 };
+    const reading *r = job;
+    const line *near = (const line *) r->memory + 2 * r->lines * (size_t) thread;
+    const line *far = near + r->lines;
+    line total = { 0 };
+    for (size_t i = 0; i < r->lines; i++) {
+        __builtin_prefetch((const void *) ((uintptr_t) (near + i) + AHEAD));
+        __builtin_prefetch((const void *) ((uintptr_t) (far + i) + AHEAD));
+        total += near[i] + far[i];
+    }
+    return (double) (total[0] + total[7]);
+}
 
 double read_time(const void *memory, size_t bytes, int threads)
 {
-    enum { AHEAD = 2048 };
+    static volatile double sink; /* the sum is needed */
     double start = seconds_by(threads);
-    uint64_t sum = 0;
-#pragma omp parallel for num_threads(threads) reduction(+ : sum)
-    for (int thread = 0; thread < threads; thread++) {
-        size_t lines = bytes / (size_t) threads / 2 / sizeof(line);
-        const line *near = (const line *) memory + 2 * lines * (size_t) thread, *far = near + lines;
-        line total = { 0 };
-        for (size_t i = 0; i < lines; i++) {
-            __builtin_prefetch((const void *) ((uintptr_t) (near + i) + AHEAD));
-            __builtin_prefetch((const void *) ((uintptr_t) (far + i) + AHEAD));
-            total += near[i] + far[i];
-        }
-        sum += total[0] + total[7];
-    }
-    static volatile uint64_t sink; /* the sum is needed */
-    sink = sum;
+    reading r = { memory, bytes / (size_t) threads / 2 / sizeof(line) };
+    sink = sum_by_threads(threads, read_two_streams, &r);
     (void) sink;
     return seconds_by(threads) - start;
 }

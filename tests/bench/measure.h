@@ -27,6 +27,13 @@ float *draw_floats(size_t count);
 /* The value below which `percent` of them lie.  They are sorted: the least comes first. */
 double quantile(double *values, size_t count, int percent);
 
+/* The sum of what each thread returns. */
+typedef double part_of_sum(const void *job, int thread);
+double sum_by_threads(int threads, part_of_sum *part, const void *job);
+
+/* As many threads for a library that has those of OpenMP; nothing where none is loaded. */
+void set_openmp_threads(int threads);
+
 /* Seconds to read memory, by seconds_by(): each thread its own part, in two streams. */
 double read_time(const void *memory, size_t bytes, int threads);
 

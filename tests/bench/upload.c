@@ -105,21 +105,33 @@ static double memory(const subject *s)
     return ms;
 }
 
+typedef struct mapping {
+    const char *map;
+    size_t bytes;
+} mapping;
+
+static double touch_pages(const void *job, int thread)
+{
+    const mapping *m = job;
+    size_t first = m->bytes / THREADS * (size_t) thread;
+    int sum = 0;
+    for (size_t at = first; at < first + m->bytes / THREADS; at += 4096)
+        sum += m->map[at];
+    return sum;
+}
+
 static double touch(const subject *s)
 {
     double start = now_ms();
     struct stat about;
-    int file = open(s->path, O_RDONLY), sum = 0;
+    int file = open(s->path, O_RDONLY);
     if (file < 0 || fstat(file, &about) != 0)
         fail("cannot open the file again");
     size_t bytes = (size_t) about.st_size;
     const char *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, 0);
     if (map == MAP_FAILED)
         fail("cannot map the file");
-#pragma omp parallel for num_threads(THREADS) reduction(+ : sum)
-    for (size_t at = 0; at < bytes; at += 4096)
-        sum += map[at];
-    if (sum == 1)
+    if (sum_by_threads(THREADS, touch_pages, &(mapping){ map, bytes }) == 1.0)
         putchar(' '); /* the sum is needed */
     double ms = now_ms() - start;
     munmap((void *) (uintptr_t) map, bytes);

@@ -5,11 +5,11 @@
  */
 #include <config.h>
 
-#include "kernels/cpu/team.h"
+#include "kernels/team.h"
 
+#include "kernels/thread_pool.h"
 #include "runtime/mem.h"
 
-#include <omp.h>
 #include <stdatomic.h>
 
 /* Work of one thread that is worth waking it for: about 4 us, where waking takes one or two. */
@@ -22,17 +22,25 @@ int ft_team_size(int threads, size_t pieces, double work)
     return most >= (double) threads ? threads : most > 1.0 ? (int) most : 1;
 }
 
+typedef struct sharing {
+    ft_task *task;
+    const void *job;
+    size_t pieces, team;
+} sharing;
+
+static void do_share(const void *job, int thread)
+{
+    const sharing *s = job;
+    size_t i = (size_t) thread;
+    s->task(s->job, thread, s->pieces * i / s->team, s->pieces * (i + 1) / s->team);
+}
+
 void ft_team_share(int team, size_t pieces, ft_task *task, const void *job)
 {
-    if (team == 1) {
+    if (team == 1)
         task(job, 0, 0, pieces);
-        return;
-    }
-#pragma omp parallel num_threads(team)
-    {
-        size_t thread = (size_t) omp_get_thread_num(), threads = (size_t) omp_get_num_threads();
-        task(job, (int) thread, pieces * thread / threads, pieces * (thread + 1) / threads);
-    }
+    else
+        ft_pool_run(team, do_share, &(sharing){ task, job, pieces, (size_t) team });
 }
 
 enum {
@@ -52,40 +60,47 @@ typedef struct list {
     size_t end;
 } list;
 
-static void do_all(list *of, int thread, ft_task *task, const void *job)
+typedef struct lists {
+    ft_task *task;
+    const void *job;
+    list *list; /* [count] */
+    size_t count;
+} lists;
+
+static void do_all(const lists *of, list *from, int thread)
 {
     size_t piece;
-    while ((piece = atomic_fetch_add_explicit(&of->next, 1, memory_order_relaxed)) < of->end)
-        task(job, thread, piece, piece + 1);
+    while ((piece = atomic_fetch_add_explicit(&from->next, 1, memory_order_relaxed)) < from->end)
+        of->task(of->job, thread, piece, piece + 1);
+}
+
+static void do_lists(const void *job, int thread)
+{
+    const lists *of = job;
+    for (size_t i = 0; i < of->count; i++)
+        do_all(of, &of->list[((size_t) thread + i) % of->count], thread);
 }
 
 void ft_team_help(int team, size_t pieces, ft_task *task, const void *job)
 {
-    list lists[MOST_LISTS];
+    list some[MOST_LISTS];
     size_t count = ft_min_size((size_t) team, MOST_LISTS);
     if (team == 1) {
         task(job, 0, 0, pieces);
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        atomic_init(&lists[i].next, pieces * i / count);
-        lists[i].end = pieces * (i + 1) / count;
+        atomic_init(&some[i].next, pieces * i / count);
+        some[i].end = pieces * (i + 1) / count;
     }
-#pragma omp parallel num_threads(team)
-    {
-        int thread = omp_get_thread_num();
-        for (size_t i = 0; i < count; i++)
-            do_all(&lists[((size_t) thread + i) % count], thread, task, job);
-    }
+    ft_pool_run_any(team, do_lists, &(lists){ task, job, some, count });
 }
 
 void ft_team_deal(int team, size_t pieces, ft_task *task, const void *job)
 {
-    if (team == 1) {
+    list all = { .end = pieces };
+    if (team == 1)
         task(job, 0, 0, pieces);
-        return;
-    }
-#pragma omp parallel for num_threads(team) schedule(dynamic)
-    for (size_t i = 0; i < pieces; i++)
-        task(job, omp_get_thread_num(), i, i + 1);
+    else
+        ft_pool_run_any(team, do_lists, &(lists){ task, job, &all, 1 });
 }

@@ -3,11 +3,7 @@
  *
  * To wake a thread and to wait for it takes microseconds, as long as a whole operation on the few
  * rows of a decoder's step.  So an operation says how much work it is, and threads that would get
- * next to nothing sleep on.  One thread alone is a plain call: a parallel region of one would still
- * ask the system to wake nobody.
- *
- * Work gets the number of its thread as an argument and never asks OpenMP for it: whoever runs a
- * session may be a thread of a team of his own.
+ * next to nothing sleep on.  The threads are those of thread_pool.h; a team of one is a plain call.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

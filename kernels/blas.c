@@ -1,0 +1,186 @@
+/*
+ * blas.c - see blas.h.
+ *
+ * OpenBLAS starts threads for large products unless it is told not to, each build in its own way:
+ * one of pthreads once for all callers, one of OpenMP for each calling thread.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/blas.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+typedef void potrf(const char *part, const int *n, double *a, const int *lda, int *info);
+typedef void trtri(const char *part, const char *diagonal, const int *n, double *a, const int *lda,
+                   int *info);
+
+static struct {
+    void *library;
+    __typeof__(cblas_sgemm) *sgemm;
+    __typeof__(cblas_dsyrk) *dsyrk;
+    __typeof__(cblas_dsymm) *dsymm;
+    potrf *dpotrf;
+    trtri *dtrtri;
+    __typeof__(openblas_get_corename) *core;
+    __typeof__(openblas_get_parallel) *parallel;
+    __typeof__(openblas_set_num_threads) *set_threads;
+    int (*openmp_threads)(void); /* NULL: not a build of OpenMP */
+    void (*set_openmp_threads)(int);
+} blas;
+
+/* ---- Loading ------------------------------------------------------------------------------ */
+
+/* What its constructor and one caller reserve, with room for builds that reserve more. */
+static const size_t library_bytes = (size_t) 384 << 20, caller_bytes = (size_t) 160 << 20;
+
+static bool has_addresses(size_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return true;
+    void *probe = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return probe != MAP_FAILED && munmap(probe, bytes) == 0;
+}
+
+/* *function = the library's of that name; ISO C has no other way from an object to a function. */
+static bool find(void *library, const char *name, void *function)
+{
+    void *address = dlsym(library, name);
+    *(void **) function = address;
+    return address != NULL;
+}
+
+static ft_status find_all(void *library, ft_error *err)
+{
+    const struct {
+        const char *name;
+        void *function;
+    } needed[] = {
+        { "cblas_sgemm", &blas.sgemm },
+        { "cblas_dsyrk", &blas.dsyrk },
+        { "cblas_dsymm", &blas.dsymm },
+        { "dpotrf_", &blas.dpotrf },
+        { "dtrtri_", &blas.dtrtri },
+        { "openblas_get_corename", &blas.core },
+        { "openblas_get_parallel", &blas.parallel },
+        { "openblas_set_num_threads", &blas.set_threads },
+    };
+    for (size_t i = 0; i < FT_COUNT(needed); i++)
+        if (!find(library, needed[i].name, needed[i].function))
+            return ft_fail(err, FT_EUNSUPPORTED, "%s has no function %s", FT_OPENBLAS,
+                           needed[i].name);
+    return FT_OK;
+}
+
+static void keep_to_the_calling_thread(void *library)
+{
+    if (blas.parallel() == OPENBLAS_THREAD)
+        blas.set_threads(1);
+    if (blas.parallel() == OPENBLAS_OPENMP &&
+        !(find(library, "omp_get_max_threads", &blas.openmp_threads) &&
+          find(library, "omp_set_num_threads", &blas.set_openmp_threads)))
+        blas.openmp_threads = NULL;
+}
+
+static ft_status load(ft_error *err)
+{
+    void *library = dlopen(FT_OPENBLAS, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        return ft_fail(err, FT_EUNSUPPORTED, "cannot load OpenBLAS, which multiplies floats: %s",
+                       dlerror());
+    ft_status status = find_all(library, err);
+    if (status != FT_OK) {
+        (void) dlclose(library);
+        return status;
+    }
+    keep_to_the_calling_thread(library);
+    blas.library = library;
+    return FT_OK;
+}
+
+ft_status ft_blas_load(int threads, ft_error *err)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    size_t bytes = (size_t) threads * caller_bytes + (blas.library == NULL ? library_bytes : 0);
+    ft_status status = FT_OK;
+    if (!has_addresses(bytes))
+        status =
+            ft_fail(err, FT_ENOMEM,
+                    "OpenBLAS takes %zu MB of addresses for %d threads, more than the limit on "
+                    "virtual memory leaves: raise it (ulimit -v) or use fewer threads",
+                    bytes >> 20, threads);
+    else if (blas.library == NULL)
+        status = load(err);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+const char *ft_blas_core(void)
+{
+    return ft_blas_load(1, NULL) == FT_OK ? blas.core() : "no OpenBLAS";
+}
+
+/* ---- Calling ------------------------------------------------------------------------------ */
+
+/* What a build of OpenMP may use in the calling thread: what the caller had set, and 1 meanwhile.
+ */
+static int enter(void)
+{
+    if (blas.openmp_threads == NULL)
+        return 0;
+    int before = blas.openmp_threads();
+    blas.set_openmp_threads(1);
+    return before;
+}
+
+static void leave(int before)
+{
+    if (before > 0)
+        blas.set_openmp_threads(before);
+}
+
+void ft_sgemm(CBLAS_TRANSPOSE of_a, CBLAS_TRANSPOSE of_b, int m, int n, int k, float alpha,
+              const float *a, int a_stride, const float *b, int b_stride, float beta, float *c,
+              int c_stride)
+{
+    int before = enter();
+    blas.sgemm(CblasRowMajor, of_a, of_b, m, n, k, alpha, a, a_stride, b, b_stride, beta, c,
+               c_stride);
+    leave(before);
+}
+
+void ft_dsyrk(CBLAS_UPLO part, CBLAS_TRANSPOSE of_a, int n, int k, double alpha, const double *a,
+              int a_stride, double beta, double *c, int c_stride)
+{
+    int before = enter();
+    blas.dsyrk(CblasRowMajor, part, of_a, n, k, alpha, a, a_stride, beta, c, c_stride);
+    leave(before);
+}
+
+void ft_dsymm(CBLAS_SIDE side, CBLAS_UPLO part, int m, int n, double alpha, const double *a,
+              int a_stride, const double *b, int b_stride, double beta, double *c, int c_stride)
+{
+    int before = enter();
+    blas.dsymm(CblasRowMajor, side, part, m, n, alpha, a, a_stride, b, b_stride, beta, c, c_stride);
+    leave(before);
+}
+
+int ft_inverse_cholesky(double *a, int n)
+{
+    int before = enter(), bad = 0;
+    blas.dpotrf("L", &n, a, &n, &bad);
+    if (bad == 0)
+        blas.dtrtri("L", "N", &n, a, &n, &bad);
+    leave(before);
+    return bad;
+}

@@ -194,7 +194,8 @@ static bool add_item(zip_t *zip, feed *f)
     zip_source_t *source = zip_source_function(zip, feed_call, f);
     if (source == NULL)
         return false;
-    zip_int64_t index = zip_file_add(zip, item->name, source, ZIP_FL_ENC_UTF_8);
+    /* Told that names are UTF-8, libzip 1.11 sets a flag that 1.7 leaves out: they are ASCII. */
+    zip_int64_t index = zip_file_add(zip, item->name, source, ZIP_FL_ENC_GUESS);
     if (index < 0) {
         zip_source_free(source);
         return false;

@@ -152,58 +152,49 @@ says err 'and 60 more like these' 'the first twenty tensors by name, the others 
 test ! -e other.ft
 check $? 'and no artifact stands there'
 
-# ---- A model that writes text, in two shards ----------------------------------------------------
+# ---- Other families -----------------------------------------------------------------------------
 
-llama=$FT_MODELS/python-llama
-if test -d "$llama"; then
-    is 0 'python-llama converts' "$convert" -i "$llama" -o llama.ft
-    empty out 'without a word on standard output'
-    ! grep -q -e note -e unused err
-    check $? 'and nothing is left over or missing'
-    is 0 'ft-inspect lists it' "$inspect" llama.ft
-    says out 'llama.ft: llama, float, written by ft-convert' 'as a llama'
-    says out '6 layers, hidden 256, 4 heads of 64 (2 of keys and values), ffn 704' 'with its sizes'
-    says out 'rotary with theta 10000' 'and its positions'
-    says out 'generation_config.json' 'and what belongs to generation'
-    is 0 'as halves too' "$convert" -i "$llama" -o half.ft --dtype f16
-    is 0 'which are listed' "$inspect" half.ft
-    test "$(grep -c '  F16  ' out)" -eq 44
-    check $? 'all matrices, also the table and the head'
-else
-    for i in 1 2 3 4 5 6 7 8 9 10 11; do
-        skip "no checkpoint python-llama in $FT_MODELS"
-    done
-fi
+make_checkpoint=$FT_BUILDDIR/tests/make-checkpoint
+quietly "$FT_BUILDDIR/tests/make-decoder" decoder 7
+quietly "$make_checkpoint" llama biases shards
+cp decoder/tokenizer.json decoder/generation_config.json shards
+is 0 'a llama of two shards converts' "$convert" -i shards -o llama.ft
+empty out 'without a word on standard output'
+! grep -q -e note -e unused err
+check $? 'and nothing is left over or missing'
+is 0 'ft-inspect lists it' "$inspect" llama.ft
+says out 'llama.ft: llama, float, written by ft-convert' 'as a llama'
+says out '2 layers, hidden 64, 4 heads of 16 (2 of keys and values), ffn 100' 'with its sizes'
+says out 'rotary with theta 10000' 'and its positions'
+says out 'generation_config.json' 'and what belongs to generation'
+is 0 'as halves too' "$convert" -i shards -o half.ft --dtype f16
+is 0 'which are listed' "$inspect" half.ft
+test "$(grep -c '  F16  ' out)" -eq 16
+check $? 'all matrices, also the table and the head'
 
-model=$FT_MODELS/digits-vit
-if test -d "$model"; then
-    is 0 'digits-vit becomes an artifact' "$convert" -i "$model" -o digits.ft -q
-    is 0 'which can be inspected' "$inspect" digits.ft
-    says out '4 layers, hidden 128, 2 heads, ffn 512, images of 3 x 32 x 32 in patches of 4 x 4, 65 positions, 10 labels' \
-        'and says what it is'
-    mkdir unknown
-    sed 's/"model_type": "vit"/"model_type": "swin"/' "$model/config.json" >unknown/config.json
-    cp "$model/model.safetensors" unknown
-    is 1 'a model of an unknown type is refused' "$convert" -i unknown -n
-    says err 'model_type "swin" is not supported; supported are bert, roberta, distilbert, llama, mistral, qwen2, m2m_100, marian, vit, deit' \
-        'with what is known'
-else
-    for i in 1 2 3 4 5; do
-        skip "no checkpoint digits-vit in $FT_MODELS"
-    done
-fi
+quietly "$make_checkpoint" vit images
+is 0 'a ViT becomes an artifact' "$convert" -i images -o images.ft -q
+is 0 'which can be inspected' "$inspect" images.ft
+says out '2 layers, hidden 32, 2 heads, ffn 40, images of 3 x 12 x 12 in patches of 4 x 4, 10 positions, 5 labels' \
+    'and says what it is'
+mkdir unknown
+sed 's/"model_type": "vit"/"model_type": "swin"/' images/config.json >unknown/config.json
+cp images/model.safetensors unknown
+is 1 'a model of an unknown type is refused' "$convert" -i unknown -n
+says err 'model_type "swin" is not supported; supported are bert, roberta, distilbert, llama, mistral, qwen2, m2m_100, marian, vit, deit' \
+    'with what is known'
 
-model=$FT_MODELS/numbers-m2m
-if test -d "$model"; then
-    is 0 'numbers-m2m becomes an artifact' "$convert" -i "$model" -o numbers.ft -q
-    is 0 'which can be inspected' "$inspect" numbers.ft
-    says out '3 + 3 layers, hidden 128, 4 heads, ffn 512, vocabulary 64, 128 positions, sinusoids closed, scaled words, start 2, pad 1, tied head' \
-        'and says what it is'
-    says out 'vocab.json' 'with its words'
-else
-    for i in 1 2 3 4; do
-        skip "no checkpoint numbers-m2m in $FT_MODELS"
-    done
-fi
+quietly "$make_checkpoint" translator words
+is 0 'an M2M100 becomes an artifact' "$convert" -i words -o words.ft -q
+is 0 'which can be inspected' "$inspect" words.ft
+says out '2 + 2 layers, hidden 64, 4 heads, ffn 100, vocabulary 97, 40 positions, sinusoids closed, scaled words, start 2, pad 1, tied head' \
+    'and says what it is'
+says out 'vocab.json' 'with its words'
+
+for family in bert roberta distilbert; do
+    quietly "$make_checkpoint" $family $family
+    is 0 "a $family becomes an artifact" "$convert" -i $family -o $family.ft -q
+    is 0 'which is intact' "$inspect" --verify $family.ft
+done
 
 echo "1..$count"

@@ -449,11 +449,14 @@ sh_tests = \
 	tests/usage.sh
 
 # What the scripts make their inputs with.
-check_PROGRAMS += tests/bounded tests/make-classifier tests/make-decoder tests/make-sample tests/make-tensors tests/pick-rows
+check_PROGRAMS += tests/bounded tests/make-checkpoint tests/make-classifier tests/make-decoder \
+	tests/make-sample tests/make-tensors tests/pick-rows
 tests_bounded_SOURCES = tests/bounded.c
 check_PROGRAMS += tests/forge-artifact
 tests_forge_artifact_SOURCES = tests/forge-artifact.c
 tests_forge_artifact_LDADD = $(sample_test_libs)
+tests_make_checkpoint_SOURCES = tests/make-checkpoint.c
+tests_make_checkpoint_LDADD = tests/lib/libtiny.a $(sample_test_libs)
 tests_make_classifier_SOURCES = tests/make-classifier.c
 tests_make_classifier_LDADD = tests/lib/libtiny.a $(sample_test_libs)
 check_PROGRAMS += tests/starve

@@ -4,6 +4,7 @@
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 . "$FT_SRCDIR/tests/lib/tap.sh"
+make_checkpoint=$FT_BUILDDIR/tests/make-checkpoint
 make_tensors=$FT_BUILDDIR/tests/make-tensors
 pick_rows=$FT_BUILDDIR/tests/pick-rows
 sample=$FT_SRCDIR/samples/source-language-bert
@@ -57,27 +58,19 @@ type_in 'By hand'
 type_in 'Text generation'
 type_in 'Weights in blocks'
 
-if test -d "$FT_MODELS/numbers-m2m"; then
-    ln -s "$FT_MODELS/numbers-m2m" M2M100
-    quietly "$pick_rows" M2M100/reference.safetensors sources.safetensors 0:2
-    quietly "$pick_rows" M2M100/calibration.safetensors pairs.safetensors 0:4
-    type_in Translation
+quietly "$make_checkpoint" translator M2M100
+quietly "$make_tensors" sources.safetensors input_ids:I32:2,4=40,41,42,2,50,51,52,2
+quietly "$make_tensors" pairs.safetensors input_ids:I32:2,4=40,41,42,2,50,51,52,2 \
+    labels:I32:2,3=60,61,2,70,71,2
+type_in Translation
+
+quietly "$make_checkpoint" vit VIT
+ln -s VIT/reference.safetensors pixels.safetensors
+cp "$FT_SRCDIR"/tests/golden/images/gray.jpg .
+if grep -q 'define HAVE_LIBJPEG' "$FT_BUILDDIR/config.h"; then
+    type_in Images
 else
-    skip "no checkpoint numbers-m2m in $FT_MODELS"
-fi
-if test -d "$FT_MODELS/digits-vit"; then
-    mkdir VIT
-    cp "$FT_MODELS/digits-vit/config.json" "$FT_MODELS/digits-vit/model.safetensors" VIT
-    echo '{"size": {"height": 32, "width": 32}}' >VIT/preprocessor_config.json
-    quietly "$pick_rows" "$FT_MODELS/digits-vit/calibration.safetensors" pixels.safetensors 0:4
-    cp "$FT_SRCDIR"/tests/golden/images/gray.jpg .
-    if grep -q 'define HAVE_LIBJPEG' "$FT_BUILDDIR/config.h"; then
-        type_in Images
-    else
-        skip 'this build has no libjpeg'
-    fi
-else
-    skip "no checkpoint digits-vit in $FT_MODELS"
+    skip 'this build has no libjpeg'
 fi
 
 echo "1..$count"

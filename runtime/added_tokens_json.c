@@ -100,13 +100,17 @@ static ft_status show_normalized(ft_vocabulary *vocabulary, const added_token *a
 static ft_status add_token(ft_tokenizer *t, const added_token *added, const ft_section *in)
 {
     const char *text = added->content;
-    size_t bytes = strlen(text);
-    ft_normal_text room = { 0 };
-    ft_status rc;
+    const size_t content = strlen(text), growth = ft_text_growth(content);
+    size_t bytes = content;
+    ft_normal_text room = { .growth = growth };
     if (!added->normalized || bytes == 0)
         return add_content(added->normalized ? &t->normalized : &t->raw, text, bytes, added, in);
-    if (ft_normalizer_run(&t->normalizer, &text, &bytes, &room) == FT_OK)
+    ft_status rc = ft_normalizer_run(&t->normalizer, &text, &bytes, &room);
+    if (rc == FT_OK)
         rc = add_content(&t->normalized, text, bytes, added, in);
+    else if (rc == FT_ELIMIT)
+        rc = ft_fail(in->err, rc, "%s: %scontent: normalizer: adds more than %zu bytes to its %zu",
+                     in->file, in->path, growth, content);
     else
         rc = ft_section_no_memory(in);
     if (rc == FT_OK)

@@ -188,9 +188,9 @@ static bool is_byte(const char *text, size_t bytes, char *byte)
     return high >= 0 && low >= 0;
 }
 
-static bool replace_all(ft_text *word, const char *pattern, const char *content)
+static bool replace_all(ft_text *word, const char *pattern, const char *content, size_t most)
 {
-    ft_text out = { 0 };
+    ft_text out = { .most = most };
     const char *at = word->data, *end = at + word->bytes, *found;
     size_t bytes = strlen(pattern);
     bool kept = true;
@@ -210,12 +210,13 @@ static bool replace_all(ft_text *word, const char *pattern, const char *content)
 static bool decode_steps(ft_decode_stream *s, const char *text, size_t bytes)
 {
     const ft_decoding *d = s->decoding;
+    const size_t most = bytes + ft_text_growth(bytes);
     char byte;
-    s->word.bytes = 0;
+    ft_text_begin(&s->word, most);
     if (!ft_text_put(&s->word, text, bytes))
         return false;
     for (size_t i = 0; i < d->replaces && s->word.bytes > 0; i++)
-        if (!replace_all(&s->word, d->replace[i].pattern, d->replace[i].content))
+        if (!replace_all(&s->word, d->replace[i].pattern, d->replace[i].content, most))
             return false;
     if (d->bytes && s->word.bytes == 6 && is_byte(s->word.data, s->word.bytes, &byte))
         return ft_text_put(&s->wait, &byte, 1);

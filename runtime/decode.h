@@ -48,7 +48,10 @@ typedef struct ft_decode_stream {
     bool past_start; /* text has begun: nothing more is stripped */
 } ft_decode_stream;
 
-/* Append what is ready with one more token, and what is left at the end; false without memory. */
+/*
+ * Append what is ready with one more token, and what is left at the end; false without memory, or
+ * when the token grows by more than ft_text_growth() and stream->word is full.
+ */
 FT_MUST_USE bool ft_decode_token(ft_decode_stream *stream, const char *text, size_t bytes);
 FT_MUST_USE bool ft_decode_finish(ft_decode_stream *stream);
 /* Begin another text; memory is kept. */

@@ -34,7 +34,6 @@ static bool replace(const char *pattern, const char *content, const char *text, 
 
 static bool take_step(const ft_normalizer_step *step, const char *text, size_t bytes, ft_text *out)
 {
-    out->bytes = 0;
     switch (step->kind) {
     case FT_NORMALIZE_BERT:
         return ft_bert_normalize(&step->bert, text, bytes, out) == FT_OK;
@@ -52,11 +51,13 @@ ft_status ft_normalizer_run(const ft_normalizer *normalizer, const char **text, 
                             ft_normal_text *room)
 {
     for (size_t i = 0; i < normalizer->count; i++) {
+        ft_text_begin(&room->to, *bytes + room->growth);
         if (!take_step(&normalizer->step[i], *text, *bytes, &room->to))
-            return FT_ENOMEM;
+            return room->to.full ? FT_ELIMIT : FT_ENOMEM;
         ft_text written = room->to;
         room->to = room->from;
         room->from = written;
+        room->growth -= written.bytes > *bytes ? written.bytes - *bytes : 0;
         *text = written.data;
         *bytes = written.bytes;
     }

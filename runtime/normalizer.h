@@ -31,15 +31,17 @@ typedef struct ft_normalizer {
 
 void ft_normalizer_fini(ft_normalizer *normalizer);
 
-/* Where text goes on its way through the steps; all zero to begin with, and used again. */
+/* Where text goes on its way through the steps; { .growth } to begin with, and used again. */
 typedef struct ft_normal_text {
     ft_text from, to;
+    size_t growth; /* bytes that the steps may still add */
 } ft_normal_text;
 void ft_normal_text_fini(ft_normal_text *room);
 
 /*
  * The normal form of *text (valid UTF-8), which *text and *bytes show afterwards: it lies in
- * *room, or is the text itself.  FT_ENOMEM, without text, when there is not enough.
+ * *room, or is the text itself.  Without text, FT_ELIMIT when room->growth is used up
+ * and room->to is full; FT_ENOMEM.
  */
 ft_status ft_normalizer_run(const ft_normalizer *normalizer, const char **text, size_t *bytes,
                             ft_normal_text *room);

@@ -193,10 +193,14 @@ static bool spell_prefix(const piece *in, ft_text *out)
 
 static ft_status respell(const piece *in, bool (*spell)(const piece *, ft_text *))
 {
-    ft_text *out = &in->cutter->text[in->step];
-    out->bytes = 0;
-    if (!spell(in, out))
-        return FT_ENOMEM;
+    ft_word_cutter *cutter = in->cutter;
+    ft_text *out = &cutter->text[in->step];
+    ft_text_begin(out, in->bytes + cutter->growth);
+    if (!spell(in, out)) {
+        cutter->grew = out->full;
+        return out->full ? FT_ELIMIT : FT_ENOMEM;
+    }
+    cutter->growth = out->most - out->bytes; /* no spelling is shorter than the piece */
     piece spelled = *in;
     spelled.text = out->data;
     return pass(&spelled, 0, out->bytes);
@@ -235,6 +239,7 @@ ft_status ft_cut_words(ft_word_cutter *cutter, const char *text, size_t bytes, b
 
 ft_status ft_word_cutter_init(ft_word_cutter *cutter, size_t bytes)
 {
+    cutter->growth = ft_text_growth(bytes);
     for (size_t i = 0; i < cutter->pretokenizer->count; i++)
         if (cutter->pretokenizer->step[i].kind == FT_PRETOKENIZE_REGEX)
             FT_TRY(ft_regex_room_init(&cutter->regex[i], bytes));

@@ -55,6 +55,8 @@ typedef struct ft_word_cutter {
     const ft_pretokenizer *pretokenizer;
     ft_text text[FT_PRETOKENIZE_MAX_STEPS];
     ft_regex_room regex[FT_PRETOKENIZE_MAX_STEPS];
+    size_t growth; /* bytes that respelling may still add */
+    bool grew;     /* it would have added more */
     ft_status (*take)(void *user, const char *word, size_t bytes);
     void *user;
 } ft_word_cutter;
@@ -62,7 +64,7 @@ typedef struct ft_word_cutter {
 /*
  * Open with pretokenizer, take and user set and the rest zero; `bytes` is the size of all that
  * will be cut.  Errors, without text: FT_ENOMEM; FT_ELIMIT when a regular expression takes too
- * long; those of `take`.
+ * long or, and `grew` tells, respelling adds more than ft_text_growth(bytes); those of `take`.
  */
 ft_status ft_word_cutter_init(ft_word_cutter *cutter, size_t bytes);
 void ft_word_cutter_fini(ft_word_cutter *cutter);

@@ -13,18 +13,40 @@
 #include <string.h>
 #include <utf8proc.h>
 
+/* Of what is allocated, no more than `most` is used. */
+static void find_capacity(ft_text *text)
+{
+    text->capacity = text->most > 0 ? ft_min_size(text->allocated, text->most) : text->allocated;
+}
+
+void ft_text_begin(ft_text *text, size_t most)
+{
+    text->bytes = 0;
+    text->most = most;
+    text->full = false;
+    find_capacity(text);
+}
+
+size_t ft_text_growth(size_t bytes)
+{
+    const size_t large = (size_t) 16 << 20;
+    return ft_min_size(16 * bytes + 1024, 3 * bytes + large);
+}
+
 bool ft_text_reserve(ft_text *text, size_t more)
 {
     if (text->capacity - text->bytes >= more)
         return true;
     size_t wanted;
-    if (!ft_add(text->capacity, more, &wanted) || !ft_mul(wanted, 2, &wanted))
+    text->full |= text->most > 0 && text->most - text->bytes < more;
+    if (text->full || !ft_add(text->allocated, more, &wanted) || !ft_mul(wanted, 2, &wanted))
         return false;
     char *data = realloc(text->data, wanted);
     if (data == NULL)
         return false;
     text->data = data;
-    text->capacity = wanted;
+    text->allocated = wanted;
+    find_capacity(text);
     return true;
 }
 

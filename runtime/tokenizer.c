@@ -10,6 +10,7 @@
 #include "runtime/tokenizer.h"
 
 #include "runtime/error.h"
+#include "runtime/mem.h"
 #include "runtime/tokenizer_json.h"
 #include "runtime/utf8.h"
 
@@ -27,7 +28,10 @@ ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *j
     ft_tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
     if (tokenizer == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", name);
-    ft_status rc = ft_tokenizer_read_json(tokenizer, name, json, bytes, err);
+    tokenizer->name = ft_strdup(name);
+    ft_status rc = tokenizer->name == NULL
+                       ? ft_fail(err, FT_ENOMEM, "%s: no memory", name)
+                       : ft_tokenizer_read_json(tokenizer, name, json, bytes, err);
     if (rc != FT_OK) {
         ft_tokenizer_close(tokenizer);
         return rc;
@@ -88,6 +92,7 @@ void ft_tokenizer_close(ft_tokenizer *tokenizer)
     ft_wordpiece_fini(&tokenizer->wordpiece);
     ft_bpe_fini(&tokenizer->bpe);
     ft_decoding_fini(&tokenizer->decoding);
+    free(tokenizer->name);
     free(tokenizer->before.id);
     free(tokenizer->after.id);
     free(tokenizer);
@@ -187,22 +192,35 @@ static ft_status check_text(const char *text, size_t bytes, ft_error *err)
     return FT_OK;
 }
 
+/* Which part of the tokenizer asks for too much. */
+static ft_status tell_limit(const encoding *e, size_t bytes, ft_error *err)
+{
+    const char *name = e->tokenizer->name;
+    bool normalizer = e->normal.to.full;
+    if (!normalizer && !e->cutter.grew)
+        return ft_fail(err, FT_ELIMIT,
+                       "%s: pre_tokenizer: its patterns take too long in a text of %zu bytes", name,
+                       bytes);
+    return ft_fail(err, FT_ELIMIT, "%s: %s: adds more than %zu bytes to a text of %zu", name,
+                   normalizer ? "normalizer" : "pre_tokenizer", ft_text_growth(bytes), bytes);
+}
+
 /* Append the ids of a text. */
 static ft_status encode(const ft_tokenizer *t, const char *text, size_t bytes, ft_token_ids *ids,
                         ft_error *err)
 {
     FT_TRY(check_text(text, bytes, err));
-    encoding e = { .tokenizer = t, .ids = ids };
+    encoding e = { .tokenizer = t, .normal = { .growth = ft_text_growth(bytes) }, .ids = ids };
     e.cutter = (ft_word_cutter){ .pretokenizer = &t->pretokenizer, .take = take_word, .user = &e };
     ft_status rc = encode_text(&e, text, bytes);
+    if (rc == FT_ELIMIT)
+        tell_limit(&e, bytes, err);
     ft_normal_text_fini(&e.normal);
     ft_word_cutter_fini(&e.cutter);
     ft_bpe_room_fini(&e.room);
-    if (rc == FT_ELIMIT)
-        return ft_fail(err, rc,
-                       "text: %zu bytes: a regular expression of the tokenizer takes too long",
-                       bytes);
-    return rc == FT_OK ? FT_OK : ft_fail(err, rc, "text: no memory for %zu bytes", bytes);
+    if (rc == FT_ENOMEM)
+        return ft_fail(err, rc, "text: no memory for %zu bytes", bytes);
+    return rc;
 }
 
 static void put_special(const ft_special_ids *special, ft_token_ids *ids)

@@ -32,6 +32,7 @@ typedef struct ft_special_ids {
 
 /* Read-only once it is open. */
 struct ft_tokenizer {
+    char *name;               /* of the file, in messages; its own */
     ft_vocabulary vocabulary; /* of the model, and the added tokens */
     ft_added_tokens raw;      /* found in the text as it came */
     ft_normalizer normalizer;

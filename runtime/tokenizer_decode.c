@@ -49,10 +49,13 @@ static ft_status push(ft_decoder *decoder, int32_t id, ft_error *err)
     const ft_word *token = ft_vocabulary_at(vocabulary, id);
     if (token == NULL || is_skipped(decoder, token))
         return FT_OK;
-    if (!ft_decode_token(&decoder->stream, vocabulary->text.data + token->shown,
-                         token->shown_bytes))
+    size_t bytes = token->shown_bytes;
+    if (ft_decode_token(&decoder->stream, vocabulary->text.data + token->shown, bytes))
+        return FT_OK;
+    if (!decoder->stream.word.full)
         return no_memory(err);
-    return FT_OK;
+    return ft_fail(err, FT_ELIMIT, "%s: decoder: adds more than %zu bytes to a token of %zu",
+                   decoder->tokenizer->name, ft_text_growth(bytes), bytes);
 }
 
 /* Show what is ready; the next call writes over it. */

@@ -71,4 +71,63 @@ check $? 'the line after one of 16 MiB is read too'
 refused 'long.txt: line 1 is longer than the 16 MiB' 'a line of 16 MiB and a byte' \
     "$run" -i bert.ft --text long.txt --truncate
 
+# ---- Tokenizers that make much of little --------------------------------------------------------
+
+# tokenizer NAME OLD NEW: NAME.ft is the decoder whose tokenizer.json says NEW, a pattern of sed
+# for OLD.
+tokenizer () {
+    rm -rf edited
+    cp -r decoder edited
+    sed "s/$2/$3/" decoder/tokenizer.json >edited/tokenizer.json
+    quietly "$FT_BUILDDIR/ft-convert" -f -i edited -o "$1.ft"
+}
+
+# repeated TIMES TEXT: that often, with commas between.
+repeated () {
+    yes "$2" 2>yes.err | head -n "$1" | paste -sd,
+}
+
+words='"pre_tokenizer": {[^}]*}'
+sixteen=xxxxxxxxxxxxxxxx
+sixty_four=$sixteen$sixteen$sixteen$sixteen
+replace="{\"type\": \"Replace\", \"pattern\": {\"String\": \"x\"}, \"content\": \"$sixty_four\"}"
+prepend="{\"type\": \"Prepend\", \"prepend\": \"$sixty_four\"}"
+bytes='{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}'
+any='{"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": false}'
+
+# sequence KEY STEPS: one step after the other.
+sequence () {
+    echo "{\"type\": \"Sequence\", \"$1\": [$2]}"
+}
+
+# prefix CHARACTER: the step that puts it before each piece.
+prefix () {
+    echo "{\"type\": \"Metaspace\", \"replacement\": \"$1\", \"prepend_scheme\": \"always\", \"split\": false}"
+}
+
+tokenizer replaces '"normalizer": null' \
+    "\"normalizer\": $(sequence normalizers "$(repeated 5 "$replace")")"
+refused 'tokenizer.json: normalizer: adds more than 1072 bytes to a text of 3' \
+    'a normalizer that makes 3.2 GB of 3 bytes' "$run" -i replaces.ft --outputs logits xxx
+head -c 1000000 /dev/zero | tr '\0' x >x.txt
+refused 'to a text of 1000000' 'the same of a text of a megabyte' \
+    "$run" -i replaces.ft --outputs logits --text x.txt --truncate
+refused 'normalizer: adds more than' 'the same of a prompt' \
+    "$run" -i replaces.ft --max-new-tokens 1 xxx
+tokenizer prepends '"normalizer": null' \
+    "\"normalizer\": $(sequence normalizers "$prepend,$(repeated 4 "$replace")")"
+refused 'normalizer: adds more than 1040 bytes to a text of 1' \
+    'a normalizer that puts more before a text' "$run" -i prepends.ft --outputs logits a
+tokenizer bytes "$words" "\"pre_tokenizer\": $(sequence pretokenizers "$(repeated 12 "$bytes")")"
+refused 'tokenizer.json: pre_tokenizer: adds more than 1056 bytes to a text of 2' \
+    'a pre-tokenizer that writes bytes of bytes' "$run" -i bytes.ft --outputs logits "$(printf '\303\244')"
+before=
+for blank in ▁ ▂ ▃ ▄; do
+    before="$before${before:+,}$any,$(prefix "$blank")"
+done
+tokenizer prefixes "$words" "\"pre_tokenizer\": $(sequence pretokenizers "$before")"
+refused 'pre_tokenizer: adds more than 4096 bytes to a text of 192' \
+    'a pre-tokenizer that puts blanks before all pieces' "$run" -i prefixes.ft --outputs logits \
+    "$sixty_four$sixty_four$sixty_four"
+
 echo "1..$count"

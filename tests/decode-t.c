@@ -200,6 +200,29 @@ static void test_refused(void)
     }
 }
 
+#define GROWING REPLACE("a", "aaaaaaaaaaaaaaaa")
+
+/* Four replacements in turn would make 64 KiB of a byte. */
+static void test_growing(void)
+{
+    ft_tokenizer *t =
+        tiny_bpe_open(OLD_DECODER, STEPS(GROWING ", " GROWING ", " GROWING ", " GROWING));
+    ft_decoder *decoder;
+    ft_error err = { 0 };
+    const char *text;
+    size_t bytes;
+    if (ft_decoder_open(&decoder, t, true, &err) != FT_OK)
+        bail_out("%s", err.text);
+    is_int(ft_decoder_push(decoder, 0, &text, &bytes, &err), FT_ELIMIT,
+           "a decoder that makes much of a byte is given up");
+    is_str(err.text, "tiny: decoder: adds more than 1040 bytes to a token of 1",
+           "with the reason");
+    is_int(ft_decoder_push(decoder, 1, &text, &bytes, &err), FT_OK, "the next token is decoded");
+    ok(bytes == 1 && text[0] == 'b', "to its own text");
+    ft_decoder_close(decoder);
+    ft_tokenizer_close(t);
+}
+
 int main(void)
 {
     test_bytes();
@@ -208,5 +231,6 @@ int main(void)
     test_tokens();
     test_bare();
     test_refused();
+    test_growing();
     return done_testing();
 }

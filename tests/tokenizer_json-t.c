@@ -154,11 +154,25 @@ static void test_unsupported(void)
 
 /* clang-format on */
 
+#define GROWING "{'type': 'Replace', 'pattern': {'String': 'M'}, 'content': 'MMMMMMMMMMMMMMMM'}"
+
+static void test_growing(void)
+{
+    static const bad_edit edit = {
+        "'normalized': false, 'special': true}], 'normalizer': {",
+        "'normalized': true, 'special': true}], 'normalizer': {'type': 'Sequence', 'normalizers': "
+        "[" GROWING ", " GROWING ", " GROWING "]}, 'decoder': {",
+        "added_tokens[0].content: normalizer: adds more than 1120 bytes to its 6"
+    };
+    are_refused(tiny_json, &edit, 1, FT_ELIMIT);
+}
+
 int main(void)
 {
     test_settings();
     test_special_ids();
     test_malformed();
     test_unsupported();
+    test_growing();
     return done_testing();
 }

@@ -6,6 +6,7 @@ trap 'rm -rf "$dir"' EXIT
 eval=$FT_BUILDDIR/ft-eval
 run=$FT_BUILDDIR/ft-run
 convert=$FT_BUILDDIR/ft-convert
+make_checkpoint=$FT_BUILDDIR/tests/make-checkpoint
 make_decoder=$FT_BUILDDIR/tests/make-decoder
 make_tensors=$FT_BUILDDIR/tests/make-tensors
 pick_rows=$FT_BUILDDIR/tests/pick-rows
@@ -152,6 +153,22 @@ else
     done
 fi
 
+# ---- A decoder that transformers has computed ---------------------------------------------------
+
+# The logits behind two rows of the variant "grouped" in tests/golden/llama-variants.json give the
+# -log p of [81, 5] and, of two rows with the same beginning, the difference.
+quietly "$make_checkpoint" llama grouped grouped
+quietly "$convert" -i grouped -o grouped.ft
+row=96,84,37,19,21,19,63,57,19
+quietly "$make_tensors" known.st input_ids:I32:3,10=$row,5,$row,50,81,5,0 \
+    attention_mask:I32:3,10=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,0
+is 0 'a decoder is judged' "$eval" -i grouped.ft -d known.st --json
+sed -n '/"nll"/,/]/p' out | tr -d ' ,' | grep '^[0-9]' >sums
+awk '{ nll[NR] = $1 }
+     function far(a, b) { return (a > b ? a - b : b - a) > 1e-5 }
+     END { exit NR != 3 || far(nll[3], 4.523951260) || far(nll[2] - nll[1], 1.796822432) }' sums
+check $? 'its rows have the sums that the logits of transformers give'
+
 # ---- A trained decoder --------------------------------------------------------------------------
 
 # The sums over rows 0 to 3 that transformers computes in float32, from nll_per_row.  Sums in another
@@ -160,17 +177,76 @@ sample=$FT_MODELS/python-llama
 if test -f "$sample/reference.safetensors"; then
     quietly "$convert" -i "$sample" -o python.ft --dtype f32
     quietly "$pick_rows" "$sample/reference.safetensors" some.st 0:4
-    is 0 'python-llama is judged' "$eval" -i python.ft -d some.st --json
-    sed -n '/"nll"/,/]/p' out | tr -d ' ,' | grep '^[0-9]' >sums
+    quietly "$eval" -i python.ft -d some.st --json
+    sed -n '/"nll"/,/]/p' log | tr -d ' ,' | grep '^[0-9]' >sums
     printf '%s\n' 14.20184576 2149.85583456 85.47336142 1884.49057205 | paste sums - |
         awk '{ d = $1 - $2; far += (d < 0 ? -d : d) > 2e-4 * $2 } END { exit NR != 4 || far }'
-    check $? 'and every row has the sum that transformers computes'
+    check $? 'python-llama: every row has the sum that transformers computes'
 else
-    skip "no checkpoint python-llama in $FT_MODELS"
     skip "no checkpoint python-llama in $FT_MODELS"
 fi
 
-# ---- An encoder-decoder -------------------------------------------------------------------------
+# ---- Encoder-decoders ---------------------------------------------------------------------------
+
+# sums_near FAR SUM...: the -log p of the rows of $dir/out are these, but for that part of them.
+sums_near () {
+    far=$1
+    shift
+    sed -n '/"nll"/,/]/p' "$dir/out" | tr -d ' ,' | grep '^[0-9]' >sums
+    printf '%s\n' "$@" | paste sums - | awk -v rows=$# -v far="$far" '
+        { d = $1 - $2; off += (d < 0 ? -d : d) > far * $2 } END { exit NR != rows || off }'
+}
+
+# The tokens that transformers finds most likely behind the texts of tests/golden, and their -log p.
+quietly "$make_checkpoint" translator m2m-untied m2m
+quietly "$make_checkpoint" translator marian marian
+quietly "$convert" -i m2m -o m2m.ft
+quietly "$convert" -i marian -o marian.ft
+is 0 'ft-eval judges an encoder-decoder by its labels' "$eval" -i m2m.ft \
+    -d m2m/reference.safetensors --json
+sums_near 1e-4 2.88485673 2.65645182 2.57207935
+check $? 'each row has the sum that the logits of transformers give'
+test "$(value out predictions) $(value out accuracy)" = '3 1.0'
+check $? 'every label but padding is a prediction, and it is what the model finds most likely'
+is 0 'so it does another' "$eval" -i marian.ft -d marian/reference.safetensors --json
+sums_near 1e-4 0.74586405 0.56514665 0.33932710
+check $? 'by those of transformers, too'
+
+sources=15,8,6,14,11,5,11,2,1,10,6,8,6,5,14,15,8,2
+labels=16,40,20,47,25,46,50,35,2,42,20,47,22,46,50,38,19,2
+quietly "$make_tensors" pairs.st input_ids:I32:2,9=$sources labels:I32:2,9=$labels
+quietly "$make_tensors" same.st input_ids:I32:2,9=$sources labels:I32:2,9=$labels \
+    decoder_input_ids:I32:2,9=2,16,40,20,47,25,46,50,35,2,42,20,47,22,46,50,38,19
+is 0 'labels alone are read by the decoder, behind the start' "$eval" -i m2m.ft -d pairs.st --json
+numbers out >pairs
+quietly "$eval" -i m2m.ft -d same.st --json
+numbers log >again
+same pairs again 'as if they stood in decoder_input_ids, too'
+test "$(value pairs rows) $(value pairs predictions)" = '2 18'
+check $? 'all of them are predictions'
+for chunk in 1 100; do
+    quietly "$eval" -i m2m.ft -d pairs.st --json --chunk $chunk -t 1
+    numbers log >again
+    same pairs again "pairs in runs of $chunk tokens change no digit"
+done
+quietly "$FT_BUILDDIR/ft-calibrate" -q -i m2m.ft -o m2m.w8.ft --scheme w8a8-dynamic
+is 0 'an encoder-decoder is compared with another' "$eval" -i m2m.w8.ft --against m2m.ft \
+    -d pairs.st --json
+awk -v mean="$(value out kl_mean)" 'BEGIN { exit !(mean > 0 && mean < 0.01) }'
+check $? 'which is near, but not the same'
+quietly "$make_tensors" sources.st input_ids:I32:2,9=$sources
+refused 1 'the data must hold labels [2, T], the target tokens of each row' \
+    'sources without targets' -i m2m.ft -d sources.st
+refused 1 '--ctx cuts texts of decoders' 'pairs to be cut' -i m2m.ft -d pairs.st --ctx 5
+quietly "$make_tensors" empty.st input_ids:I32:2,9=$sources labels:I32:2,2=1,1,-100,1
+refused 1 'empty.st: labels are all padding' 'labels that say nothing' -i m2m.ft -d empty.st
+quietly "$make_tensors" gap.st input_ids:I32:2,9=$sources labels:I32:2,3=16,-100,20,42,20,47
+refused 1 'labels[0][2] is 20, but what the decoder reads before it is padding' \
+    'labels with a gap' -i m2m.ft -d gap.st
+refused 1 'is of family llama' 'a decoder beside an encoder-decoder' -i m2m.ft --against m7.ft \
+    -d pairs.st
+
+# ---- A trained encoder-decoder ------------------------------------------------------------------
 
 # The sums over rows 0 to 3 that transformers' logits of trace.safetensors give in double, and those
 # of other labels behind the same texts: ids that are improbable, -100 and padding.
@@ -178,54 +254,21 @@ sample=$FT_MODELS/numbers-m2m
 if test -f "$sample/reference.safetensors"; then
     quietly "$convert" -i "$sample" -o numbers.ft --dtype f32
     quietly "$pick_rows" "$sample/reference.safetensors" some.st 0:4
-    is 0 'ft-eval judges an encoder-decoder by its labels' "$eval" -i numbers.ft -d some.st --json
-    sed -n '/"nll"/,/]/p' out | tr -d ' ,' | grep '^[0-9]' >sums
-    printf '%s\n' 0.0016521582 0.0012271594 0.00030973331 0.0018348192 | paste sums - |
-        awk '{ d = $1 - $2; far += (d < 0 ? -d : d) > 1e-4 * $2 } END { exit NR != 4 || far }'
+    is 0 'numbers-m2m is judged' "$eval" -i numbers.ft -d some.st --json
+    sums_near 1e-4 0.0016521582 0.0012271594 0.00030973331 0.0018348192
     check $? 'each row of pairs has the sum that the logits of transformers give'
-    test "$(value out predictions)" = 33
-    check $? 'every label but padding is a prediction'
-    sources=15,8,6,14,11,5,11,2,1,10,6,8,6,5,14,15,8,2
     decoder=2,16,40,20,47,25,46,50,35,2,2,42,20,47,22,46,50,38,19,17
     labels=16,41,20,-100,25,9,50,1,2,30,42,20,47,22,46,50,38,19,17,22
     quietly "$make_tensors" texts.st input_ids:I32:2,9=$sources \
         decoder_input_ids:I32:2,10=$decoder labels:I32:2,10=$labels
-    is 0 'ft-eval reads decoder_input_ids where data hold them' "$eval" -i numbers.ft \
-        -d texts.st --json
-    sed -n '/"nll"/,/]/p' out | tr -d ' ,' | grep '^[0-9]' >sums
-    printf '%s\n' 38.177579384 0.0010426837 | paste sums - |
-        awk '{ d = $1 - $2; far += (d < 0 ? -d : d) > 1e-4 * $2 } END { exit NR != 2 || far }'
-    check $? 'and judges labels that are no copy of them, without -100 and padding'
+    is 0 'and by decoder_input_ids' "$eval" -i numbers.ft -d texts.st --json
+    sums_near 1e-4 38.177579384 0.0010426837
+    check $? 'with labels that are no copy of them, without -100 and padding'
     quietly "$eval" -i numbers.ft -d "$sample/reference.safetensors" --json
-    numbers log >whole
-    test "$(value whole rows) $(value whole predictions) $(value whole accuracy)" = '64 768 1.0'
+    test "$(value log rows) $(value log predictions) $(value log accuracy)" = '64 768 1.0'
     check $? 'numbers-m2m predicts each label of its reference'
-    for chunk in 1 100; do
-        quietly "$eval" -i numbers.ft -d "$sample/reference.safetensors" --json --chunk $chunk -t 1
-        numbers log >again
-        same whole again "pairs in runs of $chunk tokens change no digit"
-    done
-    quietly "$FT_BUILDDIR/ft-calibrate" -q -i numbers.ft -o numbers.w8.ft --scheme w8a8-dynamic
-    is 0 'an encoder-decoder is compared with another' "$eval" -i numbers.w8.ft --against numbers.ft \
-        -d "$sample/reference.safetensors" --json
-    awk -v mean="$(value out kl_mean)" 'BEGIN { exit !(mean > 0 && mean < 0.01) }'
-    check $? 'which is near, but not the same'
-    quietly "$make_tensors" sources.st input_ids:I32:2,9=$sources
-    refused 1 'the data must hold labels [2, T], the target tokens of each row' 'sources without targets' -i numbers.ft \
-        -d sources.st
-    refused 1 '--ctx cuts texts of decoders' 'pairs to be cut' -i numbers.ft -d some.st --ctx 5
-    quietly "$make_tensors" empty.st input_ids:I32:2,9=$sources labels:I32:2,2=1,1,-100,1
-    refused 1 'empty.st: labels are all padding' 'labels that say nothing' -i numbers.ft \
-        -d empty.st
-    quietly "$make_tensors" gap.st input_ids:I32:2,9=$sources labels:I32:2,3=16,-100,20,42,20,47
-    refused 1 'labels[0][2] is 20, but what the decoder reads before it is padding' \
-        'labels with a gap' -i numbers.ft -d gap.st
-    refused 1 'is of family llama' 'a decoder beside an encoder-decoder' -i numbers.ft \
-        --against m7.ft -d some.st
 else
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        skip "no numbers-m2m in $FT_MODELS"
-    done
+    skip "no checkpoint numbers-m2m in $FT_MODELS"
 fi
 
 echo "1..$count"

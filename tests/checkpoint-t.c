@@ -240,26 +240,11 @@ static void test_bad_checkpoints_are_all_listed(void)
     is_int(untested, 0, "every bad-index-* and bad-folder-* is tested");
 }
 
-/* ---- Trained checkpoints ------------------------------------------------------------------ */
+/* ---- Checkpoints that transformers has written -------------------------------------------- */
 
-static const struct {
-    const char *name;
-    long long elements; /* counted with Python, and for Llama stated by the index */
-    const char *tensor;
-} models[] = {
-    { "source-language-bert", 4079366, "bert.embeddings.word_embeddings.weight" },
-    { "python-llama", 5475584, "model.embed_tokens.weight" },
-    { "numbers-m2m", 1397248, "model.shared.weight" },
-    { "digits-vit", 809354, "vit.embeddings.cls_token" },
-};
-
-static void test_trained(const char *name, long long elements, const char *tensor)
+static void test_checkpoint(const char *path, long long elements, const char *tensor)
 {
-    const char *path = join(getenv("FT_MODELS"), name);
-    if (access(path, R_OK) != 0) {
-        skip(4, "no checkpoint %s; set FT_MODELS to the folder of the test models", path);
-        return;
-    }
+    const char *name = strrchr(path, '/') + 1;
     ft_checkpoint *cp = open_good(path);
     if (cp == NULL)
         bail_out("%s does not open", path);
@@ -270,17 +255,33 @@ static void test_trained(const char *name, long long elements, const char *tenso
     ok(ft_checkpoint_find(cp, tensor) != NULL, "%s is among its tensors", tensor);
     ok(ft_checkpoint_has(cp, "config.json"), "config.json is beside them");
     ft_checkpoint_close(cp);
+}
 
-    static const char *const samples[] = { "calibration", "reference", "trace" };
+/* One file; the elements were counted with Python. */
+static void test_sample(void)
+{
+    static const char *const data[] = { "calibration.safetensors", "reference.safetensors" };
+    char path[4096];
     size_t opened = 0;
-    for (size_t i = 0; i < FT_COUNT(samples); i++) {
-        char file[64];
-        snprintf(file, sizeof file, "%s/%s.safetensors", name, samples[i]);
-        cp = open_good(join(getenv("FT_MODELS"), file));
+    snprintf(path, sizeof path, "%s/samples/source-language-bert", getenv("FT_SRCDIR"));
+    test_checkpoint(path, 4079366, "bert.embeddings.word_embeddings.weight");
+    for (size_t i = 0; i < FT_COUNT(data); i++) {
+        ft_checkpoint *cp = open_good(join(path, data[i]));
         opened += cp != NULL;
         ft_checkpoint_close(cp);
     }
-    is_int((long long) opened, FT_COUNT(samples), "the sample files of %s open", name);
+    is_int((long long) opened, FT_COUNT(data), "its sample data open");
+}
+
+/* Two shards, whose index states the number of elements. */
+static void test_shards(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/python-llama", getenv("FT_MODELS"));
+    if (access(path, R_OK) == 0)
+        test_checkpoint(path, 5475584, "model.embed_tokens.weight");
+    else
+        skip(3, "no checkpoint %s; set FT_MODELS to the folder of the test models", path);
 }
 
 int main(void)
@@ -296,8 +297,8 @@ int main(void)
     test_several_files();
     test_bad_checkpoints();
     test_bad_checkpoints_are_all_listed();
-    for (size_t i = 0; i < FT_COUNT(models); i++)
-        test_trained(models[i].name, models[i].elements, models[i].tensor);
+    test_sample();
+    test_shards();
     unlink(join(folder, "model.safetensors"));
     unlink(join(folder, "config.json"));
     rmdir(folder);

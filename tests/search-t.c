@@ -188,19 +188,8 @@ static void test_reference(const ft_model *model, const reference *r)
         worst = fmax(worst, fabs((double) found.of[i].score[0] - (double) r->score[i]));
     diag("scores differ by up to %.3g", worst);
     ok(worst <= tolerance, "and its scores");
-    int descending = 0;
-    for (size_t i = 0; i < ROWS; i++) {
-        const float *score = found.of[i].score;
-        descending += found.of[i].told == 4 && score[0] >= score[1] && score[1] >= score[2] &&
-                      score[2] >= score[3];
-    }
-    is_int(descending, ROWS, "four texts of each source, the best first");
     search(session, requests, ROWS, &(ft_search_options){ .beams = 1 }, &again);
     is_int(count_exact(r->greedy, &again), ROWS, "one beam is greedy");
-    search(session, requests, ROWS,
-           &(ft_search_options){ .beams = 4, .n_best = 4, .look_every = 7 }, &again);
-    ok(memcmp(&found.of, &again.of, sizeof found.of) == 0,
-       "steps beyond the end of a search change nothing");
     ft_session_close(session);
 }
 
@@ -213,7 +202,7 @@ static void test_numbers(void)
     folder_make(folder);
     ft_model *model = open_model(path, folder);
     if (model == NULL) {
-        skip(5, "no checkpoint %s; set FT_MODELS to the folder of the test models", path);
+        skip(3, "no checkpoint %s; set FT_MODELS to the folder of the test models", path);
     } else {
         open_reference(&r, models);
         test_reference(model, &r);
@@ -260,6 +249,14 @@ static int count_same(const results *a, const results *b)
     return same;
 }
 
+static bool best_first(const result *r)
+{
+    for (size_t i = 1; i < r->told; i++)
+        if (r->score[i - 1] < r->score[i])
+            return false;
+    return true;
+}
+
 /* Alone, all together, and with so little room that sources wait for each other. */
 static void test_company(const ft_model *model, const char *name, const sources *s,
                          const ft_search_options *options)
@@ -284,10 +281,17 @@ static void test_company(const ft_model *model, const char *name, const sources 
     is_int(count_same(&together, &alone), SOURCES, "%s, %d beams: alone as together", name,
            (int) beams);
     is_int(count_same(&together, &crowded), SOURCES, "and with few seats, one after the other");
-    size_t told = 0;
-    for (size_t i = 0; i < SOURCES; i++)
+    ft_search_options longer = *options;
+    longer.look_every = 7;
+    search(large, s->request, SOURCES, &longer, &one);
+    is_int(count_same(&together, &one), SOURCES, "steps beyond the end of a search change nothing");
+    size_t told = 0, ordered = 0;
+    for (size_t i = 0; i < SOURCES; i++) {
         told += together.of[i].told == together.of[i].count && together.of[i].told > 0;
+        ordered += best_first(&together.of[i]);
+    }
     is_int((long long) told, SOURCES, "all that was found is told");
+    is_int((long long) ordered, SOURCES, "the best first");
     ft_session_close(large);
     ft_session_close(small);
 }

@@ -177,7 +177,7 @@ c_tests = \
 	tests/zip.t
 
 tests_amax_t_SOURCES = tests/amax-t.c
-tests_amax_t_LDADD = $(test_libs)
+tests_amax_t_LDADD = $(sample_test_libs)
 tests_api_t_SOURCES = tests/api-t.c
 tests_api_t_LDADD = $(calibrated_test_libs)
 tests_artifact_t_SOURCES = tests/artifact-t.c

@@ -10,6 +10,7 @@
 #include "calibrate/counters_file.h"
 
 #include "runtime/mem.h"
+#include "runtime/recognize.h"
 
 #include <inttypes.h>
 #include <openssl/evp.h>
@@ -333,5 +334,5 @@ ft_status ft_counter_set_read(ft_counter_set **out, const char *path, ft_error *
     if (rc == FT_OK)
         rc = ft_counter_set_parse(out, bytes, size, path, err);
     free(bytes);
-    return rc;
+    return rc == FT_OK ? FT_OK : ft_mistaken(path, FT_WANTED_COUNTERS, rc, err);
 }

@@ -11,6 +11,7 @@
 #include "convert/text_file.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/recognize.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -30,8 +31,6 @@ struct ft_checkpoint {
     size_t files;
     place *tensor; /* sorted by name */
     size_t count;
-    char **input; /* paths of all files that were read */
-    size_t inputs;
 };
 
 static const char single[] = "model.safetensors";
@@ -92,24 +91,14 @@ static ft_checkpoint *new_checkpoint(const char *path, size_t files)
     return cp;
 }
 
-static ft_status note_input(ft_checkpoint *cp, const char *path, ft_error *err)
-{
-    char **grown = realloc(cp->input, (cp->inputs + 1) * sizeof *grown);
-    if (grown != NULL)
-        cp->input = grown;
-    char *copy = grown != NULL ? ft_strdup(path) : NULL;
-    if (copy == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
-    cp->input[cp->inputs++] = copy;
-    return FT_OK;
-}
-
 static ft_status add_file(ft_checkpoint *cp, const char *path, ft_error *err)
 {
-    FT_TRY(ft_safetensors_open(&cp->file[cp->files], path, err));
+    ft_status rc = ft_safetensors_open(&cp->file[cp->files], path, err);
+    if (rc != FT_OK)
+        return ft_mistaken(path, FT_WANTED_CHECKPOINT, rc, err);
     cp->count += ft_safetensors_count(cp->file[cp->files]);
     cp->files++;
-    return note_input(cp, path, err);
+    return FT_OK;
 }
 
 /* After the last file: one list, in which no name occurs twice. */
@@ -196,7 +185,6 @@ static ft_status check_found(const place *found, const ft_shard_index *index, ft
 
 static ft_status open_shards(ft_checkpoint *cp, const ft_shard_index *index, ft_error *err)
 {
-    FT_TRY(note_input(cp, index->path, err));
     for (size_t i = 0; i < index->files; i++)
         FT_TRY(add_shard(cp, index, index->file[i], err));
     FT_TRY(merge(cp, err));
@@ -296,11 +284,19 @@ static ft_status refuse_folder(const char *folder, ft_error *err)
     return rc;
 }
 
+/* By its name, where its bytes do not say that it is something else. */
+static bool is_pickle(const char *path)
+{
+    ft_file_kind kind = ft_recognize_file(path);
+    return ends_with_one(path, pickle_ends) &&
+           (kind == FT_FILE_UNKNOWN || kind == FT_FILE_ZIP || kind == FT_FILE_TAR);
+}
+
 static ft_status open_file(ft_checkpoint **out, const char *path, ft_error *err)
 {
     if (ends_with(path, ".json"))
         return open_index(out, path, err);
-    if (ends_with_one(path, pickle_ends))
+    if (is_pickle(path))
         return refuse_pickle(path, "it", err);
     return ft_checkpoint_open_files(out, &path, 1, err);
 }
@@ -333,7 +329,7 @@ ft_status ft_checkpoint_open(ft_checkpoint **out, const char *path, ft_error *er
     struct stat about;
     *out = NULL;
     if (stat(path, &about) != 0)
-        return ft_fail_errno(err, "%s", path);
+        return ft_mistaken(path, FT_WANTED_CHECKPOINT, ft_fail_errno(err, "%s", path), err);
     return S_ISDIR(about.st_mode) ? open_folder(out, path, err) : open_file(out, path, err);
 }
 
@@ -343,9 +339,6 @@ void ft_checkpoint_close(ft_checkpoint *cp)
         return;
     for (size_t i = 0; i < cp->files; i++)
         ft_safetensors_close(cp->file[i]);
-    for (size_t i = 0; i < cp->inputs; i++)
-        free(cp->input[i]);
-    free(cp->input);
     free(cp->file);
     free(cp->tensor);
     free(cp->folder);
@@ -392,7 +385,7 @@ bool ft_checkpoint_has(const ft_checkpoint *cp, const char *file)
     return length < (int) sizeof path && stat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-ft_status ft_checkpoint_read(ft_checkpoint *cp, const char *file, char **text, size_t *bytes,
+ft_status ft_checkpoint_read(const ft_checkpoint *cp, const char *file, char **text, size_t *bytes,
                              ft_error *err)
 {
     *text = NULL;
@@ -400,16 +393,7 @@ ft_status ft_checkpoint_read(ft_checkpoint *cp, const char *file, char **text, s
     char *path = join(cp->folder, file);
     if (path == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", file);
-    ft_status rc = note_input(cp, path, err);
-    if (rc == FT_OK)
-        rc = ft_text_file_read(path, text, bytes, err);
+    ft_status rc = ft_text_file_read(path, text, bytes, err);
     free(path);
     return rc;
-}
-
-ft_status ft_checkpoint_spare(const ft_checkpoint *cp, const char *output, ft_error *err)
-{
-    for (size_t i = 0; i < cp->inputs; i++)
-        FT_TRY(ft_output_spare_input(output, cp->input[i], err));
-    return FT_OK;
 }

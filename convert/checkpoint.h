@@ -52,11 +52,7 @@ bool ft_checkpoint_has(const ft_checkpoint *cp, const char *file);
  * Read a companion whole.  *text is the caller's to free() and has a zero byte behind its *bytes.
  * FT_EIO: absent.  FT_ELIMIT: larger than 64 MiB.
  */
-FT_MUST_USE ft_status ft_checkpoint_read(ft_checkpoint *cp, const char *file, char **text,
+FT_MUST_USE ft_status ft_checkpoint_read(const ft_checkpoint *cp, const char *file, char **text,
                                          size_t *bytes, ft_error *err);
-
-/* FT_EARG when a file written at `output` would take the place of one that was read until now. */
-FT_MUST_USE ft_status ft_checkpoint_spare(const ft_checkpoint *cp, const char *output,
-                                          ft_error *err);
 
 #endif

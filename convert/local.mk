@@ -21,6 +21,7 @@ convert_libconvert_la_SOURCES = \
 	convert/rope.c \
 	convert/sentence.c convert/sentence.h \
 	convert/shard_index.c convert/shard_index.h \
+	convert/spare.c convert/spare.h \
 	convert/text_file.c convert/text_file.h \
 	convert/window.c
 convert_libconvert_la_LIBADD = runtime/libcore.la

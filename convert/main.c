@@ -8,6 +8,7 @@
 #include "convert/convert.h"
 #include "convert/meter.h"
 #include "convert/report.h"
+#include "convert/spare.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/tools/options.h"
@@ -118,6 +119,10 @@ static void parse(arguments *args, int argc, char **argv)
     if (args->quiet && args->verbose)
         ft_tool_usage(&tool, "-q and -v at once");
     args->convert.ignored_keys = args->ignored;
+    ft_error err;
+    if (!args->dry_run &&
+        ft_checkpoint_spare(args->input, args->inputs, args->output, &err) != FT_OK)
+        ft_tool_usage(&tool, "%s", err.text);
 }
 
 /* ---- Messages ------------------------------------------------------------------------------- */
@@ -237,10 +242,7 @@ static ft_status run(const arguments *args, ft_messages *problems)
     ft_status status =
         ft_conversion_open(&conversion, args->input, args->inputs, &args->convert, problems);
     if (status == FT_OK) {
-        if (writer != NULL)
-            status = ft_checkpoint_spare(conversion->checkpoint, args->output, &err);
-        if (status == FT_OK)
-            status = convert(args, conversion, writer, &err);
+        status = convert(args, conversion, writer, &err);
         if (status != FT_OK)
             ft_message_error(problems, &err);
     }

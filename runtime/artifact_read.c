@@ -13,6 +13,7 @@
 
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/recognize.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -223,15 +224,21 @@ ft_status ft_artifact_open_fd(ft_artifact **out, const char *label, int fd, ft_v
     return deliver(out, a, rc);
 }
 
-ft_status ft_artifact_open(ft_artifact **out, const char *path, ft_verify verify, ft_error *err)
+static ft_status open_path(ft_artifact **out, const char *path, ft_verify verify, ft_error *err)
 {
-    *out = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
     if (fd < 0)
         return ft_fail_errno(err, "%s", path);
     ft_status rc = ft_artifact_open_fd(out, path, fd, verify, err);
     close(fd);
     return rc;
+}
+
+ft_status ft_artifact_open(ft_artifact **out, const char *path, ft_verify verify, ft_error *err)
+{
+    *out = NULL;
+    ft_status rc = open_path(out, path, verify, err);
+    return rc == FT_OK ? FT_OK : ft_mistaken(path, FT_WANTED_ARTIFACT, rc, err);
 }
 
 ft_status ft_artifact_open_memory(ft_artifact **out, const char *label, const void *data,

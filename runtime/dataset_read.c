@@ -11,6 +11,7 @@
 #include "runtime/mem.h"
 #include "runtime/model.h"
 #include "runtime/pixels.h"
+#include "runtime/recognize.h"
 #include "runtime/safetensors.h"
 #include "runtime/tensor.h"
 
@@ -357,9 +358,11 @@ static ft_status read_file(ft_dataset *out, const char *path, const ft_model *mo
 {
     ft_safetensors *file;
     memset(out, 0, sizeof *out);
-    FT_TRY(ft_safetensors_open(&file, path, err));
+    ft_status status = ft_safetensors_open(&file, path, err);
+    if (status != FT_OK)
+        return ft_mistaken(path, FT_WANTED_DATA, status, err);
     source from = { path, file, cut };
-    ft_status status = read_inputs(out, &from, model, err);
+    status = read_inputs(out, &from, model, err);
     ft_safetensors_close(file);
     if (status != FT_OK)
         ft_dataset_fini(out);

@@ -62,6 +62,7 @@ runtime_libcore_la_SOURCES = \
 	runtime/post_processor_json.c \
 	runtime/pretokenize.c runtime/pretokenize.h \
 	runtime/products.c runtime/products.h \
+	runtime/recognize.c runtime/recognize.h \
 	runtime/regex.c runtime/regex.h \
 	runtime/regex_pattern.c \
 	runtime/requests.c runtime/requests.h \

@@ -90,13 +90,24 @@ mkdir precious
 cp "$sample"/*.json "$sample/model.safetensors" precious
 ln -s model.safetensors precious/soft.ft
 ln precious/model.safetensors precious/hard.ft
-cksum precious/* >sums
+mkdir precious/onnx
+echo a model >precious/onnx/model.onnx
+echo '{}' >precious/tokenizer_config.json
+echo a description >precious/README.md
+ln -s precious/README.md aside.md
+find precious aside.md -type f | sort | xargs cksum >sums
 for output in precious/model.safetensors precious/../precious/config.json precious/tokenizer.json \
-    precious/soft.ft precious/hard.ft; do
-    is 1 "$output is not replaced" "$convert" -i precious -o $output -f
-    says err "$output: would replace the input precious/" 'for it is an input'
+    precious/soft.ft precious/hard.ft precious/tokenizer_config.json precious/README.md \
+    precious/onnx/model.onnx aside.md; do
+    for input in precious precious/model.safetensors; do
+        is 2 "$output is not replaced" "$convert" -i $input -o $output -f
+        says err "$output: would replace the input precious/" 'for it is a file of the checkpoint'
+    done
 done
-cksum precious/* | cmp -s - sums && test "$(ls -A precious | wc -l)" -eq "$(wc -l <sums)"
+cd precious || exit 99
+is 2 'nor is one from within the folder' "$convert" -i model.safetensors -o README.md -f
+cd ..
+find precious aside.md -type f | sort | xargs cksum | cmp -s - sums
 check $? 'all is as it was'
 is 0 'the artifact may lie beside the checkpoint' "$convert" -q -i precious -o precious/model.ft
 is 0 'and be replaced there' "$convert" -q -i precious -o precious/model.ft -f

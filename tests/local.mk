@@ -142,6 +142,7 @@ c_tests = \
 	tests/plan.t \
 	tests/processors.t \
 	tests/recipe.t \
+	tests/recognize.t \
 	tests/refuse.t \
 	tests/regex.t \
 	tests/rope.t \
@@ -359,6 +360,8 @@ tests_plan_t_SOURCES = tests/plan-t.c
 tests_plan_t_LDADD = $(lib_libs)
 tests_recipe_t_SOURCES = tests/recipe-t.c
 tests_recipe_t_LDADD = $(calibrate_test_libs)
+tests_recognize_t_SOURCES = tests/recognize-t.c
+tests_recognize_t_LDADD = $(sample_test_libs)
 tests_refuse_t_SOURCES = tests/refuse-t.c
 tests_refuse_t_LDADD = $(convert_test_libs)
 tests_rope_t_SOURCES = tests/rope-t.c
@@ -437,6 +440,7 @@ sh_tests = \
 	tests/layering.sh \
 	tests/learn.sh \
 	tests/manpages.sh \
+	tests/mistaken.sh \
 	tests/openblas.sh \
 	tests/pipeline.sh \
 	tests/problems.sh \

@@ -1,8 +1,8 @@
 /*
  * signals-t.c - a tool that is ended by a signal leaves nothing behind.
  *
- * Each tool is held where its files are begun and none is finished: its standard error is a terminal
- * whose output has been stopped, so it waits in its first word.
+ * Each tool is held where its files are begun and none is finished: its standard error is a
+ * terminal whose output has been stopped, so it waits in its first word.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -153,12 +153,12 @@ int main(void)
     snprintf(results, sizeof results, "%s/results.safetensors", folder);
 
     const char *const convert[] = { "ft-convert", "-i", checkpoint.folder, "-o", artifact, NULL };
-    const char *const calibrate[] = { "ft-calibrate", "-i",       made.real,         "-d",
-                                      made.samples,   "-o",       artifact,          "-t",
-                                      "2",            "--report", report,            "--save-counters",
-                                      counters,       NULL };
-    const char *const run[] = { "ft-run", "-i", made.real, "-d", made.samples, "-o", results,
-                                "-v",     NULL };
+    const char *const calibrate[] = {
+        "ft-calibrate", "-i", made.real,  "-d",   made.samples,      "-o",     artifact,
+        "-t",           "2",  "--report", report, "--save-counters", counters, NULL
+    };
+    const char *const run[] = { "ft-run", "-i",    made.real, "-d", made.samples,
+                                "-o",     results, "-v",      NULL };
     test_command(convert, 1);
     test_command(calibrate, 3);
     test_command(run, 1);

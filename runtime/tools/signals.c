@@ -13,8 +13,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static const int ending[] = { SIGINT,  SIGTERM, SIGHUP, SIGPIPE,
-                              SIGQUIT, SIGXCPU, SIGXFSZ };
+static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGXCPU, SIGXFSZ };
 
 /* SA_RESETHAND and SA_NODEFER: here the signal does again what it does by default. */
 static void tidy(int number)
@@ -26,8 +25,8 @@ static void tidy(int number)
 
 void ft_tool_tidy_on_signals(void)
 {
-    struct sigaction found, wanted = { .sa_handler = tidy,
-                                       .sa_flags = (int) SA_RESETHAND | SA_NODEFER };
+    struct sigaction found,
+        wanted = { .sa_handler = tidy, .sa_flags = (int) SA_RESETHAND | SA_NODEFER };
     sigemptyset(&wanted.sa_mask);
     for (size_t i = 0; i < FT_COUNT(ending); i++)
         if (sigaction(ending[i], NULL, &found) == 0 && found.sa_handler == SIG_DFL)

@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/mem.h"
 #include "runtime/model.h"
+#include "runtime/session.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static ft_status run_side(side *s, const ft_dataset *data, size_t first, size_t 
                        ft_tensor_bytes(&tensor));
     s->out = grown;
     tensor.data = grown;
-    return ft_session_get(s->session, output, &tensor, err);
+    return ft_session_get_from(s->session, output, first, &tensor, err);
 }
 
 /* Sums over everything compared so far. */

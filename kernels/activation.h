@@ -142,15 +142,16 @@ FT_HOST_DEVICE float ft_gelu_tanh(float v)
     return v / (ft_exp(v * slope) + 1.0f);
 }
 
+/* NaN stays NaN: what is no number shall not become a class. */
 FT_HOST_DEVICE float ft_relu(float v)
 {
-    return v > 0.0f ? v : 0.0f;
+    return !(v <= 0.0f) ? v : 0.0f;
 }
 
-/* Absolute error below 2e-7. */
+/* Absolute error below 2e-7.  NaN where v is NaN or infinite, by the difference, which else is 0. */
 FT_HOST_DEVICE float ft_tanh(float v)
 {
-    return 1.0f - 2.0f / (ft_exp(v + v) + 1.0f);
+    return 1.0f - 2.0f / (ft_exp(v + v) + 1.0f) + (v - v);
 }
 
 FT_HOST_DEVICE float ft_silu(float v)

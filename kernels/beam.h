@@ -183,11 +183,9 @@ FT_HOST_DEVICE float ft_beam_log_total(uint64_t total)
     return (float) (ft_choice_log((double) total) - FT_CHOICE_BITS * 0.69314718055994531);
 }
 
-/* Of a row whose largest logit is above -inf; of one that has +inf, those alone are possible. */
+/* Of a row whose largest logit is finite. */
 FT_HOST_DEVICE float ft_beam_logprob(float logit, float largest, float log_total)
 {
-    if (largest == INFINITY)
-        return logit == largest ? 0.0f : -INFINITY;
     float relative = logit - largest;
     return relative - log_total;
 }

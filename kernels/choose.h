@@ -20,8 +20,9 @@
  * All of them keep a beginning of the order, so the shortest one counts.  The order itself compares
  * logits, not masses: two tokens that the exponential cannot tell apart are still two.
  *
- * Special logits: a NaN anywhere, or no token that is not banned and above -inf, chooses nothing:
- * FT_NO_TOKEN.  A token of +inf that is not banned is certain; of several the first id is chosen.
+ * Special logits: NaN or +inf anywhere, or no token that is not banned and above -inf, chooses
+ * nothing: FT_NO_TOKEN.  Penalties may make +inf of a finite logit: a token of it is certain, and of
+ * several the first id is chosen.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -186,8 +187,6 @@ FT_HOST_DEVICE uint64_t ft_choice_place(uint64_t random, uint64_t sum)
  */
 FT_HOST_DEVICE float ft_choice_logprob(float logit, float largest, uint64_t total)
 {
-    if (total == 0) /* the largest is infinite */
-        return logit == largest ? 0.0f : -INFINITY;
     double log_total = ft_choice_log((double) total);
     double relative = log_total - FT_CHOICE_BITS * 0.69314718055994531;
     double difference = (double) logit - (double) largest;

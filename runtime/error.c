@@ -35,6 +35,8 @@ const char *ft_status_name(ft_status status)
         return "FT_EARG";
     case FT_EDEVICE:
         return "FT_EDEVICE";
+    case FT_ENUMBER:
+        return "FT_ENUMBER";
     case FT_ELIMIT:
         return "FT_ELIMIT";
     }

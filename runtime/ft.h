@@ -52,6 +52,7 @@ typedef enum ft_status {
     FT_EARG,         /* the caller's mistake */
     FT_EDEVICE,      /* a device failed or is absent */
     FT_ELIMIT,       /* a limit was exceeded */
+    FT_ENUMBER,      /* a model computed what is no finite number */
 } ft_status;
 
 typedef struct ft_error {
@@ -216,6 +217,9 @@ FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
  * options.keep ([tokens, columns], tokens packed without padding).  Always F32, real values: codes
  * are multiplied by their scale. With out->data NULL only dtype and shape are filled in; otherwise
  * data must hold that many bytes.
+ *
+ * FT_ENUMBER: a row of an output holds NaN or infinity, and the text says which one; data are filled
+ * in all the same.  Kept values are handed out whatever they are.
  */
 FT_API FT_MUST_USE ft_status ft_session_get(const ft_session *session, const char *name,
                                             ft_tensor *out, ft_error *err);
@@ -229,7 +233,7 @@ typedef enum ft_reason {
     FT_REASON_STRING, /* a stop string has appeared */
     FT_REASON_LENGTH, /* max_new_tokens, or the end of the context */
     FT_REASON_CALLER, /* the callback said so */
-    FT_REASON_FAILED, /* there was no number among the logits */
+    FT_REASON_FAILED, /* a logit was NaN or +infinity; one of -infinity is never chosen */
 } ft_reason;
 
 /* "none", "end", "string", "length", "caller", "failed". */
@@ -303,8 +307,8 @@ typedef struct ft_generate_options {
  * Continue all texts, as many at a time as the session has sequences and room in its cache; a text
  * that ends makes room for one that waits.  All requests are checked before work begins: ids
  * outside the vocabulary, an empty prompt, one that leaves no room in the context, or a text that
- * cannot fit into the cache.  A text whose logits hold no number ends; the others go on, then that
- * is the error.
+ * cannot fit into the cache.  A text whose logits are no finite numbers ends; the others go on, then
+ * that is the error, FT_ENUMBER.
  */
 FT_API FT_MUST_USE ft_status ft_generate(ft_session *session, const ft_request *requests,
                                          size_t count, const ft_generate_options *options,
@@ -361,7 +365,7 @@ typedef bool (*ft_on_found)(void *user, const ft_found *found);
  * is how every text begins, by default with the model's start alone: a first token that is forced
  * behind a prompt of one token is a new one.  The bounds of length, repetition_penalty (of
  * log-probabilities here), no_repeat_ngram and stop_ids hold; all else must be zero.  All is
- * checked before work begins.  A source where a logit is no number has no text; the others go on,
+ * checked before work begins.  A source where a logit is NaN or +infinity has no text; the others go on,
  * then that is the error.
  */
 FT_API FT_MUST_USE ft_status ft_search(ft_session *session, const ft_request *requests,

@@ -155,8 +155,8 @@ static void leave(loop *l, size_t seat)
 static void fail_text(loop *l, const text *t)
 {
     if (l->failure.code == FT_OK)
-        (void) ft_fail(&l->failure, FT_EDEVICE,
-                       "prompt %zu: the logits of new token %zu hold no number", t->index, t->made);
+        (void) ft_fail(&l->failure, FT_ENUMBER,
+                       "prompt %zu: the logits of new token %zu are not finite", t->index, t->made);
 }
 
 /* Why the text ends with this token, unless the caller thinks otherwise. */

@@ -270,7 +270,7 @@ static void tell_failure(loop *l, const group *g)
 {
     const ft_found none = { .request = g->index, .reason = FT_REASON_FAILED };
     if (l->failure.code == FT_OK)
-        (void) ft_fail(&l->failure, FT_EDEVICE, "prompt %zu: a logit is no number", g->index);
+        (void) ft_fail(&l->failure, FT_ENUMBER, "prompt %zu: a logit is not finite", g->index);
     l->stopped |= !l->on_found(l->user, &none);
 }
 

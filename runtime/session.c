@@ -17,6 +17,7 @@
 #include "runtime/tensor.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,7 +315,32 @@ bool ft_session_has_source_rows(const ft_session *session, int value)
     return maker < session->plan.source_ops;
 }
 
-ft_status ft_session_get(const ft_session *session, const char *name, ft_tensor *out, ft_error *err)
+static bool is_output(const ft_session *session, const char *name)
+{
+    for (int i = 0; i < session->plan.noutput; i++)
+        if (strcmp(session->plan.output[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* What is no finite number would be taken for a class, or written as nothing. */
+static ft_status check_finite(const ft_session *session, const char *name, size_t first,
+                              const ft_tensor *out, ft_error *err)
+{
+    const float *x = out->data;
+    size_t count = ft_tensor_count(out), cols = count / (size_t) out->dim[0], i = 0;
+    while (i < count && isfinite(x[i]))
+        i++;
+    if (i == count)
+        return FT_OK;
+    return ft_fail(err, FT_ENUMBER,
+                   "%s: %s: row %zu holds %g, expected finite numbers; weights or inputs may be "
+                   "damaged or too large",
+                   session->model->path, name, first + i / cols, (double) fabsf(x[i]));
+}
+
+ft_status ft_session_get_from(const ft_session *session, const char *name, size_t first,
+                              ft_tensor *out, ft_error *err)
 {
     int value = find_result(session, name);
     if (value < 0)
@@ -340,5 +366,10 @@ ft_status ft_session_get(const ft_session *session, const char *name, ft_tensor 
     FT_TRY(ft_session_read_real(session, value, data, rows, err));
     if (padded)
         ft_padded_unpack(text, data, (size_t) v->cols);
-    return FT_OK;
+    return is_output(session, name) ? check_finite(session, name, first, out, err) : FT_OK;
+}
+
+ft_status ft_session_get(const ft_session *session, const char *name, ft_tensor *out, ft_error *err)
+{
+    return ft_session_get_from(session, name, 0, out, err);
 }

@@ -53,6 +53,10 @@ FT_MUST_USE ft_status ft_session_collect(ft_session *session, ft_counts *const *
  */
 FT_MUST_USE ft_status ft_session_run_passages(ft_session *session, ft_error *err);
 
+/* ft_session_get() for a part of the caller's rows: the first of the run's is number `first`. */
+FT_MUST_USE ft_status ft_session_get_from(const ft_session *session, const char *name, size_t first,
+                                          ft_tensor *out, ft_error *err);
+
 /* Whether a value has rows of sources, where texts have some, not of the texts themselves. */
 bool ft_session_has_source_rows(const ft_session *session, int value);
 

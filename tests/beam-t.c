@@ -190,7 +190,10 @@ static void test_ties(void)
     memory_free(&m);
 }
 
-/* +inf is certain and leaves a lane's score as it is: so are texts made that are equally good. */
+/*
+ * What is certain leaves a lane's score as it is: so are texts made that are equally good.  e^-90 is
+ * nothing beside 1, but possible.
+ */
 static void test_equal_texts(void)
 {
     rng r = { 9 };
@@ -204,14 +207,15 @@ static void test_equal_texts(void)
     step_on_cpu(&m, &rules, logits);
     rules.known++;
     fill(logits, 2 * WORDS, -INFINITY);
-    logits[3] = INFINITY; /* 4 3, the second */
-    logits[WORDS + 4] = logits[WORDS + 5] = INFINITY;
+    logits[3] = 0.0f; /* 4 3, the second */
+    logits[WORDS + 4] = 0.0f;
+    logits[WORDS + 5] = -90.0f;
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].finished == 2 && m.beam[0].finished_score == m.beam[1].finished_score,
        "two texts are equally good");
     ft_beam_memory before = memory_copy(&m, SEATS);
     rules.known++;
-    logits[4] = INFINITY; /* 5 4 3 would be the third; 5 4 4 goes on */
+    logits[4] = -90.0f; /* 5 4 3 would be the third; 5 4 4 goes on */
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].finished_length == 1 && m.beam[1].finished_length == 2,
        "a third that is as good comes too late");
@@ -278,10 +282,14 @@ static void test_not_numbers(void)
     step_on_cpu(&m, &four, logits);
     ok(m.beam[0].status == FT_BEAM_DONE && m.beam[0].finished == 0,
        "where nothing is possible the search ends without a text");
-    logits[4] = logits[8] = INFINITY;
+    logits[4] = INFINITY;
     step_on_cpu(&m, &four, logits);
-    ok(m.last[0] == 4 && m.last[1] == 8 && m.beam[1].score == 0.0f && m.beam[2].score == -INFINITY,
-       "infinite logits alone are possible");
+    is_int(m.beam[0].status, FT_BEAM_FAILED, "+inf fails the search, as a NaN does");
+    fill(logits, WORDS, -INFINITY);
+    logits[4] = 1.0f;
+    step_on_cpu(&m, &four, logits);
+    ok(m.last[0] == 4 && m.beam[0].score == 0.0f && m.beam[1].score == -INFINITY,
+       "-inf leaves what is possible");
     well = four;
     well.known++;
     fill(logits, 4 * WORDS, 1.0f);

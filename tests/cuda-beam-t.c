@@ -153,7 +153,7 @@ static void draw_logits(sides *s, ft_beams *b)
             x[b->end[j]] += rng_below(&chance, 3) == 0 ? 4.0f : 0.0f;
         if (rng_below(&chance, 200) == 0)
             x[rng_below(&chance, (uint32_t) n)] = NAN;
-        if (rng_below(&chance, 50) == 0)
+        if (rng_below(&chance, 200) == 0)
             x[rng_below(&chance, (uint32_t) n)] = INFINITY;
     }
 }

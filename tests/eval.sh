@@ -126,7 +126,7 @@ refused 1 'ones.st: no row has two tokens' 'data that predict nothing' -i m7.ft 
 cp m7.ft bad.ft
 quietly "$make_decoder" - poison bad.ft
 quietly "$make_tensors" bad.st input_ids:I32:2,4=5,6,7,8,9,98,10,11
-refused 1 'row 1: the logits of prediction 1 hold no number' 'a model without numbers' \
+refused 1 'row 1: the logits of prediction 1 are not finite' 'a model without numbers' \
     -i bad.ft -d bad.st
 
 # ---- A classifier -------------------------------------------------------------------------------

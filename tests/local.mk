@@ -441,6 +441,7 @@ sh_tests = \
 	tests/learn.sh \
 	tests/manpages.sh \
 	tests/mistaken.sh \
+	tests/not_finite.sh \
 	tests/openblas.sh \
 	tests/pipeline.sh \
 	tests/problems.sh \
@@ -454,7 +455,7 @@ sh_tests = \
 
 # What the scripts make their inputs with.
 check_PROGRAMS += tests/bounded tests/make-checkpoint tests/make-classifier tests/make-decoder \
-	tests/make-sample tests/make-tensors tests/pick-rows
+	tests/make-sample tests/make-tensors tests/pick-rows tests/poison
 tests_bounded_SOURCES = tests/bounded.c
 check_PROGRAMS += tests/forge-artifact
 tests_forge_artifact_SOURCES = tests/forge-artifact.c
@@ -477,6 +478,8 @@ tests_make_sample_SOURCES = tests/make-sample.c
 tests_make_sample_LDADD = $(sample_test_libs)
 tests_make_tensors_SOURCES = tests/make-tensors.c
 tests_make_tensors_LDADD = $(test_libs)
+tests_poison_SOURCES = tests/poison.c
+tests_poison_LDADD = runtime/libcore.la
 tests_pick_rows_SOURCES = tests/pick-rows.c
 tests_pick_rows_LDADD = $(test_libs)
 

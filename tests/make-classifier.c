@@ -1,14 +1,11 @@
 /*
  * make-classifier.c - a tiny random BERT, for tests.
  *
- *     make-classifier FOLDER LABELS [MEMBERS [BAD]]
+ *     make-classifier FOLDER LABELS [MEMBERS]
  *
  * Writes a checkpoint of 20 tokens and 10 positions that tells so many classes, and with 0 of them
  * embeds by the mean; config.json has the MEMBERS, a JSON object, too.  Its tokenizer knows the
  * words "a" to "l" as tokens 5 to 16.
- *
- * Token BAD begins with the rare number for which `make-decoder - poison` puts NaN into the
- * artifact: the converter refuses weights that are none.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -57,8 +54,8 @@ int main(int argc, char **argv)
 {
     tiny t;
     int labels = argc > 2 ? atoi(argv[2]) : -1;
-    if (argc < 3 || argc > 5 || labels < 0) {
-        fputs("make-classifier FOLDER LABELS [MEMBERS [BAD]]\n", stderr);
+    if (argc < 3 || argc > 4 || labels < 0) {
+        fputs("make-classifier FOLDER LABELS [MEMBERS]\n", stderr);
         return 2;
     }
     tiny_make(&t, TINY_BERT, labels > 0 ? "bert." : "");
@@ -68,12 +65,6 @@ int main(int argc, char **argv)
         add_embedding(&t);
     if (argc > 3)
         tiny_configure(&t, argv[3]);
-    if (argc > 4) {
-        float *words = tiny_find(&t, labels > 0 ? "bert.embeddings.word_embeddings.weight"
-                                                : "embeddings.word_embeddings.weight")
-                           ->data;
-        words[strtoul(argv[4], NULL, 10) % 20 * 8] = 12345.678f;
-    }
     tiny_write_file(&t, "tokenizer.json", tokenizer);
     tiny_write(&t);
     bool fine = rename(t.folder, argv[1]) == 0;

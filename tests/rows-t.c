@@ -511,6 +511,23 @@ static void test_softmax_step(void)
     is_int(off, 0, "and step is next to what the scale asks for");
 }
 
+/* What is no number stays none on its way to a class. */
+static void test_activations_of_nan(const ft_rows_isa *rows, const char *name)
+{
+    static const ft_activation all[] = { FT_ACT_GELU, FT_ACT_GELU_TANH, FT_ACT_RELU, FT_ACT_TANH,
+                                         FT_ACT_SILU };
+    float x[19], y[19];
+    int lost = 0;
+    for (size_t i = 0; i < FT_COUNT(x); i++)
+        x[i] = i % 2 == 0 ? NAN : -0.0f;
+    for (size_t i = 0; i < FT_COUNT(all); i++) {
+        rows->activate(y, x, all[i], FT_COUNT(x));
+        for (size_t k = 0; k < FT_COUNT(x); k++)
+            lost += k % 2 == 0 ? !isnan(y[k]) || !isnan(ft_activate(all[i], x[k])) : y[k] != 0.0f;
+    }
+    is_int(lost, 0, "%s: every activation of NaN is NaN", name);
+}
+
 static void test_quantize(const ft_rows_isa *rows, const char *name)
 {
     const float x[] = { 0.5f,    1.5f,    2.5f,     -0.5f,     -1.5f,    126.4f, 126.6f, 200.0f,
@@ -612,6 +629,7 @@ int main(void)
         if (ft_isa_usable((ft_isa) isa)) {
             test_order(ft_rows_of((ft_isa) isa), &d, ft_isa_name((ft_isa) isa));
             test_quantize(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_activations_of_nan(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
             test_amax(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
             test_largest(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
             test_masses(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));

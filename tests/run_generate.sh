@@ -192,9 +192,9 @@ fi
 cp m.ft bad.ft
 quietly "$make_decoder" - poison bad.ft
 quietly "$make_tensors" bad.st input_ids:I32:3,2=5,6,98,7,8,9
-is 1 'a text whose logits hold no number fails' "$run" -i bad.ft -d bad.st --max-new-tokens 4 \
+is 1 'a text whose logits are not finite fails' "$run" -i bad.ft -d bad.st --max-new-tokens 4 \
     --ignore-end -o bad.out.st
-says err 'prompt 1: the logits of new token 0 hold no number' 'which is said'
+says err 'prompt 1: the logits of new token 0 are not finite' 'which is said'
 quietly "$run" -i m.ft -d bad.st --max-new-tokens 4 --ignore-end -o good.out.st
 for row in 0 2; do
     quietly "$pick_rows" bad.out.st a.st $row:$((row + 1))

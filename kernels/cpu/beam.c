@@ -130,7 +130,7 @@ void ft_cpu_beam_row(const ft_rows_isa *isa, const ft_beam_memory *memory, const
     row r = { .memory = memory, .beams = beams, .lane = lane, .logits = logits, .values = values };
     size_t n = memory->vocabulary;
     memset(out, 0, sizeof *out);
-    out->failed = !isa->largest(logits, n, &r.largest);
+    out->failed = !isa->largest(logits, n, &r.largest) || r.largest == INFINITY;
     if (out->failed || r.largest == -INFINITY)
         return;
     r.score = ft_beam_score(beams, memory, lane);

@@ -224,7 +224,7 @@ void ft_cpu_choose_row(const ft_rows_isa *isa, const float *logits, size_t vocab
     *token = FT_NO_TOKEN;
     if (logprob != NULL)
         *logprob = NAN;
-    if (!isa->largest(logits, vocabulary, &largest))
+    if (!isa->largest(logits, vocabulary, &largest) || largest == INFINITY)
         return;
     adjust(&r, logits, choice, history, seen);
     isa->largest(r.logit, vocabulary, &r.largest);

@@ -64,7 +64,13 @@ FT_INLINE vf vf_gelu_tanh(vf v)
 
 FT_INLINE vf vf_tanh(vf v)
 {
-    return vf_set(1.0f) - vf_set(2.0f) / (vf_exp(v + v) + vf_set(1.0f));
+    return vf_set(1.0f) - vf_set(2.0f) / (vf_exp(v + v) + vf_set(1.0f)) + (v - v);
+}
+
+/* The sum makes 0 of -0, and the order of arguments keeps NaN. */
+FT_INLINE vf vf_relu(vf v)
+{
+    return vf_max(vf_set(0.0f), v + vf_set(0.0f));
 }
 
 FT_INLINE vf vf_silu(vf v)
@@ -84,7 +90,7 @@ FT_INLINE vf vf_activate(ft_activation activation, vf v)
     case FT_ACT_GELU_TANH:
         return vf_gelu_tanh(v);
     case FT_ACT_RELU:
-        return vf_max(v, vf_set(0.0f));
+        return vf_relu(v);
     case FT_ACT_TANH:
         return vf_tanh(v);
     case FT_ACT_SILU:

@@ -167,7 +167,7 @@ __device__ __forceinline__ void mark_row(row &r)
 
 /*
  * The largest logit, and in *own the key of the largest of this thread that has no mark.  False:
- * one is NaN.
+ * one is NaN or +inf.
  */
 __device__ __forceinline__ bool look_at(row_shared &s, row &r, uint32_t *own)
 {
@@ -182,7 +182,7 @@ __device__ __forceinline__ bool look_at(row_shared &s, row &r, uint32_t *own)
     *own = key_of(free_most);
     nan = __syncthreads_or(nan);
     r.largest = value_of(most_of_block(s, key_of(most)));
-    return !nan;
+    return !nan && r.largest < INFINITY;
 }
 
 __device__ __forceinline__ float weigh(row_shared &s, const row &r)
@@ -248,8 +248,6 @@ __device__ __forceinline__ void list_from(row_shared &s, const row &r, uint64_t 
  */
 __device__ __forceinline__ float floor_of(const row &r, float least)
 {
-    if (r.largest == INFINITY) /* nothing else has a score */
-        return INFINITY;
     float size = fabsf(r.score) + fabsf(r.largest) + fabsf(least) + 32.0f;
     return least - size * 0x1p-20f;
 }

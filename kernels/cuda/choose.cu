@@ -257,7 +257,7 @@ static __global__ void __launch_bounds__(FT_CHOOSE_THREADS, 1)
     ft_extremes own = ft_take_row(row, s.choice, sent), e = ft_join_extremes(s, row, own);
     int32_t token = FT_NO_TOKEN;
     float logprob = NAN;
-    if (s.choice.seat >= 0 && !e.nan && e.most > -INFINITY) {
+    if (s.choice.seat >= 0 && !e.nan && e.raw < INFINITY && e.most > -INFINITY) {
         ft_wide total = args.logprob != NULL ? weigh_logits(s, row, e.raw) : 0;
         token = s.choice.temperature > 0.0f && e.most < INFINITY ? draw(s, row, e)
                                                                  : find_first(s, row, own, e.most);

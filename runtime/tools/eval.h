@@ -56,7 +56,7 @@ ft_verdict ft_judge(const float *logits, const float *other, size_t n, int32_t r
 /* The distance alone, of labels that may each hold: the divergences of all of them together. */
 ft_verdict ft_judge_labels(const float *logits, const float *other, size_t n);
 
-/* Count a prediction of this row.  FT_EDEVICE: its logits held no number. */
+/* Count a prediction of this row.  FT_ENUMBER: its logits are not finite. */
 FT_MUST_USE ft_status ft_judgement_add(ft_judgement *judgement, size_t row, int32_t right,
                                        const ft_verdict *verdict, ft_error *err);
 

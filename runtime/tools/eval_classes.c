@@ -8,6 +8,7 @@
 #include "runtime/dataset.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
+#include "runtime/session.h"
 #include "runtime/tools/eval.h"
 
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static ft_status read_rows(reader *r, const ft_dataset *data, size_t first, size
         return FT_OK;
     FT_TRY(ft_dataset_bind(data, first, count, r->session, err));
     FT_TRY(ft_session_run(r->session, err));
-    return ft_session_get(r->session, "logits", &logits, err);
+    return ft_session_get_from(r->session, "logits", first, &logits, err);
 }
 
 /* How far this row of logits is from the other's. */

@@ -111,8 +111,8 @@ static ft_status add_kl(ft_judgement *j, double kl, ft_error *err)
 ft_status ft_judgement_add(ft_judgement *judgement, size_t row, int32_t right,
                            const ft_verdict *verdict, ft_error *err)
 {
-    if ((right >= 0 && isnan(verdict->nll)) || (judgement->compares && isnan(verdict->kl)))
-        return ft_fail(err, FT_EDEVICE, "row %zu: the logits of prediction %zu hold no number", row,
+    if ((right >= 0 && !isfinite(verdict->nll)) || (judgement->compares && isnan(verdict->kl)))
+        return ft_fail(err, FT_ENUMBER, "row %zu: the logits of prediction %zu are not finite", row,
                        judgement->predictions[row]);
     if (judgement->compares)
         FT_TRY(add_kl(judgement, verdict->kl, err));

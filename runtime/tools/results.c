@@ -67,11 +67,12 @@ void ft_results_fini(ft_results *results)
     memset(results, 0, sizeof *results);
 }
 
-ft_status ft_results_append(ft_results *results, const ft_session *session, ft_error *err)
+ft_status ft_results_append(ft_results *results, const ft_session *session, size_t first,
+                            ft_error *err)
 {
     for (size_t i = 0; i < results->count; i++) {
         ft_tensor part = { .data = (float *) results->tensor[i].tensor.data + results->filled[i] };
-        FT_TRY(ft_session_get(session, results->tensor[i].name, &part, err));
+        FT_TRY(ft_session_get_from(session, results->tensor[i].name, first, &part, err));
         results->filled[i] += ft_tensor_count(&part);
     }
     return FT_OK;

@@ -25,9 +25,9 @@ FT_MUST_USE ft_status ft_results_init(ft_results *out, const ft_session *session
                                       size_t count, ft_error *err);
 void ft_results_fini(ft_results *results);
 
-/* Append what the session's last run computed. */
+/* Append what the session's last run computed of the rows from `first` on. */
 FT_MUST_USE ft_status ft_results_append(ft_results *results, const ft_session *session,
-                                        ft_error *err);
+                                        size_t first, ft_error *err);
 
 /* NULL when it was not asked for. */
 const ft_tensor *ft_results_find(const ft_results *results, const char *name);

@@ -124,7 +124,7 @@ static ft_status run_batches(job *j, ft_error *err)
         if (first == 0)
             FT_TRY(
                 ft_results_init(&j->results, j->session, &j->dataset, j->wanted, j->nwanted, err));
-        FT_TRY(ft_results_append(&j->results, j->session, err));
+        FT_TRY(ft_results_append(&j->results, j->session, first, err));
     }
     j->seconds = ft_seconds() - before;
     return FT_OK;

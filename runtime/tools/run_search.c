@@ -269,6 +269,15 @@ static ft_status tell(const job *j, ft_output *output, ft_error *err)
 
 /* ---- All ---------------------------------------------------------------------------------- */
 
+/* Whether all searches have come to an end: then those that did not fail are worth telling. */
+static bool is_complete(const job *j)
+{
+    for (size_t i = 0; j->text != NULL && i < j->sources.count; i++)
+        if (j->text[i * j->best].reason == FT_REASON_NONE)
+            return false;
+    return j->text != NULL && !j->no_memory;
+}
+
 /* As of texts that are continued; sources that failed have no text, then that is the error. */
 static ft_status work(job *j, ft_output *output, ft_error *err)
 {
@@ -278,8 +287,12 @@ static ft_status work(job *j, ft_output *output, ft_error *err)
     FT_TRY(ft_run_tokenizer(&j->tokenizer, j->run, j->model, err));
     FT_TRY(ft_prompts_read(&j->sources, j->run, j->model, j->tokenizer, err));
     FT_TRY(make_requests(j, err));
-    FT_TRY(search(j, err));
-    return tell(j, output, err);
+    ft_status status = search(j, err);
+    if (status == FT_OK || is_complete(j)) {
+        ft_status told = tell(j, output, status == FT_OK ? err : NULL);
+        status = status == FT_OK ? told : status;
+    }
+    return status;
 }
 
 ft_status ft_run_search(const ft_run *run, const ft_model *model, ft_output *output, ft_error *err)

@@ -261,10 +261,10 @@ static void take_option(ft_calibrate_request *r, int option, const char *value)
         r->quiet = true;
         break;
     case 't':
-        job->threads = ft_tool_whole_to(&ft_calibrate_tool, 't', value, 1, FT_MAX_THREADS);
+        job->threads = ft_tool_threads(&ft_calibrate_tool, option, value);
         break;
     case DEVICE:
-        job->device = value;
+        job->device = ft_tool_device(&ft_calibrate_tool, option, value);
         break;
     case 'm':
         take_method(job, value);

@@ -8,6 +8,7 @@
 #include "convert/spare.h"
 
 #include "runtime/error.h"
+#include "runtime/output.h"
 #include "runtime/recognize.h"
 
 #include <dirent.h>
@@ -80,6 +81,8 @@ ft_status ft_checkpoint_spare(const char *const *paths, size_t count, const char
     guard g = { .output = output, .err = err };
     if (stat(output, &g.about) != 0 || ft_recognize_file(output) == FT_FILE_ARTIFACT)
         return FT_OK;
+    for (size_t i = 0; i < count; i++)
+        FT_TRY(ft_output_spare_input(output, paths[i], err));
     for (size_t i = 0; i < count; i++)
         FT_TRY(search_beside(&g, paths[i]));
     return FT_OK;

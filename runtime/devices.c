@@ -60,6 +60,16 @@ static bool is_word(const char *name, size_t length, const char *word)
     return strlen(word) == length && strncmp(name, word, length) == 0;
 }
 
+ft_status ft_device_name_check(const char *name, ft_error *err)
+{
+    size_t length;
+    int index;
+    if (split_name(name, &length, &index) &&
+        (is_word(name, length, "cpu") || is_word(name, length, "cuda")))
+        return FT_OK;
+    return ft_fail(err, FT_EARG, "device %s: unknown, expected \"cpu\" or \"cuda:N\"", name);
+}
+
 ft_status ft_device_open(const ft_backend **backend, ft_device **device, const char *name,
                          ft_error *err)
 {
@@ -67,16 +77,15 @@ ft_status ft_device_open(const ft_backend **backend, ft_device **device, const c
     int index;
     if (name == NULL)
         name = "cpu";
-    bool fine = split_name(name, &length, &index);
-    for (size_t b = 0; b < FT_COUNT(backends) && fine; b++)
+    FT_TRY(ft_device_name_check(name, err));
+    split_name(name, &length, &index);
+    for (size_t b = 0; b < FT_COUNT(backends); b++)
         if (is_word(name, length, backends[b]->name)) {
             *backend = backends[b];
             return backends[b]->open(device, index, err);
         }
-    if (fine && is_word(name, length, "cuda"))
-        return ft_fail(err, FT_EDEVICE,
-                       "device %s: this build has no CUDA backend; install the CUDA Toolkit (nvcc, "
-                       "cuBLAS), then run configure --with-cuda and make",
-                       name);
-    return ft_fail(err, FT_EARG, "device %s: unknown, expected \"cpu\" or \"cuda:N\"", name);
+    return ft_fail(err, FT_EDEVICE,
+                   "device %s: this build has no CUDA backend; install the CUDA Toolkit (nvcc, "
+                   "cuBLAS), then run configure --with-cuda and make",
+                   name);
 }

@@ -50,7 +50,7 @@ refused 2 '--scheme goes with --shape' "$bench" -i model.ft --scheme int8
 refused 2 '--batch: "" is not a number' "$bench" --shape minilm -b 1,
 refused 2 '--length: "x" is not a number' "$bench" --shape minilm -l 8,x,9
 refused 2 '--runs: "0" is not a number' "$bench" --shape minilm -r 0
-refused 2 '--threads: at most 1024' "$bench" --shape minilm -t 1025
+refused 2 '--threads: 1025 is too large: 1024 is the most' "$bench" --shape minilm -t 1025
 refused 2 '--fill: "1.5" is not a number above 0' "$bench" --shape minilm --fill 1.5
 refused 2 '--fill: "nan" is not a number above 0' "$bench" --shape minilm --fill nan
 refused 2 '--decode: "0" is not a number from 1 to 1048576' "$bench" --shape ft-decoding --decode 0
@@ -75,7 +75,7 @@ refused 2 '--json and --csv exclude each other' "$bench" --shape minilm --json -
 refused 2 '-q and -v at once' "$bench" --shape minilm -q -v
 refused 2 'unexpected argument model.ft' "$bench" --shape minilm model.ft
 refused 1 'nowhere.ft: No such file' "$bench" -i nowhere.ft
-refused 1 'device tpu: unknown' "$bench" --shape minilm --device tpu
+refused 2 'device tpu: unknown' "$bench" --shape minilm --device tpu
 
 # ---- Cases --------------------------------------------------------------------------------------
 

@@ -341,7 +341,7 @@ ln -s float.ft soft
 ln data hard
 cksum float.ft data counts >sums
 for output in float.ft soft data hard; do
-    refused "ft-run -o: the input $output is not replaced" "$output: would replace the input" \
+    misused "ft-run -o: the input $output is not replaced" "$output: would replace the input" \
         "$run" -i float.ft -d data -o $output -f
     for option in -o --save-counters "-n --report"; do
         misused "ft-calibrate $option: nor is $output" "$output: would replace the input" \

@@ -60,6 +60,43 @@ wrong '--memory: 99999999999999999 is too large' 'memory beyond 64 bits' ft-cali
 wrong '--tokens: "5,1048577" has a number that is too large: 1048576 is the most' \
     'a run of more tokens' ft-inspect --plan --tokens 5,1048577 a.ft
 
+for tool in ft-run ft-calibrate ft-eval ft-bench; do
+    for number in 0 -1 many 1.5 ''; do
+        wrong "--threads: \"$number\" is not a positive number" "\"$number\" threads" \
+            $tool -i a.ft -t "$number"
+    done
+    wrong '--threads: 9999 is too large: 1024 is the most' '9999 threads' $tool -i a.ft -t 9999
+done
+
+# ---- What is missing, and what is not known -----------------------------------------------------
+
+for tool in ft-convert ft-calibrate ft-run ft-eval ft-inspect ft-bench; do
+    is 2 "$tool alone is refused with status 2" "$bin/$tool"
+    says err "; try $tool --help" 'with how to get help'
+    wrong 'option --nonsense is not understood' 'a long option that it has not' $tool --nonsense
+    wrong 'unknown option -Z' 'a letter that it has not' $tool -Z
+    wrong 'option -i needs an argument' 'a letter without its argument' $tool -i
+    wrong 'option --input needs an argument' 'a long option without its argument' $tool --input
+    wrong '--input: the name of a file is empty' 'a file without a name' $tool -i ''
+    is 0 "$tool has help" "$bin/$tool" --help
+    is 0 "$tool has a version" "$bin/$tool" --version
+done
+wrong '--output: the name of a file is empty' 'an output without a name' ft-convert -i a -o ''
+wrong 'unexpected argument b' 'an operand' ft-convert -i a -n b
+wrong 'unexpected argument b' 'an operand' ft-bench -i a b
+wrong '"b" is no option' 'an operand' ft-eval -i a -d a b
+wrong 'one file is expected' 'a second file' ft-inspect a b
+wrong 'operands are counters files' 'an operand' ft-calibrate -i a -d a -n b
+
+for name in gpu GPU cuda0 cuda: cuda:x cuda:-1 cuda:99999 'cpu ' ''; do
+    text="--device: device $name: unknown, expected \"cpu\" or \"cuda:N\""
+    wrong "$text" "device \"$name\"" ft-run -i a.ft -d d --device "$name"
+    wrong "$text" "device \"$name\"" ft-calibrate -i a.ft -d d -n --device "$name"
+    wrong "$text" "device \"$name\"" ft-eval -i a.ft -d d --device "$name"
+    wrong "$text" "device \"$name\"" ft-bench -i a.ft --device "$name"
+    wrong "$text" "device \"$name\"" ft-inspect --plan a.ft --device "$name"
+done
+
 # ---- Words that are none of those that there are ------------------------------------------------
 
 wrong '--scheme: "int4" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16, w8a16, w8a8-block, float' \
@@ -85,5 +122,25 @@ for input in a.ft d; do
 done
 test "$(ls)" = "$(printf 'd\nerr\nlog\nout')" || test "$(ls)" = "$(printf 'd\nerr\nout')"
 check $? 'nothing is written by what is refused'
+
+cp d a.ft
+for output in a.ft d ./d; do
+    wrong "$output: would replace the input" "the output $output, which is an input" \
+        ft-run -i a.ft -d d -o $output -f
+    wrong "$output: would replace the input" "the output $output, which is an input" \
+        ft-calibrate -i a.ft -d d -o $output -f
+done
+ln -s d soft
+ln d hard
+for output in soft hard; do
+    wrong "$output: would replace the input d" "the text by another name, $output" \
+        ft-run -i a.ft --text d -o $output -f
+    wrong "$output: would replace the input d" "the image by another name, $output" \
+        ft-run -i a.ft --image d -o $output -f
+    wrong "$output: would replace the input d" "the checkpoint's file by another name, $output" \
+        ft-convert -i d -o $output -f
+done
+cmp -s d a.ft
+check $? 'and all is as it was'
 
 echo "1..$count"

@@ -215,10 +215,10 @@ static void take_option(ft_bench_request *r, ft_bench *bench, int option, const 
         take_format(r, FT_FORMAT_CSV);
         break;
     case 't':
-        bench->threads = (int) positive("threads", value, strlen(value), MOST);
+        bench->threads = ft_tool_threads(&ft_bench_tool, option, value);
         break;
     case DEVICE:
-        r->device = value;
+        r->device = ft_tool_device(&ft_bench_tool, option, value);
         break;
     case 'q':
         r->quiet = true;
@@ -244,6 +244,4 @@ void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
         ft_tool_usage(&ft_bench_tool, "--group goes with shapes in blocks");
     if (r->quiet && bench->verbose)
         ft_tool_usage(&ft_bench_tool, "-q and -v at once");
-    if (bench->threads > FT_MAX_THREADS)
-        ft_tool_usage(&ft_bench_tool, "--threads: at most %d", FT_MAX_THREADS);
 }

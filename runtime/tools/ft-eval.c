@@ -62,10 +62,10 @@ static void take_option(ft_eval *e, int option, const char *value)
         e->json = true;
         break;
     case 't':
-        e->threads = ft_tool_whole_to(&tool, option, value, 1, FT_MAX_THREADS);
+        e->threads = ft_tool_threads(&tool, option, value);
         break;
     case DEVICE:
-        e->model.device = value;
+        e->model.device = ft_tool_device(&tool, option, value);
         break;
     case VERIFY:
         e->model.verify = ft_tool_verify(&tool, option, value);

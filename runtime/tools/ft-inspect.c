@@ -298,7 +298,7 @@ static ft_view parse_options(int argc, char **argv, ft_inspection *what)
             choose(&view, ft_inspect_plan);
             break;
         case DEVICE:
-            what->device = value;
+            what->device = ft_tool_device(&tool, DEVICE, value);
             break;
         case TOKENS:
             take_tokens(what, value);

@@ -16,15 +16,7 @@
 /* The output comes first: where it cannot be written, no work is started. */
 static ft_status open_output(ft_output **out, const ft_run *run, ft_error *err)
 {
-    const char *input[] = { run->input, run->data, run->text };
-    if (run->output == NULL)
-        return FT_OK;
-    for (size_t i = 0; i < run->nimage; i++)
-        FT_TRY(ft_output_spare_input(run->output, run->image[i], err));
-    for (size_t i = 0; i < FT_COUNT(input); i++)
-        if (input[i] != NULL)
-            FT_TRY(ft_output_spare_input(run->output, input[i], err));
-    return ft_output_open(out, run->output, run->force, err);
+    return run->output == NULL ? FT_OK : ft_output_open(out, run->output, run->force, err);
 }
 
 /* Decoders continue texts, unless values of the plan are asked for. */

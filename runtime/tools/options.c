@@ -7,6 +7,9 @@
 
 #include "runtime/tools/options.h"
 
+#include "runtime/devices.h"
+#include "runtime/session.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -115,8 +118,14 @@ static void translate(const ft_tool *tool, struct option *longs, char *letters)
     }
 }
 
+static bool is_file(const ft_option *o)
+{
+    return o->argument != NULL &&
+           (strncmp(o->argument, "FILE", 4) == 0 || strcmp(o->argument, "PATH") == 0);
+}
+
 /* Read all options once, for their files alone; what else is wrong is told when they are taken. */
-static void refuse_second_files(const ft_tool *tool, int argc, char **argv,
+static void check_files(const ft_tool *tool, int argc, char **argv,
                                 const struct option *longs, const char *letters)
 {
     const char *file[MAX_OPTIONS] = { NULL };
@@ -125,7 +134,11 @@ static void refuse_second_files(const ft_tool *tool, int argc, char **argv,
         int i = 0;
         while ((o = option_at(tool, i)) != NULL && o->id != id)
             i++;
-        if (o == NULL || o->argument == NULL || strcmp(o->argument, "FILE") != 0)
+        if (o == NULL || !is_file(o))
+            continue;
+        if (optarg[0] == '\0')
+            ft_tool_usage(tool, "--%s: the name of a file is empty", o->name);
+        if (strcmp(o->argument, "FILE") != 0) /* but "FILE...", or ft-convert's "PATH" */
             continue;
         if (file[i] != NULL)
             ft_tool_usage(tool, "--%s is given twice: \"%s\" and \"%s\"", o->name, file[i], optarg);
@@ -145,7 +158,7 @@ int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **val
         begun = argv;
         for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
             accept_underscores(argv[i]);
-        refuse_second_files(tool, argc, argv, longs, letters);
+        check_files(tool, argc, argv, longs, letters);
     }
     int id = getopt_long(argc, argv, letters, longs, NULL);
     *value = optarg;
@@ -191,6 +204,19 @@ int ft_tool_whole_to(const ft_tool *tool, int option, const char *text, int low,
 int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low)
 {
     return ft_tool_whole_to(tool, option, text, low, 1 << 24);
+}
+
+int ft_tool_threads(const ft_tool *tool, int option, const char *text)
+{
+    return ft_tool_whole_to(tool, option, text, 1, FT_MAX_THREADS);
+}
+
+const char *ft_tool_device(const ft_tool *tool, int option, const char *text)
+{
+    ft_error err;
+    if (ft_device_name_check(text, &err) != FT_OK)
+        ft_tool_usage(tool, "--%s: %s", ft_tool_name_of(tool, option), err.text);
+    return text;
 }
 
 double ft_tool_real(const ft_tool *tool, int option, const char *text, double low, double high)

@@ -33,7 +33,8 @@ typedef struct ft_tool {
 /*
  * The next option: its id, *value its argument or NULL; -1 after the last, when the operands are
  * argv[optind..argc).  Changes argv.  --help and --version print and end the program.  An option
- * with the argument "FILE" is refused where it is given twice: only one file would be used.
+ * with the argument "FILE" is refused where it is given twice, since only one file would be used;
+ * no name of a file may be empty.
  */
 int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **value);
 
@@ -46,11 +47,14 @@ const char *ft_tool_name_of(const ft_tool *tool, int option);
 
 /*
  * The value of an option, which usage errors name: a whole number from `low` to 2^24 or to `high`
- * (low 0: "whole", 1: "positive"), a number from `low` to `high`, or a word.
+ * (low 0: "whole", 1: "positive"), a number from `low` to `high`, as many threads as a session may
+ * have, the name of a device that may or may not be there, or a word.
  */
 int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low);
 int ft_tool_whole_to(const ft_tool *tool, int option, const char *text, int low, int high);
 double ft_tool_real(const ft_tool *tool, int option, const char *text, double low, double high);
+int ft_tool_threads(const ft_tool *tool, int option, const char *text);
+const char *ft_tool_device(const ft_tool *tool, int option, const char *text);
 ft_verify ft_tool_verify(const ft_tool *tool, int option, const char *text);
 ft_kv ft_tool_kv(const ft_tool *tool, int option, const char *text);
 

@@ -327,7 +327,7 @@ static void take_other(ft_run *r, int option, const char *value)
         r->force = true;
         break;
     case 't':
-        r->session.threads = whole(option, value, 1);
+        r->session.threads = ft_tool_threads(&ft_run_tool, option, value);
         break;
     case CTX:
         r->session.context = whole(option, value, 1);
@@ -345,7 +345,7 @@ static void take_other(ft_run *r, int option, const char *value)
         r->json = true;
         break;
     case DEVICE:
-        r->model.device = value;
+        r->model.device = ft_tool_device(&ft_run_tool, option, value);
         break;
     case VERIFY:
         r->model.verify = ft_tool_verify(&ft_run_tool, option, value);
@@ -367,6 +367,24 @@ static void take_other(ft_run *r, int option, const char *value)
 
 /* ---- All ---------------------------------------------------------------------------------- */
 
+static void spare(const char *output, const char *input)
+{
+    ft_error err;
+    if (output != NULL && input != NULL && ft_output_spare_input(output, input, &err) != FT_OK)
+        ft_tool_usage(&ft_run_tool, "%s", err.text);
+}
+
+/* "-" is standard input, not a file. */
+static void spare_inputs(const ft_run *r)
+{
+    spare(r->output, r->input);
+    spare(r->output, r->data);
+    if (r->text != NULL && strcmp(r->text, "-") != 0)
+        spare(r->output, r->text);
+    for (size_t i = 0; i < r->nimage; i++)
+        spare(r->output, r->image[i]);
+}
+
 static void check(const ft_run *r)
 {
     int inputs = (r->data != NULL) + (r->text != NULL) + (r->noperand > 0) + (r->nimage > 0);
@@ -385,6 +403,7 @@ static void check(const ft_run *r)
         ft_tool_usage(&ft_run_tool, "--%s is for --beams", r->searching);
     if (r->whole && r->text == NULL)
         ft_tool_usage(&ft_run_tool, "--whole is for --text");
+    spare_inputs(r);
 }
 
 /* What a shell makes of --image *.png: all of them are images. */

@@ -13,6 +13,7 @@
 #include "calibrate/observe.h"
 #include "calibrate/pack.h"
 #include "calibrate/readers.h"
+#include "calibrate/verdict.h"
 #include "calibrate/weight_report.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -241,22 +242,36 @@ static ft_status pack(ft_calibration_job *j, ft_error *err)
     return status;
 }
 
-static ft_status commit(ft_calibration_job *j, ft_error *err)
-{
-    return j->writer != NULL && !j->options->dry_run ? ft_artifact_commit(j->writer, err) : FT_OK;
-}
-
 /* ---- Reporting ---------------------------------------------------------------------------- */
+
+static ft_status make_texts(ft_calibration_job *j, ft_error *err)
+{
+    ft_report *report = j->report;
+    bool wanted = j->json != NULL || j->options->json;
+    report->warning = ft_report_verdict(report);
+    if (report->warning != NULL && wanted)
+        report->text = ft_report_format(report);
+    return report->warning == NULL || (wanted && report->text == NULL)
+               ? ft_fail(err, FT_ENOMEM, "no memory for the report")
+               : FT_OK;
+}
 
 static ft_status write_report(const ft_calibration_job *j, ft_error *err)
 {
-    if (j->json == NULL)
-        return FT_OK;
     FILE *file = ft_output_stream(j->json);
-    if (file == NULL)
+    if (file == NULL || fputs(j->report->text, file) == EOF || fflush(file) != 0)
         return ft_fail_errno(err, "%s: cannot write", j->options->report);
-    FT_TRY(ft_report_write(j->report, file, j->options->report, err));
-    return ft_output_commit(j->json, err);
+    return FT_OK;
+}
+
+/* Files get their names last, when nothing but that can fail. */
+static ft_status commit(ft_calibration_job *j, ft_error *err)
+{
+    if (j->json != NULL)
+        FT_TRY(write_report(j, err));
+    if (j->writer != NULL && !j->options->dry_run)
+        FT_TRY(ft_artifact_commit(j->writer, err));
+    return j->json != NULL ? ft_output_commit(j->json, err) : FT_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -292,8 +307,8 @@ static ft_status calibrate(ft_calibration_job *j, ft_error *err)
     report_blocks(j);
     if (j->blocks)
         FT_TRY(evaluate(j, err));
-    FT_TRY(commit(j, err));
-    return write_report(j, err);
+    FT_TRY(make_texts(j, err));
+    return commit(j, err);
 }
 
 ft_status ft_calibrate(const ft_calibration_options *options, const ft_calibration_view *view,

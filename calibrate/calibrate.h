@@ -28,6 +28,7 @@ typedef struct ft_calibration_options {
     const ft_recipe *recipe; /* what becomes of each matrix; NULL: all linears w8a8 */
     bool force;              /* replace files that exist */
     bool dry_run;            /* choose and report, but leave no artifact */
+    bool json;               /* make the text of the report */
     int threads;             /* >= 1 */
     size_t memory;           /* bytes for sums over inputs; 0: half of what is free */
     const char *device;      /* where to run the model: "cpu" (also NULL) or "cuda:N" */

@@ -6,11 +6,10 @@
 #include <config.h>
 
 #include "calibrate/options.h"
-#include "calibrate/verdict.h"
 #include "runtime/tools/progress.h"
 #include "runtime/tools/signals.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 
 typedef struct screen {
     ft_progress_line line;
@@ -30,13 +29,14 @@ static void step(void *user, uint64_t done, uint64_t total)
     ft_progress_step(&s->line, done, total);
 }
 
-static void print_warning(const ft_report *report)
+static void print(const ft_report *report, const ft_calibrate_request *r)
 {
-    char *text = ft_report_verdict(report);
+    if (!r->quiet && !r->job.json)
+        ft_report_print(report, stdout);
     fflush(stdout);
-    if (text != NULL)
-        fputs(text, stderr);
-    free(text);
+    fputs(report->warning, stderr);
+    if (r->job.json)
+        fputs(report->text, stdout);
 }
 
 int main(int argc, char **argv)
@@ -52,13 +52,8 @@ int main(int argc, char **argv)
         &report, &err);
     ft_progress_end(&s.line);
     int status = done == FT_OK ? 0 : ft_tool_fail(&ft_calibrate_tool, err.text);
-    if (status == 0 && report.weights > 0) {
-        if (!r.quiet && !r.json)
-            ft_report_print(&report, stdout);
-        print_warning(&report);
-        if (r.json && ft_report_write(&report, stdout, "standard output", &err) != FT_OK)
-            status = ft_tool_fail(&ft_calibrate_tool, err.text);
-    }
+    if (status == 0 && report.weights > 0)
+        print(&report, &r);
     ft_report_fini(&report);
     ft_recipe_fini(&r.recipe);
     return ft_tool_end(&ft_calibrate_tool, status);

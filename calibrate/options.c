@@ -329,7 +329,7 @@ static void take_option(ft_calibrate_request *r, int option, const char *value)
         job->report = value;
         break;
     case JSON:
-        r->json = true;
+        job->json = true;
         break;
     }
 }
@@ -399,7 +399,7 @@ void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
     if (r->job.output == NULL && r->job.save == NULL && !r->job.dry_run)
         ft_tool_usage(&ft_calibrate_tool,
                       "nothing to do: give -o FILE, --save-counters FILE or -n");
-    if (r->job.output == NULL && r->json)
+    if (r->job.output == NULL && r->job.json)
         r->job.dry_run = true; /* there is a report to print */
     if (r->job.nmerge > 0 && r->job.last > 0)
         ft_tool_usage(&ft_calibrate_tool, "--samples and --merge exclude each other");

@@ -17,7 +17,7 @@ typedef struct ft_calibrate_request {
     bool of_blocks; /* something was said that is about blocks alone */
     bool method;    /* a method was named */
     const char *merge[FT_MAX_MERGE];
-    bool json, quiet;
+    bool quiet;
 } ft_calibrate_request;
 
 extern const ft_tool ft_calibrate_tool;

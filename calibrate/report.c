@@ -7,7 +7,6 @@
 
 #include "calibrate/report.h"
 
-#include "calibrate/verdict.h"
 #include "runtime/error.h"
 #include "runtime/json_build.h"
 
@@ -20,6 +19,8 @@ void ft_report_fini(ft_report *report)
 {
     free(report->point);
     free(report->weight);
+    free(report->warning);
+    free(report->text);
     memset(report, 0, sizeof *report);
 }
 
@@ -175,12 +176,9 @@ static json_t *weight_json(const ft_weight_report *weight)
     return json;
 }
 
-static json_t *verdict_json(const ft_report *report)
+static json_t *warning_json(const ft_report *report)
 {
-    char *text = ft_report_verdict(report);
-    json_t *json = text != NULL ? json_string(text) : json_null();
-    free(text);
-    return json;
+    return report->warning[0] != '\0' ? json_string(report->warning) : json_null();
 }
 
 static json_t *evaluation_json(const ft_report *report)
@@ -195,7 +193,7 @@ static json_t *evaluation_json(const ft_report *report)
                      "accuracy_int8", number(e->accuracy[1]));
 }
 
-json_t *ft_report_to_json(const ft_report *report)
+static json_t *to_json(const ft_report *report)
 {
     json_t *points = json_array(), *weights = json_array();
     for (size_t i = 0; i < report->points; i++)
@@ -208,16 +206,18 @@ json_t *ft_report_to_json(const ft_report *report)
                                   "divided", (json_int_t) report->divided);
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "samples", (json_int_t) report->samples,
                      "points", points, "weights", weights, "awq", awq, "end_to_end",
-                     evaluation_json(report), "warning", verdict_json(report));
+                     evaluation_json(report), "warning", warning_json(report));
 }
 
-ft_status ft_report_write(const ft_report *report, FILE *file, const char *who, ft_error *err)
+char *ft_report_format(const ft_report *report)
 {
-    json_t *json = ft_report_to_json(report);
-    if (json == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for the report", who);
-    bool fine = json_dumpf(json, file, JSON_INDENT(1)) == 0 && putc('\n', file) != EOF;
-    ft_status status = fine ? FT_OK : ft_fail_errno(err, "%s: cannot write", who);
+    json_t *json = to_json(report);
+    char *text = json != NULL ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
-    return status;
+    char *line = text != NULL ? realloc(text, strlen(text) + 2) : NULL;
+    if (line == NULL)
+        free(text);
+    else
+        strcat(line, "\n");
+    return line;
 }

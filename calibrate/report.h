@@ -11,7 +11,7 @@
 #include "calibrate/quantized.h"
 #include "kernels/op.h"
 
-#include <jansson.h>
+#include <stdio.h>
 
 typedef struct ft_point_report {
     char name[FT_NAME];
@@ -44,6 +44,8 @@ typedef struct ft_report {
     bool int8_residual, decodes;
     bool held_out;            /* the evaluation's samples were not calibrated on */
     ft_evaluation evaluation; /* samples = 0: none */
+    char *warning;            /* ft_report_verdict(), owned */
+    char *text;               /* ft_report_format(), owned; NULL where nobody asked for it */
 } ft_report;
 
 void ft_report_fini(ft_report *report);
@@ -54,10 +56,8 @@ bool ft_report_disagrees(const ft_point_report *point);
 /* Tables for people. */
 void ft_report_print(const ft_report *report, FILE *file);
 
-/* Everything, for machines; NULL without memory. */
-json_t *ft_report_to_json(const ft_report *report);
-
-/* The same as text.  FT_EIO when `file`, which `who` names, does not take it. */
-ft_status ft_report_write(const ft_report *report, FILE *file, const char *who, ft_error *err);
+/* Everything, its warning included, as JSON that ends in a newline; for free().  NULL: no memory.
+ */
+char *ft_report_format(const ft_report *report);
 
 #endif

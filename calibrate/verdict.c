@@ -205,8 +205,8 @@ char *ft_report_verdict(const ft_report *report)
         tell_distance(report, file);
         advise(report, file);
     }
-    bool fine = fclose(file) == 0 && bytes > 0;
-    if (fine)
+    bool fine = ferror(file) == 0;
+    if (fclose(file) == 0 && fine)
         return text;
     free(text);
     return NULL;

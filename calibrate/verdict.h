@@ -9,8 +9,7 @@
 #include "calibrate/report.h"
 
 /*
- * What is worth a warning, as lines that each end; NULL: nothing is, or there is no memory.  The
- * caller frees it.
+ * What is worth a warning, as lines that each end, or an empty text; for free().  NULL: no memory.
  *
  * The comparison at the end of the model decides: a mean cosine of at least 0.98, and of
  * classifiers the same class for 95 of 100 samples.  Single points decide nothing, for ranges that

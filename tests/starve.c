@@ -1,21 +1,23 @@
 /*
- * starve.c - run a command once for each of its allocations, which then finds no memory.
+ * starve.c - run a command once for each way to an allocation, which then finds no memory.
  *
  *     starve [-e EVERY] [-o] LIBRARY FOLDER COMMAND...
  *
  * LIBRARY is lib/scarce.c, FOLDER where the command writes; what is in there is removed before each
- * run.  -e 3 takes every third allocation.  -o: standard output must be the same, too.  Each broken
- * promise is a line with the place of the allocation, and the end is a line for each kind:
+ * run.  Of allocations that the same chain of callers asks for, the first fails; -e 3 takes every
+ * third chain.  -o: standard output must be the same, too.  Each broken promise is a line with the
+ * place of the allocation, and the end is a line for each kind:
  *
- *     allocations N      of the undisturbed run, which must succeed
- *     crashes N          runs that ended otherwise than with status 0 or 1
- *     silent N           failures without a word on standard error, or without "memory" where it
- * was the program itself that found none litter N           failures that left a file in FOLDER
- *     different N        successes that wrote something else than the undisturbed run
- *     leaks N            runs at whose end a block was in use that the undisturbed run does not
- * leave
+ *     allocations N   of the undisturbed run, which must succeed
+ *     chains N        of callers that these have
+ *     crashes N       runs that ended otherwise than with status 0 or 1
+ *     silent N        failures without a word on standard error, or without "memory" where the
+ *                     program itself found none
+ *     litter N        failures that left a file in FOLDER
+ *     different N     successes that wrote something else than the undisturbed run
+ *     leaks N         runs at whose end a block was in use that the undisturbed run does not leave
  *
- * Status 0 if all but the first are 0.
+ * Status 0 if all but the first two are 0.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -88,7 +90,8 @@ static void empty(const char *folder)
 typedef struct outcome {
     int status; /* as wait() has it */
     text log, out, err;
-    long allocations;
+    long allocations, *first; /* [chains] the first allocation of each chain of callers */
+    size_t chains;
     char name[8][256];
     text content[8]; /* of the files in the folder */
     int files;
@@ -107,8 +110,26 @@ static void read_folder(outcome *o)
         closedir(entries);
 }
 
+static int in_order(const void *a, const void *b)
+{
+    long left = *(const long *) a, right = *(const long *) b;
+    return (left > right) - (left < right);
+}
+
+static void read_chains(outcome *o)
+{
+    static const char word[] = "\nfirst ";
+    o->first = calloc(o->log.bytes / sizeof word + 1, sizeof *o->first);
+    if (o->first == NULL)
+        abort();
+    for (const char *at = o->log.start; (at = strstr(at, word)) != NULL; at++)
+        o->first[o->chains++] = strtol(at + strlen(word), NULL, 10);
+    qsort(o->first, o->chains, sizeof *o->first, in_order);
+}
+
 static void forget(outcome *o)
 {
+    free(o->first);
     for (int i = 0; i < o->files; i++)
         free(o->content[i].start);
     free(o->log.start);
@@ -176,6 +197,7 @@ static void run(outcome *o, long which)
     o->err = read_text(own, "err");
     read_folder(o);
     sscanf(o->log.start, "allocations %ld", &o->allocations);
+    read_chains(o);
 }
 
 /* ---- Judging ------------------------------------------------------------------------------ */
@@ -257,7 +279,7 @@ static void judge(const outcome *o, const outcome *first, long which)
 static int finish(const outcome *first)
 {
     long all = 0;
-    printf("allocations %ld\n", first->allocations);
+    printf("allocations %ld\nchains %zu\n", first->allocations, first->chains);
     for (int i = 0; i < KINDS; i++) {
         printf("%s %ld\n", kind_name[i], found[i]);
         all += found[i];
@@ -284,9 +306,9 @@ int main(int argc, char **argv)
     run(&first, 0);
     if (first.status != 0 || first.allocations == 0)
         printf("%s", first.err.start);
-    for (long which = 1; which <= first.allocations && first.status == 0; which += job.every) {
-        run(&o, which);
-        judge(&o, &first, which);
+    for (size_t i = 0; i < first.chains && first.status == 0; i += (size_t) job.every) {
+        run(&o, first.first[i]);
+        judge(&o, &first, first.first[i]);
         forget(&o);
     }
     int status = first.status == 0 && first.allocations > 0 ? finish(&first) : 2;

@@ -1,7 +1,8 @@
 # starved.sh - tools whose allocations find no memory, one after the other, fail cleanly.
 # SPDX-License-Identifier: Apache-2.0
 #
-# FT_STARVE_EVERY=1 takes all allocations, which are thousands of runs; a few dozen are enough here.
+# FT_STARVE_EVERY=1 lets the allocation of each chain of callers fail, which are thousands of runs; a
+# few dozen are enough here.
 
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
@@ -9,28 +10,41 @@ trap 'rm -rf "$dir"' EXIT
 
 cd "$dir" || exit 99
 convert=$FT_BUILDDIR/ft-convert calibrate=$FT_BUILDDIR/ft-calibrate
+make_tensors=$FT_BUILDDIR/tests/make-tensors
 starve=$FT_BUILDDIR/tests/starve scarce=$FT_BUILDDIR/tests/lib/.libs/libscarce.so
 OPENBLAS_NUM_THREADS=1
 export OPENBLAS_NUM_THREADS
 
-# starved RUNS TOOL COMMAND...: about so many runs of a command that writes to $dir/written.
+# starved EVERY JOB COMMAND...: a command that writes to $dir/written, every so many chains.
 starved () {
-    runs=$1 tool=$2
+    every=${FT_STARVE_EVERY:-$1} job=$2
     shift 2
     mkdir -p written
-    allocations=$("$starve" -e 1000000 "$scarce" written "$@" | sed -n 's/^allocations //p')
-    every=${FT_STARVE_EVERY:-$((${allocations:-0} / runs + 1))}
-    is 0 "$tool keeps its promises where an allocation fails, every $every. of ${allocations:-0}" \
-        "$starve" -e "$every" "$scarce" written "$@"
-    says out 'crashes 0' "$tool ends with status 0 or 1 then"
-    says out 'silent 0' "$tool says why"
-    says out 'litter 0' "$tool leaves neither an output nor a temporary file when it fails"
-    says out 'different 0' "$tool writes what it always writes when it does not fail"
-    says out 'leaks 0' "$tool frees what it holds"
+    is 0 "$job keeps its promises where an allocation finds no memory" \
+        "$starve" -e "$every" -o "$scarce" written "$@"
+    says out 'crashes 0' "$job ends with status 0 or 1 then"
+    says out 'silent 0' "$job says why"
+    says out 'litter 0' "$job leaves neither an output nor a temporary file when it fails"
+    says out 'different 0' "$job writes what it always writes when it does not fail"
+    says out 'leaks 0' "$job frees what it holds"
+    grep -e '^allocations' -e '^chains' out | sed 's/^/# /'
 }
 
 quietly "$FT_BUILDDIR/tests/make-decoder" llama 1
-starved 30 ft-convert "$convert" -q -i llama -o written/llama.ft
-starved 30 'ft-convert --json' "$convert" -q --json -i llama -o written/llama.ft
+quietly "$FT_BUILDDIR/tests/make-classifier" bert 3
+quietly "$convert" -q -i bert -o bert.ft
+quietly "$make_tensors" samples.safetensors \
+    input_ids:I32:4,5=2,5,6,7,3,2,8,9,10,3,2,5,11,12,3,2,5,6,14,3 labels:I64:4=0,1,2,1
+quietly "$calibrate" -q -i bert.ft -d samples.safetensors --save-counters 1.counters --samples 0:2
+quietly "$calibrate" -q -i bert.ft -d samples.safetensors --save-counters 2.counters --samples 2:4
+
+starved 17 'a conversion' "$convert" -q --json -i llama -o written/llama.ft
+starved 17 'a dry run' "$convert" -q -n -i bert
+set -- "$calibrate" -q -i bert.ft -t 1
+starved 17 'counting' "$@" -d samples.safetensors --save-counters written/1.counters
+starved 37 'merging' "$@" -o written/int8.ft --merge 1.counters 2.counters
+starved 61 'a calibration' "$@" -d samples.safetensors -o written/int8.ft --report written/report.json
+starved 67 'learning of blocks' "$@" -d samples.safetensors -o written/w4.ft --scheme w4a16 --json \
+    --group-pad --asym --clip imatrix --scale awq --round gptq
 
 echo "1..$count"

@@ -6,7 +6,8 @@
  *
  * Allocations are counted from 1 and from the first one that the program itself makes; those of the
  * libraries beneath it count as well, except of those that end a program without memory.
- * FT_SCARCE=0 lets all succeed.  The log has a line for each number and each block, see starve.c.
+ * FT_SCARCE=0 lets all succeed, and notes the first allocation of each chain of callers.  The log
+ * has a line for each fact, see starve.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,6 +15,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -142,6 +144,33 @@ static bool forget(const void *start)
     return false;
 }
 
+/* ---- Chains of callers -------------------------------------------------------------------- */
+
+enum { CHAINS = 1 << 14, DEPTH = 32 };
+
+static struct chain {
+    uint64_t hash; /* 0: free slot */
+    long first;    /* allocation */
+} chain[CHAINS];
+static size_t chains;
+
+/* One that is not among them yet, as far as there is room. */
+static void note_chain(long number)
+{
+    void *frame[DEPTH];
+    int depth = backtrace(frame, DEPTH);
+    uint64_t hash = 1;
+    for (int i = 0; i < depth; i++)
+        hash = (hash ^ (uintptr_t) frame[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    size_t i = (size_t) (hash >> 50) % CHAINS;
+    while (chain[i].hash != 0 && chain[i].hash != hash)
+        i = (i + 1) % CHAINS;
+    if (chain[i].hash == hash || chains > CHAINS / 2)
+        return;
+    chain[i] = (struct chain){ hash, number };
+    chains++;
+}
+
 /* ---- Counting ----------------------------------------------------------------------------- */
 
 /* Whether this allocation finds no memory; *counted: whether its block is to be kept. */
@@ -151,6 +180,8 @@ static bool is_refused(const void *caller, bool *counted)
     pthread_mutex_lock(&lock);
     *counted = is_counted(caller, &info);
     bool refuse = *counted && ++count == failing;
+    if (*counted && failing == 0)
+        note_chain(count);
     if (refuse) {
         refused = info;
         refused_at = caller;
@@ -267,6 +298,7 @@ static void __attribute__((constructor)) begin(void)
     if (number == NULL || bytes < 0)
         return;
     is_ready();
+    backtrace((void *[1]){ NULL }, 1); /* which allocates once */
     setvbuf(stdout, words, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof words);
     failing = strtol(number, NULL, 10);
     /* dladdr() knows the program by the name it was called with. */
@@ -299,6 +331,9 @@ static void __attribute__((destructor)) end(void)
     if (log < 0)
         return;
     dprintf(log, "allocations %ld\nblocks %zu\n", count, blocks);
+    for (size_t i = 0; i < CHAINS; i++)
+        if (chain[i].hash != 0)
+            dprintf(log, "first %ld\n", chain[i].first);
     if (refused_at != NULL)
         write_place(log, "refused", 0, refused_at);
     for (size_t i = 0; i < SLOTS; i++)

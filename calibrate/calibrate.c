@@ -259,7 +259,7 @@ static ft_status make_texts(ft_calibration_job *j, ft_error *err)
 static ft_status write_report(const ft_calibration_job *j, ft_error *err)
 {
     FILE *file = ft_output_stream(j->json);
-    if (file == NULL || fputs(j->report->text, file) == EOF || fflush(file) != 0)
+    if (file == NULL || fprintf(file, "%s\n", j->report->text) < 0 || fflush(file) != 0)
         return ft_fail_errno(err, "%s: cannot write", j->options->report);
     return FT_OK;
 }

@@ -36,7 +36,7 @@ static void print(const ft_report *report, const ft_calibrate_request *r)
     fflush(stdout);
     fputs(report->warning, stderr);
     if (r->job.json)
-        fputs(report->text, stdout);
+        puts(report->text);
 }
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
 #include "calibrate/observe.h"
 
 #include "kernels/thread_pool.h"
+#include "runtime/json_build.h"
 #include "runtime/mem.h"
 #include "runtime/session.h"
 #include "runtime/sha256.h"
@@ -22,7 +23,7 @@
 static bool fingerprint_model(const ft_model *model, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])
 {
     json_t *config = ft_config_to_json(&model->config);
-    char *text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = ft_json_format(config, JSON_COMPACT | JSON_SORT_KEYS, NULL);
     json_decref(config);
     if (text == NULL)
         return false;

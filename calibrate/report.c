@@ -212,12 +212,7 @@ static json_t *to_json(const ft_report *report)
 char *ft_report_format(const ft_report *report)
 {
     json_t *json = to_json(report);
-    char *text = json != NULL ? json_dumps(json, JSON_INDENT(1)) : NULL;
+    char *text = ft_json_format(json, JSON_INDENT(1), NULL);
     json_decref(json);
-    char *line = text != NULL ? realloc(text, strlen(text) + 2) : NULL;
-    if (line == NULL)
-        free(text);
-    else
-        strcat(line, "\n");
-    return line;
+    return text;
 }

@@ -56,7 +56,7 @@ bool ft_report_disagrees(const ft_point_report *point);
 /* Tables for people. */
 void ft_report_print(const ft_report *report, FILE *file);
 
-/* Everything, its warning included, as JSON that ends in a newline; for free().  NULL: no memory.
+/* Everything, its warning included, as JSON; for free().  NULL: no memory.
  */
 char *ft_report_format(const ft_report *report);
 

@@ -11,6 +11,8 @@
 
 #include "calibrate/verdict.h"
 
+#include "runtime/mem.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -205,9 +207,5 @@ char *ft_report_verdict(const ft_report *report)
         tell_distance(report, file);
         advise(report, file);
     }
-    bool fine = ferror(file) == 0;
-    if (fclose(file) == 0 && fine)
-        return text;
-    free(text);
-    return NULL;
+    return ft_memstream_close(file, &text) ? text : NULL;
 }

@@ -92,6 +92,15 @@ static void find_architecture(const ft_config_reader *r)
 
 /* ---- Keys with a rule ----------------------------------------------------------------------- */
 
+/* JSON of a rule.  NULL and a problem without memory. */
+static json_t *known_json(const ft_config_reader *r, const char *text)
+{
+    json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
+    if (json == NULL)
+        ft_message(r->problems, FT_ENOMEM, "%s: no memory to read it", r->label);
+    return json;
+}
+
 /* The rule's default, where the key is absent.  NULL and a problem where there is none. */
 static json_t *value_or_default(const ft_config_reader *r, const ft_config_rule *rule)
 {
@@ -99,7 +108,7 @@ static json_t *value_or_default(const ft_config_reader *r, const ft_config_rule 
     if (value != NULL)
         return json_incref(value);
     if (rule->must != NULL)
-        return json_loads(rule->must, JSON_DECODE_ANY, NULL);
+        return known_json(r, rule->must);
     ft_message(r->problems, FT_EFORMAT, "%s: no %s, which a %s needs", r->label, rule->key,
                r->dialect->model_type);
     return NULL;
@@ -231,7 +240,7 @@ static void read_activation(const ft_config_reader *r, const ft_config_rule *rul
 void ft_config_must_be(const ft_config_reader *reader, const char *key, const char *must)
 {
     const json_t *found = ft_config_value(reader, key);
-    json_t *expected = json_loads(must, JSON_DECODE_ANY, NULL);
+    json_t *expected = known_json(reader, must);
     char text[FT_JSON_TEXT];
     if (found != NULL && expected != NULL && !ft_json_equal(found, expected))
         ft_message(reader->problems, FT_EUNSUPPORTED, "%s: %s is %s, only %s is supported",

@@ -10,6 +10,7 @@
 #include "convert/report.h"
 #include "convert/spare.h"
 #include "runtime/error.h"
+#include "runtime/json_build.h"
 #include "runtime/mem.h"
 #include "runtime/tools/options.h"
 #include "runtime/tools/signals.h"
@@ -154,7 +155,7 @@ static void print_unused(const ft_conversion *conversion, bool all)
 /* The text of a report, for free(). */
 static ft_status format(char **text, json_t *json, ft_error *err)
 {
-    *text = json != NULL ? json_dumps(json, JSON_INDENT(1)) : NULL;
+    *text = ft_json_format(json, JSON_INDENT(1), NULL);
     json_decref(json);
     return *text != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for the report");
 }

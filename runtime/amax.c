@@ -260,14 +260,9 @@ ft_status ft_amax_format(const ft_amax *list, char **text, size_t *bytes, ft_err
                     e->clipped, e->sqnr);
         }
     }
-    bool fine = file != NULL && !ferror(file);
-    fine = file != NULL && fclose(file) == 0 && fine;
+    bool fine = file != NULL && ft_memstream_close(file, text);
     if (c != (locale_t) 0)
         leave_c_locale(c, old);
-    if (!fine) {
-        free(*text);
-        *text = NULL;
-        return ft_fail(err, FT_ENOMEM, "no memory for the text of %zu amax", list->count);
-    }
-    return FT_OK;
+    return fine ? FT_OK
+                : ft_fail(err, FT_ENOMEM, "no memory for the text of %zu amax", list->count);
 }

@@ -7,6 +7,8 @@
 
 #include "runtime/json_build.h"
 
+#include <stdlib.h>
+
 static void keep_if(int failure, json_t **json)
 {
     if (failure == 0)
@@ -29,4 +31,18 @@ void ft_json_merge(json_t **object, json_t *other)
 {
     keep_if(other == NULL ? -1 : json_object_update(*object, other), object);
     json_decref(other);
+}
+
+char *ft_json_format(const json_t *json, size_t flags, size_t *bytes)
+{
+    size_t length = json != NULL ? json_dumpb(json, NULL, 0, flags) : 0;
+    char *text = length > 0 ? malloc(length + 1) : NULL;
+    if (text == NULL || json_dumpb(json, text, length, flags) != length) {
+        free(text);
+        return NULL;
+    }
+    text[length] = '\0';
+    if (bytes != NULL)
+        *bytes = length;
+    return text;
 }

@@ -10,6 +10,7 @@
 #define FT_RUNTIME_JSON_BUILD_H
 
 #include <jansson.h>
+#include <stddef.h>
 
 /* Set a key of an object; `value` is taken over, also on failure, which a NULL value is. */
 void ft_json_set(json_t **object, const char *key, json_t *value);
@@ -19,5 +20,11 @@ void ft_json_append(json_t **array, json_t *value);
 
 /* Set all keys of `other`, which is taken over. */
 void ft_json_merge(json_t **object, json_t *other);
+
+/*
+ * The text of a value as json_dumps() has it, for free(); *bytes, its length, may be NULL.  NULL: the
+ * value is, or there is no memory.  json_dumps() leaves out a key when its buffer cannot grow.
+ */
+char *ft_json_format(const json_t *json, size_t flags, size_t *bytes);
 
 #endif

@@ -148,11 +148,10 @@ ft_status ft_manifest_format(const ft_manifest *m, char **text, size_t *bytes, f
                   FT_ARTIFACT_VERSION, "state", ft_state_name(h->state), "tool", "name", h->tool,
                   "version", ft_version(), "family", h->family, "config", h->config, "recipe",
                   h->recipe, "tensors", tensors, "files", files);
-    *text = json != NULL ? json_dumps(json, JSON_INDENT(1)) : NULL;
+    *text = ft_json_format(json, JSON_INDENT(1), bytes);
     json_decref(json);
     if (*text == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a manifest of %zu tensors", m->tensors);
-    *bytes = strlen(*text);
     return FT_OK;
 }
 

@@ -53,6 +53,16 @@ void *ft_grown(void *array, size_t *room, size_t first, size_t size)
     return grown;
 }
 
+bool ft_memstream_close(FILE *stream, char **text)
+{
+    bool whole = ferror(stream) == 0;
+    if (fclose(stream) == 0 && whole && *text != NULL)
+        return true;
+    free(*text);
+    *text = NULL;
+    return false;
+}
+
 char *ft_strdup(const char *text)
 {
     size_t bytes = strlen(text) + 1;

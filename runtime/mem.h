@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define FT_COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -87,6 +88,13 @@ void *ft_array(size_t count, size_t size);
  * *room is 0.  NULL: no memory, and nothing has changed.
  */
 void *ft_grown(void *array, size_t *room, size_t first, size_t size);
+
+/*
+ * Close a stream of open_memstream(); false where it has not got all of its text, which is then
+ * freed and NULL.  The C library gives the memory its final size here, and loses it where that
+ * fails.
+ */
+bool ft_memstream_close(FILE *stream, char **text);
 
 /* A copy of a string, or NULL. */
 char *ft_strdup(const char *text);

@@ -136,8 +136,7 @@ static ft_status make_header(job *j)
     if (out == NULL)
         return ft_fail(j->err, FT_ENOMEM, "%s: no memory", j->path);
     bool fits = put_header(out, j);
-    bool failed = ferror(out) != 0;
-    if (fclose(out) != 0 || failed)
+    if (!ft_memstream_close(out, &j->header))
         return ft_fail(j->err, FT_ENOMEM, "%s: no memory", j->path);
     if (!fits)
         return ft_fail(j->err, FT_EARG, "%s: tensors too large for any file", j->path);

@@ -95,10 +95,11 @@ static json_t *describe(json_t *words, int32_t end, const int32_t *special, size
 
 static ft_status parse(ft_tokenizer **out, json_t *tokenizer, ft_error *err)
 {
-    char *text = tokenizer == NULL ? NULL : json_dumps(tokenizer, JSON_COMPACT);
+    size_t bytes;
+    char *text = ft_json_format(tokenizer, JSON_COMPACT, &bytes);
     if (text == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for a tokenizer", file);
-    ft_status status = ft_tokenizer_parse(out, file, text, strlen(text), err);
+    ft_status status = ft_tokenizer_parse(out, file, text, bytes, err);
     free(text);
     return status;
 }

@@ -10,6 +10,7 @@
 #include <config.h>
 
 #include "calibrate/calibrate.h"
+#include "runtime/mem.h"
 #include "runtime/model.h"
 #include "runtime/safetensors.h"
 #include "tests/lib/calibrated.h"
@@ -210,8 +211,17 @@ static void test_job(const char *name, ft_status (*job)(ft_error *))
     is_int(left, 0, "%s: and leaves nothing behind", name);
 }
 
+/* The C library loses a text whose memory it cannot make smaller, and calls that a success. */
+static void test_lost_text(void)
+{
+    char *text = NULL;
+    FILE *file = tmpfile();
+    ok(file != NULL && !ft_memstream_close(file, &text), "a stream without its text is a failure");
+}
+
 int main(void)
 {
+    test_lost_text();
     tiny_make_classifier(&checkpoint);
     tiny_write_file(&checkpoint, "tokenizer.json", "{}"); /* carried, not read */
     calibrated_make(&made, &checkpoint);

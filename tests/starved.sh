@@ -1,8 +1,8 @@
 # starved.sh - tools whose allocations find no memory, one after the other, fail cleanly.
 # SPDX-License-Identifier: Apache-2.0
 #
-# FT_STARVE_EVERY=1 lets the allocation of each chain of callers fail, which are thousands of runs; a
-# few dozen are enough here.
+# FT_STARVE_EVERY=1 lets the allocation of each chain of callers fail, which are thousands of runs;
+# some dozens are enough here.
 
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
@@ -41,9 +41,10 @@ quietly "$calibrate" -q -i bert.ft -d samples.safetensors --save-counters 2.coun
 starved 17 'a conversion' "$convert" -q --json -i llama -o written/llama.ft
 starved 17 'a dry run' "$convert" -q -n -i bert
 set -- "$calibrate" -q -i bert.ft -t 1
-starved 17 'counting' "$@" -d samples.safetensors --save-counters written/1.counters
+starved 11 'counting' "$@" -d samples.safetensors --save-counters written/1.counters
 starved 37 'merging' "$@" -o written/int8.ft --merge 1.counters 2.counters
-starved 61 'a calibration' "$@" -d samples.safetensors -o written/int8.ft --report written/report.json
+starved 61 'a calibration' "$@" -d samples.safetensors -o written/int8.ft \
+    --report written/report.json
 starved 67 'learning of blocks' "$@" -d samples.safetensors -o written/w4.ft --scheme w4a16 --json \
     --group-pad --asym --clip imatrix --scale awq --round gptq
 

@@ -90,9 +90,9 @@ static const char *refused_at;
 /* Threads and BLAS end the program in words of their own. */
 static bool is_spared(const char *library)
 {
-    static const char *const name[] = { "libgomp",  "libomp",   "libopenblas",
-                                        "libblas",  "ld-linux", "libasan",
-                                        "libubsan", "libtsan",  "libcrypto" };
+    static const char *const name[] = { "libgomp", "libomp",   "libgfortran", "libopenblas",
+                                        "libblas", "ld-linux", "libasan",     "libubsan",
+                                        "libtsan", "libcrypto" };
     for (size_t i = 0; i < sizeof name / sizeof *name; i++)
         if (strstr(library, name[i]) != NULL)
             return true;

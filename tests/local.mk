@@ -167,6 +167,7 @@ c_tests = \
 	tests/tokenizer_json.t \
 	tests/translator_convert.t \
 	tests/translator_variants.t \
+	tests/unload.t \
 	tests/verdict.t \
 	tests/vit.t \
 	tests/vit_variants.t \
@@ -401,6 +402,8 @@ tests_texts_t_LDADD = $(sample_test_libs)
 tests_texts_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=realloc
 tests_thread_pool_t_SOURCES = tests/thread_pool-t.c
 tests_thread_pool_t_LDADD = $(test_libs)
+tests_unload_t_SOURCES = tests/unload-t.c
+tests_unload_t_LDADD = $(calibrated_test_libs)
 tests_threads_t_SOURCES = tests/threads-t.c
 tests_threads_t_LDADD = $(calibrated_test_libs)
 tests_tokenizer_t_SOURCES = tests/tokenizer-t.c tests/lib/tiny_tokenizer.h
@@ -637,6 +640,7 @@ EXTRA_DIST += \
 	tests/bench/minilm-check.py \
 	tests/bench/table-blocks.py \
 	tests/bench/vs-ctranslate2.py \
+	tests/bench/contended.sh \
 	tests/bench/vs-cudnn.py \
 	tests/bench/vs-llama-cpp.py \
 	tests/bench/vs-onnxruntime.py \

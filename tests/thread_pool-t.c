@@ -199,7 +199,7 @@ static double idle_share(void)
 }
 
 /* The thread sanitizer ends children of processes with threads unless it is told not to. */
-const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
     return "die_after_fork=0";

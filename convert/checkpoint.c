@@ -214,12 +214,25 @@ static ft_status open_by_index(ft_checkpoint **out, const ft_shard_index *index,
     return FT_OK;
 }
 
+/* A companion, or an index; not what a download left in its place. */
+static ft_status read_json(const char *path, char **text, size_t *bytes, ft_error *err)
+{
+    FT_TRY(ft_text_file_read(path, text, bytes, err));
+    ft_status rc = ft_mistaken_bytes(path, *text, *bytes, FT_WANTED_JSON, FT_OK, err);
+    if (rc != FT_OK) {
+        free(*text);
+        *text = NULL;
+        *bytes = 0;
+    }
+    return rc;
+}
+
 static ft_status open_index(ft_checkpoint **out, const char *path, ft_error *err)
 {
     char *text;
     size_t bytes;
     ft_shard_index index;
-    FT_TRY(ft_text_file_read(path, &text, &bytes, err));
+    FT_TRY(read_json(path, &text, &bytes, err));
     ft_status rc = ft_shard_index_parse(&index, path, text, bytes, err);
     free(text);
     if (rc == FT_OK)
@@ -231,6 +244,8 @@ static ft_status open_index(ft_checkpoint **out, const char *path, ft_error *err
 /* ---- Finding the checkpoint --------------------------------------------------------------- */
 
 static const char *const safe_ends[] = { ".safetensors", NULL };
+static const char *const foreign_ends[] = { ".gguf", ".onnx", ".h5",   ".tflite",
+                                            ".ggml", ".msgpack", ".npz", NULL };
 static const char *const pickle_ends[] = { ".bin", ".pt", ".pth", ".ckpt", ".pkl", NULL };
 
 static bool ends_with_one(const char *name, const char *const *ends)
@@ -267,18 +282,45 @@ static ft_status refuse_pickle(const char *where, const char *file, ft_error *er
                    where, file);
 }
 
+/* Weights of another program. */
+static ft_status refuse_foreign(const char *folder, const char *file, ft_error *err)
+{
+    ft_status rc = ft_fail(err, FT_EIO, "%s: no %s and no %s; ft-convert does not read %s", folder,
+                           single, index_name, file);
+    char *path = join(folder, file);
+    if (path != NULL)
+        rc = ft_mistaken(path, FT_WANTED_CHECKPOINT, rc, err);
+    free(path);
+    return rc;
+}
+
+/* The cache of a hub keeps checkpoints two folders down. */
+static ft_status refuse_empty(const char *folder, ft_error *err)
+{
+    struct stat about;
+    char *snapshots = join(folder, "snapshots");
+    bool cache = snapshots != NULL && stat(snapshots, &about) == 0 && S_ISDIR(about.st_mode);
+    free(snapshots);
+    return ft_fail(err, FT_EIO, "%s: no %s and no %s%s", folder, single, index_name,
+                   cache ? "; name one of the folders in its snapshots/" : "");
+}
+
 static ft_status refuse_folder(const char *folder, ft_error *err)
 {
     ft_status rc;
     char *other = first_in_folder(folder, safe_ends);
     char *pickle = first_in_folder(folder, pickle_ends);
+    char *foreign = first_in_folder(folder, foreign_ends);
     if (other != NULL)
         rc = ft_fail(err, FT_EIO, "%s: no %s and no %s; if %s is the model, name that file", folder,
                      single, index_name, other);
     else if (pickle != NULL)
         rc = refuse_pickle(folder, pickle, err);
+    else if (foreign != NULL)
+        rc = refuse_foreign(folder, foreign, err);
     else
-        rc = ft_fail(err, FT_EIO, "%s: no %s and no %s", folder, single, index_name);
+        rc = refuse_empty(folder, err);
+    free(foreign);
     free(other);
     free(pickle);
     return rc;
@@ -393,7 +435,7 @@ ft_status ft_checkpoint_read(const ft_checkpoint *cp, const char *file, char **t
     char *path = join(cp->folder, file);
     if (path == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", file);
-    ft_status rc = ft_text_file_read(path, text, bytes, err);
+    ft_status rc = read_json(path, text, bytes, err);
     free(path);
     return rc;
 }

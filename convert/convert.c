@@ -9,6 +9,7 @@
 
 #include "convert/find.h"
 #include "convert/generation.h"
+#include "convert/refuse.h"
 #include "convert/sentence.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
@@ -144,7 +145,9 @@ static void read_generation(ft_conversion *conversion, const ft_convert_options 
 static ft_status fill(ft_conversion *conversion, const char *const *paths, size_t count,
                       const ft_convert_options *options, ft_messages *problems)
 {
+    FT_TRY(ft_refuse_folder(paths[0], problems));
     FT_TRY(open_checkpoint(conversion, paths, count, problems));
+    FT_TRY(ft_refuse_tensors(conversion->checkpoint, problems));
     FT_TRY(read_config(conversion, options, problems));
     /* What follows looks at different things: all of it is checked, whatever is found. */
     refuse_adapter(conversion, problems);

@@ -17,6 +17,7 @@ convert_libconvert_la_SOURCES = \
 	convert/messages.c convert/messages.h \
 	convert/meter.c convert/meter.h \
 	convert/other_keys.c \
+	convert/refuse.c convert/refuse.h \
 	convert/report.c convert/report.h \
 	convert/rope.c \
 	convert/sentence.c convert/sentence.h \

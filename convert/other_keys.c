@@ -8,6 +8,7 @@
 #include "convert/config_reader.h"
 
 #include "convert/json.h"
+#include "convert/refuse.h"
 #include "runtime/mem.h"
 
 #include <string.h>
@@ -90,7 +91,7 @@ void ft_config_check_other_keys(const ft_config_reader *reader)
     json_object_foreach(reader->json, key, value)
     {
         if (strcmp(key, "quantization_config") == 0)
-            ft_config_must_be(reader, key, "null");
+            ft_refuse_quantized(value, reader->label, reader->problems);
         else if (!is_harmless(key) && !has_rule(reader, key))
             ft_config_refuse_unknown(reader, key, value);
     }

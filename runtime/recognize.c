@@ -246,13 +246,15 @@ static const struct {
                                               "[N, S] or pixel_values [N, C, H, W]" },
     [FT_WANTED_COUNTERS] = { FT_FILE_COUNTERS,
                              "expected counters, which ft-calibrate --save-counters writes" },
+    [FT_WANTED_JSON] = { FT_FILE_JSON, "expected JSON" },
 };
 
 static const char *remedy(ft_wanted wanted, ft_file_kind kind)
 {
     if (wanted == FT_WANTED_COUNTERS)
         return NULL;
-    return wanted == FT_WANTED_DATA ? kinds[kind].data : kinds[kind].weights;
+    bool weights = wanted == FT_WANTED_CHECKPOINT || wanted == FT_WANTED_ARTIFACT;
+    return weights ? kinds[kind].weights : kinds[kind].data;
 }
 
 static ft_status refuse_kind(const char *path, ft_wanted wanted, ft_file_kind kind, ft_error *err)
@@ -266,6 +268,14 @@ static ft_status refuse_kind(const char *path, ft_wanted wanted, ft_file_kind ki
     return ft_fail(err, FT_EFORMAT, "%s: looks like %s: %s%s%s", path, ft_file_kind_name(kind),
                    readers[wanted].expected, advice != NULL ? "; " : "",
                    advice != NULL ? advice : "");
+}
+
+static ft_status explain_kind(const char *path, ft_wanted wanted, ft_file_kind kind,
+                              ft_status failure, ft_error *err)
+{
+    if (kind == FT_FILE_UNKNOWN || kind == readers[wanted].kind)
+        return failure;
+    return refuse_kind(path, wanted, kind, err);
 }
 
 /* ---- No file at all ------------------------------------------------------------------------- */
@@ -316,8 +326,13 @@ ft_status ft_mistaken(const char *path, ft_wanted wanted, ft_status failure, ft_
         return explain_absence(path, failure, err);
     if (S_ISDIR(about.st_mode))
         return explain_folder(path, wanted, failure, err);
-    ft_file_kind kind = ft_recognize_file(path);
-    if (kind == FT_FILE_UNKNOWN || kind == readers[wanted].kind)
-        return failure;
-    return refuse_kind(path, wanted, kind, err);
+    return explain_kind(path, wanted, ft_recognize_file(path), failure, err);
+}
+
+ft_status ft_mistaken_bytes(const char *label, const void *data, size_t count, ft_wanted wanted,
+                            ft_status failure, ft_error *err)
+{
+    ft_file_kind kind = ft_recognize(data, count);
+    bool plain = wanted == FT_WANTED_JSON && kind == FT_FILE_TEXT;
+    return plain ? failure : explain_kind(label, wanted, kind, failure, err);
 }

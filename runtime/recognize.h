@@ -55,6 +55,7 @@ typedef enum ft_wanted {
     FT_WANTED_ARTIFACT,
     FT_WANTED_DATA, /* a safetensors file of samples */
     FT_WANTED_COUNTERS,
+    FT_WANTED_JSON, /* a file that goes with a checkpoint */
 } ft_wanted;
 
 /*
@@ -63,5 +64,9 @@ typedef enum ft_wanted {
  * FT_EFORMAT where that is a file; else both stay as they are.  Returns the status.
  */
 ft_status ft_mistaken(const char *path, ft_wanted wanted, ft_status failure, ft_error *err);
+
+/* The same for the bytes of a file; text that nothing is known about is left to its reader. */
+ft_status ft_mistaken_bytes(const char *label, const void *bytes, size_t count, ft_wanted wanted,
+                            ft_status failure, ft_error *err);
 
 #endif

@@ -171,7 +171,7 @@ static const bad_origin bad[] = {
     { distilbert, "{\"is_encoder_decoder\": true}", FT_EUNSUPPORTED, "is_encoder_decoder is true" },
     { bert, "{\"pruned_heads\": {\"0\": [1, 2]}}", FT_EUNSUPPORTED, "pruned_heads is {\"0\": [1" },
     { bert, "{\"quantization_config\": {\"bits\": 4}}", FT_EUNSUPPORTED,
-      "quantization_config is {\"bits\": 4}, only null is supported" },
+      "quantization_config is {\"bits\": 4}, but quantized weights are not supported" },
 
     /* Labels */
     { bert, "{\"id2label\": [\"a\", \"b\"]}", FT_EFORMAT, "id2label is [\"a\"" },

@@ -169,7 +169,7 @@ static const bad_origin bad[] = {
     { qwen2, "{\"attention_bias\": false}", FT_EUNSUPPORTED, "attention_bias is false, only true" },
     { qwen2, "{\"mlp_bias\": true}", FT_EUNSUPPORTED, "mlp_bias is true, only false" },
     { llama, "{\"quantization_config\": {\"quant_method\": \"gptq\"}}", FT_EUNSUPPORTED,
-      "quantization_config is {\"quant_method\": \"gptq\"}, only null is supported" },
+      "weights quantized by GPTQ are not supported; convert the float checkpoint" },
     { llama, "{\"add_cross_attention\": true}", FT_EUNSUPPORTED, "add_cross_attention is true" },
     { llama, "{\"is_encoder_decoder\": true}", FT_EUNSUPPORTED, "is_encoder_decoder is true" },
 

@@ -53,7 +53,7 @@ done <looks
 
 # ---- All tools ----------------------------------------------------------------------------------
 
-# all COMMAND...: of the tools that take an artifact, each with one that is none.
+# each FILE TEXT SENTENCE: every tool that takes an artifact, with one that is none.
 each () {
     wrong=$1 text=$2 sentence=$3
     is 1 "ft-run refuses $sentence" "$bin/ft-run" -i "$wrong" -d rows.st
@@ -84,5 +84,118 @@ says err 'rows.st: looks like safetensors: expected counters, which ft-calibrate
     'and says where counters come from'
 is 1 'ft-run refuses an artifact for data' "$bin/ft-run" -i model.ft -d model.ft
 says err 'model.ft: looks like an artifact: data are read from safetensors' 'and says so'
+
+# ---- Checkpoints that cannot be converted --------------------------------------------------------
+
+# checkpoint NAME: a folder NAME with the files of a good one.
+checkpoint () {
+    mkdir "$1"
+    cp checkpoint/* "$1"
+}
+
+# configured NAME MEMBERS: the same, with more in config.json.
+configured () {
+    checkpoint "$1"
+    sed "1s/{/{$2,/" checkpoint/config.json >"$1/config.json"
+}
+
+quantized='are not supported; convert the float checkpoint that they were made from, then quantize it'
+while IFS='=' read -r name members said; do
+    configured $name "\"quantization_config\": {$members}"
+    is 1 "a checkpoint of $said is refused" "$bin/ft-convert" -i $name -n
+    says err "config.json: weights quantized by $said $quantized with ft-calibrate --scheme " \
+        'by name, with what to do'
+    test "$(wc -l <err)" -eq 1
+    check $? 'and in one line'
+done <<'END'
+gptq="quant_method": "gptq", "bits": 4, "group_size": 128=GPTQ
+awq="quant_method": "awq", "bits": 4=AWQ
+bnb4="quant_method": "bitsandbytes", "load_in_4bit": true=bitsandbytes
+bnb8="load_in_8bit": true=bitsandbytes
+packed="quant_method": "compressed-tensors", "format": "pack-quantized"=compressed-tensors
+fp8="quant_method": "fp8", "weight_block_size": [128, 128]=FP8
+fbgemm="quant_method": "fbgemm_fp8"=FP8 (FBGEMM)
+mxfp4="quant_method": "mxfp4"=MXFP4
+other="quant_method": "aqlm"=aqlm
+END
+
+# Types of other programs that no reader of safetensors knows must not hide the reason.
+checkpoint eighths
+sed '1s/{/{"quantization_config": {"quant_method": "fp8"},/' checkpoint/config.json \
+    >eighths/config.json
+printf '\100\000\000\000\000\000\000\000{"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}}   ' \
+    >eighths/model.safetensors
+is 1 'weights of a type that is unknown are refused' "$bin/ft-convert" -i eighths -n
+says err "config.json: weights quantized by FP8 $quantized" 'by what config.json says'
+
+checkpoint settings
+echo '{"bits": 4}' >settings/quantize_config.json
+is 1 'settings of AutoGPTQ beside weights are refused' "$bin/ft-convert" -i settings -n
+says err "quantize_config.json: weights quantized by GPTQ $quantized" 'by name'
+for end in qweight=GPTQ weight.absmax=bitsandbytes weight_packed=compressed-tensors \
+    weight_scale_inv=FP8; do
+    checkpoint "tensors.$end"
+    quietly "$bin/tests/make-tensors" "tensors.$end/model.safetensors" \
+        "model.layers.0.self_attn.q_proj.${end%=*}:I32:1,4=5,6,7,8"
+    is 1 "tensors called ${end%=*} are refused" "$bin/ft-convert" -i "tensors.$end" -n
+    says err "q_proj.${end%=*}: weights quantized by ${end#*=}" 'by the name of the program'
+done
+
+mkdir adapter
+echo '{"peft_type": "LORA", "base_model_name_or_path": "org/base"}' >adapter/adapter_config.json
+quietly "$bin/tests/make-tensors" adapter/adapter_model.safetensors \
+    'base_model.model.layers.0.q_proj.lora_A.weight:I32:1,4=5,6,7,8'
+for input in adapter adapter/adapter_model.safetensors; do
+    is 1 "$input is refused" "$bin/ft-convert" -i $input -n
+    says err 'adapter_config.json: an adapter (LoRA) of org/base, not a model; merge them' 'by name'
+    says err 'merge_and_unload() of peft' 'with what to do'
+done
+rm adapter/adapter_config.json
+is 1 'weights of an adapter alone are refused' "$bin/ft-convert" \
+    -i adapter/adapter_model.safetensors -n
+says err 'lora_A.weight: an adapter (LoRA)' 'by their names'
+
+mkdir pickles shards cache cache/snapshots
+cp checkpoint/config.json pickles
+cp checkpoint/config.json shards
+cp pytorch_model.bin pickles
+cp pytorch_model.bin shards/pytorch_model-00001-of-00002.bin
+for name in pickles shards; do
+    is 1 "$name without safetensors are refused" "$bin/ft-convert" -i $name -n
+    says err 'holds pickled weights, and reading those can run code; convert them in Python with ' \
+        'with what to do'
+done
+for file in model.gguf model.onnx; do
+    mkdir "only.$file"
+    cp $file "only.$file"
+    is 1 "a folder of $file alone is refused" "$bin/ft-convert" -i "only.$file" -n
+    says err "only.$file/$file: looks like " 'by that file'
+done
+is 1 'the cache of a hub is refused' "$bin/ft-convert" -i cache -n
+says err 'cache: no model.safetensors and no model.safetensors.index.json; name one of the folders in its snapshots/' \
+    'with where to look'
+
+for file in config.json tokenizer.json model.safetensors.index.json; do
+    checkpoint "cloned.$file"
+    cp pointer "cloned.$file/$file"
+    test $file != model.safetensors.index.json || rm "cloned.$file/model.safetensors"
+    is 1 "a clone in which $file is a pointer is refused" "$bin/ft-convert" -i "cloned.$file" -n
+    says err "$file: looks like a Git LFS pointer: expected JSON; only the pointer was cloned: git lfs pull" \
+        'with what to do'
+done
+
+for type in t5 gpt2 mixtral; do
+    checkpoint $type
+    sed "s/\"model_type\": *\"[a-z0-9_]*\"/\"model_type\": \"$type\"/" checkpoint/config.json \
+        >$type/config.json
+    is 1 "a model of type $type is refused" "$bin/ft-convert" -i $type -n
+    says err "config.json: model_type \"$type\" is not supported; supported are bert, " \
+        'by name, with what is supported'
+done
+checkpoint architecture
+sed 's/LlamaForCausalLM/LlamaForTokenClassification/' checkpoint/config.json \
+    >architecture/config.json
+is 1 'an architecture that is none of the family is refused' "$bin/ft-convert" -i architecture -n
+says err 'architectures ["LlamaForTokenClassification"] is not supported' 'by name'
 
 echo "1..$count"

@@ -4,24 +4,9 @@
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 run=$FT_BUILDDIR/ft-run
-bounded=$FT_BUILDDIR/tests/bounded
 . "$FT_SRCDIR/tests/lib/tap.sh"
+. "$FT_SRCDIR/tests/lib/bounded.sh"
 cd "$dir" || exit 99
-
-# refused TEXT WHAT COMMAND...: the command fails in time, and says TEXT.
-refused () {
-    text=$1 what=$2
-    shift 2
-    is 1 "$what is refused within a second and 256 MB" "$bounded" "$@"
-    says err "$text" "the refusal of $what says: $text"
-}
-
-# accepted WHAT COMMAND...: the command works, within the same bounds.
-accepted () {
-    what=$1
-    shift
-    is 0 "$what takes less than a second and 256 MB" "$bounded" "$@"
-}
 
 # zeros MEBIBYTES: that many letters "0", without a line end.
 zeros () {

@@ -437,6 +437,7 @@ sh_tests = \
 	tests/eval.sh \
 	tests/forged.sh \
 	tests/harness.sh \
+	tests/image_bounds.sh \
 	tests/images.sh \
 	tests/inspect.sh \
 	tests/install.sh \
@@ -626,7 +627,7 @@ endif
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/lib/summary.awk tests/lib/tap.sh tests/run.sh tests/tsan.supp tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/lib/bounded.sh tests/lib/summary.awk tests/lib/tap.sh tests/run.sh tests/tsan.supp tests/data tests/golden
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \

@@ -18,8 +18,13 @@ typedef struct ft_image {
     uint8_t *rgb; /* [height, width, 3]; free with ft_image_fini() */
 } ft_image;
 
-/* Files that ask for more pixels are refused: 128 million. */
-enum { FT_IMAGE_MOST_PIXELS = 1 << 27 };
+/* What files may ask for; more is refused. */
+enum {
+    FT_IMAGE_MOST_BYTES = 1 << 27,  /* of the file */
+    FT_IMAGE_MOST_PIXELS = 1 << 26, /* 64 million */
+    FT_IMAGE_MOST_SIDE = 1 << 16,   /* pixels */
+    FT_IMAGE_MOST_MEMORY = 224 << 20,
+};
 
 /* Decode a file.  Errors name it; FT_EUNSUPPORTED for what is neither PNG nor JPEG. */
 FT_MUST_USE ft_status ft_image_read(ft_image *out, const char *path, ft_error *err);

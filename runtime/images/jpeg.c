@@ -20,14 +20,19 @@
 #include <jerror.h>
 #include <setjmp.h>
 
-/* More scans than any encoder writes: each makes the library go through all of the image. */
-enum { MOST_SCANS = 200 };
+/*
+ * More scans than any encoder writes.  Each makes the library go through all of the image, which
+ * takes hardly any bytes of the file, so a large image may have fewer: 16 of 32 million pixels.
+ */
+enum { MOST_SCANS = 200, MOST_PIXELS_OF_SCANS = 1 << 29, PIECE = 1 << 14 };
 
 typedef struct reader {
     struct jpeg_error_mgr errors; /* first: the library hands back a pointer to it */
     struct jpeg_progress_mgr progress;
+    struct jpeg_source_mgr source;
+    JOCTET piece[PIECE];
     struct jpeg_decompress_struct jpeg;
-    const ft_image_source *from;
+    ft_image_source *from;
     jmp_buf caller;
     ft_status status;
 } reader;
@@ -42,6 +47,13 @@ static void give_up(reader *r, ft_status status)
 {
     r->status = status;
     longjmp(r->caller, 1);
+}
+
+/* Go on unless there is such a status. */
+static void expect(reader *r, ft_status status)
+{
+    if (status != FT_OK)
+        give_up(r, status);
 }
 
 static void on_error(j_common_ptr jpeg)
@@ -64,10 +76,57 @@ static void on_message(j_common_ptr jpeg, int level)
 static void on_progress(j_common_ptr jpeg)
 {
     reader *r = reader_of(jpeg);
-    if (r->jpeg.input_scan_number > MOST_SCANS)
-        give_up(r, ft_fail(r->from->err, FT_ELIMIT, "%s: has more than %d scans", r->from->what,
-                           MOST_SCANS));
+    size_t pixels = r->from->out->width * r->from->out->height;
+    size_t most = ft_min_size(MOST_SCANS, MOST_PIXELS_OF_SCANS / pixels);
+    if ((size_t) r->jpeg.input_scan_number > most)
+        give_up(r, ft_fail(r->from->err, FT_ELIMIT,
+                           "%s: has more than %zu scans, which are read of so many pixels",
+                           r->from->what, most));
 }
+
+/* ---- The file ------------------------------------------------------------------------------- */
+
+static void on_begin(j_decompress_ptr jpeg)
+{
+    (void) jpeg;
+}
+
+/* The next piece; the end of the file is a warning of the library, and an error here. */
+static boolean on_read(j_decompress_ptr jpeg)
+{
+    reader *r = jpeg->client_data;
+    expect(r, ft_image_take(r->from, r->piece, PIECE, &r->source.bytes_in_buffer));
+    r->source.next_input_byte = r->piece;
+    if (r->source.bytes_in_buffer == 0)
+        WARNMS(jpeg, JWRN_JPEG_EOF);
+    return TRUE;
+}
+
+static void on_skip(j_decompress_ptr jpeg, long bytes)
+{
+    struct jpeg_source_mgr *source = jpeg->src;
+    for (; bytes > (long) source->bytes_in_buffer; (void) on_read(jpeg))
+        bytes -= (long) source->bytes_in_buffer;
+    if (bytes > 0) {
+        source->next_input_byte += bytes;
+        source->bytes_in_buffer -= (size_t) bytes;
+    }
+}
+
+/* The signature has been read. */
+static void set_source(reader *r)
+{
+    r->source = (struct jpeg_source_mgr){ .next_input_byte = r->from->signature,
+                                          .bytes_in_buffer = FT_IMAGE_SIGNATURE,
+                                          .init_source = on_begin,
+                                          .fill_input_buffer = on_read,
+                                          .skip_input_data = on_skip,
+                                          .resync_to_restart = jpeg_resync_to_restart,
+                                          .term_source = on_begin };
+    r->jpeg.src = &r->source;
+}
+
+/* ---- The image ------------------------------------------------------------------------------ */
 
 static const char *colours_of(J_COLOR_SPACE space)
 {
@@ -83,16 +142,28 @@ static void check_colours(reader *r)
                            colours_of(space)));
 }
 
+/* Several scans are gathered before the first pixel. */
+static void check_coefficients(reader *r)
+{
+    const struct jpeg_decompress_struct *jpeg = &r->jpeg;
+    size_t bytes = (size_t) 3 * jpeg->image_width * jpeg->image_height;
+    for (int i = 0; i < jpeg->num_components; i++) {
+        const jpeg_component_info *part = &jpeg->comp_info[i];
+        bytes += (size_t) part->width_in_blocks * part->height_in_blocks * sizeof(JBLOCK);
+    }
+    expect(r, ft_image_check_memory(r->from, bytes));
+}
+
 static void read_pixels(reader *r)
 {
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
-    jpeg_mem_src(jpeg, r->from->data, (unsigned long) r->from->bytes);
+    set_source(r);
     (void) jpeg_read_header(jpeg, TRUE);
     check_colours(r);
     jpeg->out_color_space = JCS_RGB;
-    ft_status status = ft_image_begin(r->from, jpeg->image_width, jpeg->image_height);
-    if (status != FT_OK)
-        give_up(r, status);
+    if (jpeg_has_multiple_scans(&r->jpeg))
+        check_coefficients(r);
+    expect(r, ft_image_begin(r->from, jpeg->image_width, jpeg->image_height));
     (void) jpeg_start_decompress(jpeg);
     while (jpeg->output_scanline < jpeg->output_height) {
         JSAMPROW row = r->from->out->rgb + (size_t) jpeg->output_scanline * 3 * jpeg->image_width;
@@ -111,7 +182,7 @@ static void run(reader *r)
     read_pixels(r);
 }
 
-ft_status ft_image_decode_jpeg(const ft_image_source *from)
+ft_status ft_image_decode_jpeg(ft_image_source *from)
 {
     reader r = { .from = from, .progress = { .progress_monitor = on_progress } };
     r.jpeg.err = jpeg_std_error(&r.errors);
@@ -125,7 +196,7 @@ ft_status ft_image_decode_jpeg(const ft_image_source *from)
 
 #else
 
-ft_status ft_image_decode_jpeg(const ft_image_source *from)
+ft_status ft_image_decode_jpeg(ft_image_source *from)
 {
     return ft_fail(from->err, FT_EUNSUPPORTED,
                    "%s: is a JPEG image, which this build cannot read: it was made without "

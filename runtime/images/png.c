@@ -21,8 +21,7 @@
 #include <string.h>
 
 typedef struct reader {
-    const ft_image_source *from;
-    size_t at; /* bytes that have been read */
+    ft_image_source *from;
     png_structp png;
     png_infop info;
     png_bytep *row; /* [height]; NULL before the size is known */
@@ -42,20 +41,27 @@ static void on_warning(png_structp png, png_const_charp message)
     (void) png, (void) message;
 }
 
-static void on_read(png_structp png, png_bytep out, size_t bytes)
-{
-    reader *r = png_get_io_ptr(png);
-    if (bytes > r->from->bytes - r->at)
-        png_error(png, "the file ends too early");
-    memcpy(out, r->from->data + r->at, bytes);
-    r->at += bytes;
-}
-
 /* Leave the library with a status that is already told. */
 static void give_up(reader *r, ft_status status)
 {
     r->status = status;
     png_longjmp(r->png, 1);
+}
+
+/* Go on unless there is such a status. */
+static void expect(reader *r, ft_status status)
+{
+    if (status != FT_OK)
+        give_up(r, status);
+}
+
+static void on_read(png_structp png, png_bytep out, size_t bytes)
+{
+    reader *r = png_get_io_ptr(png);
+    size_t got;
+    expect(r, ft_image_take(r->from, out, bytes, &got));
+    if (got < bytes)
+        png_error(png, "the file ends too early");
 }
 
 /* All kinds of samples to 8 bits of red, green and blue. */
@@ -88,12 +94,13 @@ static void find_rows(reader *r)
 static void read_pixels(reader *r)
 {
     png_set_user_limits(r->png, 0x7fffffff, 0x7fffffff); /* ours are told in our words */
+    png_set_keep_unknown_chunks(r->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1); /* nor read text, ... */
+    png_set_sig_bytes(r->png, FT_IMAGE_SIGNATURE);
     png_set_read_fn(r->png, r, on_read);
     png_read_info(r->png, r->info);
-    ft_status status = ft_image_begin(r->from, png_get_image_width(r->png, r->info),
-                                      png_get_image_height(r->png, r->info));
-    if (status != FT_OK)
-        give_up(r, status);
+    size_t height = png_get_image_height(r->png, r->info);
+    expect(r, ft_image_check_memory(r->from, height * png_get_rowbytes(r->png, r->info)));
+    expect(r, ft_image_begin(r->from, png_get_image_width(r->png, r->info), height));
     ask_for_rgb(r);
     if (png_get_rowbytes(r->png, r->info) != 3 * r->from->out->width)
         png_error(r->png, "its samples do not become red, green and blue");
@@ -108,7 +115,7 @@ static void run(reader *r)
         read_pixels(r);
 }
 
-ft_status ft_image_decode_png(const ft_image_source *from)
+ft_status ft_image_decode_png(ft_image_source *from)
 {
     reader r = { .from = from };
     r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning);
@@ -124,7 +131,7 @@ ft_status ft_image_decode_png(const ft_image_source *from)
 
 #else
 
-ft_status ft_image_decode_png(const ft_image_source *from)
+ft_status ft_image_decode_png(ft_image_source *from)
 {
     return ft_fail(from->err, FT_EUNSUPPORTED,
                    "%s: is a PNG image, which this build cannot read: it was made without libpng",

@@ -91,7 +91,7 @@ is 1 'texts are refused' "$run" -i float.ft 'a text'
 says err 'float.ft: reads images, not texts: use --image' 'with advice'
 is 2 'data and images at once are refused' "$run" -i float.ft -d "$reference" --image half.png
 says err 'give either -d FILE, --text FILE, --image FILE or texts' 'with what there is'
-is 1 'an image is not overwritten' "$run" -i float.ft --image half.png -o half.png -f
+is 2 'an image is not overwritten' "$run" -i float.ft --image half.png -o half.png -f
 says err 'half.png' 'by its name'
 
 echo '{"size": 31}' >model/preprocessor_config.json

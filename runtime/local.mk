@@ -110,6 +110,7 @@ pkgconfig_DATA = runtime/ft-runtime.pc
 noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
 	runtime/tools/classes_text.c runtime/tools/classes_text.h \
+	runtime/tools/json_stream.c runtime/tools/json_stream.h \
 	runtime/tools/noise.h \
 	runtime/tools/options.c runtime/tools/options.h \
 	runtime/tools/progress.c runtime/tools/progress.h \

@@ -76,7 +76,20 @@ void ft_safetensors_release(const ft_safetensors *st, const void *data, size_t b
 FT_MUST_USE ft_status ft_safetensors_write_to(ft_output *output, const ft_named_tensor *tensors,
                                               size_t count, ft_error *err);
 
-/* The same, opening the output too. */
+/*
+ * The same of tensors that are not there yet: `data` is ignored, and their bytes come in pieces, in
+ * turns or one after the other.  Ending gives the file its name; every tensor must be whole.
+ */
+typedef struct ft_safetensors_stream ft_safetensors_stream;
+FT_MUST_USE ft_status ft_safetensors_begin(ft_safetensors_stream **out, ft_output *output,
+                                           const ft_named_tensor *tensors, size_t count,
+                                           ft_error *err);
+FT_MUST_USE ft_status ft_safetensors_put(ft_safetensors_stream *stream, size_t index,
+                                         const void *data, size_t bytes, ft_error *err);
+FT_MUST_USE ft_status ft_safetensors_end(ft_safetensors_stream *stream, ft_error *err);
+void ft_safetensors_stream_free(ft_safetensors_stream *stream); /* takes NULL */
+
+/* The same as the first, opening the output too. */
 FT_MUST_USE ft_status ft_safetensors_write(const char *path, const ft_named_tensor *tensors,
                                            size_t count, bool force, ft_error *err);
 

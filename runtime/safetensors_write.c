@@ -11,9 +11,12 @@
 #include "runtime/mem.h"
 #include "runtime/safetensors_scan.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct job {
     const char *path;
@@ -23,6 +26,17 @@ typedef struct job {
     size_t header_bytes;
     ft_error *err;
 } job;
+
+/* Where the next bytes of a tensor go, and where its last ones end. */
+typedef struct place {
+    uint64_t at, end;
+} place;
+
+struct ft_safetensors_stream {
+    ft_output *output;
+    place *place; /* [count] */
+    size_t count;
+};
 
 /* ---- Checks ------------------------------------------------------------------------------- */
 
@@ -65,8 +79,13 @@ static ft_status check_tensor(const job *j, const ft_named_tensor *t)
         return ft_fail(j->err, FT_EARG, "%s: %.256s: no such dtype or shape", j->path, t->name);
     if (t->tensor.layout != FT_ROW)
         return ft_fail(j->err, FT_EARG, "%s: %.256s: layout is not row", j->path, t->name);
+    return FT_OK;
+}
+
+static ft_status check_data(const char *path, const ft_named_tensor *t, ft_error *err)
+{
     if (t->tensor.data == NULL && !is_empty(&t->tensor))
-        return ft_fail(j->err, FT_EARG, "%s: %.256s: no data", j->path, t->name);
+        return ft_fail(err, FT_EARG, "%s: %.256s: no data", path, t->name);
     return FT_OK;
 }
 
@@ -159,40 +178,110 @@ static void order_tensors(const job *j, const ft_named_tensor *tensors)
 
 /* ---- The file ----------------------------------------------------------------------------- */
 
-static bool put_tensors(FILE *out, const job *j)
+static ft_status write_at(const ft_output *output, const void *data, size_t bytes, uint64_t at,
+                          ft_error *err)
 {
-    bool fine = fwrite(j->header, 1, j->header_bytes, out) == j->header_bytes;
-    for (size_t i = 0; i < j->count && fine; i++) {
-        size_t bytes = ft_tensor_bytes(&j->tensor[i]->tensor);
-        fine = bytes == 0 || fwrite(j->tensor[i]->tensor.data, 1, bytes, out) == bytes;
+    const char *from = data;
+    while (bytes > 0) {
+        ssize_t written = pwrite(ft_output_fd(output), from, bytes, (off_t) at);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return ft_fail_errno(err, "%s: cannot write", ft_output_path(output));
+        from += written;
+        at += (uint64_t) written;
+        bytes -= (size_t) written;
     }
-    return fine;
+    return FT_OK;
 }
 
-static ft_status run(job *j, const ft_named_tensor *tensors, ft_output *output)
+/* Every tensor's bytes stand behind those before it in the file. */
+static void find_places(const job *j, const ft_named_tensor *tensors, place *places)
+{
+    uint64_t at = j->header_bytes;
+    for (size_t i = 0; i < j->count; i++) {
+        place *p = &places[j->tensor[i] - tensors];
+        p->at = at;
+        p->end = at += ft_tensor_bytes(&j->tensor[i]->tensor);
+    }
+}
+
+static ft_status begin(job *j, const ft_named_tensor *tensors, const ft_safetensors_stream *stream)
 {
     for (size_t i = 0; i < j->count; i++)
         j->tensor[i] = &tensors[i];
     FT_TRY(check_tensors(j));
     order_tensors(j, tensors);
     FT_TRY(make_header(j));
-    FILE *out = ft_output_stream(output);
-    if (out == NULL || !put_tensors(out, j))
-        return ft_fail_errno(j->err, "%s: cannot write", j->path);
-    return ft_output_commit(output, j->err);
+    find_places(j, tensors, stream->place);
+    return write_at(stream->output, j->header, j->header_bytes, 0, j->err);
+}
+
+ft_status ft_safetensors_begin(ft_safetensors_stream **out, ft_output *output,
+                               const ft_named_tensor *tensors, size_t count, ft_error *err)
+{
+    job j = { .path = ft_output_path(output), .count = count, .err = err };
+    ft_safetensors_stream *stream = calloc(1, sizeof *stream);
+    ft_status status = FT_OK;
+    *out = NULL;
+    j.tensor = ft_array(count, sizeof *j.tensor);
+    if (stream != NULL) {
+        *stream = (ft_safetensors_stream){ .output = output, .count = count };
+        stream->place = ft_array(count, sizeof *stream->place);
+    }
+    if (stream == NULL || stream->place == NULL || j.tensor == NULL)
+        status = ft_fail(err, FT_ENOMEM, "%s: no memory", j.path);
+    if (status == FT_OK)
+        status = begin(&j, tensors, stream);
+    free(j.header);
+    free(j.tensor);
+    if (status == FT_OK)
+        *out = stream;
+    else
+        ft_safetensors_stream_free(stream);
+    return status;
+}
+
+ft_status ft_safetensors_put(ft_safetensors_stream *stream, size_t index, const void *data,
+                             size_t bytes, ft_error *err)
+{
+    place *p = &stream->place[index];
+    assert(bytes <= p->end - p->at);
+    FT_TRY(write_at(stream->output, data, bytes, p->at, err));
+    p->at += bytes;
+    return FT_OK;
+}
+
+ft_status ft_safetensors_end(ft_safetensors_stream *stream, ft_error *err)
+{
+    for (size_t i = 0; i < stream->count; i++)
+        assert(stream->place[i].at == stream->place[i].end);
+    return ft_output_commit(stream->output, err);
+}
+
+void ft_safetensors_stream_free(ft_safetensors_stream *stream)
+{
+    if (stream == NULL)
+        return;
+    free(stream->place);
+    free(stream);
 }
 
 ft_status ft_safetensors_write_to(ft_output *output, const ft_named_tensor *tensors, size_t count,
                                   ft_error *err)
 {
-    job j = { .path = ft_output_path(output), .count = count, .err = err };
-    j.tensor = ft_array(count, sizeof *j.tensor);
-    if (j.tensor == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory", j.path);
-    ft_status rc = run(&j, tensors, output);
-    free(j.header);
-    free(j.tensor);
-    return rc;
+    ft_safetensors_stream *stream;
+    for (size_t i = 0; i < count; i++)
+        FT_TRY(check_data(ft_output_path(output), &tensors[i], err));
+    FT_TRY(ft_safetensors_begin(&stream, output, tensors, count, err));
+    ft_status status = FT_OK;
+    for (size_t i = 0; i < count && status == FT_OK; i++)
+        status = ft_safetensors_put(stream, i, tensors[i].tensor.data,
+                                    ft_tensor_bytes(&tensors[i].tensor), err);
+    if (status == FT_OK)
+        status = ft_safetensors_end(stream, err);
+    ft_safetensors_stream_free(stream);
+    return status;
 }
 
 ft_status ft_safetensors_write(const char *path, const ft_named_tensor *tensors, size_t count,

@@ -1,7 +1,7 @@
 /*
  * bounded.c - run a command that must end soon and need little.
  *
- *     bounded COMMAND...
+ *     bounded [-s SECONDS] [-m MB] COMMAND...
  *
  * Ends with the status of the command; with 99, and words on standard error, where it took more
  * than a second of processor time or held more than 256 MB.  A sanitizer is given more of both.
@@ -12,6 +12,7 @@
 #include <config.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +23,9 @@ enum { SLOWER = 20, LARGER = 4 };
 enum { SLOWER = 1, LARGER = 1 };
 #endif
 
-enum { MILLISECONDS = 1000 * SLOWER, MEGABYTES = 256 * LARGER, OUT_OF_BOUNDS = 99 };
+enum { OUT_OF_BOUNDS = 99 };
+
+static long seconds = 1, megabytes = 256;
 
 static long milliseconds(const struct timeval *time)
 {
@@ -32,7 +35,8 @@ static long milliseconds(const struct timeval *time)
 /* A command that does not end by itself is ended, long after it has failed. */
 static void run(char **command)
 {
-    const struct rlimit end = { 20 * SLOWER, 20 * SLOWER };
+    const rlim_t most = (rlim_t) (20 * seconds);
+    const struct rlimit end = { most, most };
     setrlimit(RLIMIT_CPU, &end);
     execvp(command[0], command);
     perror(command[0]);
@@ -43,20 +47,24 @@ int main(int argc, char **argv)
 {
     struct rusage used;
     int status;
-    if (argc < 2)
+    for (int option; (option = getopt(argc, argv, "+s:m:")) != -1;)
+        *(option == 's' ? &seconds : &megabytes) = strtol(optarg, NULL, 10);
+    if (optind == argc)
         return 2;
+    seconds *= SLOWER;
+    megabytes *= LARGER;
     pid_t child = fork();
     if (child == 0)
-        run(argv + 1);
+        run(argv + optind);
     if (child < 0 || wait4(child, &status, 0, &used) != child) {
         perror("bounded");
         return OUT_OF_BOUNDS;
     }
     long took = milliseconds(&used.ru_utime) + milliseconds(&used.ru_stime);
     long held = used.ru_maxrss / 1024;
-    if (took > MILLISECONDS || held > MEGABYTES) {
-        fprintf(stderr, "bounded: took %ld ms and %ld MB, expected at most %d ms and %d MB\n", took,
-                held, MILLISECONDS, MEGABYTES);
+    if (took > 1000 * seconds || held > megabytes) {
+        fprintf(stderr, "bounded: took %ld ms and %ld MB, expected at most %ld s and %ld MB\n",
+                took, held, seconds, megabytes);
         return OUT_OF_BOUNDS;
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -115,4 +115,31 @@ refused 'pre_tokenizer: adds more than 4096 bytes to a text of 192' \
     'a pre-tokenizer that puts blanks before all pieces' "$run" -i prefixes.ft --outputs logits \
     "$sixty_four$sixty_four$sixty_four"
 
+# ---- Many rows -----------------------------------------------------------------------------------
+
+# Their ids take 36 MB here, in the file and in memory; their outputs would take 100 MB more, as JSON
+# 300.
+rows=300000
+quietly "$FT_BUILDDIR/tests/make-classifier" classifier 3
+quietly "$FT_BUILDDIR/ft-convert" -i classifier -o classifier.ft
+quietly "$FT_BUILDDIR/tests/make-tensors" many.st input_ids:I32:$rows,10=5 lengths:I32:$rows=1 \
+    labels:I32:$rows=0
+is 0 'a summary of many rows keeps none of their outputs' \
+    "$bounded" -s 10 -m 80 "$run" -i classifier.ft -d many.st
+is 0 'outputs of many rows are written as they come' \
+    "$bounded" -s 10 -m 80 "$run" -i classifier.ft -d many.st -o outputs.st
+test "$(wc -c <outputs.st)" -gt $((rows * (3 + 8 * 10) * 4))
+check $? 'all of them'
+is 0 'and are told as they come' \
+    "$bounded" -s 10 -m 80 "$run" -i classifier.ft -d many.st --json
+test "$(grep -c '"index"' out)" -eq $rows
+check $? 'all of them'
+
+quietly "$FT_BUILDDIR/tests/make-tensors" prompts.st input_ids:I32:2000,4=5,6,7,8
+is 0 'texts of many prompts are told, not thrown away' "$bounded" -s 10 -m 60 "$run" -i decoder.ft \
+    -d prompts.st --max-new-tokens 8 --ignore-end
+test "$(grep -c '^==> ' out)" -eq 2000
+check $? 'all of them'
+says err '2000 sequences, ' 'and how fast it went, on standard error'
+
 echo "1..$count"

@@ -124,6 +124,7 @@ c_tests = \
 	tests/half.t \
 	tests/image.t \
 	tests/inputs.t \
+	tests/json_stream.t \
 	tests/llama_convert.t \
 	tests/llama_variants.t \
 	tests/loader.t \
@@ -391,6 +392,8 @@ tests_stop_ids_t_SOURCES = tests/stop_ids-t.c
 tests_stop_ids_t_LDADD = $(sample_test_libs)
 tests_stop_text_t_SOURCES = tests/stop_text-t.c tests/lib/tiny_tokenizer.h
 tests_stop_text_t_LDADD = $(lib_libs)
+tests_json_stream_t_SOURCES = tests/json_stream-t.c
+tests_json_stream_t_LDADD = tests/tap/libtap.a runtime/libtools.la
 tests_synthetic_t_SOURCES = tests/synthetic-t.c
 tests_synthetic_t_LDADD = tests/tap/libtap.a runtime/libtools.la
 tests_processors_t_SOURCES = tests/processors-t.c

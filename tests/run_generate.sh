@@ -174,8 +174,8 @@ refused 2 '--kv: "int4" is none of auto, f16 and int8' 'an unknown cache' -d pro
 refused 2 'a stop string cannot be empty' 'an empty stop string' --stop '' fig
 refused 2 '--chat is for texts' 'a chat about token ids' -d prompts.st --chat
 refused 2 'give either -d FILE, --text FILE, --image FILE or texts' 'nothing to continue'
-refused 1 '--truncate: is for --outputs and --keep' 'an option of single runs' --truncate fig
-refused 1 '--top-k: --outputs and --keep do not generate' 'a choice without tokens' \
+refused 2 '--truncate: is for --outputs and --keep' 'an option of single runs' --truncate fig
+refused 2 '--top-k: --outputs and --keep do not generate' 'a choice without tokens' \
     --outputs logits --top-k 3 fig
 
 # 500 texts of 2^22 tokens: 545 GB.
@@ -201,5 +201,54 @@ for row in 0 2; do
     quietly "$pick_rows" good.out.st b.st $row:$((row + 1))
     same b.st a.st "prompt $row is continued all the same"
 done
+
+# ---- Options of models that write text, given for one that does not -----------------------------
+
+quietly "$FT_BUILDDIR/tests/make-classifier" classifier 3
+quietly "$FT_BUILDDIR/ft-convert" -i classifier -o classifier.ft
+for option in '--max-new-tokens 4' '--min-new-tokens 1' '--temperature 1' '--top-k 2' '--top-p 0.5' \
+    '--min-p 0.5' '--repetition-penalty 2' '--presence-penalty 1' '--frequency-penalty 1' \
+    '--no-repeat-ngram-size 2' '--seed 1' '--stop x' '--stop-id 1' --ignore-end --chat --logprobs \
+    '--ctx 4' '--chunk 4' '--batch 4' '--kv int8' '--beams 2' '--forced-bos 3' --every-logits; do
+    is 2 "$option is a wrong command line for an encoder" \
+        "$run" -i classifier.ft $option -o classes.st 'a b'
+    says err "${option%% *} is for models that write text, but classifier.ft is an encoder of texts" \
+        'which the message says'
+done
+test -z "$(find . -name '*classes.st*')"
+check $? 'and nothing is left of the output'
+is 2 'a decoder has no --forced-bos' "$run" -i m.ft --forced-bos 3 'a b'
+says err '--forced-bos is for encoder-decoders, but m.ft is a decoder' 'which the message says'
+
+# ---- More than the context ----------------------------------------------------------------------
+
+quietly "$make_tensors" long.st input_ids:I32:2,3=5,6,7,8,9,10 lengths:I32:2=3,1
+is 0 'more new tokens than the context has' "$run" -i m.ft -d long.st --ctx 8 --max-new-tokens 6 \
+    --ignore-end --json
+says err '--max-new-tokens 6: a context of 8 tokens leaves 5 behind a prompt of 3; texts end there' \
+    'there is a warning'
+test "$(grep -c '^    [0-9-]*,\{0,1\}$' out)" = 11
+check $? 'and texts end with the context, or with the number that was asked for'
+is 0 'as many as it has' "$run" -i m.ft -d long.st --ctx 8 --max-new-tokens 5 --ignore-end --json
+test ! -s err
+check $? 'there is no warning'
+
+# ---- Prompts of a file without -o ---------------------------------------------------------------
+
+is 0 'prompts of a file are continued on standard output' "$run" -i m.ft -d long.st \
+    --max-new-tokens 3 --ignore-end
+test "$(grep -c '^==> [12] <==$' out)" = 2
+check $? 'under their numbers'
+says err '2 sequences, 4 prompt tokens, 6 new tokens' 'and how fast, on standard error'
+quietly "$make_tensors" one.st input_ids:I32:1,3=5,6,7
+is 0 'one prompt is continued as it comes' "$run" -i m.ft -d one.st --max-new-tokens 3 --ignore-end
+test -s out && ! grep -q '==>' out
+check $? 'without a number'
+mkdir -p wordless && cp checkpoint/config.json checkpoint/generation_config.json \
+    checkpoint/model.safetensors wordless
+quietly "$FT_BUILDDIR/ft-convert" -i wordless -o wordless.ft
+is 0 'where there is no tokenizer' "$run" -i wordless.ft -d long.st --max-new-tokens 3 --ignore-end
+test "$(grep -c '^[0-9]* [0-9]* [0-9]*$' out)" = 2
+check $? 'the ids of new tokens are told'
 
 echo "1..$count"

@@ -143,7 +143,7 @@ refused 2 '--early-stopping: "maybe" is not true, false or never' 'an unknown wo
     -d one.st --beams 2 --early-stopping maybe
 refused 2 '--length-penalty: "long" is not a number' 'a penalty that is no number' -i m.ft \
     -d one.st --beams 2 --length-penalty long
-refused 1 '--beams: --outputs and --keep do not generate' 'a search without tokens' -i m.ft \
+refused 2 '--beams: --outputs and --keep do not generate' 'a search without tokens' -i m.ft \
     -d one.st --beams 2 --outputs logits
 quietly "$make_decoder" checkpoint 7 98
 quietly "$FT_BUILDDIR/ft-convert" -i checkpoint -o llama.ft

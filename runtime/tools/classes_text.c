@@ -9,8 +9,6 @@
 
 #include "runtime/tools/options.h"
 
-#include <math.h>
-
 /* ---- For people --------------------------------------------------------------------------- */
 
 /* The name of a label, or its number. */
@@ -72,46 +70,37 @@ void ft_print_metrics(const ft_metric *metric, size_t count, const char *suffix)
 
 /* ---- For programs ------------------------------------------------------------------------- */
 
-json_t *ft_numbers_to_json(const float *x, size_t n)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(array, json_real((double) x[i]));
-    return array;
-}
-
-static void likeliest_to_json(json_t *object, const ft_model *model, const float *logits)
+static void likeliest_to_json(ft_json_stream *json, const ft_model *model, const float *logits)
 {
     size_t labels = (size_t) model->config.labels, best = ft_largest(logits, labels);
     const char *label = ft_model_label(model, (int32_t) best);
-    json_object_set_new(object, "index", json_integer((json_int_t) best));
+    ft_json_whole(json, "index", (int64_t) best);
     if (label != NULL)
-        json_object_set_new(object, "label", json_string(label));
-    json_object_set_new(
-        object, "probability",
-        json_real(ft_class_probability(model->config.problem, logits, labels, best)));
+        ft_json_word(json, "label", label);
+    ft_json_real(json, "probability",
+                 ft_class_probability(model->config.problem, logits, labels, best));
 }
 
-void ft_classes_to_json(json_t *object, const ft_model *model, const float *logits)
+void ft_classes_to_json(ft_json_stream *json, const ft_model *model, const float *logits)
 {
     size_t labels = (size_t) model->config.labels;
     if (model->config.problem != FT_PROBLEM_REGRESSION)
-        likeliest_to_json(object, model, logits);
+        likeliest_to_json(json, model, logits);
     if (model->config.problem == FT_PROBLEM_MULTI) {
-        json_t *all = json_array();
+        ft_json_open(json, "probabilities", '[');
         for (size_t i = 0; i < labels; i++)
-            json_array_append_new(all, json_real(ft_sigmoid(logits[i])));
-        json_object_set_new(object, "probabilities", all);
+            ft_json_real(json, NULL, ft_sigmoid(logits[i]));
+        ft_json_close(json, '[');
     }
-    json_object_set_new(object, "logits", ft_numbers_to_json(logits, labels));
+    ft_json_reals(json, "logits", logits, labels);
 }
 
-void ft_metrics_to_json(json_t *object, const ft_metric *metric, size_t count, const char *suffix)
+void ft_metrics_to_json(ft_json_stream *json, const ft_metric *metric, size_t count,
+                        const char *suffix)
 {
     for (size_t i = 0; i < count; i++) {
         char key[32];
         snprintf(key, sizeof key, "%s%s", metric[i].name, suffix);
-        if (isfinite(metric[i].value))
-            json_object_set_new(object, key, json_real(metric[i].value));
+        ft_json_real(json, key, metric[i].value);
     }
 }

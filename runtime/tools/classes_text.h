@@ -8,6 +8,7 @@
 
 #include "runtime/classes.h"
 #include "runtime/model.h"
+#include "runtime/tools/json_stream.h"
 
 /*
  * A line: the likeliest class and its probability, all labels that hold and theirs, or all
@@ -20,13 +21,11 @@ void ft_print_classes(const ft_model *model, const float *logits, const char *ti
  * Members of a row's object: "index", "label" and "probability" of the likeliest class or label,
  * "probabilities" of all where several may hold, and "logits", which are all of a regression.
  */
-void ft_classes_to_json(json_t *object, const ft_model *model, const float *logits);
-
-/* Numbers become an array. */
-json_t *ft_numbers_to_json(const float *x, size_t n);
+void ft_classes_to_json(ft_json_stream *json, const ft_model *model, const float *logits);
 
 /* "NAME VALUE" lines, or members of an object; `suffix` goes behind the names. */
 void ft_print_metrics(const ft_metric *metric, size_t count, const char *suffix);
-void ft_metrics_to_json(json_t *object, const ft_metric *metric, size_t count, const char *suffix);
+void ft_metrics_to_json(ft_json_stream *json, const ft_metric *metric, size_t count,
+                        const char *suffix);
 
 #endif

@@ -13,7 +13,6 @@
 #include "runtime/tools/eval.h"
 #include "runtime/tools/options.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -129,50 +128,50 @@ static void print_text(const ft_judgement *j)
 }
 
 /* Sums or means of rows; the mean of a row of one token, which predicts nothing, is null. */
-static json_t *json_of_rows(const ft_judgement *j, bool means)
+static void put_rows(ft_json_stream *json, const char *key, const ft_judgement *j, bool means)
 {
-    json_t *rows = json_array();
-    for (size_t row = 0; row < j->rows; row++) {
-        size_t count = means ? j->predictions[row] : 1;
-        json_array_append_new(rows,
-                              count > 0 ? json_real(j->nll[row] / (double) count) : json_null());
-    }
-    return rows;
+    ft_json_open(json, key, '[');
+    for (size_t row = 0; row < j->rows; row++)
+        ft_json_real(json, NULL, means ? j->nll[row] / (double) j->predictions[row] : j->nll[row]);
+    ft_json_close(json, '[');
 }
 
-static void set(json_t *object, const char *key, double value)
+static void put(ft_json_stream *json, const char *key, double value)
 {
     if (isfinite(value))
-        json_object_set_new(object, key, json_real(value));
+        ft_json_real(json, key, value);
+}
+
+static void put_distance(ft_json_stream *json, const ft_judgement *j)
+{
+    put(json, "kl_mean", ft_judgement_mean_kl(j));
+    put(json, "kl_999", ft_judgement_most_kl(j, 0.999));
+    put(json, agreement_name(j), (double) j->agreed / (double) j->count);
 }
 
 static void print_json(const ft_judgement *j)
 {
-    json_t *root = json_object();
+    ft_json_stream json = { .file = stdout, .digits = 12 };
     ft_metric metric[FT_METRICS];
-    json_object_set_new(root, "rows", json_integer((json_int_t) j->rows));
-    json_object_set_new(root, "tokens", json_integer((json_int_t) j->tokens));
-    json_object_set_new(root, "predictions", json_integer((json_int_t) j->count));
-    set(root, "seconds", j->seconds);
+    ft_json_open(&json, NULL, '{');
+    ft_json_whole(&json, "rows", (int64_t) j->rows);
+    ft_json_whole(&json, "tokens", (int64_t) j->tokens);
+    ft_json_whole(&json, "predictions", (int64_t) j->count);
+    put(&json, "seconds", j->seconds);
     if (!j->classifies) {
-        set(root, "perplexity", ft_judgement_perplexity(j));
-        json_object_set_new(root, "nll", json_of_rows(j, false));
-        json_object_set_new(root, "nll_mean", json_of_rows(j, true));
+        put(&json, "perplexity", ft_judgement_perplexity(j));
+        put_rows(&json, "nll", j, false);
+        put_rows(&json, "nll_mean", j, true);
     }
     if (j->known > 0)
-        set(root, "accuracy", (double) j->right / (double) j->known);
+        put(&json, "accuracy", (double) j->right / (double) j->known);
     if (j->classifies)
-        json_object_set_new(root, "problem_type", json_string(ft_problem_name(j->tally.problem)));
-    ft_metrics_to_json(root, metric, ft_tally_metrics(&j->tally, metric), "");
-    ft_metrics_to_json(root, metric, ft_tally_metrics(&j->against, metric), "_against");
-    if (j->compares && !compares_numbers(j)) {
-        set(root, "kl_mean", ft_judgement_mean_kl(j));
-        set(root, "kl_999", ft_judgement_most_kl(j, 0.999));
-        set(root, agreement_name(j), (double) j->agreed / (double) j->count);
-    }
-    json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-    putchar('\n');
-    json_decref(root);
+        ft_json_word(&json, "problem_type", ft_problem_name(j->tally.problem));
+    ft_metrics_to_json(&json, metric, ft_tally_metrics(&j->tally, metric), "");
+    ft_metrics_to_json(&json, metric, ft_tally_metrics(&j->against, metric), "_against");
+    if (j->compares && !compares_numbers(j))
+        put_distance(&json, j);
+    ft_json_close(&json, '{');
 }
 
 /* ---- Work --------------------------------------------------------------------------------- */

@@ -20,38 +20,63 @@ static ft_status open_output(ft_output **out, const ft_run *run, ft_error *err)
 }
 
 /* Decoders continue texts, unless values of the plan are asked for. */
+static bool is_single_run(const ft_run *run, const ft_model *model)
+{
+    return !model->has_cache || run->outputs != NULL || run->nkeep > 0 || run->nimage > 0;
+}
+
+/* Which options are for a model is known when it is open: FT_EARG, a wrong command line. */
+static ft_status check_use(const ft_run *run, const ft_model *model, ft_error *err)
+{
+    const char *kind = ft_kind_name(ft_config_kind(&model->config));
+    const char *writing = run->generating != NULL ? run->generating : run->caching;
+    if (!model->has_cache && (writing != NULL || run->session.every_logits))
+        return ft_fail(err, FT_EARG, "--%s is for models that write text, but %s is %s",
+                       writing != NULL ? writing : "every-logits", model->path, kind);
+    if (run->forces_bos && !ft_config_has_source(&model->config))
+        return ft_fail(err, FT_EARG, "--forced-bos is for encoder-decoders, but %s is %s",
+                       model->path, kind);
+    if (!is_single_run(run, model))
+        return run->running == NULL
+                   ? FT_OK
+                   : ft_fail(err, FT_EARG, "--%s: is for --outputs and --keep, or for encoders",
+                             run->running);
+    if (run->generating != NULL)
+        return ft_fail(err, FT_EARG, "--%s: --outputs and --keep do not generate", run->generating);
+    return FT_OK;
+}
+
 static ft_status run_model(const ft_run *run, const ft_model *model, ft_output *output,
                            ft_error *err)
 {
-    bool forward = run->outputs != NULL || run->nkeep > 0 || run->nimage > 0;
-    if (model->has_cache && !forward && run->running != NULL)
-        return ft_fail(err, FT_EARG, "--%s: is for --outputs and --keep, or for encoders",
-                       run->running);
-    if (model->has_cache && !forward)
-        return run->search.beams > 0 ? ft_run_search(run, model, output, err)
-                                     : ft_run_generate(run, model, output, err);
-    if (run->generating != NULL && !model->has_cache)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: --%s: a model of family %s does not generate",
-                       model->path, run->generating, model->family->name);
-    if (run->generating != NULL)
-        return ft_fail(err, FT_EARG, "--%s: --outputs and --keep do not generate", run->generating);
-    if (run->data == NULL && run->text == NULL && run->noperand == 0 && run->nimage == 0)
-        return ft_fail(err, FT_EARG, "there is nothing to run");
-    return ft_run_forward(run, model, output, err);
+    if (is_single_run(run, model))
+        return ft_run_forward(run, model, output, err);
+    return run->search.beams > 0 ? ft_run_search(run, model, output, err)
+                                 : ft_run_generate(run, model, output, err);
 }
 
-static ft_status open_and_run(const ft_run *run, ft_error *err)
+/* Returns the exit status. */
+static int open_and_run(const ft_run *run)
 {
     ft_output *output = NULL;
     ft_model *model = NULL;
-    ft_status status = open_output(&output, run, err);
+    ft_error err;
+    bool misused = false;
+    ft_status status = open_output(&output, run, &err);
     if (status == FT_OK)
-        status = ft_model_open(&model, run->input, &run->model, err);
+        status = ft_model_open(&model, run->input, &run->model, &err);
+    if (status == FT_OK) {
+        status = check_use(run, model, &err);
+        misused = status != FT_OK;
+    }
     if (status == FT_OK)
-        status = run_model(run, model, output, err);
+        status = run_model(run, model, output, &err);
     ft_model_close(model);
     ft_output_close(output);
-    return status;
+    if (status == FT_OK)
+        return 0;
+    ft_tool_fail(&ft_run_tool, err.text);
+    return misused ? FT_EXIT_USAGE : FT_EXIT_FAILURE;
 }
 
 ft_status ft_run_texts(ft_texts *out, const ft_run *run, ft_error *err)
@@ -74,10 +99,9 @@ ft_status ft_run_explain(const ft_run *run, ft_session *session, ft_error *err)
 int main(int argc, char **argv)
 {
     ft_run run;
-    ft_error err;
     ft_tool_tidy_on_signals();
     ft_run_parse(&run, argc, argv);
-    int status = open_and_run(&run, &err) == FT_OK ? 0 : ft_tool_fail(&ft_run_tool, err.text);
+    int status = open_and_run(&run);
     ft_run_free(&run);
     return ft_tool_end(&ft_run_tool, status);
 }

@@ -6,6 +6,7 @@
 #ifndef FT_RUNTIME_TOOLS_GENERATION_H
 #define FT_RUNTIME_TOOLS_GENERATION_H
 
+#include "runtime/tools/json_stream.h"
 #include "runtime/tools/run_prompts.h"
 
 /* What one text has grown by. */
@@ -29,8 +30,12 @@ typedef struct ft_generation {
     int32_t begin[2]; /* what an encoder-decoder's texts begin with: prompts are its sources */
     size_t begins;
     size_t context;
-    ft_growth *grown; /* [prompts.count] */
-    size_t told;      /* texts that have been printed, from the first on */
+    ft_growth *grown;    /* [prompts.count]; what has been told and is not written is empty */
+    size_t told;         /* texts that have been told, from the first on; of a single text bytes */
+    size_t tokens;       /* new ones, of all texts */
+    bool writes, tells;  /* to a file; each text, as it is or as JSON */
+    bool keeps_logprobs; /* because somebody will see them */
+    ft_json_stream json; /* open once there is something to tell */
     ft_generate_stats stats;
     bool no_memory;
 } ft_generation;
@@ -39,7 +44,10 @@ typedef struct ft_generation {
 FT_MUST_USE ft_status ft_run_how(ft_request *how, int32_t **stop_id, const ft_run *run,
                                  const ft_model *model, ft_error *err);
 
-/* The model's tokenizer where texts come in or go out; for JSON where there is one, else NULL. */
+/*
+ * The model's tokenizer where texts come in or go out, and else where there is one: ids are told
+ * where there is none, which is NULL.
+ */
 FT_MUST_USE ft_status ft_run_tokenizer(ft_tokenizer **out, const ft_run *run, const ft_model *model,
                                        ft_error *err);
 
@@ -49,13 +57,16 @@ void ft_print_piece(const char *text, size_t bytes);
 /* "N sequences, ...; prefill X tokens/s, decode Y tokens/s" */
 void ft_print_speed(FILE *file, size_t sequences, size_t made, const ft_generate_stats *stats);
 
-/* New tokens of all texts. */
-size_t ft_generation_tokens(const ft_generation *g);
+/*
+ * Where --max-new-tokens is more than a context leaves behind the longest prompt of all, say so.
+ */
+void ft_warn_of_context(const ft_run *run, size_t longest, size_t context);
 
-/* Print the texts that are complete and have none before them that is not. */
+/* Tell the texts that are complete and have none before them that is not. */
 void ft_generation_tell(ft_generation *g);
 
-void ft_generation_print_json(const ft_generation *g);
+/* How fast it went, behind all texts. */
+void ft_generation_tell_end(ft_generation *g);
 
 /* output_ids, lengths, and with --logprobs those. */
 FT_MUST_USE ft_status ft_generation_write(const ft_generation *g, ft_output *output, ft_error *err);

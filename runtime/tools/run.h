@@ -27,6 +27,7 @@ typedef struct ft_run {
     /* Decoders. */
     const char *running;    /* an option that is for a single run; NULL: none given */
     const char *generating; /* one that is for texts to be continued */
+    const char *caching;    /* one for what a decoder remembers */
     ft_request how;         /* of every text; its prompt and its stops are not set */
     const char **stop;      /* NULL-terminated, like `keep` */
     size_t nstop;

@@ -39,6 +39,7 @@ static ft_status open_session(chat *c, ft_error *err)
     if (options.context == 0)
         options.context = (int64_t) ft_min_size(positions, 4096);
     options.max_sequences = 1;
+    ft_warn_of_context(c->run, 1, (size_t) options.context);
     options.max_tokens = c->run->chunk > 0 ? c->run->chunk : 512;
     FT_TRY(ft_session_open(&c->session, c->model, &options, err));
     return ft_run_explain(c->run, c->session, err);

@@ -16,7 +16,6 @@
 #include "runtime/tools/run_images.h"
 #include "runtime/tools/texts.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +34,8 @@ typedef struct job {
     const char **wanted; /* distinct names */
     size_t nwanted;
     ft_results results;
+    ft_tally tally;      /* of the rows that have labels */
+    ft_json_stream json; /* open once there is something to tell */
     double seconds;
 } job;
 
@@ -93,8 +94,14 @@ static void want(job *j, const char *name)
     j->wanted[j->nwanted++] = name;
 }
 
-/* Everything the model promises, or what --outputs names; and the kept values. */
-static ft_status choose_outputs(job *j, ft_error *err)
+/* Whether somebody is told of an output of the model, if nobody names it. */
+static bool is_told(const char *name, bool writes)
+{
+    return writes || strcmp(name, "logits") == 0 || strcmp(name, "embedding") == 0;
+}
+
+/* What --outputs names, or all that is told or written; and the kept values. */
+static ft_status choose_outputs(job *j, bool writes, ft_error *err)
 {
     const ft_plan *plan = &j->model->plan;
     const char *listed = j->run->outputs;
@@ -107,32 +114,17 @@ static ft_status choose_outputs(job *j, ft_error *err)
     for (char *name; (name = strsep(&rest, ",")) != NULL;)
         want(j, name);
     for (int i = 0; listed == NULL && i < plan->noutput; i++)
-        want(j, plan->output[i].name);
+        if (is_told(plan->output[i].name, writes))
+            want(j, plan->output[i].name);
     for (size_t i = 0; i < j->run->nkeep; i++)
         want(j, j->run->keep[i]);
-    return FT_OK;
-}
-
-static ft_status run_batches(job *j, ft_error *err)
-{
-    size_t tokens = (size_t) j->options.max_tokens;
-    double before = ft_seconds();
-    for (size_t first = 0, count; first < j->dataset.rows; first += count) {
-        count = ft_dataset_batch(&j->dataset, first, tokens, (size_t) j->options.max_sequences);
-        FT_TRY(ft_dataset_bind(&j->dataset, first, count, j->session, err));
-        FT_TRY(ft_session_run(j->session, err));
-        if (first == 0)
-            FT_TRY(
-                ft_results_init(&j->results, j->session, &j->dataset, j->wanted, j->nwanted, err));
-        FT_TRY(ft_results_append(&j->results, j->session, first, err));
-    }
-    j->seconds = ft_seconds() - before;
     return FT_OK;
 }
 
 static void job_fini(job *j)
 {
     ft_results_fini(&j->results);
+    ft_tally_fini(&j->tally);
     ft_session_close(j->session);
     ft_dataset_fini(&j->dataset);
     ft_texts_fini(&j->texts);
@@ -140,7 +132,7 @@ static void job_fini(job *j)
     free(j->wanted);
 }
 
-/* ---- Reporting ---------------------------------------------------------------------------- */
+/* ---- Telling ------------------------------------------------------------------------------ */
 
 /* Logits of classes; those of a decoder are of words. */
 static const ft_tensor *class_logits(const job *j)
@@ -153,100 +145,118 @@ static const float *row_at(const ft_tensor *tensor, size_t row)
     return (const float *) tensor->data + row * (size_t) tensor->dim[1];
 }
 
-/* What the labels of data say of the logits: that many figures. */
-static ft_status measure(const job *j, const ft_tensor *logits, ft_metric metric[FT_METRICS],
-                         size_t *metrics, ft_error *err)
+static void print_embedding(const float *x, size_t count)
 {
-    ft_tally tally;
-    *metrics = 0;
-    if (logits == NULL || !ft_dataset_has_labels(&j->dataset))
-        return FT_OK;
-    FT_TRY(ft_tally_init(&tally, &j->model->config, err));
-    for (size_t row = 0; row < j->dataset.rows; row++)
-        ft_tally_add(&tally, row_at(logits, row), &j->dataset, row);
-    *metrics = ft_tally_metrics(&tally, metric);
-    ft_tally_fini(&tally);
-    return FT_OK;
+    for (size_t i = 0; i < count; i++)
+        printf("%.7g%c", (double) x[i], i + 1 < count ? ' ' : '\n');
 }
 
-static void print_embeddings(const ft_tensor *embedding)
-{
-    const float *x = embedding->data;
-    for (int64_t row = 0; row < embedding->dim[0]; row++)
-        for (int64_t col = 0; col < embedding->dim[1]; col++)
-            printf("%.7g%c", (double) *x++, col + 1 < embedding->dim[1] ? ' ' : '\n');
-}
-
-/* What a person wants to see: results of texts and images, a summary of data. */
-static ft_status print_text(const job *j, ft_error *err)
+/* For people: the results of texts and images; of data there will be a summary. */
+static void print_rows(const job *j, size_t first, size_t count)
 {
     const ft_tensor *logits = class_logits(j);
     const ft_tensor *embedding = ft_results_find(&j->results, "embedding");
-    for (size_t row = 0; j->title != NULL && logits != NULL && row < j->dataset.rows; row++)
-        ft_print_classes(j->model, row_at(logits, row), j->title[row]);
-    if (j->title != NULL && logits == NULL && embedding != NULL && j->run->output == NULL)
-        print_embeddings(embedding);
-    if (j->run->data == NULL && !j->model->has_cache)
-        return FT_OK;
+    bool embeds = logits == NULL && embedding != NULL && j->run->output == NULL;
+    for (size_t i = 0; j->title != NULL && i < count; i++) {
+        if (logits != NULL)
+            ft_print_classes(j->model, row_at(logits, i), j->title[first + i]);
+        else if (embeds)
+            print_embedding(row_at(embedding, i), (size_t) embedding->dim[1]);
+    }
+}
+
+/* What is known before the first row. */
+static void begin_json(job *j)
+{
+    ft_json_stream *json = &j->json;
+    *json = (ft_json_stream){ .file = stdout, .digits = 9 };
+    ft_json_open(json, NULL, '{');
+    ft_json_whole(json, "sequences", (int64_t) j->dataset.rows);
+    ft_json_whole(json, "tokens", (int64_t) ft_dataset_tokens(&j->dataset));
+    if (class_logits(j) != NULL)
+        ft_json_word(json, "problem_type", ft_problem_name(j->model->config.problem));
+    ft_json_open(json, "results", '[');
+}
+
+static void put_rows(job *j, size_t count)
+{
+    const ft_tensor *logits = class_logits(j);
+    const ft_tensor *embedding = ft_results_find(&j->results, "embedding");
+    if (j->json.file == NULL)
+        begin_json(j);
+    for (size_t i = 0; i < count; i++) {
+        ft_json_open(&j->json, NULL, '{');
+        if (logits != NULL)
+            ft_classes_to_json(&j->json, j->model, row_at(logits, i));
+        if (embedding != NULL)
+            ft_json_reals(&j->json, "embedding", row_at(embedding, i),
+                          (size_t) embedding->dim[1]);
+        ft_json_close(&j->json, '{');
+    }
+}
+
+/* The rows that have just been run. */
+static void tell_rows(job *j, size_t first, size_t count)
+{
+    const ft_tensor *logits = class_logits(j);
+    for (size_t i = 0; logits != NULL && ft_dataset_has_labels(&j->dataset) && i < count; i++)
+        ft_tally_add(&j->tally, row_at(logits, i), &j->dataset, first + i);
+    if (j->run->json)
+        put_rows(j, count);
+    else
+        print_rows(j, first, count);
+}
+
+/* What is known behind the last row. */
+static void tell_summary(job *j)
+{
     ft_metric metric[FT_METRICS];
-    size_t metrics;
-    FT_TRY(measure(j, logits, metric, &metrics, err));
+    size_t metrics = ft_tally_metrics(&j->tally, metric);
+    if (j->run->json) {
+        ft_json_close(&j->json, '[');
+        ft_json_real(&j->json, "seconds", j->seconds);
+        ft_metrics_to_json(&j->json, metric, metrics, "");
+        ft_json_close(&j->json, '{');
+        return;
+    }
+    if (j->run->data == NULL && !j->model->has_cache)
+        return;
     printf("%zu sequences, %zu tokens, %.3f s\n", j->dataset.rows, ft_dataset_tokens(&j->dataset),
            j->seconds);
     ft_print_metrics(metric, metrics, "");
-    return FT_OK;
 }
 
-static json_t *json_of_row(const job *j, size_t row)
+/* ---- All ---------------------------------------------------------------------------------- */
+
+static ft_status run_batches(job *j, ft_output *output, ft_error *err)
 {
-    const ft_tensor *logits = class_logits(j);
-    const ft_tensor *embedding = ft_results_find(&j->results, "embedding");
-    json_t *object = json_object();
-    if (logits != NULL)
-        ft_classes_to_json(object, j->model, row_at(logits, row));
-    if (embedding != NULL)
-        json_object_set_new(
-            object, "embedding",
-            ft_numbers_to_json(row_at(embedding, row), (size_t) embedding->dim[1]));
-    return object;
+    size_t tokens = (size_t) j->options.max_tokens;
+    double before = ft_seconds();
+    for (size_t first = 0, count; first < j->dataset.rows; first += count) {
+        count = ft_dataset_batch(&j->dataset, first, tokens, (size_t) j->options.max_sequences);
+        FT_TRY(ft_dataset_bind(&j->dataset, first, count, j->session, err));
+        FT_TRY(ft_session_run(j->session, err));
+        if (first == 0)
+            FT_TRY(ft_results_init(&j->results, j->session, &j->dataset, j->wanted, j->nwanted,
+                                   output, err));
+        FT_TRY(ft_results_take(&j->results, j->session, first, err));
+        tell_rows(j, first, count);
+    }
+    j->seconds = ft_seconds() - before;
+    return ft_results_end(&j->results, err);
 }
-
-static ft_status print_json(const job *j, ft_error *err)
-{
-    const ft_tensor *logits = class_logits(j);
-    ft_metric metric[FT_METRICS];
-    size_t metrics;
-    FT_TRY(measure(j, logits, metric, &metrics, err));
-    json_t *root = json_object(), *rows = json_array();
-    json_object_set_new(root, "sequences", json_integer((json_int_t) j->dataset.rows));
-    json_object_set_new(root, "tokens", json_integer((json_int_t) ft_dataset_tokens(&j->dataset)));
-    json_object_set_new(root, "seconds", json_real(j->seconds));
-    if (logits != NULL)
-        json_object_set_new(root, "problem_type",
-                            json_string(ft_problem_name(j->model->config.problem)));
-    ft_metrics_to_json(root, metric, metrics, "");
-    for (size_t row = 0; row < j->dataset.rows; row++)
-        json_array_append_new(rows, json_of_row(j, row));
-    json_object_set_new(root, "results", rows);
-    json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(root);
-    return FT_OK;
-}
-
-/* ------------------------------------------------------------------------------------------- */
 
 static ft_status work(job *j, ft_output *output, ft_error *err)
 {
     FT_TRY(read_inputs(j, err));
     fit_session(j);
-    FT_TRY(choose_outputs(j, err));
+    FT_TRY(choose_outputs(j, output != NULL, err));
+    FT_TRY(ft_tally_init(&j->tally, &j->model->config, err));
     FT_TRY(ft_session_open(&j->session, j->model, &j->options, err));
     FT_TRY(ft_run_explain(j->run, j->session, err));
-    FT_TRY(run_batches(j, err));
-    if (output != NULL)
-        FT_TRY(ft_safetensors_write_to(output, j->results.tensor, j->results.count, err));
-    return j->run->json ? print_json(j, err) : print_text(j, err);
+    FT_TRY(run_batches(j, output, err));
+    tell_summary(j);
+    return FT_OK;
 }
 
 ft_status ft_run_forward(const ft_run *run, const ft_model *model, ft_output *output, ft_error *err)

@@ -165,30 +165,40 @@ static bool append(ft_growth *grown, const char *text, size_t bytes)
     return true;
 }
 
-static bool add_id(ft_growth *grown, int32_t id, float logprob)
+static bool add_id(ft_growth *grown, int32_t id, float logprob, bool keeps_logprob)
 {
     if (grown->tokens == grown->most) {
         size_t most = grown->most == 0 ? 64 : 2 * grown->most;
         int32_t *ids = realloc(grown->id, most * sizeof *ids);
         grown->id = ids != NULL ? ids : grown->id;
-        float *logprobs = realloc(grown->logprob, most * sizeof *logprobs);
+        float *logprobs = keeps_logprob ? realloc(grown->logprob, most * sizeof *logprobs) : NULL;
         grown->logprob = logprobs != NULL ? logprobs : grown->logprob;
-        if (ids == NULL || logprobs == NULL)
+        if (ids == NULL || (keeps_logprob && logprobs == NULL))
             return false;
         grown->most = most;
     }
     grown->id[grown->tokens] = id;
-    grown->logprob[grown->tokens++] = logprob;
+    if (keeps_logprob)
+        grown->logprob[grown->tokens] = logprob;
+    grown->tokens++;
     return true;
+}
+
+/* Ids are for files and programs, and for people where there are no words. */
+static bool add_token(ft_generation *g, ft_growth *grown, const ft_token *token)
+{
+    g->tokens++;
+    bool keeps = g->writes || g->run->json || g->tokenizer == NULL;
+    return !keeps || add_id(grown, token->id, token->logprob, g->keeps_logprobs);
 }
 
 static bool take_token(void *user, const ft_token *token)
 {
     ft_generation *g = user;
     ft_growth *grown = &g->grown[token->request];
-    if (token->id >= 0 && !add_id(grown, token->id, token->logprob))
+    if (token->id >= 0 && !add_token(g, grown, token))
         g->no_memory = true;
-    if (token->text_bytes > 0 && !append(grown, token->text, token->text_bytes))
+    if (g->tells && token->text_bytes > 0 && !append(grown, token->text, token->text_bytes))
         g->no_memory = true;
     grown->reason = token->reason;
     ft_generation_tell(g);
@@ -223,25 +233,20 @@ static ft_status generate(ft_generation *g, ft_error *err)
     return status;
 }
 
-static ft_status tell(const ft_generation *g, ft_output *output, ft_error *err)
+static ft_status tell(ft_generation *g, ft_output *output, ft_error *err)
 {
     if (output != NULL)
         FT_TRY(ft_generation_write(g, output, err));
-    if (g->run->json)
-        ft_generation_print_json(g);
-    else
-        ft_print_speed(g->run->data != NULL ? stdout : stderr, g->prompts.count,
-                       ft_generation_tokens(g), &g->stats);
+    ft_generation_tell_end(g);
     return FT_OK;
 }
 
-/* Texts in or out need a tokenizer; results for programs have text where there is one. */
 ft_status ft_run_tokenizer(ft_tokenizer **out, const ft_run *run, const ft_model *model,
                            ft_error *err)
 {
     bool needed = run->data == NULL || run->nstop > 0;
     *out = NULL;
-    if (!needed && !run->json)
+    if (!needed && !run->json && run->output != NULL)
         return FT_OK;
     ft_status status = ft_tokenizer_open_model(out, model, err);
     return status == FT_EUNSUPPORTED && !needed ? FT_OK : status;
@@ -255,6 +260,7 @@ static ft_status work(ft_generation *g, ft_output *output, ft_error *err)
     FT_TRY(ft_prompts_read(&g->prompts, g->run, g->model, g->tokenizer, err));
     FT_TRY(make_requests(g, err));
     g->context = choose_context(g);
+    ft_warn_of_context(g->run, longest_prompt(g), g->context);
     g->grown = ft_array(g->prompts.count, sizeof *g->grown);
     if (g->grown == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for %zu texts", g->prompts.count);
@@ -269,7 +275,13 @@ static ft_status work(ft_generation *g, ft_output *output, ft_error *err)
 ft_status ft_run_generate(const ft_run *run, const ft_model *model, ft_output *output,
                           ft_error *err)
 {
-    ft_generation g = { .run = run, .model = model };
+    ft_generation g = {
+        .run = run,
+        .model = model,
+        .writes = output != NULL,
+        .tells = run->json || run->data == NULL || output == NULL,
+        .keeps_logprobs = run->json || (output != NULL && run->logprobs),
+    };
     ft_status status = work(&g, output, err);
     for (size_t i = 0; g.grown != NULL && i < g.prompts.count; i++) {
         free(g.grown[i].id);

@@ -311,6 +311,21 @@ static bool take_run(ft_run *r, int option, const char *value)
     }
 }
 
+/* What is remembered of a text, also in single runs. */
+static bool take_cache(ft_run *r, int option, const char *value)
+{
+    switch (option) {
+    case CTX:
+        r->session.context = whole(option, value, 1);
+        return true;
+    case KV:
+        r->model.kv = ft_tool_kv(&ft_run_tool, option, value);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void take_other(ft_run *r, int option, const char *value)
 {
     switch (option) {
@@ -329,9 +344,6 @@ static void take_other(ft_run *r, int option, const char *value)
     case 't':
         r->session.threads = ft_tool_threads(&ft_run_tool, option, value);
         break;
-    case CTX:
-        r->session.context = whole(option, value, 1);
-        break;
     case TEXT:
         r->text = value;
         break;
@@ -349,9 +361,6 @@ static void take_other(ft_run *r, int option, const char *value)
         break;
     case VERIFY:
         r->model.verify = ft_tool_verify(&ft_run_tool, option, value);
-        break;
-    case KV:
-        r->model.kv = ft_tool_kv(&ft_run_tool, option, value);
         break;
     case FAKE:
         r->model.fake = true;
@@ -432,6 +441,8 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
             run->generating = ft_tool_name_of(&ft_run_tool, option);
         else if (take_run(run, option, value))
             run->running = ft_tool_name_of(&ft_run_tool, option);
+        else if (take_cache(run, option, value))
+            run->caching = ft_tool_name_of(&ft_run_tool, option);
         else
             take_other(run, option, value);
     }

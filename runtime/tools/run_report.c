@@ -11,7 +11,6 @@
 #include "runtime/safetensors.h"
 #include "runtime/tools/generation.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,15 +33,6 @@ static double rate(size_t tokens, double seconds)
     return seconds > 0.0 ? (double) tokens / seconds : 0.0;
 }
 
-/* A text's first new token is chosen by the run that ends its prompt. */
-size_t ft_generation_tokens(const ft_generation *g)
-{
-    size_t tokens = 0;
-    for (size_t i = 0; i < g->prompts.count; i++)
-        tokens += g->grown[i].tokens;
-    return tokens;
-}
-
 void ft_print_speed(FILE *file, size_t sequences, size_t made, const ft_generate_stats *stats)
 {
     fprintf(file, "%zu sequence%s, %zu prompt tokens, %zu new tokens; ", sequences,
@@ -50,6 +40,38 @@ void ft_print_speed(FILE *file, size_t sequences, size_t made, const ft_generate
     fprintf(file, "prefill %.1f tokens/s, decode %.1f tokens/s\n",
             rate(stats->prompt_tokens, stats->prompt_seconds),
             rate(stats->step_tokens, stats->step_seconds));
+}
+
+void ft_warn_of_context(const ft_run *run, size_t longest, size_t context)
+{
+    size_t asked = (size_t) run->how.max_new_tokens;
+    if (asked == 0 || longest >= context || asked <= context - longest)
+        return;
+    fprintf(stderr,
+            "%s: warning: --max-new-tokens %zu: a context of %zu tokens leaves %zu behind a prompt "
+            "of %zu; texts end there\n",
+            ft_run_tool.name, asked, context, context - longest, longest);
+}
+
+/* What has been told is not needed any more, unless it is to be written. */
+static void forget(ft_growth *grown, bool writes)
+{
+    free(grown->text);
+    grown->text = NULL;
+    grown->bytes = grown->room = 0;
+    if (writes)
+        return;
+    free(grown->id);
+    free(grown->logprob);
+    grown->id = NULL;
+    grown->logprob = NULL;
+}
+
+/* The ids of a text that has no words. */
+static void print_ids(const ft_growth *grown)
+{
+    for (size_t i = 0; i < grown->tokens; i++)
+        printf("%s%d", i > 0 ? " " : "", grown->id[i]);
 }
 
 /* The end of what is printed of one text. */
@@ -61,69 +83,97 @@ static void end_text(const ft_growth *grown)
 }
 
 /* Many texts: each when it is complete, under its number. */
-static void tell_next(ft_generation *g)
+static void print_next(const ft_generation *g, const ft_growth *grown)
 {
-    const ft_growth *grown = &g->grown[g->told];
     printf("%s==> %zu <==\n", g->told > 0 ? "\n" : "", g->told + 1);
+    if (g->tokenizer == NULL)
+        print_ids(grown);
     ft_print_piece(grown->text, grown->bytes);
     end_text(grown);
-    g->told++;
 }
 
-void ft_generation_tell(ft_generation *g)
+/* A single text: as it grows. */
+static void print_more(ft_generation *g)
 {
-    if (g->run->json || g->run->data != NULL)
-        return;
-    if (g->prompts.count > 1) {
-        while (g->told < g->prompts.count && g->grown[g->told].reason != FT_REASON_NONE)
-            tell_next(g);
-        return;
-    }
-    ft_growth *grown = &g->grown[0];
+    const ft_growth *grown = &g->grown[0];
     if (grown->bytes > g->told) /* before that there may be no text at all */
         ft_print_piece(grown->text + g->told, grown->bytes - g->told);
     g->told = grown->bytes;
-    if (grown->reason != FT_REASON_NONE)
-        end_text(grown);
+    if (grown->reason == FT_REASON_NONE)
+        return;
+    if (g->tokenizer == NULL)
+        print_ids(grown);
+    end_text(grown);
 }
 
 /* ---- For programs ------------------------------------------------------------------------- */
 
-static json_t *json_of(const ft_generation *g, size_t i)
+static void begin_json(ft_generation *g)
 {
-    const ft_growth *grown = &g->grown[i];
-    json_t *object = json_object(), *ids = json_array(), *logprobs = json_array();
-    for (size_t k = 0; k < grown->tokens; k++) {
-        json_array_append_new(ids, json_integer(grown->id[k]));
-        json_array_append_new(logprobs, json_real((double) grown->logprob[k]));
-    }
-    json_object_set_new(object, "prompt_tokens",
-                        json_integer((json_int_t) g->request[i].prompt_tokens));
-    if (g->tokenizer != NULL)
-        json_object_set_new(object, "text",
-                            json_stringn(grown->bytes > 0 ? grown->text : "", grown->bytes));
-    json_object_set_new(object, "ids", ids);
-    json_object_set_new(object, "logprobs", logprobs);
-    json_object_set_new(object, "reason", json_string(ft_reason_name(grown->reason)));
-    return object;
+    g->json = (ft_json_stream){ .file = stdout, .digits = 9 };
+    ft_json_open(&g->json, NULL, '{');
+    ft_json_whole(&g->json, "sequences", (int64_t) g->prompts.count);
+    ft_json_open(&g->json, "results", '[');
 }
 
-void ft_generation_print_json(const ft_generation *g)
+static void put_next(ft_generation *g, const ft_growth *grown)
+{
+    ft_json_stream *json = &g->json;
+    if (json->file == NULL)
+        begin_json(g);
+    ft_json_open(json, NULL, '{');
+    ft_json_whole(json, "prompt_tokens", (int64_t) g->request[g->told].prompt_tokens);
+    if (g->tokenizer != NULL)
+        ft_json_text(json, "text", grown->bytes > 0 ? grown->text : "", grown->bytes);
+    ft_json_wholes(json, "ids", grown->id, grown->tokens);
+    ft_json_reals(json, "logprobs", grown->logprob, grown->tokens);
+    ft_json_word(json, "reason", ft_reason_name(grown->reason));
+    ft_json_close(json, '{');
+    fflush(stdout);
+}
+
+static void put_speed(ft_json_stream *json, const ft_generation *g)
 {
     const ft_generate_stats *s = &g->stats;
-    json_t *results = json_array();
-    for (size_t i = 0; i < g->prompts.count; i++)
-        json_array_append_new(results, json_of(g, i));
-    json_t *root = json_pack(
-        "{sI sI sI sf sf sf sf so}", "sequences", (json_int_t) g->prompts.count, "prompt_tokens",
-        (json_int_t) s->prompt_tokens, "new_tokens", (json_int_t) ft_generation_tokens(g),
-        "prefill_seconds", s->prompt_seconds, "decode_seconds", s->step_seconds,
-        "prefill_tokens_per_second", rate(s->prompt_tokens, s->prompt_seconds),
-        "decode_tokens_per_second", rate(s->step_tokens, s->step_seconds), "results", results);
-    json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(root);
+    ft_json_close(json, '[');
+    ft_json_whole(json, "prompt_tokens", (int64_t) s->prompt_tokens);
+    ft_json_whole(json, "new_tokens", (int64_t) g->tokens);
+    ft_json_real(json, "prefill_seconds", s->prompt_seconds);
+    ft_json_real(json, "decode_seconds", s->step_seconds);
+    ft_json_real(json, "prefill_tokens_per_second", rate(s->prompt_tokens, s->prompt_seconds));
+    ft_json_real(json, "decode_tokens_per_second", rate(s->step_tokens, s->step_seconds));
+    ft_json_close(json, '{');
 }
+
+/* ---- Both --------------------------------------------------------------------------------- */
+
+void ft_generation_tell(ft_generation *g)
+{
+    if (!g->tells)
+        return;
+    if (g->prompts.count == 1 && !g->run->json) {
+        print_more(g);
+        return;
+    }
+    for (; g->told < g->prompts.count && g->grown[g->told].reason != FT_REASON_NONE; g->told++) {
+        ft_growth *grown = &g->grown[g->told];
+        if (g->run->json)
+            put_next(g, grown);
+        else
+            print_next(g, grown);
+        forget(grown, g->writes);
+    }
+}
+
+void ft_generation_tell_end(ft_generation *g)
+{
+    if (g->run->json)
+        put_speed(&g->json, g);
+    else /* A text's first new token is chosen by the run that ends its prompt. */
+        ft_print_speed(g->tells ? stderr : stdout, g->prompts.count, g->tokens, &g->stats);
+}
+
+/* ---- In a file ---------------------------------------------------------------------------- */
 
 /* Columns for new tokens: as many as were asked for and the context has, or as there are. */
 static size_t new_columns(const ft_generation *g)
@@ -157,46 +207,48 @@ static void fill_row(const ft_generation *g, size_t i, int32_t *row, size_t cols
         row[col] = padding_of(g);
 }
 
-typedef struct written {
-    int32_t *ids, *lengths; /* [N, P + new], [N] */
-    float *logprobs;        /* [N, new] */
-    size_t cols, fresh;
-} written;
+enum { IDS, LENGTHS, LOGPROBS };
 
-static ft_status fill(const ft_generation *g, written *w, ft_error *err)
+/* One text's row of each tensor; `ids` and `logprobs` have room for them. */
+static ft_status put_row(ft_safetensors_stream *file, const ft_generation *g, size_t i,
+                         int32_t *ids, size_t cols, float *logprobs, size_t fresh, ft_error *err)
 {
-    size_t count = g->prompts.count;
-    w->fresh = new_columns(g);
-    w->cols = (g->begins > 0 ? g->begins : g->prompts.cols) + w->fresh;
-    w->ids = ft_array(count * w->cols, sizeof *w->ids);
-    w->lengths = ft_array(count, sizeof *w->lengths);
-    w->logprobs = ft_array(count * w->fresh, sizeof *w->logprobs);
-    if (w->ids == NULL || w->lengths == NULL || w->logprobs == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory for %zu texts of %zu tokens", count, w->cols);
-    for (size_t i = 0; i < count; i++) {
-        fill_row(g, i, w->ids + i * w->cols, w->cols);
-        w->lengths[i] = (int32_t) (g->request[i].prompt_tokens + g->grown[i].tokens);
-        if (g->grown[i].tokens > 0)
-            memcpy(w->logprobs + i * w->fresh, g->grown[i].logprob,
-                   g->grown[i].tokens * sizeof *w->logprobs);
-    }
-    return FT_OK;
+    const ft_growth *grown = &g->grown[i];
+    int32_t length = (int32_t) (g->request[i].prompt_tokens + grown->tokens);
+    fill_row(g, i, ids, cols);
+    FT_TRY(ft_safetensors_put(file, IDS, ids, cols * sizeof *ids, err));
+    FT_TRY(ft_safetensors_put(file, LENGTHS, &length, sizeof length, err));
+    if (!g->run->logprobs)
+        return FT_OK;
+    memset(logprobs, 0, fresh * sizeof *logprobs);
+    if (grown->tokens > 0)
+        memcpy(logprobs, grown->logprob, grown->tokens * sizeof *logprobs);
+    return ft_safetensors_put(file, LOGPROBS, logprobs, fresh * sizeof *logprobs, err);
 }
 
 ft_status ft_generation_write(const ft_generation *g, ft_output *output, ft_error *err)
 {
-    written w = { 0 };
-    ft_status status = fill(g, &w, err);
+    size_t fresh = new_columns(g), cols = (g->begins > 0 ? g->begins : g->prompts.cols) + fresh;
     int64_t rows = (int64_t) g->prompts.count;
     const ft_named_tensor tensors[] = {
-        { "output_ids", { FT_I32, FT_ROW, 2, { rows, (int64_t) w.cols }, w.ids } },
-        { "lengths", { FT_I32, FT_ROW, 1, { rows }, w.lengths } },
-        { "logprobs", { FT_F32, FT_ROW, 2, { rows, (int64_t) w.fresh }, w.logprobs } },
+        [IDS] = { "output_ids", { FT_I32, FT_ROW, 2, { rows, (int64_t) cols }, NULL } },
+        [LENGTHS] = { "lengths", { FT_I32, FT_ROW, 1, { rows }, NULL } },
+        [LOGPROBS] = { "logprobs", { FT_F32, FT_ROW, 2, { rows, (int64_t) fresh }, NULL } },
     };
+    ft_safetensors_stream *file = NULL;
+    int32_t *ids = ft_array(cols, sizeof *ids);
+    float *logprobs = ft_array(fresh, sizeof *logprobs);
+    ft_status status = FT_OK;
+    if (ids == NULL || logprobs == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for a text of %zu tokens", cols);
     if (status == FT_OK)
-        status = ft_safetensors_write_to(output, tensors, g->run->logprobs ? 3 : 2, err);
-    free(w.ids);
-    free(w.lengths);
-    free(w.logprobs);
+        status = ft_safetensors_begin(&file, output, tensors, g->run->logprobs ? 3 : 2, err);
+    for (size_t i = 0; i < g->prompts.count && status == FT_OK; i++)
+        status = put_row(file, g, i, ids, cols, logprobs, fresh, err);
+    if (status == FT_OK)
+        status = ft_safetensors_end(file, err);
+    ft_safetensors_stream_free(file);
+    free(ids);
+    free(logprobs);
     return status;
 }

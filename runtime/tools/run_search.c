@@ -10,7 +10,6 @@
 #include "runtime/safetensors.h"
 #include "runtime/tools/generation.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +77,7 @@ static ft_status open_session(ft_session **out, job *j, ft_error *err)
     options.source_tokens = (int64_t) (groups * ft_round_up(longest, FT_PAGE));
     options.cache_tokens = (int64_t) (seats * ft_round_up((size_t) options.context, FT_PAGE));
     j->context = (size_t) options.context;
+    ft_warn_of_context(run, 1, j->context);
     FT_TRY(ft_session_open(out, j->model, &options, err));
     return ft_run_explain(run, *out, err);
 }
@@ -128,21 +128,33 @@ static ft_status decode(const job *j, const text *t, char **out, size_t *bytes, 
     return ft_tokenizer_decode(j->tokenizer, t->id, t->tokens, true, *out, *bytes, bytes, err);
 }
 
+/* A text in words, or its ids where there are none. */
+static ft_status print_text(const job *j, const text *t, ft_error *err)
+{
+    char *words;
+    size_t bytes;
+    for (size_t i = 0; j->tokenizer == NULL && i < t->tokens; i++)
+        printf("%s%d", i > 0 ? " " : "", t->id[i]);
+    if (j->tokenizer == NULL)
+        return FT_OK;
+    ft_status status = decode(j, t, &words, &bytes, err);
+    if (status == FT_OK)
+        ft_print_piece(words, bytes);
+    free(words);
+    return status;
+}
+
 /* A line for each text; where there are several of a source, its number and their scores. */
 static ft_status print_texts(const job *j, ft_error *err)
 {
     for (size_t i = 0; i < j->sources.count * j->best; i++) {
         const text *t = &j->text[i];
-        char *words;
-        size_t bytes;
         if (t->tokens == 0 && j->best > 1)
             continue;
-        FT_TRY(decode(j, t, &words, &bytes, err));
         if (j->best > 1)
             printf("%zu\t%.6g\t", i / j->best + 1, (double) t->score);
-        ft_print_piece(words, bytes);
+        FT_TRY(print_text(j, t, err));
         putchar('\n');
-        free(words);
     }
     return FT_OK;
 }
@@ -164,54 +176,56 @@ static void print_speed(const job *j, FILE *file)
             seconds > 0.0 ? (double) made / seconds : 0.0);
 }
 
-static ft_status json_of_text(const job *j, const text *t, json_t **out, ft_error *err)
+static ft_status put_text(ft_json_stream *json, const job *j, const text *t, ft_error *err)
 {
-    json_t *ids = json_array();
-    for (size_t i = 0; i < t->tokens; i++)
-        json_array_append_new(ids, json_integer(t->id[i]));
-    *out = json_pack("{so sf ss}", "ids", ids, "score", (double) t->score, "reason",
-                     ft_reason_name(t->reason));
-    if (j->tokenizer == NULL)
-        return FT_OK;
-    char *words;
-    size_t bytes;
-    FT_TRY(decode(j, t, &words, &bytes, err));
-    json_object_set_new(*out, "text", json_stringn(words, bytes));
+    char *words = NULL;
+    size_t bytes = 0;
+    if (j->tokenizer != NULL) {
+        ft_status status = decode(j, t, &words, &bytes, err);
+        if (status != FT_OK) {
+            free(words);
+            return status;
+        }
+    }
+    ft_json_open(json, NULL, '{');
+    ft_json_wholes(json, "ids", t->id, t->tokens);
+    ft_json_real(json, "score", (double) t->score);
+    ft_json_word(json, "reason", ft_reason_name(t->reason));
+    if (j->tokenizer != NULL)
+        ft_json_text(json, "text", words, bytes);
+    ft_json_close(json, '{');
     free(words);
     return FT_OK;
 }
 
-static ft_status add_json(const job *j, json_t *results, ft_error *err)
+static ft_status put_source(ft_json_stream *json, const job *j, size_t i, ft_error *err)
 {
-    for (size_t i = 0; i < j->sources.count; i++) {
-        json_t *texts = json_array(), *one = NULL;
-        json_array_append_new(results,
-                              json_pack("{sI so}", "source_tokens",
-                                        (json_int_t) j->request[i].source_tokens, "texts", texts));
-        for (size_t k = 0; k < j->best && j->text[i * j->best + k].tokens > 0; k++) {
-            ft_status status = json_of_text(j, &j->text[i * j->best + k], &one, err);
-            json_array_append_new(texts, one);
-            FT_TRY(status);
-        }
-    }
+    const text *t = &j->text[i * j->best];
+    ft_json_open(json, NULL, '{');
+    ft_json_whole(json, "source_tokens", (int64_t) j->request[i].source_tokens);
+    ft_json_open(json, "texts", '[');
+    for (size_t k = 0; k < j->best && t[k].tokens > 0; k++)
+        FT_TRY(put_text(json, j, &t[k], err));
+    ft_json_close(json, '[');
+    ft_json_close(json, '{');
     return FT_OK;
 }
 
 static ft_status print_json(const job *j, ft_error *err)
 {
-    json_t *results = json_array();
-    json_t *root =
-        json_pack("{sI sI sI sf sf so}", "sources", (json_int_t) j->sources.count, "source_tokens",
-                  (json_int_t) j->sources.start[j->sources.count], "new_tokens",
-                  (json_int_t) tokens_of_best(j), "source_seconds", j->stats.prompt_seconds,
-                  "search_seconds", j->stats.step_seconds, "results", results);
-    ft_status status = add_json(j, results, err);
-    if (status == FT_OK) {
-        json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-        putchar('\n');
-    }
-    json_decref(root);
-    return status;
+    ft_json_stream json = { .file = stdout, .digits = 9 };
+    ft_json_open(&json, NULL, '{');
+    ft_json_whole(&json, "sources", (int64_t) j->sources.count);
+    ft_json_whole(&json, "source_tokens", (int64_t) j->sources.start[j->sources.count]);
+    ft_json_whole(&json, "new_tokens", (int64_t) tokens_of_best(j));
+    ft_json_real(&json, "source_seconds", j->stats.prompt_seconds);
+    ft_json_real(&json, "search_seconds", j->stats.step_seconds);
+    ft_json_open(&json, "results", '[');
+    for (size_t i = 0; i < j->sources.count; i++)
+        FT_TRY(put_source(&json, j, i, err));
+    ft_json_close(&json, '[');
+    ft_json_close(&json, '{');
+    return FT_OK;
 }
 
 /* As many as were asked for and the context has, or as there are: start and new tokens. */
@@ -261,9 +275,10 @@ static ft_status tell(const job *j, ft_output *output, ft_error *err)
         FT_TRY(write_texts(j, output, err));
     if (j->run->json)
         return print_json(j, err);
-    if (j->run->data == NULL)
+    bool tells = j->run->data == NULL || output == NULL;
+    if (tells)
         FT_TRY(print_texts(j, err));
-    print_speed(j, j->run->data != NULL ? stdout : stderr);
+    print_speed(j, tells ? stderr : stdout);
     return FT_OK;
 }
 

@@ -53,6 +53,16 @@ for page in $pages; do
     check $? "$tool: each has a paragraph with both of its names"
 done
 
+# Statuses mean the same everywhere: after each number comes its word.
+for page in $pages; do
+    case $page in *.1) ;; *) continue ;; esac
+    awk '/^\.SH/ { on = $0 == ".SH EXIT STATUS" }
+         on && number != "" { print number, $1 == "Usage" ? $1 " " $2 : $1; number = "" }
+         on && /^\.B [0-9]+$/ { number = $2 }' "$page" >"$dir/page"
+    printf '0 Success:\n1 Failure:\n2 Usage error:\n' | diff - "$dir/page" >"$dir/found"
+    check $? "$page: statuses are 0 for success, 1 for failure, 2 for usage errors"
+done
+
 # Pages carry no date, so that they are the same whenever they are made.
 for page in $pages; do
     if command -v mandoc >/dev/null; then

@@ -34,7 +34,7 @@ calibrate_libcalibrate_la_SOURCES = \
 	calibrate/weight_report.c calibrate/weight_report.h \
 	calibrate/weights.c calibrate/weights.h \
 	calibrate/methods.def
-calibrate_libcalibrate_la_LIBADD = runtime/libcore.la
+calibrate_libcalibrate_la_LIBADD = runtime/libtools.la
 
 bin_PROGRAMS += ft-calibrate
 ft_calibrate_SOURCES = calibrate/main.c calibrate/options.c calibrate/options.h

@@ -9,6 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/json_build.h"
+#include "runtime/tools/columns.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -36,15 +37,28 @@ bool ft_report_disagrees(const ft_point_report *point)
 
 /* ---- For people --------------------------------------------------------------------------- */
 
+enum { NAME_WIDTH = 28 }; /* at least */
+
+static size_t greater(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 static void print_points(const ft_report *report, FILE *file)
 {
-    fprintf(file, "%-28s %-18s %11s %11s %9s %8s\n", "point", "method", "amax", "max", "clipped",
-            "SQNR dB");
+    size_t widest = 0;
+    for (size_t i = 0; i < report->points; i++)
+        widest = greater(widest, strlen(report->point[i].name));
+    int width = ft_column_width(widest, NAME_WIDTH, 63);
+    fprintf(file, "%-*s %-18s %11s %11s %9s %8s\n", width, "point", "method", "amax", "max",
+            "clipped", "SQNR dB");
     for (size_t i = 0; i < report->points; i++) {
         const ft_point_report *p = &report->point[i];
-        fprintf(file, "%-28s %-18s %11.5g %11.5g %8.4f%% %8.2f\n", p->name, p->chosen.method,
-                (double) p->chosen.amax, (double) p->candidate[0].amax,
-                100.0 * p->chosen.distortion.clipped, p->chosen.distortion.sqnr_db);
+        char name[FT_CUT_TEXT];
+        fprintf(file, "%-*s %-18s %11.5g %11.5g %8.4f%% %8.2f\n", width,
+                ft_cut(name, p->name, width), p->chosen.method, (double) p->chosen.amax,
+                (double) p->candidate[0].amax, 100.0 * p->chosen.distortion.clipped,
+                p->chosen.distortion.sqnr_db);
     }
 }
 
@@ -54,52 +68,58 @@ static double relative_error(const ft_weight_report *weight)
     return pow(10.0, -weight->sqnr.per_channel / 20.0);
 }
 
-/* Whether samples told how large inputs are. */
-static bool has_output_errors(const ft_report *report)
+/* How wide the columns of matrices are, and which there are. */
+typedef struct weight_table {
+    int name, scheme, method;
+    bool per_tensor, output; /* what one scale would lose; errors of what is computed */
+} weight_table;
+
+static weight_table measure(const ft_report *report)
 {
-    for (size_t i = 0; i < report->weights; i++)
-        if (report->weight[i].output_error > 0.0)
-            return true;
-    return false;
+    weight_table t = { .name = 0 };
+    size_t name = 0, scheme = 6, method = 8;
+    for (size_t i = 0; i < report->weights; i++) {
+        const ft_weight_report *w = &report->weight[i];
+        name = greater(name, strlen(w->name));
+        scheme = greater(scheme, strlen(ft_scheme_name(w->scheme)));
+        method = greater(method, strlen(w->method));
+        t.per_tensor |= ft_scheme_is_int8(w->scheme);
+        t.output |= w->output_error > 0.0;
+    }
+    t.scheme = (int) scheme;
+    t.method = (int) method;
+    t.name = ft_column_width(
+        name, NAME_WIDTH, 30 + t.scheme + t.method + (t.per_tensor ? 9 : 0) + (t.output ? 10 : 0));
+    return t;
 }
 
-/* Of the column of methods. */
-static int method_width(const ft_report *report)
+static void print_weight(const ft_weight_report *w, const weight_table *t, FILE *file)
 {
-    size_t width = 8;
-    for (size_t i = 0; i < report->weights; i++)
-        if (strlen(report->weight[i].method) > width)
-            width = strlen(report->weight[i].method);
-    return (int) width;
-}
-
-static void print_weight(const ft_weight_report *w, int width, FILE *file)
-{
-    char group[16] = "row";
+    char group[16] = "row", name[FT_CUT_TEXT];
+    fprintf(file, "%-*s ", t->name, ft_cut(name, w->name, t->name));
     if (w->scheme == FT_SCHEME_FLOAT) {
-        fprintf(file, "%-28s %-12s\n", w->name, ft_scheme_name(w->scheme));
+        fprintf(file, "%s\n", ft_scheme_name(w->scheme));
         return;
     }
     if (w->group > 0)
         snprintf(group, sizeof group, "%d", w->group);
-    fprintf(file, "%-28s %-12s %8s %*s %8.2f %8.3f%%", w->name, ft_scheme_name(w->scheme), group,
-            width, w->method, w->sqnr.per_channel, 100.0 * relative_error(w));
+    fprintf(file, "%-*s %8s %*s %8.2f %8.3f%%", t->scheme, ft_scheme_name(w->scheme), group,
+            t->method, w->method, w->sqnr.per_channel, 100.0 * relative_error(w));
     if (ft_scheme_is_int8(w->scheme))
-        fprintf(file, " %12.2f", w->sqnr.per_tensor);
+        fprintf(file, " %8.2f", w->sqnr.per_tensor);
     else if (w->output_error > 0.0)
-        fprintf(file, " %12s %8.3f%%", "", 100.0 * w->output_error);
+        fprintf(file, "%*s %8.3f%%", t->per_tensor ? 9 : 0, "", 100.0 * w->output_error);
     fputc('\n', file);
 }
 
 static void print_weights(const ft_report *report, FILE *file)
 {
-    bool first = report->points == 0;
-    int width = method_width(report);
-    fprintf(file, "%s%-28s %-12s %8s %*s %8s %9s %12s%s\n", first ? "" : "\n", "weight", "scheme",
-            "a scale", width, "method", "SQNR dB", "error", "dB, 1 scale",
-            has_output_errors(report) ? " in output" : "");
+    const weight_table t = measure(report);
+    fprintf(file, "%s%-*s %-*s %8s %*s %8s %9s%s%s\n", report->points == 0 ? "" : "\n", t.name,
+            "weight", t.scheme, "scheme", "a scale", t.method, "method", "SQNR dB", "error",
+            t.per_tensor ? "  1 scale" : "", t.output ? " in output" : "");
     for (size_t i = 0; i < report->weights; i++)
-        print_weight(&report->weight[i], width, file);
+        print_weight(&report->weight[i], &t, file);
     if (report->divisible > 0)
         fprintf(file, "\nawq: of %zu inputs that may be divided, %zu are\n", report->divisible,
                 report->divided);
@@ -110,7 +130,7 @@ static void print_evaluation(const ft_report *report, FILE *file)
     const ft_evaluation *e = &report->evaluation;
     if (e->samples == 0)
         return;
-    fprintf(file, "\n%s of codes against float, %zu %s samples: SQNR %.2f dB, cosine %.6f",
+    fprintf(file, "\n%s of codes against float, %zu %s samples:\nSQNR %.2f dB, cosine %.6f",
             e->output, e->samples, report->held_out ? "held-out" : "calibration", e->sqnr_db,
             e->cosine);
     if (!isnan(e->agreement))

@@ -111,6 +111,7 @@ noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
 	runtime/tools/classes_text.c runtime/tools/classes_text.h \
 	runtime/tools/json_stream.c runtime/tools/json_stream.h \
+	runtime/tools/columns.c runtime/tools/columns.h \
 	runtime/tools/noise.h \
 	runtime/tools/options.c runtime/tools/options.h \
 	runtime/tools/progress.c runtime/tools/progress.h \

@@ -41,7 +41,7 @@ done
 is 0 'the artifact is intact' "$inspect" --verify new.ft
 is 0 'and tells what it is' "$inspect" new.ft
 says out 'new.ft: bert, blocks, written by ft-calibrate' 'by its state'
-says out 'panel32       64,zeros' 'and by its groups'
+says out 'panel32  64,zeros' 'and by its groups'
 is 0 'the plan of one in blocks can be shown' "$inspect" --plan new.ft
 is 1 'it is not quantized again' "$calibrate" -i new.ft -o again.ft --scheme w8a16
 says err 'new.ft: is an artifact of state blocks, expected a float one' '... and that is said'
@@ -57,11 +57,11 @@ says out '"scheme": "float"' 'some stay float'
 check $? 'the first rule that fits decides'
 is 0 'int8 and blocks go together' "$calibrate" -i model.ft -o new.ft -f \
     -d "$sample/calibration.safetensors" --samples 16 --tensor 'ffn=w8a16'
-says out 'w8a16              32      max' 'and are reported'
+says out 'w8a16        32      max' 'and are reported'
 says out 'logits of codes against float, 64 held-out samples' 'and compared with floats'
 accurate 0.850 new.ft 'and are accurate'
 is 0 'a dry run tells what it would cost' "$calibrate" -i model.ft -n --scheme w4a16
-says out 'layer.3.ffn.down.weight      w4a16              32      max' 'matrix by matrix'
+says out 'layer.3.ffn.down.weight      w4a16        32      max' 'matrix by matrix'
 
 wrong '"w3a16" is no scheme' -o no.ft --scheme w3a16
 wrong '"96" is neither 32, 64, 128 nor 0' -o no.ft --scheme w4a16 --group 96

@@ -70,8 +70,8 @@ says out '"layout": "col4_4r2_8c"' 'with all it knows'
 
 is 0 'ft-inspect lists matrices in blocks' "$inspect" c.ft
 says out 'c.ft: bert, blocks, written' 'their state'
-says out 'U4     [37, 70]            panel32       32,zeros ' 'their bits, groups and zeros'
-says out 'U8     [3, 5]              panel32       row,int8 ' 'and what multiplies inputs as codes'
+says out 'U4     [37, 70]  panel32  32,zeros ' 'their bits, groups and zeros'
+says out 'U8     [3, 5]    panel32  row,int8 ' 'and what multiplies inputs as codes'
 says out 's/..., scales of 2 tensors' 'counts scales'
 says out 'z/..., zeros of 1 tensors' 'and zeros'
 

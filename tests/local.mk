@@ -458,6 +458,7 @@ sh_tests = \
 	tests/run_generate.sh \
 	tests/run_search.sh \
 	tests/starved.sh \
+	tests/tables.sh \
 	tests/usage.sh
 
 # What the scripts make their inputs with.

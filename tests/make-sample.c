@@ -1,6 +1,9 @@
 /*
- * make-sample.c - write the sample artifact: make-sample FILE float|blocks|int8 SEED, for shell
- * tests.
+ * make-sample.c - write the sample artifact, for shell tests.
+ *
+ *     make-sample FILE float|blocks|int8 SEED [NAME]
+ *
+ * NAME is that of a matrix that only int8 has, large.weight.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +18,7 @@
 int main(int argc, char **argv)
 {
     ft_error err;
-    if (argc != 4)
+    if (argc < 4 || argc > 5)
         return 2;
     const sample what = {
         .state = strcmp(argv[2], "int8") == 0     ? FT_STATE_INT8
@@ -23,6 +26,7 @@ int main(int argc, char **argv)
                                                   : FT_STATE_FLOAT,
         .seed = (unsigned char) atoi(argv[3]),
         .large = strcmp(argv[2], "int8") == 0 ? 512 : 0,
+        .name = argc == 5 ? argv[4] : NULL,
         .force = true,
     };
     if (sample_write(argv[1], &what, &err) == FT_OK)

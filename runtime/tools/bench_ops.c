@@ -130,7 +130,7 @@ static void report(ft_bench *bench, const ft_session *session, const double *sec
     for (int kind = 0; kind < FT_OP_KINDS; kind++)
         add_kind(bench, session, (ft_op_kind) kind, seconds, total);
     if (bench->ops.format == FT_FORMAT_TEXT)
-        printf("%9d  %9.4f  the sum of all\n\n", p.end - p.begin, 1e3 * total);
+        printf("%7d %7.4f the sum of all\n\n", p.end - p.begin, 1e3 * total);
 }
 
 ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err)

@@ -9,6 +9,8 @@
 
 #include "runtime/tools/options.h"
 
+#include <string.h>
+
 /* ---- For people --------------------------------------------------------------------------- */
 
 /* The name of a label, or its number. */
@@ -21,16 +23,29 @@ static void print_label(const ft_model *model, size_t index, int width)
         printf("%-*zu", width, index);
 }
 
+/* Of the column of labels: the longest of them, but longer ones than that stand out. */
+static int label_width(const ft_model *model)
+{
+    enum { LEAST = 12, MOST = 40 };
+    size_t widest = LEAST;
+    for (int i = 0; i < model->config.labels; i++) {
+        const char *label = ft_model_label(model, (int32_t) i);
+        size_t length = label != NULL ? strlen(label) : 0;
+        widest = length > widest && length <= MOST ? length : widest;
+    }
+    return (int) widest;
+}
+
 /* A label and its number, in columns. */
 static void print_one(const ft_model *model, const float *logits, size_t index)
 {
     const ft_config *config = &model->config;
-    print_label(model, index, 12);
+    print_label(model, index, label_width(model));
     if (config->problem == FT_PROBLEM_REGRESSION)
         printf("  %.6g", (double) logits[index]);
     else
-        printf("  %6.4f", ft_class_probability(config->problem, logits, (size_t) config->labels,
-                                               index));
+        printf("  %6.4f",
+               ft_class_probability(config->problem, logits, (size_t) config->labels, index));
 }
 
 /* Labels and their numbers, in a list. */

@@ -9,6 +9,7 @@
 #include "runtime/mem.h"
 #include "runtime/model_config.h"
 #include "runtime/tensor.h"
+#include "runtime/tools/columns.h"
 #include "runtime/tools/inspect.h"
 #include "runtime/tools/options.h"
 
@@ -35,16 +36,6 @@ static const char *tool_version(const ft_artifact *a)
     return version != NULL ? version : "of unknown version";
 }
 
-static int widest_name(const ft_artifact *a)
-{
-    size_t width = 4;
-    for (size_t i = 0; i < ft_artifact_count(a); i++) {
-        size_t length = strlen(ft_artifact_at(a, i)->name);
-        width = length > width ? length : width;
-    }
-    return (int) width;
-}
-
 static bool has_blocks(const ft_artifact *a)
 {
     for (size_t i = 0; i < ft_artifact_count(a); i++)
@@ -67,21 +58,73 @@ static const char *blocks_text(char text[32], const ft_artifact_tensor *t)
     return text;
 }
 
-/* What a group is stands in a column of its own, where there are any. */
-static void print_tensors(const ft_artifact *a)
+/* ---- Its table ---------------------------------------------------------------------------- */
+
+/* A column of its own tells what a group is, where there are any. */
+enum { NAME, ROLE, DTYPE, SHAPE, LAYOUT, GROUP, BYTES, OFFSET, COLUMNS };
+
+typedef struct row {
+    const char *cell[COLUMNS];
+    char shape[FT_SHAPE_TEXT], blocks[32], number[2][24];
+} row;
+
+static void read_row(row *r, const ft_artifact_tensor *t)
 {
-    int width = widest_name(a), group = has_blocks(a) ? 14 : 0;
-    printf("%-*s  %-8s  %-5s  %-18s  %-12s  %-*s%12s  %12s\n", width, "name", "role", "dtype",
-           "shape", "layout", group, group > 0 ? "group" : "", "bytes", "offset");
-    for (size_t i = 0; i < ft_artifact_count(a); i++) {
-        const ft_artifact_tensor *t = ft_artifact_at(a, i);
-        char shape[FT_SHAPE_TEXT], blocks[32];
-        printf("%-*s  %-8s  %-5s  %-18s  %-12s  %-*s%12zu  %12zu\n", width, t->name, t->role,
-               ft_dtype_name(t->dtype), ft_shape_text(shape, t->ndim, t->dim),
-               ft_layout_name(t->layout), group, group > 0 ? blocks_text(blocks, t) : "", t->bytes,
-               t->offset);
+    snprintf(r->number[0], sizeof r->number[0], "%zu", t->bytes);
+    snprintf(r->number[1], sizeof r->number[1], "%zu", t->offset);
+    r->cell[NAME] = t->name;
+    r->cell[ROLE] = t->role;
+    r->cell[DTYPE] = ft_dtype_name(t->dtype);
+    r->cell[SHAPE] = ft_shape_text(r->shape, t->ndim, t->dim);
+    r->cell[LAYOUT] = ft_layout_name(t->layout);
+    r->cell[GROUP] = blocks_text(r->blocks, t);
+    r->cell[BYTES] = r->number[0];
+    r->cell[OFFSET] = r->number[1];
+}
+
+static void widen(int width[COLUMNS], const row *r)
+{
+    for (int i = 0; i < COLUMNS; i++) {
+        int length = (int) strlen(r->cell[i]);
+        width[i] = length > width[i] ? length : width[i];
     }
 }
+
+/* Texts stand left, numbers right; a column of no width is left out. */
+static void print_row(const row *r, const int width[COLUMNS])
+{
+    char name[FT_CUT_TEXT];
+    printf("%-*s", width[NAME], ft_cut(name, r->cell[NAME], width[NAME]));
+    for (int i = NAME + 1; i < COLUMNS; i++)
+        if (width[i] > 0)
+            printf("  %*s", i < BYTES ? -width[i] : width[i], r->cell[i]);
+    putchar('\n');
+}
+
+static void print_tensors(const ft_artifact *a)
+{
+    static const row names = { .cell = { "name", "role", "dtype", "shape", "layout", "group",
+                                         "bytes", "offset" } };
+    int width[COLUMNS] = { 0 }, others = 0;
+    row r;
+    widen(width, &names);
+    for (size_t i = 0; i < ft_artifact_count(a); i++) {
+        read_row(&r, ft_artifact_at(a, i));
+        widen(width, &r);
+    }
+    if (!has_blocks(a))
+        width[GROUP] = 0;
+    for (int i = NAME + 1; i < COLUMNS; i++)
+        others += width[i] > 0 ? width[i] + 2 : 0;
+    width[NAME] = ft_column_width((size_t) width[NAME], 4, others);
+    print_row(&names, width);
+    for (size_t i = 0; i < ft_artifact_count(a); i++) {
+        read_row(&r, ft_artifact_at(a, i));
+        print_row(&r, width);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- */
 
 static void print_files(const ft_artifact *a)
 {

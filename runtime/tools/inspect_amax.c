@@ -8,6 +8,7 @@
 #include "runtime/tools/inspect.h"
 
 #include "runtime/error.h"
+#include "runtime/tools/columns.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,6 +34,11 @@ static ft_status print_amax_json(const ft_amax *list, ft_error *err)
     return ft_inspect_print(json, err);
 }
 
+static size_t longest(size_t length, const char *text)
+{
+    return strlen(text) > length ? strlen(text) : length;
+}
+
 ft_status ft_inspect_amax(ft_inspection *what, ft_error *err)
 {
     const ft_amax *list = ft_artifact_amax(what->artifact[0]);
@@ -40,17 +46,19 @@ ft_status ft_inspect_amax(ft_inspection *what, ft_error *err)
         return ft_fail(err, FT_EARG, "%s: has no calibrated ranges", what->path[0]);
     if (what->json)
         return print_amax_json(list, err);
-    size_t width = 4;
+    size_t name = 0, method = 0;
     for (size_t i = 0; i < list->count; i++) {
-        size_t length = strlen(list->entry[i].name);
-        width = length > width ? length : width;
+        name = longest(name, list->entry[i].name);
+        method = longest(method, list->entry[i].method);
     }
-    printf("%-*s  %14s  %-15s  %11s  %8s\n", (int) width, "name", "amax", "method", "clipped",
+    int wide = ft_column_width(method, 6, 56), width = ft_column_width(name, 4, 41 + wide);
+    printf("%-*s  %14s  %-*s  %11s  %8s\n", width, "name", "amax", wide, "method", "clipped",
            "SQNR dB");
     for (size_t i = 0; i < list->count; i++) {
         const ft_amax_entry *e = &list->entry[i];
-        printf("%-*s  %14.9g  %-15s  %11.5g  %8.2f\n", (int) width, e->name, (double) e->amax,
-               e->method, e->clipped, e->sqnr);
+        char text[2][FT_CUT_TEXT];
+        printf("%-*s  %14.9g  %-*s  %11.5g  %8.2f\n", width, ft_cut(text[0], e->name, width),
+               (double) e->amax, wide, ft_cut(text[1], e->method, wide), e->clipped, e->sqnr);
     }
     return FT_OK;
 }

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { NUMBER_TEXT = 400 }; /* any double, in full */
+
 void ft_table_init(ft_table *table, ft_format format)
 {
     *table = (ft_table){ .format = format };
@@ -32,13 +34,19 @@ void ft_table_restart(ft_table *table)
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
-/* Numbers are set right, texts left; a column is as wide as its name, texts at least this. */
-enum { TEXT_WIDTH = 10, NUMBER_WIDTH = 9 };
+/* Numbers are set right, texts left; a column is as wide as its head, and at least this. */
+enum { TEXT_WIDTH = 10, NUMBER_WIDTH = 7 };
+
+static const char *head_of(const ft_cell *cell)
+{
+    return cell->head != NULL ? cell->head : cell->name;
+}
 
 static int width_of(const ft_cell *cell)
 {
-    int least = cell->text != NULL ? TEXT_WIDTH : NUMBER_WIDTH, name = (int) strlen(cell->name);
-    return name > least ? name : least;
+    int usual = cell->text != NULL ? TEXT_WIDTH : NUMBER_WIDTH;
+    int least = cell->width > 0 ? cell->width : usual, head = (int) strlen(head_of(cell));
+    return head > least ? head : least;
 }
 
 /* The last column has no blanks behind it. */
@@ -49,7 +57,18 @@ static void print_text(const char *text, const ft_cell *cell, bool last)
         printf("%-*s", last ? 0 : width, text);
     else
         printf("%*s", width, text);
-    fputs(last ? "\n" : "  ", stdout);
+    fputs(last ? "\n" : " ", stdout);
+}
+
+/* With as many of its digits as its column has room for. */
+static void print_number(const ft_cell *cell, bool last)
+{
+    char text[NUMBER_TEXT] = "";
+    int digits = cell->digits, width = width_of(cell);
+    if (!isnan(cell->number))
+        while (snprintf(text, sizeof text, "%.*f", digits, cell->number) > width && digits > 0)
+            digits--;
+    print_text(text, cell, last);
 }
 
 /* ---- CSV ---------------------------------------------------------------------------------- */
@@ -70,27 +89,37 @@ static void print_csv(const char *text, bool last)
     putchar(last ? '\n' : ',');
 }
 
-/* ------------------------------------------------------------------------------------------- */
-
-static const char *text_of(const ft_cell *cell, char *buffer, size_t bytes)
+static void print_csv_cell(const ft_cell *cell, bool last)
 {
-    if (cell->text != NULL)
-        return cell->text;
-    if (isnan(cell->number))
-        return "";
-    snprintf(buffer, bytes, "%.*f", cell->digits, cell->number);
-    return buffer;
+    char number[NUMBER_TEXT] = "";
+    if (cell->text == NULL && !isnan(cell->number))
+        snprintf(number, sizeof number, "%.*f", cell->digits, cell->number);
+    print_csv(cell->text != NULL ? cell->text : number, last);
 }
 
-static void print_row(const ft_table *table, const ft_cell *cell, size_t count, bool names)
+/* ------------------------------------------------------------------------------------------- */
+
+static void print_names(const ft_table *table, const ft_cell *cell, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        char buffer[400]; /* any double, in full */
-        const char *text = names ? cell[i].name : text_of(&cell[i], buffer, sizeof buffer);
+        bool last = i + 1 == count;
         if (table->format == FT_FORMAT_CSV)
-            print_csv(text, i + 1 == count);
+            print_csv(cell[i].name, last);
         else if (cell[i].column == FT_FOR_ALL)
-            print_text(text, &cell[i], i + 1 == count);
+            print_text(head_of(&cell[i]), &cell[i], last);
+    }
+}
+
+static void print_row(const ft_table *table, const ft_cell *cell, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool last = i + 1 == count;
+        if (table->format == FT_FORMAT_CSV)
+            print_csv_cell(&cell[i], last);
+        else if (cell[i].column == FT_FOR_ALL && cell[i].text != NULL)
+            print_text(cell[i].text, &cell[i], last);
+        else if (cell[i].column == FT_FOR_ALL)
+            print_number(&cell[i], last);
     }
 }
 
@@ -117,7 +146,7 @@ void ft_table_row(ft_table *table, const ft_cell *cell, size_t count)
         return;
     }
     if (table->count++ == 0)
-        print_row(table, cell, count, true);
-    print_row(table, cell, count, false);
+        print_names(table, cell, count);
+    print_row(table, cell, count);
     fflush(stdout);
 }

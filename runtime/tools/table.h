@@ -18,6 +18,8 @@ typedef enum ft_column { FT_FOR_ALL, FT_FOR_MACHINES, FT_FOR_CSV } ft_column;
 /* One cell: a text, or a number with so many digits behind its point. */
 typedef struct ft_cell {
     const char *name; /* heads the column */
+    const char *head; /* what heads it where people read it; NULL: the name */
+    int width;        /* there, at least; 0: the usual one */
     const char *text; /* NULL: a number */
     double number;    /* NaN: empty, and in JSON not there */
     int digits;

@@ -116,7 +116,7 @@ static ft_status produce(void *user, void *buffer, size_t bytes, size_t *produce
 static ft_artifact_tensor tensor_of(const sample *what, int index)
 {
     if (index == TENSORS - 1)
-        return (ft_artifact_tensor){ .name = "large.weight",
+        return (ft_artifact_tensor){ .name = what->name != NULL ? what->name : "large.weight",
                                      .role = "linear",
                                      .dtype = FT_I8,
                                      .ndim = 2,

@@ -13,6 +13,7 @@ typedef struct sample {
     unsigned char seed; /* other seeds, other weights */
     size_t piece;       /* bytes that a producer gives at once; 0: all that it is asked for */
     size_t large;       /* columns of one more I8 matrix of 130 rows; 0: none */
+    const char *name;   /* of that one; NULL: large.weight */
     bool mixed;         /* in state int8, one matrix is in blocks */
     bool force;
     ft_progress progress;

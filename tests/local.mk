@@ -500,13 +500,17 @@ tests_pick_rows_LDADD = $(test_libs)
 fuzz_targets = \
 	tests/fuzz/amax.t \
 	tests/fuzz/artifact.t \
+	tests/fuzz/chat.t \
 	tests/fuzz/config.t \
 	tests/fuzz/counters.t \
+	tests/fuzz/dataset.t \
 	tests/fuzz/image.t \
 	tests/fuzz/safetensors.t \
 	tests/fuzz/shard_index.t \
-	tests/fuzz/tokenizer.t
-fuzz_common = tests/fuzz/fuzz.h
+	tests/fuzz/texts.t \
+	tests/fuzz/tokenizer.t \
+	tests/fuzz/words.t
+fuzz_common = tests/fuzz/fuzz.h tests/fuzz/mutate.c tests/fuzz/mutate.h
 if WITH_FUZZ
 fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
 EXTRA_PROGRAMS += $(fuzz_targets)
@@ -523,15 +527,22 @@ EXTRA_DIST += tests/fuzz/replay.c tests/fuzz/corpus tests/fuzz/amax.dict tests/f
 tests_fuzz_amax_t_SOURCES = tests/fuzz/amax.c $(fuzz_common)
 tests_fuzz_amax_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_amax_t_LDADD = $(test_libs)
-tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c $(fuzz_common)
+tests_fuzz_artifact_t_SOURCES = tests/fuzz/artifact.c tests/fuzz/model.c tests/fuzz/model.h \
+	$(fuzz_common)
 tests_fuzz_artifact_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_artifact_t_LDADD = $(sample_test_libs)
+tests_fuzz_chat_t_SOURCES = tests/fuzz/chat.c $(fuzz_common)
+tests_fuzz_chat_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_chat_t_LDADD = $(test_libs)
 tests_fuzz_config_t_SOURCES = tests/fuzz/config.c $(fuzz_common)
 tests_fuzz_config_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_config_t_LDADD = convert/libconvert.la $(test_libs)
 tests_fuzz_counters_t_SOURCES = tests/fuzz/counters.c $(fuzz_common)
 tests_fuzz_counters_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_counters_t_LDADD = $(calibrate_test_libs)
+tests_fuzz_dataset_t_SOURCES = tests/fuzz/dataset.c $(fuzz_common)
+tests_fuzz_dataset_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_dataset_t_LDADD = $(test_libs)
 tests_fuzz_image_t_SOURCES = tests/fuzz/image.c $(fuzz_common)
 tests_fuzz_image_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_image_t_LDADD = runtime/libimages.la $(test_libs)
@@ -541,9 +552,16 @@ tests_fuzz_safetensors_t_LDADD = $(test_libs)
 tests_fuzz_shard_index_t_SOURCES = tests/fuzz/shard_index.c $(fuzz_common)
 tests_fuzz_shard_index_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_shard_index_t_LDADD = convert/libconvert.la $(test_libs)
+tests_fuzz_texts_t_SOURCES = tests/fuzz/texts.c runtime/tools/text_reader.c runtime/tools/texts.c \
+	$(fuzz_common)
+tests_fuzz_texts_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_texts_t_LDADD = $(test_libs)
 tests_fuzz_tokenizer_t_SOURCES = tests/fuzz/tokenizer.c $(fuzz_common)
 tests_fuzz_tokenizer_t_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_tokenizer_t_LDADD = $(test_libs)
+tests_fuzz_words_t_SOURCES = tests/fuzz/words.c $(fuzz_common)
+tests_fuzz_words_t_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_words_t_LDADD = $(test_libs)
 
 # ---- Benchmarks: built by name, `make tests/bench/gemm`, and not run by `make check` ------------
 

@@ -2,7 +2,11 @@
  * artifact.c - fuzz target: any bytes as an artifact, and as a manifest.
  *
  * An altered byte hardly ever gets past the CRC-32 of its entry, so the bytes are tried a second
- * time with checksums that are right.  The parser of manifests also gets the bytes as they are.
+ * time with checksums that are right.  What opens is planned and run.  The parser of manifests also
+ * gets the bytes as they are.
+ *
+ * Changes are made to what the manifest says and to what entries hold; then the artifact is put
+ * together again, with places, sizes and checksums that are right.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,12 +17,13 @@
 #include "runtime/mem.h"
 #include "runtime/stop_ids.h"
 #include "runtime/zipdir.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/model.h"
+#include "tests/fuzz/mutate.h"
 #include "tests/lib/forge.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* Read everything that an opened artifact promises is there. */
 static void use(const ft_artifact *a)
@@ -103,12 +108,104 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         return 0;
     memcpy(copy, data, bytes);
     open_it(copy, bytes, FT_VERIFY_CRC);
-    if (seal(copy, bytes))
+    if (seal(copy, bytes)) {
         open_it(copy, bytes, FT_VERIFY_STRUCTURE);
+        fuzz_model(copy, bytes);
+    }
     free(copy);
 
     ft_manifest manifest;
     if (ft_manifest_parse(&manifest, "fuzz", data, bytes, NULL) == FT_OK)
         ft_manifest_fini(&manifest);
     return 0;
+}
+
+/* ---- Changing ----------------------------------------------------------------------------- */
+
+enum { LARGEST = 1 << 20 };
+
+/* How many bytes the shape of a tensor asks for, or 0. */
+static size_t wanted_bytes(const json_t *tensor)
+{
+    static const struct {
+        const char *name;
+        size_t bytes;
+    } dtypes[] = { { "F32", 4 }, { "F16", 2 }, { "BF16", 2 }, { "I8", 1 } };
+    const char *dtype = json_string_value(json_object_get(tensor, "dtype"));
+    const json_t *dim;
+    size_t i, bytes = 0;
+    for (i = 0; dtype != NULL && i < FT_COUNT(dtypes); i++)
+        bytes = strcmp(dtypes[i].name, dtype) == 0 ? dtypes[i].bytes : bytes;
+    json_array_foreach(json_object_get(tensor, "shape"), i, dim)
+    {
+        json_int_t n = json_integer_value(dim);
+        if (n < 0 || n > LARGEST || (bytes *= (size_t) n) > LARGEST)
+            return 0;
+    }
+    return bytes;
+}
+
+static void fit(forge *f, const char *name, size_t bytes)
+{
+    forge_entry *entry = name != NULL ? forge_find(f, name) : NULL;
+    if (entry != NULL && bytes > 0)
+        forge_resize(entry, bytes, 0x3c);
+}
+
+/* Give tensors the sizes that their shapes have now. */
+static void fit_tensors(forge *f)
+{
+    size_t i;
+    const json_t *tensor;
+    json_array_foreach(json_object_get(f->manifest, "tensors"), i, tensor)
+    {
+        size_t bytes = wanted_bytes(tensor);
+        json_int_t rows = json_integer_value(json_array_get(json_object_get(tensor, "shape"), 0));
+        fit(f, json_string_value(json_object_get(tensor, "entry")), bytes);
+        if (bytes > 0)
+            fit(f, json_string_value(json_object_get(tensor, "scale")), (size_t) rows * 4);
+    }
+}
+
+static void change_entry(forge *f, uint64_t *state)
+{
+    enum { ROOM = 256 };
+    forge_entry *entry = &f->entry[mutate_below(state, f->count)];
+    size_t bytes = entry->bytes;
+    forge_resize(entry, bytes + ROOM, 0);
+    bytes = mutate_text(entry->data, bytes, bytes + ROOM, state);
+    forge_resize(entry, bytes, 0);
+}
+
+static void change(forge *f, uint64_t *state)
+{
+    size_t kind = mutate_below(state, 8);
+    if (kind == 0 && f->count > 0)
+        forge_drop(f, mutate_below(state, f->count), mutate_below(state, 4) > 0);
+    else if (kind < 3 && f->count > 0)
+        change_entry(f, state);
+    else
+        mutate_json(f->manifest, state);
+    if (kind != 7)
+        fit_tensors(f);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+{
+    uint64_t state = seed;
+    forge f;
+    size_t bytes = 0;
+    if (size > 0 && data[0] == '{')
+        return mutate_text(data, size, room, &state);
+    if (mutate_below(&state, 16) == 0 || !forge_read(&f, data, size))
+        return mutate_bytes(data, size, room, &state);
+    change(&f, &state);
+    unsigned char *changed = json_is_object(f.manifest) ? forge_write(&f, &bytes) : NULL;
+    forge_fini(&f);
+    if (changed != NULL && bytes <= room)
+        memcpy(data, changed, bytes);
+    else
+        bytes = mutate_bytes(data, size, room, &state);
+    free(changed);
+    return bytes;
 }

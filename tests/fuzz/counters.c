@@ -3,7 +3,7 @@
  *
  * Altered bytes hardly ever match their SHA-256, so they are tried a second time with the right
  * one. What is accepted must be what the writer writes: it is written, and compared with what was
- * read.
+ * read.  Then it is merged with itself as if it were of other samples.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,13 +11,13 @@
 
 #include "calibrate/counters_file.h"
 #include "calibrate/method.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/mutate.h"
 
 #include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is written, in memory rather than on a disk, is what was read. */
 static void must_be_the_same_again(ft_counter_set *set, const uint8_t *data, size_t size)
@@ -53,6 +53,40 @@ static void choose_for_all(ft_counter_set *set)
     }
 }
 
+/*
+ * Shards may be merged in any order: one of other samples is added to this one and this one to it,
+ * which is the same or refused for the same reason.  What was counted already is refused.
+ */
+static void merge(const uint8_t *data, size_t size)
+{
+    ft_counter_set *a, *b, *ours, *others;
+    if (ft_counter_set_parse(&a, data, size, "a", NULL) != FT_OK)
+        abort();
+    if (ft_counter_set_parse(&ours, data, size, "ours", NULL) != FT_OK ||
+        ft_counter_set_parse(&b, data, size, "b", NULL) != FT_OK ||
+        ft_counter_set_parse(&others, data, size, "others", NULL) != FT_OK)
+        abort();
+    uint64_t samples = ft_counter_set_samples(a);
+    require(samples == 0 || ft_counter_set_merge(a, ours, "ours", NULL) == FT_EARG);
+    require(ft_counter_set_samples(a) == samples);
+    for (size_t i = 0; i < b->range_count; i++) {
+        b->range[i].data[0] ^= 0x80;
+        others->range[i].data[0] ^= 0x80;
+    }
+    ft_status forth = ft_counter_set_merge(a, b, "b", NULL);
+    ft_status back = ft_counter_set_merge(others, ours, "ours", NULL);
+    require(forth == back);
+    if (forth == FT_OK)
+        require(ft_counter_set_samples(a) == ft_counter_set_samples(others) &&
+                a->count == others->count);
+    for (size_t i = 0; forth == FT_OK && i < a->count; i++)
+        require(a->point[i].counts.zeros == others->point[i].counts.zeros);
+    ft_counter_set_free(a);
+    ft_counter_set_free(b);
+    ft_counter_set_free(ours);
+    ft_counter_set_free(others);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ft_counter_set *set;
@@ -69,8 +103,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (ft_counter_set_parse(&set, sealed, size, "fuzz", NULL) == FT_OK) {
         must_be_the_same_again(set, sealed, size);
         choose_for_all(set);
+        merge(sealed, size);
     }
     ft_counter_set_free(set);
     free(sealed);
     return 0;
+}
+
+/* The bytes before the digest, which the target makes anew. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+{
+    uint64_t state = seed;
+    return mutate_bytes(data, size, room, &state);
 }

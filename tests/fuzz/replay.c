@@ -4,52 +4,153 @@
  *     safetensors.t [FILE|FOLDER]...
  *
  * Feeds the target every file, by default those of tests/fuzz/corpus/NAME, so that whatever was
- * once found stays fixed.
+ * once found stays fixed; then some hundred changes of each of them, which are the same in each
+ * run. An input that ends the program is kept as NAME.crash in $TMPDIR or /tmp.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
+#include "runtime/mem.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/mutate.h"
 #include "tests/tap/tap.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
-/* In memory exactly as large as the file, so that a sanitizer sees a read beyond its end. */
-static void feed_file(const char *path, size_t size)
+enum { ROUNDS = 3000, SECONDS = 3, GROWTH = 4096, FILES = 1024 };
+
+typedef struct input {
+    uint8_t *data;
+    size_t size;
+} input;
+
+static input file[FILES];
+static size_t files;
+
+/* ---- Inputs ------------------------------------------------------------------------------- */
+
+static void read_file(const char *path, size_t size)
 {
-    uint8_t *data = malloc(size);
-    FILE *file = fopen(path, "rb");
-    if (file == NULL || (data == NULL && size > 0) || fread(data, 1, size, file) != size)
+    uint8_t *data = malloc(size + 1);
+    FILE *from = fopen(path, "rb");
+    if (from == NULL || data == NULL || fread(data, 1, size, from) != size || files == FILES)
         bail_out("cannot read %s", path);
-    fclose(file);
-    LLVMFuzzerTestOneInput(data, size);
-    free(data);
+    fclose(from);
+    file[files++] = (input){ data, size };
 }
 
-/* Feed a file or all files below a folder; return how many there were. */
-static int feed(const char *path)
+static int in_order(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* A file, or all files below a folder. */
+static void read_all(const char *path)
 {
     struct stat about;
+    struct dirent **entry;
     if (stat(path, &about) != 0)
         bail_out("%s is missing", path);
     if (!S_ISDIR(about.st_mode)) {
-        feed_file(path, (size_t) about.st_size);
-        return 1;
+        read_file(path, (size_t) about.st_size);
+        return;
     }
-    int files = 0;
-    DIR *entries = opendir(path);
-    for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
+    int count = scandir(path, &entry, NULL, in_order);
+    for (int i = 0; i < count; i++) {
         char below[4096];
-        snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
-        files += entry->d_name[0] != '.' ? feed(below) : 0;
+        snprintf(below, sizeof below, "%s/%s", path, entry[i]->d_name);
+        if (entry[i]->d_name[0] != '.')
+            read_all(below);
+        free(entry[i]);
     }
-    closedir(entries);
-    return files;
+    free(count < 0 ? NULL : entry);
 }
+
+/* ---- Crashes ------------------------------------------------------------------------------ */
+
+static char crash_path[4096];
+static const uint8_t *fed;
+static size_t fed_bytes;
+
+static void keep_input(int number)
+{
+    static const char words[] = "# the input is in ";
+    int out = open(crash_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    bool kept = out >= 0 && write(out, fed, fed_bytes) == (ssize_t) fed_bytes;
+    if (kept && write(STDERR_FILENO, words, sizeof words - 1) > 0 &&
+        write(STDERR_FILENO, crash_path, strlen(crash_path)) > 0 &&
+        write(STDERR_FILENO, "\n", 1) > 0)
+        close(out);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void keep_inputs_of_crashes(const char *name)
+{
+    static const int signals[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV };
+    const char *folder = getenv("TMPDIR");
+    snprintf(crash_path, sizeof crash_path, "%s/%s.crash", folder != NULL ? folder : "/tmp", name);
+    for (size_t i = 0; i < FT_COUNT(signals); i++)
+        signal(signals[i], keep_input);
+}
+
+/* ---- Feeding ------------------------------------------------------------------------------ */
+
+/* In memory exactly as large as the input, so that a sanitizer sees a read beyond its end. */
+static void feed(const uint8_t *data, size_t size)
+{
+    uint8_t *copy = malloc(size);
+    if (copy == NULL && size > 0)
+        bail_out("no memory for %zu bytes", size);
+    if (size > 0)
+        memcpy(copy, data, size);
+    fed = copy;
+    fed_bytes = size;
+    LLVMFuzzerTestOneInput(copy, size);
+    free(copy);
+}
+
+static size_t change(uint8_t *data, size_t size, size_t room, unsigned seed)
+{
+    uint64_t state = seed;
+    return LLVMFuzzerCustomMutator != NULL ? LLVMFuzzerCustomMutator(data, size, room, seed)
+                                           : mutate_text(data, size, room, &state);
+}
+
+/* Change an input once or several times over. */
+static void feed_changed(const input *from, unsigned seed)
+{
+    size_t room = from->size + GROWTH, size = from->size;
+    uint8_t *data = calloc(room, 1);
+    if (data == NULL)
+        bail_out("no memory for %zu bytes", room);
+    if (size > 0)
+        memcpy(data, from->data, size);
+    for (unsigned i = 0; i <= seed % 3; i++)
+        size = change(data, size, room, seed * 4 + i);
+    feed(data, size);
+    free(data);
+}
+
+/* How many there were: fewer where they take too much of the processor's time. */
+static unsigned feed_all_changed(void)
+{
+    unsigned done = 0;
+    clock_t end = clock() + SECONDS * CLOCKS_PER_SEC;
+    for (; done < ROUNDS && clock() < end; done++)
+        feed_changed(&file[done % files], done);
+    return done;
+}
+
+/* ------------------------------------------------------------------------------------------- */
 
 /* The program's name without folders and without ".t". */
 static const char *target_name(const char *program)
@@ -63,15 +164,23 @@ static const char *target_name(const char *program)
 
 int main(int argc, char **argv)
 {
-    int files = 0;
     char corpus[4096];
     const char *source = getenv("FT_SRCDIR"), *name = target_name(argv[0]);
     snprintf(corpus, sizeof corpus, "%s/tests/fuzz/corpus/%s", source == NULL ? "." : source, name);
+    keep_inputs_of_crashes(name);
     for (int i = 1; i < argc; i++)
-        files += feed(argv[i]);
+        read_all(argv[i]);
     if (argc == 1)
-        files = feed(corpus);
-    plan(1);
-    ok(files > 0, "%s keeps its promises on %d inputs", name, files);
+        read_all(corpus);
+    for (size_t i = 0; i < files; i++)
+        feed(file[i].data, file[i].size);
+    ok(files > 0, "%s keeps its promises on %zu inputs", name, files);
+    if (argc == 1) {
+        unsigned changes = feed_all_changed();
+        ok(changes > 0, "%s keeps them where inputs are changed", name);
+        diag("%u changes", changes);
+    }
+    for (size_t i = 0; i < files; i++)
+        free(file[i].data);
     return done_testing();
 }

@@ -142,6 +142,7 @@ c_tests = \
 	tests/passages.t \
 	tests/plan.t \
 	tests/processors.t \
+	tests/progress.t \
 	tests/recipe.t \
 	tests/recognize.t \
 	tests/refuse.t \
@@ -392,6 +393,8 @@ tests_stop_ids_t_SOURCES = tests/stop_ids-t.c
 tests_stop_ids_t_LDADD = $(sample_test_libs)
 tests_stop_text_t_SOURCES = tests/stop_text-t.c tests/lib/tiny_tokenizer.h
 tests_stop_text_t_LDADD = $(lib_libs)
+tests_progress_t_SOURCES = tests/progress-t.c
+tests_progress_t_LDADD = tests/tap/libtap.a runtime/libtools.la
 tests_json_stream_t_SOURCES = tests/json_stream-t.c
 tests_json_stream_t_LDADD = tests/tap/libtap.a runtime/libtools.la
 tests_synthetic_t_SOURCES = tests/synthetic-t.c
@@ -452,6 +455,7 @@ sh_tests = \
 	tests/openblas.sh \
 	tests/pipeline.sh \
 	tests/problems.sh \
+	tests/progress.sh \
 	tests/quickstart.sh \
 	tests/readme.sh \
 	tests/run_cuda.sh \

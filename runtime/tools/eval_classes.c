@@ -10,6 +10,7 @@
 #include "runtime/mem.h"
 #include "runtime/session.h"
 #include "runtime/tools/eval.h"
+#include "runtime/tools/progress.h"
 
 #include <stdlib.h>
 
@@ -83,19 +84,30 @@ static ft_status judge_rows(ft_judgement *out, const reader *this, const reader 
     return FT_OK;
 }
 
-static ft_status judge_all(ft_judgement *out, reader *this, reader *other, const ft_dataset *data,
-                           const ft_eval *eval, const ft_model *model, const ft_model *other_model,
-                           ft_error *err)
+static ft_status judge_batches(ft_judgement *out, reader *this, reader *other,
+                               const ft_dataset *data, ft_progress_line *line, ft_error *err)
 {
-    FT_TRY(open_reader(this, eval, model, data, err));
-    FT_TRY(open_reader(other, eval, other_model, data, err));
     for (size_t first = 0, count; first < data->rows; first += count) {
         count = ft_dataset_batch(data, first, data->cols > 4096 ? data->cols : 4096, ROWS);
         FT_TRY(read_rows(this, data, first, count, err));
         FT_TRY(read_rows(other, data, first, count, err));
         FT_TRY(judge_rows(out, this, other, data, first, count, err));
+        ft_progress_step(line, first + count, data->rows);
     }
     return FT_OK;
+}
+
+static ft_status judge_all(ft_judgement *out, reader *this, reader *other, const ft_dataset *data,
+                           const ft_eval *eval, const ft_model *model, const ft_model *other_model,
+                           ft_error *err)
+{
+    ft_progress_line line;
+    FT_TRY(open_reader(this, eval, model, data, err));
+    FT_TRY(open_reader(other, eval, other_model, data, err));
+    ft_progress_begin(&line, "judging", "rows", false);
+    ft_status status = judge_batches(out, this, other, data, &line, err);
+    ft_progress_end(&line);
+    return status;
 }
 
 static bool same_images(const ft_config *a, const ft_config *b)

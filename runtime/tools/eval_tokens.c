@@ -14,6 +14,7 @@
 #include "runtime/mem.h"
 #include "runtime/score.h"
 #include "runtime/tools/eval.h"
+#include "runtime/tools/progress.h"
 
 #include <stdlib.h>
 
@@ -29,6 +30,7 @@ typedef struct job {
     ft_dataset data;
     reader this, other;
     ft_verdict *verdict; /* [tokens of a run] */
+    ft_progress_line line;
 } job;
 
 /* Tokens of one run.  A pair is read whole: it may be more than what was asked for. */
@@ -96,7 +98,11 @@ static ft_status judge_all(job *j, ft_error *err)
     j->verdict = ft_array(j->this.session->limits.tokens, sizeof *j->verdict);
     if (j->verdict == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory to judge a run");
-    for (;;) {
+    bool pairs = j->data.target_ids != NULL;
+    size_t total = pairs ? ft_dataset_target_tokens(&j->data) : ft_dataset_text_tokens(&j->data);
+    ft_progress_begin(&j->line, "judging", "tokens", false);
+    for (size_t done = 0;; done += j->this.scored.count) {
+        ft_progress_step(&j->line, done, total);
         FT_TRY(ft_scorer_run(j->this.scorer, &j->this.scored, err));
         if (j->other.scorer != NULL)
             FT_TRY(ft_scorer_run(j->other.scorer, &j->other.scored, err));
@@ -163,6 +169,7 @@ ft_status ft_eval_tokens(ft_judgement *out, const ft_eval *eval, const ft_model 
 {
     job j = { .out = out };
     ft_status status = work(&j, eval, model, other, err);
+    ft_progress_end(&j.line);
     close_reader(&j.this);
     close_reader(&j.other);
     ft_dataset_fini(&j.data);

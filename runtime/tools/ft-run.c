@@ -12,6 +12,7 @@
 #include "runtime/tools/signals.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* The output comes first: where it cannot be written, no work is started. */
 static ft_status open_output(ft_output **out, const ft_run *run, ft_error *err)
@@ -84,6 +85,12 @@ ft_status ft_run_texts(ft_texts *out, const ft_run *run, ft_error *err)
     if (run->text == NULL)
         return ft_texts_copy(out, run->operand, run->noperand, err);
     return ft_texts_read(out, run->text, run->whole, err);
+}
+
+void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char *unit, bool tells)
+{
+    bool mixes = tells && isatty(STDOUT_FILENO);
+    ft_progress_begin(line, "running", unit, run->data == NULL || mixes);
 }
 
 /* The plan, and how its int8 products are computed in runs of up to the size of this session's. */

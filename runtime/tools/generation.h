@@ -32,7 +32,8 @@ typedef struct ft_generation {
     size_t context;
     ft_growth *grown;    /* [prompts.count]; what has been told and is not written is empty */
     size_t told;         /* texts that have been told, from the first on; of a single text bytes */
-    size_t tokens;       /* new ones, of all texts */
+    size_t tokens, ended; /* new ones, of all texts; texts that are complete */
+    ft_progress_line line;
     bool writes, tells;  /* to a file; each text, as it is or as JSON */
     bool keeps_logprobs; /* because somebody will see them */
     ft_json_stream json; /* open once there is something to tell */

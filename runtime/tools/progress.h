@@ -19,6 +19,11 @@ typedef struct ft_progress_line {
 
 void ft_progress_begin(ft_progress_line *line, const char *what, const char *unit, bool quiet);
 
+/* "observing: 64 of 200 samples, 12.3/s, 11 s left", after so many seconds of work. */
+enum { FT_PROGRESS_TEXT = 160 };
+char *ft_progress_text(char text[FT_PROGRESS_TEXT], const ft_progress_line *line, uint64_t done,
+                       uint64_t total, double seconds);
+
 /* A ft_progress callback (user is the line): rewrites the line at most ten times a second. */
 void ft_progress_step(void *line, uint64_t done, uint64_t total);
 

@@ -9,6 +9,7 @@
 #include "runtime/model.h"
 #include "runtime/output.h"
 #include "runtime/tools/options.h"
+#include "runtime/tools/progress.h"
 #include "runtime/tools/texts.h"
 
 /* The command line. */
@@ -64,6 +65,12 @@ FT_MUST_USE ft_status ft_run_generate(const ft_run *run, const ft_model *model, 
 /* Translate by beam search. */
 FT_MUST_USE ft_status ft_run_search(const ft_run *run, const ft_model *model, ft_output *output,
                                     ft_error *err);
+
+/*
+ * Begin to show how far a run of -d is, in units such as "sequences"; `tells`: results are printed
+ * meanwhile, which on one terminal would mix.
+ */
+void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char *unit, bool tells);
 
 /* With --verbose, print what the session runs and how. */
 FT_MUST_USE ft_status ft_run_explain(const ft_run *run, ft_session *session, ft_error *err);

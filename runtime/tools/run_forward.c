@@ -37,6 +37,7 @@ typedef struct job {
     ft_tally tally;      /* of the rows that have labels */
     ft_json_stream json; /* open once there is something to tell */
     double seconds;
+    ft_progress_line line;
 } job;
 
 static ft_status read_texts(job *j, ft_error *err)
@@ -232,6 +233,7 @@ static ft_status run_batches(job *j, ft_output *output, ft_error *err)
 {
     size_t tokens = (size_t) j->options.max_tokens;
     double before = ft_seconds();
+    ft_run_begin_progress(&j->line, j->run, "sequences", j->run->json);
     for (size_t first = 0, count; first < j->dataset.rows; first += count) {
         count = ft_dataset_batch(&j->dataset, first, tokens, (size_t) j->options.max_sequences);
         FT_TRY(ft_dataset_bind(&j->dataset, first, count, j->session, err));
@@ -241,6 +243,7 @@ static ft_status run_batches(job *j, ft_output *output, ft_error *err)
                                    output, err));
         FT_TRY(ft_results_take(&j->results, j->session, first, err));
         tell_rows(j, first, count);
+        ft_progress_step(&j->line, first + count, j->dataset.rows);
     }
     j->seconds = ft_seconds() - before;
     return ft_results_end(&j->results, err);
@@ -254,7 +257,9 @@ static ft_status work(job *j, ft_output *output, ft_error *err)
     FT_TRY(ft_tally_init(&j->tally, &j->model->config, err));
     FT_TRY(ft_session_open(&j->session, j->model, &j->options, err));
     FT_TRY(ft_run_explain(j->run, j->session, err));
-    FT_TRY(run_batches(j, output, err));
+    ft_status status = run_batches(j, output, err);
+    ft_progress_end(&j->line);
+    FT_TRY(status);
     tell_summary(j);
     return FT_OK;
 }

@@ -201,7 +201,9 @@ static bool take_token(void *user, const ft_token *token)
     if (g->tells && token->text_bytes > 0 && !append(grown, token->text, token->text_bytes))
         g->no_memory = true;
     grown->reason = token->reason;
+    g->ended += token->reason != FT_REASON_NONE;
     ft_generation_tell(g);
+    ft_progress_step(&g->line, g->ended, g->prompts.count);
     return !g->no_memory;
 }
 
@@ -225,10 +227,12 @@ static ft_status generate(ft_generation *g, ft_error *err)
     };
     ft_session *session = NULL;
     ft_status status = open_session(&session, g, err);
+    ft_run_begin_progress(&g->line, g->run, "texts", g->tells);
     if (status == FT_OK)
         status = ft_generate(session, g->request, g->prompts.count, &options, take_token, g, err);
     if (status == FT_OK && g->no_memory)
         status = ft_fail(err, FT_ENOMEM, "no memory for text");
+    ft_progress_end(&g->line);
     ft_session_close(session);
     return status;
 }

@@ -33,6 +33,8 @@ typedef struct job {
     size_t best;
     size_t context; /* of the session */
     ft_generate_stats stats;
+    size_t ended; /* searches */
+    ft_progress_line line;
     bool no_memory;
 } job;
 
@@ -86,6 +88,8 @@ static bool take_text(void *user, const ft_found *found)
 {
     job *j = user;
     text *to = &j->text[found->request * j->best + found->rank];
+    j->ended += found->rank == 0;
+    ft_progress_step(&j->line, j->ended, j->sources.count);
     to->reason = found->reason;
     to->score = found->score;
     if (found->tokens == 0)
@@ -107,10 +111,12 @@ static ft_status search(job *j, ft_error *err)
     if (j->run->forces_bos)
         options.forced_bos = &j->run->forced_bos;
     ft_status status = open_session(&session, j, err);
+    ft_run_begin_progress(&j->line, j->run, "sources", false);
     if (status == FT_OK)
         status = ft_search(session, j->request, j->sources.count, &options, take_text, j, err);
     if (status == FT_OK && j->no_memory)
         status = ft_fail(err, FT_ENOMEM, "no memory for text");
+    ft_progress_end(&j->line);
     ft_session_close(session);
     return status;
 }

@@ -78,6 +78,11 @@ for page in $pages; do
     fi
 done
 
+for family in $(sed -n 's/^    \.name = "\(.*\)",$/\1/p' "$FT_SRCDIR"/runtime/families/*.c); do
+    grep -qF "\\(dq$family\\(dq" "$FT_SRCDIR/runtime/ft-artifact.5"
+    check $? "ft-artifact(5) knows models of family $family"
+done
+
 # Every page that is referred to under our name is one of ours.
 for page in $pages; do
     page=$(basename "$page")

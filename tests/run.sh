@@ -4,8 +4,8 @@
 #   sh tests/run.sh [CONFIGURE-OPTION ...]
 #
 # Installs the packages that it needs (Debian 12, Ubuntu 24.04) and builds in _build-tests/, apart
-# from anything else, or in $FT_TEST_BUILD.  $FT_TESTS may name a few tests to be run alone.  Tests
-# on other models than the one in samples/ look for them in $FT_MODELS, by default
+# from anything else, or in $FT_TEST_BUILD.  $FT_TESTS may name a few tests to be run alone.  A few
+# tests on other trained models than the one in samples/ look for them in $FT_MODELS, by default
 # ../shared/models, and are skipped with that reason where they are absent.
 #
 # The last line is "N passed, N failed, N skipped"; the status is 0 if nothing failed.

@@ -455,11 +455,11 @@ sh_tests = \
 	tests/openblas.sh \
 	tests/pipeline.sh \
 	tests/problems.sh \
-	tests/progress.sh \
 	tests/quickstart.sh \
 	tests/readme.sh \
 	tests/run_cuda.sh \
 	tests/run_generate.sh \
+	tests/run_progress.sh \
 	tests/run_search.sh \
 	tests/starved.sh \
 	tests/tables.sh \

@@ -1,4 +1,4 @@
-# progress.sh - how far long work is, on a terminal, and nothing elsewhere.
+# run_progress.sh - how far long work is, on a terminal, and nothing elsewhere.
 # SPDX-License-Identifier: Apache-2.0
 
 dir=$(mktemp -d) || exit 99

@@ -40,8 +40,8 @@ char *ft_progress_text(char text[FT_PROGRESS_TEXT], const ft_progress_line *line
 {
     char left[64];
     double factor = line->unit == NULL ? 1e-6 : 1.0;
-    double rate = (double) done / (seconds + 1e-9);
-    write_left(left, sizeof left, (double) (total - done) / rate);
+    double rate = (double) done / fmax(seconds, 1e-9);
+    write_left(left, sizeof left, (double) (total - done) * seconds / (double) done);
     snprintf(text, FT_PROGRESS_TEXT, "%s: %.0f of %.0f %s, %.1f/s, %s left", line->what,
              (double) done * factor, (double) total * factor,
              line->unit == NULL ? "MB" : line->unit, rate * factor, left);

@@ -79,6 +79,8 @@ static bool has(const ft_tokenizer *tokenizer, const char *one, const char *othe
 ft_chat ft_chat_find(const ft_tokenizer *tokenizer, const char *model_type)
 {
     const char *type = model_type == NULL ? "" : model_type;
+    if (tokenizer == NULL)
+        return FT_CHAT_NONE;
     if (has(tokenizer, "<|start_header_id|>", "<|eot_id|>"))
         return FT_CHAT_LLAMA3;
     if (has(tokenizer, "<|im_start|>", "<|im_end|>"))
@@ -103,6 +105,9 @@ static role role_of(const ft_chat_message *message)
 static ft_status check_message(const ft_chat_message *messages, size_t i, ft_error *err)
 {
     const char *content = messages[i].content;
+    if (content == NULL || messages[i].role == NULL)
+        return ft_fail(err, FT_EARG, "message %zu: its %s is NULL", i,
+                       content == NULL ? "content" : "role");
     size_t bytes = strlen(content), valid = ft_utf8_valid(content, bytes);
     if (role_of(&messages[i]) == ROLES)
         return ft_fail(err, FT_EARG,
@@ -203,7 +208,10 @@ ft_status ft_chat_render(ft_chat chat, const ft_chat_message *messages, size_t c
                          size_t capacity, size_t *bytes, ft_error *err)
 {
     ft_text out = { 0 };
+    FT_NEED(bytes, err);
     *bytes = 0;
+    FT_NEED_ARRAY(messages, count, err);
+    FT_NEED_ARRAY(text, capacity, err);
     FT_TRY(check_all(chat, messages, count, err));
     bool kept = put_all(&formats[chat], &out, messages, count);
     if (kept) {

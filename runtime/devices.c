@@ -24,6 +24,8 @@ size_t ft_devices(ft_device_info *out, size_t capacity)
 {
     size_t count = 0;
     ft_device_info info;
+    if (out == NULL)
+        capacity = 0;
     for (size_t b = 0; b < FT_COUNT(backends); b++) {
         bool more = true;
         for (int index = 0; more; index++) {

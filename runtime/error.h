@@ -28,4 +28,19 @@ ft_status ft_fail_errno(ft_error *err, const char *format, ...)
             return ft_try_status;                                                                  \
     } while (0)
 
+/* FT_EARG where a pointer that a public call needs is NULL: "ft_session_set: name is NULL". */
+#define FT_NEED(pointer, err)                                                                      \
+    do {                                                                                           \
+        if ((pointer) == NULL)                                                                     \
+            return ft_fail(err, FT_EARG, "%s: " #pointer " is NULL", __func__);                    \
+    } while (0)
+
+/* The same for an array of so many elements, which may be NULL where there are none. */
+#define FT_NEED_ARRAY(array, count, err)                                                           \
+    do {                                                                                           \
+        if ((array) == NULL && (count) > 0)                                                        \
+            return ft_fail(err, FT_EARG, "%s: " #array " is NULL, but " #count " is %zu",          \
+                           __func__, (size_t) (count));                                            \
+    } while (0)
+
 #endif

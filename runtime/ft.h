@@ -12,8 +12,10 @@
  *     ft_session_get(session, "logits", &logits, &err);
  *
  * Rules for every call.  The object comes first, then inputs, then outputs, then the error.
- * Pointers are non-NULL unless said otherwise; `err` may always be NULL.  Strings are UTF-8, sizes
- * are bytes.  Option structures are all-zero by default, and zero always means the default, so
+ * Pointers are non-NULL unless said otherwise; `err` may always be NULL, and so may an array of no
+ * elements.  A call with an error answers another NULL with FT_EARG, one without an error with its
+ * word for nothing: NULL, 0, -1 or false.  Strings are UTF-8, sizes are bytes.  Option structures
+ * are all-zero by default, and zero always means the default, so
  * &(ft_session_options){ .threads = 4 } is the whole idiom; NULL options mean all defaults.
  * The library never logs, exits or aborts on bad input, and keeps no global state: a model may be
  * used by many threads at once, a session by one at a time.

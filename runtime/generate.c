@@ -455,6 +455,9 @@ ft_status ft_generate(ft_session *session, const ft_request *requests, size_t co
                       ft_error *err)
 {
     static const ft_generate_options defaults;
+    FT_NEED(session, err);
+    FT_NEED_ARRAY(requests, count, err);
+    FT_NEED(on_token, err);
     loop l = {
         .session = session, .request = requests, .count = count, .on_token = on_token, .user = user
     };

@@ -243,9 +243,27 @@ ft_status ft_model_open_for(ft_model **out, const char *path, const ft_model_opt
     return make_model(out, path, NULL, options, purpose, err);
 }
 
+/* Numbers that stand for nothing are no defaults. */
+static ft_status check_options(const ft_model_options *options, ft_error *err)
+{
+    if (options == NULL)
+        return FT_OK;
+    if ((unsigned) options->verify > FT_VERIFY_SHA256)
+        return ft_fail(err, FT_EARG, "options: verify is %d, expected 0 to %d",
+                       (int) options->verify, FT_VERIFY_SHA256);
+    if ((unsigned) options->kv > FT_KV_INT8)
+        return ft_fail(err, FT_EARG, "options: kv is %d, expected 0 to %d", (int) options->kv,
+                       FT_KV_INT8);
+    return FT_OK;
+}
+
 ft_status ft_model_open(ft_model **out, const char *path, const ft_model_options *options,
                         ft_error *err)
 {
+    FT_NEED(out, err);
+    *out = NULL;
+    FT_NEED(path, err);
+    FT_TRY(check_options(options, err));
     return ft_model_open_for(out, path, options, NULL, err);
 }
 
@@ -295,6 +313,8 @@ static size_t weight_bytes(const ft_model *model)
 
 ft_model_info ft_model_get_info(const ft_model *model)
 {
+    if (model == NULL)
+        return (ft_model_info){ 0 };
     const ft_config *c = &model->config;
     return (ft_model_info){
         .family = model->family->name,
@@ -314,12 +334,16 @@ ft_model_info ft_model_get_info(const ft_model *model)
 const char *ft_model_label(const ft_model *model, int32_t index)
 {
     char key[16];
+    if (model == NULL)
+        return NULL;
     snprintf(key, sizeof key, "%d", index);
     return json_string_value(json_object_get(model->labels, key));
 }
 
 ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err)
 {
+    FT_NEED(model, err);
+    FT_NEED(file, err);
     return ft_plan_write(&model->plan, file, err);
 }
 
@@ -341,11 +365,13 @@ static ft_status open_word_list(ft_tokenizer **out, const ft_model *model,
 ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model, ft_error *err)
 {
     const ft_artifact_entry *file = NULL, *words = NULL;
+    FT_NEED(out, err);
+    *out = NULL;
+    FT_NEED(model, err);
     if (model->artifact != NULL) {
         file = ft_artifact_find_file(model->artifact, "tokenizer.json");
         words = ft_artifact_find_file(model->artifact, "vocab.json");
     }
-    *out = NULL;
     if (file != NULL)
         return ft_tokenizer_parse(out, "tokenizer.json", file->data, file->bytes, err);
     if (words != NULL && ft_config_has_source(&model->config))

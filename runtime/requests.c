@@ -37,6 +37,9 @@ static ft_status check_prompt(const checker *c)
     int32_t vocabulary = c->session->model->config.vocabulary;
     if (r->prompt_tokens == 0)
         return ft_fail(c->err, FT_EARG, "prompt %zu: has no token", c->index);
+    if (r->prompt == NULL)
+        return ft_fail(c->err, FT_EARG, "prompt %zu: prompt is NULL, but prompt_tokens is %zu",
+                       c->index, r->prompt_tokens);
     for (size_t i = 0; i < r->prompt_tokens; i++)
         if (r->prompt[i] < 0 || r->prompt[i] >= vocabulary)
             return ft_fail(c->err, FT_EARG, "prompt %zu: token %zu is %d, expected 0 to %d",
@@ -63,6 +66,9 @@ static ft_status check_source(const checker *c)
                              c->index);
     if (r->source_tokens == 0)
         return ft_fail(c->err, FT_EARG, "prompt %zu: its source has no token", c->index);
+    if (r->source == NULL)
+        return ft_fail(c->err, FT_EARG, "prompt %zu: source is NULL, but source_tokens is %zu",
+                       c->index, r->source_tokens);
     for (size_t i = 0; i < r->source_tokens; i++)
         if (r->source[i] < 0 || r->source[i] >= config->vocabulary)
             return ft_fail(c->err, FT_EARG, "prompt %zu: source token %zu is %d, expected 0 to %d",

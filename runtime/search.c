@@ -422,6 +422,9 @@ ft_status ft_search(ft_session *session, const ft_request *requests, size_t coun
                     const ft_search_options *options, ft_on_found on_found, void *user,
                     ft_error *err)
 {
+    FT_NEED(session, err);
+    FT_NEED_ARRAY(requests, count, err);
+    FT_NEED(on_found, err);
     loop l = {
         .session = session, .request = requests, .count = count, .on_found = on_found, .user = user
     };

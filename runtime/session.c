@@ -42,9 +42,27 @@ static ft_status set_images(ft_session *session, const ft_tensor *tensor, ft_err
     return FT_OK;
 }
 
+/* What no input may be, whatever it is called. */
+static ft_status check_tensor(const char *name, const ft_tensor *tensor, ft_error *err)
+{
+    if (ft_dtype_name(tensor->dtype) == NULL)
+        return ft_fail(err, FT_EARG, "%s: dtype is %d, which is none", name, (int) tensor->dtype);
+    if (tensor->layout != FT_ROW)
+        return ft_fail(err, FT_EARG, "%s: layout is %d, expected %d, row by row", name,
+                       (int) tensor->layout, FT_ROW);
+    if (tensor->ndim < 0 || tensor->ndim > FT_MAX_DIMS)
+        return ft_fail(err, FT_EARG, "%s: ndim is %d, expected 0 to %d", name, tensor->ndim,
+                       FT_MAX_DIMS);
+    return tensor->data != NULL ? FT_OK : ft_fail(err, FT_EARG, "%s: has no data", name);
+}
+
 ft_status ft_session_set(ft_session *session, const char *name, const ft_tensor *tensor,
                          ft_error *err)
 {
+    FT_NEED(session, err);
+    FT_NEED(name, err);
+    FT_NEED(tensor, err);
+    FT_TRY(check_tensor(name, tensor, err));
     if (session->pixels_value >= 0 && strcmp(name, FT_PIXEL_VALUES) == 0)
         return set_images(session, tensor, err);
     for (int i = 0; i < session->texts; i++) {
@@ -218,6 +236,7 @@ ft_status ft_session_collect(ft_session *session, ft_counts *const *counts, ft_e
 
 ft_status ft_session_run(ft_session *session, ft_error *err)
 {
+    FT_NEED(session, err);
     return ft_session_run_counting(session, NULL, err);
 }
 
@@ -371,5 +390,8 @@ ft_status ft_session_get_from(const ft_session *session, const char *name, size_
 
 ft_status ft_session_get(const ft_session *session, const char *name, ft_tensor *out, ft_error *err)
 {
+    FT_NEED(session, err);
+    FT_NEED(name, err);
+    FT_NEED(out, err);
     return ft_session_get_from(session, name, 0, out, err);
 }

@@ -199,7 +199,9 @@ ft_status ft_session_open(ft_session **out, const ft_model *model,
                           const ft_session_options *options, ft_error *err)
 {
     static const ft_session_options defaults;
+    FT_NEED(out, err);
     *out = NULL;
+    FT_NEED(model, err);
     ft_session *session = ft_array(1, sizeof *session);
     if (session == NULL)
         return ft_fail(err, FT_ENOMEM, "no memory for a session");

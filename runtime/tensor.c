@@ -68,7 +68,7 @@ bool ft_layout_parse(const char *name, ft_layout *out)
 size_t ft_tensor_count(const ft_tensor *tensor)
 {
     size_t count = 1;
-    if (tensor->ndim < 0 || tensor->ndim > FT_MAX_DIMS)
+    if (tensor == NULL || tensor->ndim < 0 || tensor->ndim > FT_MAX_DIMS)
         return 0;
     for (int i = 0; i < tensor->ndim; i++)
         if (tensor->dim[i] < 0 || !ft_mul(count, (size_t) tensor->dim[i], &count))
@@ -79,7 +79,7 @@ size_t ft_tensor_count(const ft_tensor *tensor)
 size_t ft_tensor_bytes(const ft_tensor *tensor)
 {
     size_t bytes;
-    if (!ft_mul(ft_tensor_count(tensor), ft_dtype_size(tensor->dtype), &bytes))
+    if (tensor == NULL || !ft_mul(ft_tensor_count(tensor), ft_dtype_size(tensor->dtype), &bytes))
         return 0;
     return bytes;
 }

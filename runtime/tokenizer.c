@@ -72,7 +72,9 @@ ft_status ft_tokenizer_open(ft_tokenizer **out, const char *path, ft_error *err)
 {
     char *json = NULL;
     size_t bytes = 0;
+    FT_NEED(out, err);
     *out = NULL;
+    FT_NEED(path, err);
     ft_status rc = read_file(path, &json, &bytes, err);
     if (rc == FT_OK)
         rc = ft_tokenizer_parse(out, path, json, bytes, err);
@@ -100,24 +102,28 @@ void ft_tokenizer_close(ft_tokenizer *tokenizer)
 
 int32_t ft_tokenizer_end_id(const ft_tokenizer *tokenizer)
 {
+    if (tokenizer == NULL)
+        return -1;
     const ft_special_ids *after = &tokenizer->after;
     return after->count == 0 ? -1 : after->id[after->count - 1];
 }
 
 size_t ft_tokenizer_count(const ft_tokenizer *tokenizer)
 {
-    return tokenizer->vocabulary.count;
+    return tokenizer != NULL ? tokenizer->vocabulary.count : 0;
 }
 
 int32_t ft_tokenizer_find(const ft_tokenizer *tokenizer, const char *token)
 {
+    if (tokenizer == NULL || token == NULL)
+        return -1;
     const ft_word *found = ft_vocabulary_find(&tokenizer->vocabulary, token, strlen(token));
     return found == NULL ? -1 : found->id;
 }
 
 bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id)
 {
-    const ft_word *token = ft_vocabulary_at(&tokenizer->vocabulary, id);
+    const ft_word *token = tokenizer != NULL ? ft_vocabulary_at(&tokenizer->vocabulary, id) : NULL;
     return token != NULL && token->special;
 }
 
@@ -209,6 +215,8 @@ static ft_status tell_limit(const encoding *e, size_t bytes, ft_error *err)
 static ft_status encode(const ft_tokenizer *t, const char *text, size_t bytes, ft_token_ids *ids,
                         ft_error *err)
 {
+    if (bytes == 0)
+        text = "";
     FT_TRY(check_text(text, bytes, err));
     encoding e = { .tokenizer = t, .normal = { .growth = ft_text_growth(bytes) }, .ids = ids };
     e.cutter = (ft_word_cutter){ .pretokenizer = &t->pretokenizer, .take = take_word, .user = &e };
@@ -233,7 +241,11 @@ ft_status ft_tokenizer_encode(const ft_tokenizer *tokenizer, const char *text, s
                               int32_t *ids, size_t capacity, size_t *count, ft_error *err)
 {
     ft_token_ids sink = { .id = ids, .capacity = capacity };
+    FT_NEED(count, err);
     *count = 0;
+    FT_NEED(tokenizer, err);
+    FT_NEED_ARRAY(text, bytes, err);
+    FT_NEED_ARRAY(ids, capacity, err);
     put_special(&tokenizer->before, &sink);
     FT_TRY(encode(tokenizer, text, bytes, &sink, err));
     put_special(&tokenizer->after, &sink);
@@ -245,7 +257,11 @@ ft_status ft_tokenizer_encode_bare(const ft_tokenizer *tokenizer, const char *te
                                    int32_t *ids, size_t capacity, size_t *count, ft_error *err)
 {
     ft_token_ids sink = { .id = ids, .capacity = capacity };
+    FT_NEED(count, err);
     *count = 0;
+    FT_NEED(tokenizer, err);
+    FT_NEED_ARRAY(text, bytes, err);
+    FT_NEED_ARRAY(ids, capacity, err);
     FT_TRY(encode(tokenizer, text, bytes, &sink, err));
     *count = sink.count;
     return FT_OK;

@@ -69,7 +69,9 @@ static void take(ft_decoder *decoder, const char **text, size_t *bytes)
 ft_status ft_decoder_open(ft_decoder **out, const ft_tokenizer *tokenizer, bool skip_special,
                           ft_error *err)
 {
+    FT_NEED(out, err);
     *out = NULL;
+    FT_NEED(tokenizer, err);
     ft_decoder *decoder = malloc(sizeof *decoder);
     if (decoder == NULL)
         return no_memory(err);
@@ -92,6 +94,9 @@ void ft_decoder_close(ft_decoder *decoder)
 ft_status ft_decoder_push(ft_decoder *decoder, int32_t id, const char **text, size_t *bytes,
                           ft_error *err)
 {
+    FT_NEED(decoder, err);
+    FT_NEED(text, err);
+    FT_NEED(bytes, err);
     ft_status rc = push(decoder, id, err);
     take(decoder, text, bytes);
     return rc;
@@ -99,6 +104,9 @@ ft_status ft_decoder_push(ft_decoder *decoder, int32_t id, const char **text, si
 
 ft_status ft_decoder_finish(ft_decoder *decoder, const char **text, size_t *bytes, ft_error *err)
 {
+    FT_NEED(decoder, err);
+    FT_NEED(text, err);
+    FT_NEED(bytes, err);
     bool kept = ft_decode_finish(&decoder->stream);
     take(decoder, text, bytes);
     ft_decode_stream_restart(&decoder->stream);
@@ -138,7 +146,11 @@ ft_status ft_tokenizer_decode(const ft_tokenizer *tokenizer, const int32_t *ids,
                               ft_error *err)
 {
     ft_decoder decoder;
+    FT_NEED(bytes, err);
     *bytes = 0;
+    FT_NEED(tokenizer, err);
+    FT_NEED_ARRAY(ids, count, err);
+    FT_NEED_ARRAY(text, capacity, err);
     FT_TRY(decoder_init(&decoder, tokenizer, skip_special, err));
     ft_status rc = decode_all(&decoder, ids, count, text, capacity, bytes, err);
     ft_decode_stream_fini(&decoder.stream);

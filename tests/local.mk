@@ -61,6 +61,7 @@ calibrated_test_libs = \
 c_tests = \
 	tests/amax.t \
 	tests/api.t \
+	tests/arguments.t \
 	tests/artifact.t \
 	tests/attention_i8.t \
 	tests/beam.t \
@@ -184,6 +185,8 @@ tests_amax_t_SOURCES = tests/amax-t.c
 tests_amax_t_LDADD = $(sample_test_libs)
 tests_api_t_SOURCES = tests/api-t.c
 tests_api_t_LDADD = $(calibrated_test_libs)
+tests_arguments_t_SOURCES = tests/arguments-t.c tests/lib/tiny_tokenizer.h
+tests_arguments_t_LDADD = $(calibrated_test_libs)
 tests_artifact_t_SOURCES = tests/artifact-t.c
 tests_artifact_t_LDADD = $(sample_test_libs)
 tests_attention_i8_t_SOURCES = tests/attention_i8-t.c

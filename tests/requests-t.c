@@ -70,6 +70,8 @@ static void test_prompts(void)
             "100 tokens leave no room in a context of 100");
     refused(&(ft_request){ .prompt = prompt, .prompt_tokens = 60, .max_new_tokens = 6 }, FT_ELIMIT,
             "60 tokens and 6 new ones need 128 of the cache, which has 64");
+    refused(&(ft_request){ .prompt_tokens = 3 }, FT_EARG,
+            "prompt is NULL, but prompt_tokens is 3");
 }
 
 static void test_choices(void)

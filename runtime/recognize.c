@@ -280,27 +280,32 @@ static ft_status explain_kind(const char *path, ft_wanted wanted, ft_file_kind k
 
 /* ---- No file at all ------------------------------------------------------------------------- */
 
-/* "org/name": two words with one slash between them, and none of the endings that files have. */
-static bool is_hub_name(const char *path)
+/*
+ * "org/name", or for who wants a checkpoint the mere "name" of the oldest models; without any of the
+ * endings that files have.
+ */
+static bool is_hub_name(const char *path, ft_wanted wanted)
 {
     static const char *const ends[] = { ".ft",   ".safetensors", ".json", ".bin",
                                         ".gguf", ".onnx",        ".pt" };
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     size_t first = strspn(path, letters);
-    size_t second = path[first] == '/' ? strspn(path + first + 1, letters) : 0;
+    bool pair = path[first] == '/';
+    const char *name = pair ? path + first + 1 : path;
     for (size_t i = 0; i < FT_COUNT(ends); i++)
         if (ends_with((bytes){ (const unsigned char *) path, strlen(path) }, ends[i]))
             return false;
-    return first > 0 && second > 0 && path[first + 1 + second] == '\0' && path[0] != '.' &&
-           path[first + 1] != '.';
+    return first > 0 && path[0] != '.' && name[0] != '.' && name[0] != '\0' &&
+           name[strspn(name, letters)] == '\0' && (pair || wanted == FT_WANTED_CHECKPOINT);
 }
 
-static ft_status explain_absence(const char *path, ft_status failure, ft_error *err)
+static ft_status explain_absence(const char *path, ft_wanted wanted, ft_status failure,
+                                 ft_error *err)
 {
-    if (errno != ENOENT || !is_hub_name(path))
+    if (errno != ENOENT || !is_hub_name(path, wanted))
         return failure;
-    const char *name = strchr(path, '/') + 1;
+    const char *slash = strchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     return ft_fail(err, failure,
                    "%s: No such file or directory; if that is a model of a hub, nothing is "
                    "downloaded here: hf download %s --local-dir %s, then ft-convert -i %s -o %s.ft",
@@ -323,7 +328,7 @@ ft_status ft_mistaken(const char *path, ft_wanted wanted, ft_status failure, ft_
 {
     struct stat about;
     if (stat(path, &about) != 0)
-        return explain_absence(path, failure, err);
+        return explain_absence(path, wanted, failure, err);
     if (S_ISDIR(about.st_mode))
         return explain_folder(path, wanted, failure, err);
     return explain_kind(path, wanted, ft_recognize_file(path), failure, err);

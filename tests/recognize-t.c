@@ -152,7 +152,8 @@ static const struct {
     { "no-such-org/model.v1", true },
     { "no-such-folder/model.ft", false },
     { "no-such-folder/model.safetensors", false },
-    { "no-such-model", false },
+    { "no-such-model", true },
+    { "no-such-model.safetensors", false },
     { "./no-such-model", false },
     { "../no-such-model", false },
     { "/no-such-folder/no-such-model", false },
@@ -163,14 +164,17 @@ static const struct {
 
 static void test_hub(void)
 {
+    ft_error err;
     for (size_t i = 0; i < FT_COUNT(absent); i++) {
-        ft_error err;
         ft_fail(&err, FT_EIO, "as it was");
         ft_mistaken(absent[i].path, FT_WANTED_CHECKPOINT, FT_EIO, &err);
         ok((strstr(err.text, "nothing is downloaded") != NULL) == absent[i].hub,
            "%s %s the name of a model on a hub", absent[i].path,
            absent[i].hub ? "may be" : "is not");
     }
+    ft_fail(&err, FT_EIO, "as it was");
+    ft_mistaken("no-such-model", FT_WANTED_ARTIFACT, FT_EIO, &err);
+    is_str(err.text, "as it was", "a name without an owner is none where an artifact is wanted");
 }
 
 int main(void)

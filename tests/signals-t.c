@@ -9,6 +9,7 @@
 #include <config.h>
 
 #include "runtime/mem.h"
+#include "runtime/tools/signals.h"
 #include "tests/lib/calibrated.h"
 #include "tests/lib/folder.h"
 #include "tests/tap/tap.h"
@@ -128,6 +129,28 @@ static void test_command(const char *const *command, int outputs)
     }
 }
 
+/* While the first one is handled, the next one of its kind is not held back. */
+static void test_second(void)
+{
+    for (size_t i = 0; i < FT_COUNT(signals); i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct sigaction found;
+            signal(signals[i].number, SIG_DFL);
+            ft_tool_tidy_on_signals();
+            sigaction(signals[i].number, NULL, &found);
+            bool handled = found.sa_handler != SIG_DFL && found.sa_handler != SIG_IGN;
+            bool once = (found.sa_flags & (int) SA_RESETHAND) != 0;
+            bool open = (found.sa_flags & SA_NODEFER) != 0 &&
+                        sigismember(&found.sa_mask, signals[i].number) == 0;
+            _exit(handled && once && open ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        is_int(status, 0, "a second %s does what it does by default", signals[i].name);
+    }
+}
+
 static void test_ignored(const char *const *command, const char *output)
 {
     waiting w = begin(command, 1, SIGHUP);
@@ -162,6 +185,7 @@ int main(void)
     test_command(convert, 1);
     test_command(calibrate, 3);
     test_command(run, 1);
+    test_second();
     test_ignored(convert, artifact);
     folder_remove(folder);
     tiny_remove(&checkpoint);

@@ -445,6 +445,7 @@ sh_tests = \
 	tests/convert_tool.sh \
 	tests/eval.sh \
 	tests/forged.sh \
+	tests/full.sh \
 	tests/harness.sh \
 	tests/image_bounds.sh \
 	tests/images.sh \

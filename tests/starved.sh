@@ -15,13 +15,15 @@ starve=$FT_BUILDDIR/tests/starve scarce=$FT_BUILDDIR/tests/lib/.libs/libscarce.s
 OPENBLAS_NUM_THREADS=1
 export OPENBLAS_NUM_THREADS
 
-# starved EVERY JOB COMMAND...: a command that writes to $dir/written, every so many chains.
+# starved EVERY JOB COMMAND...: a command that writes to $dir/written, every so many chains.  Its
+# standard output is compared, too, unless `compare` is empty: times differ from run to run.
+compare=-o
 starved () {
     every=${FT_STARVE_EVERY:-$1} job=$2
     shift 2
     mkdir -p written
     is 0 "$job keeps its promises where an allocation finds no memory" \
-        "$starve" -e "$every" -o "$scarce" written "$@"
+        "$starve" -e "$every" $compare "$scarce" written "$@"
     says out 'crashes 0' "$job ends with status 0 or 1 then"
     says out 'silent 0' "$job says why"
     says out 'litter 0' "$job leaves neither an output nor a temporary file when it fails"
@@ -47,5 +49,23 @@ starved 61 'a calibration' "$@" -d samples.safetensors -o written/int8.ft \
     --report written/report.json
 starved 67 'learning of blocks' "$@" -d samples.safetensors -o written/w4.ft --scheme w4a16 --json \
     --group-pad --asym --clip imatrix --scale awq --round gptq
+
+quietly "$calibrate" -q -i bert.ft -d samples.safetensors -o int8.ft
+inspect=$FT_BUILDDIR/ft-inspect
+starved 7 'a list' "$inspect" --json bert.ft
+starved 7 'a list for people' "$inspect" bert.ft
+starved 17 'a verification' "$inspect" --verify --json int8.ft
+starved 17 'a comparison' "$inspect" --diff --json int8.ft int8.ft
+starved 17 'a list of ranges' "$inspect" --amax --json int8.ft
+
+compare=
+quietly "$convert" -q -i llama -o llama.ft
+quietly "$make_tensors" prompts.safetensors input_ids:I32:2,4=5,6,7,8
+starved 23 'a run' "$FT_BUILDDIR/ft-run" -t 1 -i bert.ft -d samples.safetensors --json \
+    -o written/outputs.st
+starved 47 'texts' "$FT_BUILDDIR/ft-run" -t 1 -i llama.ft --json --max-new-tokens 4 ab cd
+starved 47 'an evaluation' "$FT_BUILDDIR/ft-eval" -t 1 -i bert.ft --against bert.ft \
+    -d samples.safetensors --json
+starved 47 'a benchmark' "$FT_BUILDDIR/ft-bench" -t 1 -i bert.ft -r 1 --ops -b 1 -l 8 --json
 
 echo "1..$count"

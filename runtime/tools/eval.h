@@ -60,10 +60,11 @@ ft_verdict ft_judge_labels(const float *logits, const float *other, size_t n);
 FT_MUST_USE ft_status ft_judgement_add(ft_judgement *judgement, size_t row, int32_t right,
                                        const ft_verdict *verdict, ft_error *err);
 
-/* exp of the mean; the mean, and the value that so large a part of all does not exceed. */
+/* exp of the mean; the mean, and the value that so large a part of all does not exceed, for which
+ * they are sorted. */
 double ft_judgement_perplexity(const ft_judgement *judgement);
 double ft_judgement_mean_kl(const ft_judgement *judgement);
-double ft_judgement_most_kl(const ft_judgement *judgement, double part);
+double ft_judgement_most_kl(ft_judgement *judgement, double part);
 
 /* Judge all rows; `other` may be NULL. */
 FT_MUST_USE ft_status ft_eval_tokens(ft_judgement *out, const ft_eval *eval, const ft_model *model,

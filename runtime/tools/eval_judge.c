@@ -149,18 +149,12 @@ static int smaller_first(const void *a, const void *b)
     return x > y ? 1 : x < y ? -1 : 0;
 }
 
-double ft_judgement_most_kl(const ft_judgement *judgement, double part)
+double ft_judgement_most_kl(ft_judgement *judgement, double part)
 {
     size_t count = judgement->count;
-    double *sorted = ft_array(count, sizeof *sorted);
-    if (sorted == NULL || count == 0) {
-        free(sorted);
+    if (count == 0)
         return (double) NAN;
-    }
-    memcpy(sorted, judgement->kl, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, smaller_first);
+    qsort(judgement->kl, count, sizeof *judgement->kl, smaller_first);
     double place = ceil(part * (double) count);
-    double most = sorted[place < 1.0 ? 0 : (size_t) place - 1];
-    free(sorted);
-    return most;
+    return judgement->kl[place < 1.0 ? 0 : (size_t) place - 1];
 }

@@ -7,6 +7,7 @@
 
 #include "kernels/processors.h"
 #include "runtime/error.h"
+#include "runtime/json_build.h"
 #include "runtime/mem.h"
 #include "runtime/tools/bench_options.h"
 #include "runtime/tools/progress.h"
@@ -220,21 +221,22 @@ static json_t *json_of_ceilings(const ft_ceilings *c)
 {
     json_t *object = json_object();
     if (c->int8 > 0.0)
-        json_object_set_new(object, "int8_tops", json_real(1e-12 * c->int8));
+        ft_json_set(&object, "int8_tops", json_real(1e-12 * c->int8));
     if (c->real > 0.0)
-        json_object_set_new(object, "float_tflops", json_real(1e-12 * c->real));
-    json_object_set_new(object, "copy_gb_per_s", json_real(1e-9 * c->copy));
-    json_object_set_new(object, "read_gb_per_s", json_real(1e-9 * c->read));
+        ft_json_set(&object, "float_tflops", json_real(1e-12 * c->real));
+    ft_json_set(&object, "copy_gb_per_s", json_real(1e-9 * c->copy));
+    ft_json_set(&object, "read_gb_per_s", json_real(1e-9 * c->read));
     return object;
 }
 
-static void add_table(json_t *root, const char *name, const ft_table *table)
+/* Tables that nobody asked for are empty. */
+static void add_table(json_t **root, const char *name, const ft_table *table)
 {
-    if (json_array_size(table->rows) > 0)
-        json_object_set(root, name, table->rows);
+    if (table->rows == NULL || json_array_size(table->rows) > 0)
+        ft_json_set(root, name, json_incref(table->rows));
 }
 
-static void print_json(const job *j)
+static ft_status print_json(const job *j, ft_error *err)
 {
     ft_bench *b = j->bench;
     json_t *root = json_pack("{ss, ss, so, s{ss, ss}, si, sf, so}", "tool", ft_bench_tool.name,
@@ -242,14 +244,18 @@ static void print_json(const job *j)
                              b->device, "detail", j->device.detail, "runs", b->runs, "fill",
                              b->fill, "ceilings", json_of_ceilings(&b->ceilings));
     if (on_cpu(j))
-        json_object_set_new(root, "threads", json_integer(b->threads));
-    add_table(root, "cases", &b->cases);
-    add_table(root, "ops", &b->ops);
-    add_table(root, "kinds", &b->kinds);
-    add_table(root, "products", &b->products);
-    json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+        ft_json_set(&root, "threads", json_integer(b->threads));
+    add_table(&root, "cases", &b->cases);
+    add_table(&root, "ops", &b->ops);
+    add_table(&root, "kinds", &b->kinds);
+    add_table(&root, "products", &b->products);
+    const size_t how = JSON_INDENT(1) | JSON_REAL_PRECISION(9);
+    bool fine = root != NULL && json_dumpf(root, stdout, how) == 0;
     putchar('\n');
     json_decref(root);
+    if (fine || ferror(stdout)) /* which ft_tool_end() tells */
+        return FT_OK;
+    return ft_fail(err, FT_ENOMEM, "no memory for the results");
 }
 
 /* ------------------------------------------------------------------------------------------- */
@@ -260,9 +266,7 @@ static ft_status run(job *j, ft_error *err)
     if (j->request->format == FT_FORMAT_TEXT)
         print_heading(j);
     FT_TRY(run_cases(j, err));
-    if (j->request->format == FT_FORMAT_JSON)
-        print_json(j);
-    return FT_OK;
+    return j->request->format == FT_FORMAT_JSON ? print_json(j, err) : FT_OK;
 }
 
 int main(int argc, char **argv)

@@ -109,7 +109,7 @@ static const char *agreement_name(const ft_judgement *j)
     return several ? "agreement" : "top1_agreement";
 }
 
-static void print_text(const ft_judgement *j)
+static void print_text(ft_judgement *j)
 {
     ft_metric metric[FT_METRICS];
     printf("%zu rows, %zu tokens, %zu predictions, %.3f s\n", j->rows, j->tokens, j->count,
@@ -142,14 +142,14 @@ static void put(ft_json_stream *json, const char *key, double value)
         ft_json_real(json, key, value);
 }
 
-static void put_distance(ft_json_stream *json, const ft_judgement *j)
+static void put_distance(ft_json_stream *json, ft_judgement *j)
 {
     put(json, "kl_mean", ft_judgement_mean_kl(j));
     put(json, "kl_999", ft_judgement_most_kl(j, 0.999));
     put(json, agreement_name(j), (double) j->agreed / (double) j->count);
 }
 
-static void print_json(const ft_judgement *j)
+static void print_json(ft_judgement *j)
 {
     ft_json_stream json = { .file = stdout, .digits = 12 };
     ft_metric metric[FT_METRICS];

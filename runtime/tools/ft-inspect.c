@@ -11,18 +11,18 @@
 #include "runtime/tensor.h"
 #include "runtime/tools/columns.h"
 #include "runtime/tools/inspect.h"
+#include "runtime/tools/json_stream.h"
 #include "runtime/tools/options.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-ft_status ft_inspect_print(json_t *json, ft_error *err)
+static ft_status print_manifest(const ft_artifact *artifact, ft_error *err)
 {
-    bool fine = json != NULL && json_dumpf(json, stdout, JSON_INDENT(1)) == 0;
-    json_decref(json);
-    if (!fine)
-        return ft_fail(err, FT_EIO, "cannot print JSON");
+    if (json_dumpf(ft_artifact_manifest(artifact), stdout, JSON_INDENT(1)) != 0)
+        return ferror(stdout) ? ft_fail_errno(err, "standard output")
+                              : ft_fail(err, FT_ENOMEM, "no memory to print the manifest");
     putchar('\n');
     return FT_OK;
 }
@@ -162,7 +162,7 @@ static ft_status list(ft_inspection *what, ft_error *err)
     const ft_artifact *a = what->artifact[0];
     const ft_artifact_head *head = ft_artifact_get_head(a);
     if (what->json)
-        return ft_inspect_print(json_deep_copy(ft_artifact_manifest(a)), err);
+        return print_manifest(a, err);
     printf("%s: %s, %s, written by %s ", what->path[0], head->family, ft_state_name(head->state),
            head->tool);
     ft_tool_print(tool_version(a), 0);
@@ -188,18 +188,35 @@ static const char *const levels[] = {
 };
 
 typedef struct {
-    json_t *entries; /* NULL: print text as it goes */
+    ft_json_stream *json; /* NULL: print text */
     size_t count, bad;
 } verification;
+
+/* `problem` may be NULL. */
+static void put_problem(ft_json_stream *json, const char *problem)
+{
+    if (problem != NULL)
+        ft_json_word(json, "problem", problem);
+    else
+        ft_json_null(json, "problem");
+    ft_json_close(json, '{');
+}
+
+static void put_entry(ft_json_stream *json, const char *entry, size_t bytes, const char *problem)
+{
+    ft_json_open(json, NULL, '{');
+    ft_json_word(json, "entry", entry);
+    ft_json_whole(json, "bytes", (int64_t) bytes);
+    put_problem(json, problem);
+}
 
 static bool report(void *user, const char *entry, size_t bytes, const char *problem)
 {
     verification *v = user;
     v->count++;
     v->bad += problem != NULL;
-    if (v->entries != NULL)
-        json_array_append_new(v->entries, json_pack("{ss, sI, ss?}", "entry", entry, "bytes",
-                                                    (json_int_t) bytes, "problem", problem));
+    if (v->json != NULL)
+        put_entry(v->json, entry, bytes, problem);
     else if (problem != NULL)
         printf("FAILED  %s\n", problem);
     else
@@ -227,24 +244,39 @@ static void print_verification(const ft_inspection *what, const verification *v,
            plan_problem != NULL ? "the model has no plan" : "the model has a plan");
 }
 
+static void begin_verification(ft_json_stream *json, const ft_inspection *what)
+{
+    ft_json_open(json, NULL, '{');
+    ft_json_word(json, "level", levels[what->level]);
+    ft_json_open(json, "entries", '[');
+}
+
+static void end_verification(ft_json_stream *json, bool fine, const char *plan_problem)
+{
+    ft_json_close(json, '[');
+    ft_json_flag(json, "ok", fine);
+    ft_json_open(json, "plan", '{');
+    put_problem(json, plan_problem);
+    ft_json_close(json, '{');
+}
+
 static ft_status verify(ft_inspection *what, ft_error *err)
 {
-    verification v = { .entries = what->json ? json_array() : NULL };
+    ft_json_stream json = { .file = stdout, .digits = 17 };
+    verification v = { .json = what->json ? &json : NULL };
     ft_error why;
+    if (what->json)
+        begin_verification(&json, what);
     ft_status rc = ft_artifact_verify(what->artifact[0], what->level, report, &v, err);
     ft_status planned = check_plan(what, &why);
     const char *problem = planned != FT_OK ? why.text : NULL;
     if (rc == FT_OK && planned != FT_OK)
         rc = ft_fail(err, planned, "%s", why.text);
-    if (!what->json) {
+    if (what->json)
+        end_verification(&json, rc == FT_OK, problem);
+    else
         print_verification(what, &v, problem);
-        return rc;
-    }
-    ft_status printed =
-        ft_inspect_print(json_pack("{ss, sb, so, s{ss?}}", "level", levels[what->level], "ok",
-                                   rc == FT_OK, "entries", v.entries, "plan", "problem", problem),
-                         rc == FT_OK ? err : NULL);
-    return rc != FT_OK ? rc : printed;
+    return rc;
 }
 
 /* ---- Command line ------------------------------------------------------------------------- */

@@ -32,7 +32,4 @@ ft_status ft_inspect_plan(ft_inspection *what, ft_error *err);
 ft_status ft_inspect_amax(ft_inspection *what, ft_error *err);
 ft_status ft_inspect_amax_list(ft_inspection *what, ft_error *err);
 
-/* Print `json`, which is taken over. */
-ft_status ft_inspect_print(json_t *json, ft_error *err);
-
 #endif

@@ -9,29 +9,27 @@
 
 #include "runtime/error.h"
 #include "runtime/tools/columns.h"
+#include "runtime/tools/json_stream.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char prefix[] = "amax_list/";
 
-/* JSON has no infinity: an infinite ratio, no noise at all, is null. */
-static json_t *number(double value)
+static void print_amax_json(const ft_amax *list)
 {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static ft_status print_amax_json(const ft_amax *list, ft_error *err)
-{
-    json_t *json = json_array();
+    ft_json_stream json = { .file = stdout, .digits = 17 };
+    ft_json_open(&json, NULL, '[');
     for (size_t i = 0; i < list->count; i++) {
         const ft_amax_entry *e = &list->entry[i];
-        json_array_append_new(json,
-                              json_pack("{ss, so, ss, so, so}", "name", e->name, "amax",
-                                        number((double) e->amax), "method", e->method, "clipped",
-                                        number(e->clipped), "sqnr", number(e->sqnr)));
+        ft_json_open(&json, NULL, '{');
+        ft_json_word(&json, "name", e->name);
+        ft_json_real(&json, "amax", (double) e->amax);
+        ft_json_word(&json, "method", e->method);
+        ft_json_real(&json, "clipped", e->clipped);
+        ft_json_real(&json, "sqnr", e->sqnr); /* without any noise it is null */
+        ft_json_close(&json, '{');
     }
-    return ft_inspect_print(json, err);
+    ft_json_close(&json, '[');
 }
 
 static size_t longest(size_t length, const char *text)
@@ -44,8 +42,10 @@ ft_status ft_inspect_amax(ft_inspection *what, ft_error *err)
     const ft_amax *list = ft_artifact_amax(what->artifact[0]);
     if (list == NULL)
         return ft_fail(err, FT_EARG, "%s: has no calibrated ranges", what->path[0]);
-    if (what->json)
-        return print_amax_json(list, err);
+    if (what->json) {
+        print_amax_json(list);
+        return FT_OK;
+    }
     size_t name = 0, method = 0;
     for (size_t i = 0; i < list->count; i++) {
         name = longest(name, list->entry[i].name);
@@ -84,16 +84,27 @@ static ft_status no_such_list(const ft_inspection *what, ft_error *err)
                    what->layer, names);
 }
 
-static ft_status print_list_json(const float *list, size_t count, size_t hidden, ft_error *err)
+static void print_list_json(const float *list, size_t count, size_t hidden)
 {
-    json_t *json = json_array();
+    ft_json_stream json = { .file = stdout, .digits = 17 };
+    ft_json_open(&json, NULL, '[');
     for (size_t i = 0; i < count; i++) {
         char meaning[FT_AMAX_LIST_TEXT];
-        json_array_append_new(json, json_pack("{sI, ss, so}", "index", (json_int_t) i, "meaning",
-                                              ft_amax_list_meaning(meaning, hidden, i), "value",
-                                              number((double) list[i])));
+        ft_json_open(&json, NULL, '{');
+        ft_json_whole(&json, "index", (int64_t) i);
+        ft_json_word(&json, "meaning", ft_amax_list_meaning(meaning, hidden, i));
+        ft_json_real(&json, "value", (double) list[i]);
+        ft_json_close(&json, '{');
     }
-    return ft_inspect_print(json, err);
+    ft_json_close(&json, '[');
+}
+
+static void print_list(const float *list, size_t count, size_t hidden)
+{
+    for (size_t i = 0; i < count; i++) {
+        char meaning[FT_AMAX_LIST_TEXT];
+        printf("%6zu  %14.9g  %s\n", i, (double) list[i], ft_amax_list_meaning(meaning, hidden, i));
+    }
 }
 
 ft_status ft_inspect_amax_list(ft_inspection *what, ft_error *err)
@@ -109,11 +120,6 @@ ft_status ft_inspect_amax_list(ft_inspection *what, ft_error *err)
     if (hidden == 0 || file->bytes != ft_amax_list_count(hidden) * sizeof *list)
         return ft_fail(err, FT_EFORMAT, "%s: %s: %zu bytes are no list of 80 + 9H floats",
                        what->path[0], name, file->bytes);
-    if (what->json)
-        return print_list_json(list, count, hidden, err);
-    for (size_t i = 0; i < count; i++) {
-        char meaning[FT_AMAX_LIST_TEXT];
-        printf("%6zu  %14.9g  %s\n", i, (double) list[i], ft_amax_list_meaning(meaning, hidden, i));
-    }
+    (what->json ? print_list_json : print_list)(list, count, hidden);
     return FT_OK;
 }

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "runtime/tools/inspect.h"
+#include "runtime/tools/json_stream.h"
 
 #include "runtime/error.h"
 #include "runtime/manifest.h"
@@ -15,32 +16,66 @@
 
 #include <string.h>
 
-/* Differences: {"kind", "name", "aspect", "first", "second"}; null where one side has none. */
 typedef struct {
-    json_t *found;
+    const ft_inspection *what;
     const ft_artifact *a, *b;
+    ft_json_stream json;
+    size_t found;
+    bool no_memory;
 } comparison;
 
-static void differ(const comparison *c, const char *kind, const char *name, const char *aspect,
+/* {"kind", "name", "aspect", "first", "second"}; null where one side has none. */
+static void put(ft_json_stream *json, const char *key, const char *text)
+{
+    if (text != NULL)
+        ft_json_word(json, key, text);
+    else
+        ft_json_null(json, key);
+}
+
+static void print_difference(const ft_inspection *what, const char *kind, const char *name,
+                             const char *aspect, const char *first, const char *second)
+{
+    printf("%s%s%s: ", kind, name[0] != '\0' ? " " : "", name);
+    if (first != NULL && second != NULL)
+        printf("%s: %s | %s\n", aspect, first, second);
+    else
+        printf("%s: only in %s\n", aspect, what->path[first == NULL]);
+}
+
+static void differ(comparison *c, const char *kind, const char *name, const char *aspect,
                    const char *first, const char *second)
 {
     if (first != NULL && second != NULL && strcmp(first, second) == 0)
         return;
-    json_array_append_new(c->found, json_pack("{ss, ss, ss, ss?, ss?}", "kind", kind, "name", name,
-                                              "aspect", aspect, "first", first, "second", second));
+    c->found++;
+    if (!c->what->json) {
+        print_difference(c->what, kind, name, aspect, first, second);
+        return;
+    }
+    ft_json_open(&c->json, NULL, '{');
+    put(&c->json, "kind", kind);
+    put(&c->json, "name", name);
+    put(&c->json, "aspect", aspect);
+    put(&c->json, "first", first);
+    put(&c->json, "second", second);
+    ft_json_close(&c->json, '{');
 }
 
-static void compare_json(const comparison *c, const char *aspect, const json_t *x, const json_t *y)
+static void compare_json(comparison *c, const char *aspect, const json_t *x, const json_t *y)
 {
     if (json_equal(x, y) || (x == NULL && y == NULL))
         return;
     char *first = json_dumps(x, JSON_COMPACT), *second = json_dumps(y, JSON_COMPACT);
-    differ(c, "model", "", aspect, first, second);
+    if ((x != NULL && first == NULL) || (y != NULL && second == NULL))
+        c->no_memory = true;
+    else
+        differ(c, "model", "", aspect, first, second);
     free(first);
     free(second);
 }
 
-static void compare_heads(const comparison *c)
+static void compare_heads(comparison *c)
 {
     const ft_artifact_head *x = ft_artifact_get_head(c->a), *y = ft_artifact_get_head(c->b);
     differ(c, "model", "", "family", x->family, y->family);
@@ -49,7 +84,7 @@ static void compare_heads(const comparison *c)
     compare_json(c, "recipe", x->recipe, y->recipe);
 }
 
-static void compare_digests(const comparison *c, const char *kind, const char *name,
+static void compare_digests(comparison *c, const char *kind, const char *name,
                             const uint8_t *x, const uint8_t *y)
 {
     char text[2][FT_SHA256_TEXT];
@@ -57,7 +92,7 @@ static void compare_digests(const comparison *c, const char *kind, const char *n
 }
 
 /* Scales and zeros are files; here is what a group is.  "none": not in blocks. */
-static void compare_blocks(const comparison *c, const ft_artifact_tensor *x,
+static void compare_blocks(comparison *c, const ft_artifact_tensor *x,
                            const ft_artifact_tensor *y)
 {
     char text[2][16] = { "none", "none" };
@@ -75,7 +110,7 @@ static void compare_blocks(const comparison *c, const ft_artifact_tensor *x,
         differ(c, "tensor", x->name, "activations", inputs[0], inputs[1]);
 }
 
-static void compare_tensor(const comparison *c, const ft_artifact_tensor *x,
+static void compare_tensor(comparison *c, const ft_artifact_tensor *x,
                            const ft_artifact_tensor *y)
 {
     char text[2][FT_SHAPE_TEXT];
@@ -91,7 +126,7 @@ static void compare_tensor(const comparison *c, const ft_artifact_tensor *x,
     compare_blocks(c, x, y);
 }
 
-static void compare_tensors(const comparison *c)
+static void compare_tensors(comparison *c)
 {
     for (size_t i = 0; i < ft_artifact_count(c->a); i++) {
         const ft_artifact_tensor *x = ft_artifact_at(c->a, i);
@@ -109,7 +144,7 @@ static void compare_tensors(const comparison *c)
 }
 
 /* amax.tsv is compared line by line elsewhere. */
-static void compare_files(const comparison *c)
+static void compare_files(comparison *c)
 {
     for (size_t i = 0; i < ft_artifact_file_count(c->a); i++) {
         const ft_artifact_entry *x = ft_artifact_file_at(c->a, i);
@@ -128,7 +163,7 @@ static void compare_files(const comparison *c)
     }
 }
 
-static void compare_amax(const comparison *c)
+static void compare_amax(comparison *c)
 {
     const ft_amax *x = ft_artifact_amax(c->a), *y = ft_artifact_amax(c->b);
     char text[2][32];
@@ -150,36 +185,22 @@ static void compare_amax(const comparison *c)
     }
 }
 
-static void print_text(const ft_inspection *what, json_t *found)
-{
-    size_t index;
-    json_t *d;
-    json_array_foreach(found, index, d)
-    {
-        const char *kind, *name, *aspect, *first = NULL, *second = NULL;
-        json_unpack(d, "{ss, ss, ss, s?s, s?s}", "kind", &kind, "name", &name, "aspect", &aspect,
-                    "first", &first, "second", &second);
-        printf("%s%s%s: ", kind, name[0] != '\0' ? " " : "", name);
-        if (first != NULL && second != NULL)
-            printf("%s: %s | %s\n", aspect, first, second);
-        else
-            printf("%s: only in %s\n", aspect, what->path[first == NULL]);
-    }
-    if (index == 0)
-        printf("no difference\n");
-}
-
 ft_status ft_inspect_diff(ft_inspection *what, ft_error *err)
 {
-    comparison c = { json_array(), what->artifact[0], what->artifact[1] };
+    comparison c = { .what = what,
+                     .a = what->artifact[0],
+                     .b = what->artifact[1],
+                     .json = { .file = stdout, .digits = 17 } };
+    if (what->json)
+        ft_json_open(&c.json, NULL, '[');
     compare_heads(&c);
     compare_tensors(&c);
     compare_files(&c);
     compare_amax(&c);
-    what->different = json_array_size(c.found) > 0;
+    what->different = c.found > 0;
     if (what->json)
-        return ft_inspect_print(c.found, err);
-    print_text(what, c.found);
-    json_decref(c.found);
-    return FT_OK;
+        ft_json_close(&c.json, '[');
+    else if (c.found == 0)
+        printf("no difference\n");
+    return c.no_memory ? ft_fail(err, FT_ENOMEM, "no memory to compare configurations") : FT_OK;
 }

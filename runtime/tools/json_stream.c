@@ -91,6 +91,18 @@ void ft_json_real(ft_json_stream *json, const char *key, double number)
         fputs(".0", json->file);
 }
 
+void ft_json_flag(ft_json_stream *json, const char *key, bool flag)
+{
+    begin_member(json, key);
+    fputs(flag ? "true" : "false", json->file);
+}
+
+void ft_json_null(ft_json_stream *json, const char *key)
+{
+    begin_member(json, key);
+    fputs("null", json->file);
+}
+
 void ft_json_word(ft_json_stream *json, const char *key, const char *text)
 {
     ft_json_text(json, key, text, strlen(text));

@@ -32,6 +32,9 @@ void ft_json_whole(ft_json_stream *json, const char *key, int64_t number);
 void ft_json_real(ft_json_stream *json, const char *key, double number); /* null if not finite */
 void ft_json_word(ft_json_stream *json, const char *key, const char *text);
 
+void ft_json_flag(ft_json_stream *json, const char *key, bool flag);
+void ft_json_null(ft_json_stream *json, const char *key);
+
 /* Text that need not be UTF-8: U+FFFD stands for each byte that is not. */
 void ft_json_text(ft_json_stream *json, const char *key, const char *text, size_t bytes);
 

@@ -282,10 +282,15 @@ void ft_tool_print(const char *text, int width)
         putchar(' ');
 }
 
+/* A write that failed before has left its reason to nobody; but what was not written is still there. */
 int ft_tool_end(const ft_tool *tool, int status)
 {
-    if (!ferror(stdout) && fflush(stdout) == 0)
+    bool failed = ferror(stdout);
+    if (fflush(stdout) != 0)
+        fprintf(stderr, "%s: standard output: %s\n", tool->name, strerror(errno));
+    else if (failed)
+        fprintf(stderr, "%s: standard output: not all of it could be written\n", tool->name);
+    else
         return status;
-    fprintf(stderr, "%s: standard output: %s\n", tool->name, strerror(errno));
     return FT_EXIT_FAILURE;
 }

@@ -431,8 +431,10 @@ void ft_run_parse(ft_run *run, int argc, char **argv)
                      .image = ft_array(room, sizeof *run->image),
                      .stop = ft_array(room, sizeof *run->stop),
                      .stop_id = ft_array(room, sizeof *run->stop_id) };
-    if (run->keep == NULL || run->image == NULL || run->stop == NULL || run->stop_id == NULL)
+    if (run->keep == NULL || run->image == NULL || run->stop == NULL || run->stop_id == NULL) {
+        ft_run_free(run);
         exit(ft_tool_fail(&ft_run_tool, "no memory"));
+    }
     const char *value;
     for (int option; (option = ft_options_next(&ft_run_tool, argc, argv, &value)) != -1;) {
         if (take_search(run, option, value))

@@ -7,6 +7,8 @@
 
 #include "runtime/tools/table.h"
 
+#include "runtime/json_build.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,9 +136,9 @@ static void keep_row(ft_table *table, const ft_cell *cell, size_t count)
 {
     json_t *row = json_object();
     for (size_t i = 0; i < count; i++)
-        if (cell[i].column != FT_FOR_CSV && (cell[i].text != NULL || !isnan(cell[i].number)))
-            json_object_set_new(row, cell[i].name, json_of(&cell[i]));
-    json_array_append_new(table->rows, row);
+        if (cell[i].column != FT_FOR_CSV && (cell[i].text != NULL || isfinite(cell[i].number)))
+            ft_json_set(&row, cell[i].name, json_of(&cell[i]));
+    ft_json_append(&table->rows, row);
 }
 
 void ft_table_row(ft_table *table, const ft_cell *cell, size_t count)

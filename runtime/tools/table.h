@@ -28,7 +28,7 @@ typedef struct ft_cell {
 
 typedef struct ft_table {
     ft_format format;
-    json_t *rows; /* JSON only; owned */
+    json_t *rows; /* JSON only; owned; NULL: there was no memory for one */
     size_t count;
 } ft_table;
 

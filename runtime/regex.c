@@ -1,11 +1,11 @@
 /*
  * regex.c - compile, and match within limits.
  *
- * A call of PCRE2 looks for matches that start within a few bytes, shows it a short window of the
- * text, and has a small limit of steps.  One that runs into the limit or the window's end is
- * repeated with four times as much, and pays from what is set aside for the whole text.  So
- * ordinary matches cost nothing extra, a megabyte of blanks gets what it needs, and a pattern that
- * explodes, or reads on to the end from each byte, is given up soon.
+ * PCRE2 calls back before each item of a pattern, and all that it does between two calls is to try
+ * one item, or to run over characters that the next call shows.  So calls and characters are the
+ * steps that matching takes, wherever matches start and however often, and a text has a number of
+ * them.  An ordinary pattern takes 1 to 20 a byte, of texts of any size; one that explodes, or
+ * reads on to the end from each byte, is given up soon.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,19 +20,39 @@
 #include <pcre2.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
-    STARTS = 16, /* bytes */
-    FIRST_WINDOW = 1024,
-    FIRST_STEPS = 1000,
-    STEPS_OF_A_TEXT = 1 << 24,
-    STEPS_OF_A_BYTE = 64,
-    HEAP_KIB = 256 << 10,
+    STEPS_OF_A_TEXT = 1 << 22,
+    STEPS_OF_A_BYTE = 32,
+    ORDINARY_CODE = 8 << 10, /* bytes; 5000 are the most of a published pattern */
+    STACK_BYTES = 64 << 20,
+    HEAP_KIB = 64 << 10,
     NESTING = 64,
 };
 
 /* ---- Compiling ---------------------------------------------------------------------------- */
+
+/* The largest number behind a brace: an item that fails may have run over as many characters. */
+static unsigned long longest_run(const char *pattern, size_t bytes)
+{
+    unsigned long most = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        bool code = i > 0 && pattern[i - 1] == 'x'; /* \x{123} */
+        unsigned long run = pattern[i] == '{' && !code ? strtoul(pattern + i + 1, NULL, 10) : 0;
+        most = run > most ? run : most;
+    }
+    return most;
+}
+
+/* What a step costs: long code may be a class of thousands of ranges. */
+static uint64_t weigh(const void *code, const char *pattern, size_t bytes)
+{
+    size_t size = 0;
+    pcre2_pattern_info(code, PCRE2_INFO_SIZE, &size);
+    return (size <= ORDINARY_CODE ? 1 : size / 256) + longest_run(pattern, bytes) / 16;
+}
 
 static ft_status compile(ft_regex *regex, const char *pattern, size_t bytes, uint32_t options,
                          char why[FT_REGEX_WHY])
@@ -45,13 +65,12 @@ static ft_status compile(ft_regex *regex, const char *pattern, size_t bytes, uin
         return FT_ENOMEM;
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     pcre2_set_parens_nest_limit(context, NESTING);
-    regex->code =
-        pcre2_compile((PCRE2_SPTR) pattern, bytes, options | PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT,
-                      &code, &offset, context);
+    regex->code = pcre2_compile((PCRE2_SPTR) pattern, bytes,
+                                options | PCRE2_UTF | PCRE2_AUTO_CALLOUT, &code, &offset, context);
     pcre2_compile_context_free(context);
     if (regex->code != NULL) {
-        /* Where it cannot, matching is slow. */
-        pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
+        regex->step = weigh(regex->code, pattern, bytes);
+        pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE); /* where it cannot, matching is slow */
         return FT_OK;
     }
     pcre2_get_error_message(code, text, sizeof text);
@@ -95,14 +114,31 @@ void ft_regex_fini(ft_regex *regex)
 
 /* ---- Matching ----------------------------------------------------------------------------- */
 
+/* Before each item of the pattern: pay for what has been done since the one before. */
+static int on_item(pcre2_callout_block *block, void *user)
+{
+    ft_regex_room *room = user;
+    size_t at = block->current_position, ran = at > room->at ? at - room->at : 0;
+    uint64_t cost = (1 + ran) * room->step;
+    room->at = at;
+    if (room->steps < cost)
+        return PCRE2_ERROR_CALLOUT;
+    room->steps -= cost;
+    return 0;
+}
+
 ft_status ft_regex_room_init(ft_regex_room *room, size_t bytes)
 {
-    room->match = pcre2_match_data_create(1, NULL);
-    room->context = pcre2_match_context_create(NULL);
-    room->steps = STEPS_OF_A_TEXT + (uint64_t) bytes * STEPS_OF_A_BYTE;
+    *room = (ft_regex_room){
+        .match = pcre2_match_data_create(1, NULL),
+        .context = pcre2_match_context_create(NULL),
+        .steps = STEPS_OF_A_TEXT + (uint64_t) bytes * STEPS_OF_A_BYTE,
+    };
     if (room->match == NULL || room->context == NULL)
         return FT_ENOMEM;
     pcre2_set_heap_limit(room->context, HEAP_KIB);
+    pcre2_set_match_limit(room->context, UINT32_MAX);
+    pcre2_set_callout(room->context, on_item, room);
     return FT_OK;
 }
 
@@ -110,6 +146,7 @@ void ft_regex_room_fini(ft_regex_room *room)
 {
     pcre2_match_data_free(room->match);
     pcre2_match_context_free(room->context);
+    pcre2_jit_stack_free(room->stack);
 }
 
 /* The first place from `at` on where a character starts, or the end of the text. */
@@ -120,45 +157,26 @@ static size_t boundary(const ft_regex_search *search, size_t at)
     return at < search->bytes ? at : search->bytes;
 }
 
-static bool pay(ft_regex_room *room, uint64_t steps)
+/* Whether there is a larger stack to try with. */
+static bool enlarge_stack(ft_regex_room *room)
 {
-    bool enough = room->steps >= steps;
-    room->steps = enough ? room->steps - steps : 0;
-    return enough;
+    if (room->stack != NULL)
+        return false;
+    room->stack = pcre2_jit_stack_create(1 << 15, STACK_BYTES, NULL);
+    pcre2_jit_stack_assign(room->context, NULL, room->stack);
+    return room->stack != NULL;
 }
 
-/* PCRE2's answer for matches that start from `from` on, within a few bytes. */
-static int match_near(const ft_regex_search *search, size_t from, ft_regex_room *room)
-{
-    uint32_t limit = FIRST_STEPS, options = PCRE2_NO_UTF_CHECK;
-    size_t window = FIRST_WINDOW;
-    pcre2_set_offset_limit(room->context, from + STARTS);
-    for (;;) {
-        size_t end = boundary(search, from + window);
-        uint32_t partial = end < search->bytes ? PCRE2_PARTIAL_HARD : 0;
-        pcre2_set_match_limit(room->context, limit);
-        int rc = pcre2_match(search->regex->code, (PCRE2_SPTR) search->text, end, from,
-                             options | partial, room->match, room->context);
-        if (rc == PCRE2_ERROR_PARTIAL && pay(room, window))
-            window *= 4;
-        else if (rc == PCRE2_ERROR_MATCHLIMIT && pay(room, limit))
-            limit = limit < UINT32_MAX / 4 ? limit * 4 : UINT32_MAX;
-        else if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-            options |= PCRE2_NO_JIT;
-        else
-            return rc;
-    }
-}
-
-/* The same from search->at on, wherever the match starts. */
+/* PCRE2's answer for matches that start from search->at on. */
 static int match(const ft_regex_search *search, ft_regex_room *room)
 {
-    size_t from = search->at;
-    int rc = match_near(search, from, room);
-    while (rc == PCRE2_ERROR_NOMATCH && from + STARTS < search->bytes) {
-        from = boundary(search, from + STARTS + 1);
-        rc = match_near(search, from, room);
-    }
+    int rc;
+    do {
+        room->at = search->at;
+        room->step = search->regex->step;
+        rc = pcre2_match(search->regex->code, (PCRE2_SPTR) search->text, search->bytes, search->at,
+                         PCRE2_NO_UTF_CHECK, room->match, room->context);
+    } while (rc == PCRE2_ERROR_JIT_STACKLIMIT && enlarge_stack(room));
     return rc;
 }
 

@@ -5,8 +5,8 @@
  * published models are made of; regex_pattern.c spells out for PCRE2 what they disagree on, and
  * refuses what it does not know to mean the same.
  *
- * Neither a pattern nor a text can hang: matching takes time proportional to the text at most, and
- * what would take more is given up.
+ * Neither a pattern nor a text can hang: matching takes steps in proportion to the text at most,
+ * and what would take more is given up.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,8 @@ enum { FT_REGEX_MAX_PATTERN = 4096, FT_REGEX_WHY = 160 };
 
 /* Read-only once compiled; all zero is none. */
 typedef struct ft_regex {
-    void *code; /* pcre2_code */
+    void *code;    /* pcre2_code */
+    uint64_t step; /* what a step costs */
 } ft_regex;
 
 /*
@@ -33,10 +34,16 @@ void ft_regex_fini(ft_regex *regex);
 /* What PCRE2 needs while it matches; one for each thread. */
 typedef struct ft_regex_room {
     void *match, *context; /* pcre2_match_data, pcre2_match_context */
-    uint64_t steps;        /* that matches which need many may still take */
+    void *stack;           /* pcre2_jit_stack; NULL while its own is enough */
+    uint64_t steps;        /* that matching may still take */
+    uint64_t step;         /* what one costs */
+    size_t at;             /* where the last one was */
 } ft_regex_room;
 
-/* Memory for the matches in texts of `bytes` bytes in all.  FT_ENOMEM without text. */
+/*
+ * Memory and steps for the matches in texts of `bytes` bytes in all; it must not move.  FT_ENOMEM
+ * without text.
+ */
 ft_status ft_regex_room_init(ft_regex_room *room, size_t bytes);
 void ft_regex_room_fini(ft_regex_room *room);
 

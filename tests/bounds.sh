@@ -142,4 +142,32 @@ test "$(grep -c '^==> ' out)" -eq 2000
 check $? 'all of them'
 says err '2000 sequences, ' 'and how fast it went, on standard error'
 
+# ---- Patterns that explode ----------------------------------------------------------------------
+
+# pattern NAME REGEX: NAME.ft cuts text at its matches.
+pattern () {
+    tokenizer "$1" "$words" \
+        "\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"$2\"}, \"behavior\": \"Isolated\", \"invert\": false}"
+}
+
+{ head -c 299 /dev/zero | tr '\0' a; echo !; } >line.txt
+{ head -c 999999 /dev/zero | tr '\0' a; echo !; } >large.txt
+while read -r name regex; do
+    pattern "$name" "$regex"
+    refused 'tokenizer.json: pre_tokenizer: its patterns take too long in a text of 300 bytes' \
+        "the pattern $regex" "$run" -i "$name.ft" --outputs logits --text line.txt
+    refused 'its patterns take too long in a text of 1000000 bytes' "$regex in a megabyte" \
+        "$run" -i "$name.ft" --outputs logits --text large.txt --truncate
+done <<'END'
+groups (a+)+$
+starts (?=.*.*.*.*y)a
+overlap (?:a|aa)+$
+END
+pattern runs '(?=.*+)(?=.*+)(?=.*+)[xy]'
+refused 'its patterns take too long in a text of 1000000 bytes' 'a pattern that reads on to the end' \
+    "$run" -i runs.ft --outputs logits --text large.txt --truncate
+pattern short 'a{60000}x'
+refused 'its patterns take too long in a text of 1000000 bytes' 'a pattern of long repetitions' \
+    "$run" -i short.ft --outputs logits --text large.txt --truncate
+
 echo "1..$count"

@@ -204,11 +204,94 @@ static void test_limits(void)
     ends("a*[xy]|a!", "a", 1 << 18, "FT_ELIMIT", "and to the second");
     ends("a*+[xy]|a!", "a", 1 << 18, "FT_ELIMIT", "also where nothing is tried twice");
     ends("(?=a*[xy])|a!", "a", 1 << 18, "FT_ELIMIT", "or only looked at");
+    ends("(?=.*.*.*.*y)a", "a", 300, "FT_ELIMIT", "and many starts of few steps each");
+    ends("(?=.*+)(?=.*+)(?=.*+)(?=.*+)y", "ay", 1 << 16, "FT_ELIMIT", "or of a long run each");
+    ends("a{60000}x|y", "a", 1 << 16, "FT_ELIMIT", "or of a run that is too short");
     ends("x|a!", "a", 1 << 22, "4194302-4194304", "a match that is far away is found");
     ends("\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+", " ", 1 << 20, "0-1048574 1048574-1048575",
          "a megabyte of blanks is one match");
     ends("(?:a|b)*", "ab", 1 << 20, "0-1048575 1048576-1048576",
-         "a million rounds fit neither the fast matcher's stack nor fail");
+         "a million rounds get a stack that is large enough");
+}
+
+/* ---- Published patterns, which no text may exhaust --------------------------------------------
+ */
+
+#define LETTERS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
+#define BLANKS "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define CASED(first, rest)                                                                         \
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]" first                             \
+    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]" rest "(?:'s|'t|'re|'ve|'m|'ll|'d)?"
+
+static const struct {
+    const char *name, *pattern;
+} published[] = {
+    { "GPT-2",
+      "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
+    { "Llama 3", "(?i:'s|'t|'re|'ve|'m|'ll|'d)|" LETTERS
+                 "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" BLANKS },
+    { "Qwen2",
+      "(?i:'s|'t|'re|'ve|'m|'ll|'d)|" LETTERS "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" BLANKS },
+    { "GPT-4o",
+      CASED("*", "+") "|" CASED("+", "*") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" BLANKS },
+};
+
+/* Texts that make them work: of words, of single characters, and of one long match. */
+static const char *const units[] = {
+    "The quick brown fox jumps over the lazy dog, and it's 12345 years old.\n",
+    "int main(int argc, char **argv) { return x[i] + 17; }\n\t",
+    "a1!",
+    "1",
+    " ",
+    "\n ",
+    "A",
+    "'l",
+    "'d",
+    "  \n\n x",
+    "\u5b57",
+    "\u0301",
+    "\u20ac!",
+    "\u00e9 ",
+};
+
+/* The whole text is taken, and how many steps of a byte that took. */
+static double steps_of(const ft_regex *regex, const char *text, size_t bytes)
+{
+    ft_regex_search search = { .regex = regex, .text = text, .bytes = bytes };
+    ft_regex_room room;
+    size_t start, end, last = 0;
+    bool found = true;
+    ft_status rc = ft_regex_room_init(&room, bytes);
+    uint64_t steps = room.steps;
+    while (rc == FT_OK && found &&
+           (rc = ft_regex_next(&search, &room, &found, &start, &end)) == FT_OK)
+        last = found ? end : last;
+    steps -= room.steps;
+    ft_regex_room_fini(&room);
+    return rc == FT_OK && last == bytes ? (double) steps / (double) bytes : 1e9;
+}
+
+static void test_published(void)
+{
+    enum { LARGE = 1 << 18, LARGEST = 1 << 24 };
+    for (size_t i = 0; i < FT_COUNT(published); i++) {
+        ft_regex regex = compiled(published[i].pattern);
+        double most = 0;
+        for (size_t j = 0; j < FT_COUNT(units); j++) {
+            size_t unit = strlen(units[j]), bytes = LARGE / unit * unit;
+            char *text = repeated(units[j], bytes);
+            double steps = steps_of(&regex, text, bytes);
+            most = steps > most ? steps : most;
+            free(text);
+        }
+        ok(most < 28, "%s takes less than 28 of 32 steps of a byte, whatever the text: %.1f",
+           published[i].name, most);
+        char *text = repeated(units[1], LARGEST);
+        double steps = steps_of(&regex, text, LARGEST);
+        ok(steps < 28, "and %.1f of each of 16 MiB", steps);
+        free(text);
+        ft_regex_fini(&regex);
+    }
 }
 
 int main(void)
@@ -219,5 +302,6 @@ int main(void)
     test_invalid();
     test_nesting();
     test_limits();
+    test_published();
     return done_testing();
 }

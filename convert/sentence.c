@@ -165,12 +165,58 @@ static json_t *read_companion(ft_checkpoint *checkpoint, const char *file, ft_me
     return json;
 }
 
+/* What the Transformer's settings are called: by the class of model that it once had to be. */
+static const char *settings_of(const ft_checkpoint *checkpoint)
+{
+    static const char *const names[] = {
+        "sentence_bert_config.json",        "sentence_roberta_config.json",
+        "sentence_distilbert_config.json",  "sentence_camembert_config.json",
+        "sentence_xlm-roberta_config.json",
+    };
+    size_t i = 0;
+    while (i + 1 < FT_COUNT(names) && !ft_checkpoint_has(checkpoint, names[i]))
+        i++;
+    return names[i];
+}
+
+/* The tokenizer's model_max_length, which may be 10^30 for none; 0 where it has no such number. */
+static double tokenizer_length(ft_checkpoint *checkpoint)
+{
+    static const char file[] = "tokenizer_config.json";
+    char *text;
+    size_t bytes;
+    if (!ft_checkpoint_has(checkpoint, file) ||
+        ft_checkpoint_read(checkpoint, file, &text, &bytes, NULL) != FT_OK)
+        return 0;
+    json_t *json = json_loadb(text, bytes, JSON_DECODE_INT_AS_REAL, NULL);
+    double length = json_number_value(json_object_get(json, "model_max_length"));
+    json_decref(json);
+    free(text);
+    return length;
+}
+
+/* The Transformer's own length, or else the tokenizer's; what positions cut anyway is none. */
+static void read_length(ft_config *config, ft_checkpoint *checkpoint, ft_messages *problems)
+{
+    const char *file = settings_of(checkpoint);
+    char found[FT_JSON_TEXT];
+    json_t *settings = read_companion(checkpoint, file, problems);
+    const json_t *own = json_object_get(settings, "max_seq_length");
+    bool has_own = own != NULL && !json_is_null(own);
+    double length = has_own ? (double) json_integer_value(own) : tokenizer_length(checkpoint);
+    if (has_own && length < 1)
+        ft_message(problems, FT_EFORMAT, "%s: max_seq_length is %s, expected a whole number from 1",
+                   file, ft_json_text(found, own));
+    else if (length >= 1 && length < config->positions - config->position_offset)
+        config->max_seq_length = (int32_t) length;
+    json_decref(settings);
+}
+
 /* Keys of two companions that change texts or tokens, unless their value is empty. */
 static const struct {
-    const char *file, *key, *effect;
+    const char *file, *key, *effect; /* no file: that of settings_of() */
 } habits[] = {
-    { "sentence_bert_config.json", "max_seq_length", "cuts longer texts there" },
-    { "sentence_bert_config.json", "do_lower_case", "writes texts in lower case first" },
+    { NULL, "do_lower_case", "writes texts in lower case first" },
     { "config_sentence_transformers.json", "default_prompt_name", "puts this prompt before texts" },
 };
 
@@ -178,13 +224,14 @@ static void note_habits(ft_checkpoint *checkpoint, ft_messages *notes, ft_messag
 {
     for (size_t i = 0; i < FT_COUNT(habits); i++) {
         char found[FT_JSON_TEXT];
-        json_t *json = read_companion(checkpoint, habits[i].file, problems);
+        const char *file = habits[i].file != NULL ? habits[i].file : settings_of(checkpoint);
+        json_t *json = read_companion(checkpoint, file, problems);
         const json_t *value = json_object_get(json, habits[i].key);
         if (value != NULL && !ft_json_is_empty(value))
             ft_message(notes, FT_OK,
                        "%s: %s is %s: sentence-transformers %s, the artifact takes tokens as they "
                        "are",
-                       habits[i].file, habits[i].key, ft_json_text(found, value), habits[i].effect);
+                       file, habits[i].key, ft_json_text(found, value), habits[i].effect);
         json_decref(json);
     }
 }
@@ -201,6 +248,7 @@ void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages 
     if (!ft_checkpoint_has(checkpoint, modules_file))
         return;
     note_habits(checkpoint, notes, problems);
+    read_length(config, checkpoint, problems);
     if (ft_checkpoint_read(checkpoint, modules_file, &text, &bytes, &err) != FT_OK) {
         ft_message_error(problems, &err);
         return;

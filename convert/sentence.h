@@ -29,9 +29,9 @@ void ft_pooling_parse(ft_config *config, const void *text, size_t bytes, const c
                       ft_messages *problems);
 
 /*
- * Read both from the checkpoint's folder and set embedding and normalize; without modules.json
- * there is nothing to set.  What sentence-transformers does to texts before they are tokens is not
- * part of an artifact: notes tell of it.
+ * Read both from the checkpoint's folder and set embedding, normalize and max_seq_length; without
+ * modules.json there is nothing to set.  What sentence-transformers does to texts before they are
+ * tokens is not part of an artifact: notes tell of it.
  */
 void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages *notes,
                       ft_messages *problems);

@@ -49,7 +49,9 @@ static void tighten(ft_dataset *dataset, size_t longest)
 ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer, const ft_model *model,
                             const char *const *texts, size_t count, bool truncate, ft_error *err)
 {
-    size_t positions = (size_t) ft_model_get_info(model).max_positions, longest = 1, cells;
+    const ft_model_info info = ft_model_get_info(model);
+    size_t positions = (size_t) (truncate ? info.max_seq_length : info.max_positions);
+    size_t longest = 1, cells;
     memset(out, 0, sizeof *out);
     if (!ft_mul(count, positions, &cells))
         return ft_fail(err, FT_ELIMIT, "%zu texts are too many", count);
@@ -93,8 +95,8 @@ ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows
         .types = dataset->types == NULL ? NULL : dataset->types + skipped,
         .labels = dataset->labels == NULL ? NULL : dataset->labels + first,
         .number_cols = dataset->number_cols,
-        .numbers = dataset->numbers == NULL ? NULL
-                                            : dataset->numbers + first * dataset->number_cols,
+        .numbers =
+            dataset->numbers == NULL ? NULL : dataset->numbers + first * dataset->number_cols,
         .pixels =
             dataset->pixels == NULL ? NULL : dataset->pixels + first * ft_dataset_pixels(dataset),
         .image = { dataset->image[0], dataset->image[1], dataset->image[2] },

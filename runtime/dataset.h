@@ -20,10 +20,10 @@ typedef struct ft_dataset {
     int32_t *types;  /* NULL: all 0 */
     int32_t *labels; /* [rows]: the class of each; NULL: none */
     size_t number_cols;
-    float *numbers; /* [rows, number_cols]: the labels of a model that tells no single class: whether
-                       each holds, or quantities; NULL: none */
-    bool masked;     /* the file said where tokens are; else all are */
-    float *pixels;   /* [rows, channels, height, width]; NULL: of texts */
+    float *numbers; /* [rows, number_cols]: the labels of a model that tells no single class:
+                       whether each holds, or quantities; NULL: none */
+    bool masked;    /* the file said where tokens are; else all are */
+    float *pixels;  /* [rows, channels, height, width]; NULL: of texts */
     int64_t image[3];
 
     /* Of an encoder-decoder: what it is to read as its own text so far; NULL: none. */
@@ -60,7 +60,8 @@ FT_MUST_USE ft_status ft_dataset_read_cut(ft_dataset *out, const char *path, con
 
 /*
  * Encode texts, one row each, padded behind to the longest.  One that is longer than the model's
- * positions is FT_ELIMIT, or is cut before its closing token when `truncate` is set.
+ * positions is FT_ELIMIT.  With `truncate`, one of more tokens than ft_model_info.max_seq_length is
+ * cut before its closing token instead.
  */
 FT_MUST_USE ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer,
                                         const ft_model *model, const char *const *texts,

@@ -150,6 +150,7 @@ typedef struct ft_model_info {
     const char *family;    /* "bert" */
     const char *precision; /* "float", "blocks" (codes, computed with in float) or "int8" */
     int32_t layers, hidden, heads, vocabulary, max_positions,
+        max_seq_length,  /* tokens to which texts are cut, where they are; <= max_positions */
         labels;          /* labels: 0 = no classifier */
     const char *problem; /* what becomes of logits: "single_label_classification" (softmax),
                             "multi_label_classification" (sigmoid of each) or "regression"
@@ -180,10 +181,10 @@ FT_API FT_MUST_USE ft_status ft_model_write_plan(const ft_model *model, FILE *fi
 typedef struct ft_session ft_session;
 
 typedef struct ft_session_options {
-    int threads;             /* <= 1024; default: the processors that affinity and CPU quota allow */
-    int64_t max_tokens;      /* of one run, padding not counted; default 4096 */
-    int64_t max_sequences;   /* of one run; default 512, of a decoder 64; of images those that
-                                max_tokens allows, which are as many as fit if only this is set */
+    int threads;           /* <= 1024; default: the processors that affinity and CPU quota allow */
+    int64_t max_tokens;    /* of one run, padding not counted; default 4096 */
+    int64_t max_sequences; /* of one run; default 512, of a decoder 64; of images those that
+                              max_tokens allows, which are as many as fit if only this is set */
     const char *const *keep; /* values to keep for ft_session_get, NULL-terminated; may be NULL */
 
     /* Decoders only. */
@@ -220,8 +221,8 @@ FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
  * are multiplied by their scale. With out->data NULL only dtype and shape are filled in; otherwise
  * data must hold that many bytes.
  *
- * FT_ENUMBER: a row of an output holds NaN or infinity, and the text says which one; data are filled
- * in all the same.  Kept values are handed out whatever they are.
+ * FT_ENUMBER: a row of an output holds NaN or infinity, and the text says which one; data are
+ * filled in all the same.  Kept values are handed out whatever they are.
  */
 FT_API FT_MUST_USE ft_status ft_session_get(const ft_session *session, const char *name,
                                             ft_tensor *out, ft_error *err);
@@ -309,8 +310,8 @@ typedef struct ft_generate_options {
  * Continue all texts, as many at a time as the session has sequences and room in its cache; a text
  * that ends makes room for one that waits.  All requests are checked before work begins: ids
  * outside the vocabulary, an empty prompt, one that leaves no room in the context, or a text that
- * cannot fit into the cache.  A text whose logits are no finite numbers ends; the others go on, then
- * that is the error, FT_ENUMBER.
+ * cannot fit into the cache.  A text whose logits are no finite numbers ends; the others go on,
+ * then that is the error, FT_ENUMBER.
  */
 FT_API FT_MUST_USE ft_status ft_generate(ft_session *session, const ft_request *requests,
                                          size_t count, const ft_generate_options *options,
@@ -367,8 +368,8 @@ typedef bool (*ft_on_found)(void *user, const ft_found *found);
  * is how every text begins, by default with the model's start alone: a first token that is forced
  * behind a prompt of one token is a new one.  The bounds of length, repetition_penalty (of
  * log-probabilities here), no_repeat_ngram and stop_ids hold; all else must be zero.  All is
- * checked before work begins.  A source where a logit is NaN or +infinity has no text; the others go on,
- * then that is the error.
+ * checked before work begins.  A source where a logit is NaN or +infinity has no text; the others
+ * go on, then that is the error.
  */
 FT_API FT_MUST_USE ft_status ft_search(ft_session *session, const ft_request *requests,
                                        size_t count, const ft_search_options *options,

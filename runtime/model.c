@@ -316,6 +316,8 @@ ft_model_info ft_model_get_info(const ft_model *model)
     if (model == NULL)
         return (ft_model_info){ 0 };
     const ft_config *c = &model->config;
+    const int32_t positions = c->positions - c->position_offset;
+    bool cuts = c->max_seq_length > 0 && c->max_seq_length < positions;
     return (ft_model_info){
         .family = model->family->name,
         .precision = ft_state_name(state_of(model)),
@@ -323,7 +325,8 @@ ft_model_info ft_model_get_info(const ft_model *model)
         .hidden = c->hidden,
         .heads = c->heads,
         .vocabulary = c->vocabulary,
-        .max_positions = c->positions - c->position_offset,
+        .max_positions = positions,
+        .max_seq_length = cuts ? c->max_seq_length : positions,
         .labels = c->labels,
         .problem = c->labels > 0 ? ft_problem_name(c->problem) : NULL,
         .embedding = c->embedding != FT_EMBEDDING_NONE,

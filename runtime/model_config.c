@@ -437,7 +437,8 @@ static ft_status check_images(const ft_config *c, const char *what, ft_error *er
     if (has_decoder_members(&plain) || has_source_members(c) || c->rope != FT_ROPE_NONE ||
         ft_config_has_source(c))
         return ft_fail(err, FT_EFORMAT, "%s: config: images with members of decoders", what);
-    if (c->vocabulary != 0 || c->types != 0 || c->position_offset != 0 || c->padding_id != -1)
+    if (c->vocabulary != 0 || c->types != 0 || c->position_offset != 0 || c->padding_id != -1 ||
+        c->max_seq_length != 0)
         return ft_fail(err, FT_EFORMAT, "%s: config: images with members of texts", what);
     return check_sizes_of_images(c, what, err);
 }

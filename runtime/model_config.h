@@ -51,6 +51,7 @@ enum { FT_MAX_BANNED = 8 };
 
 typedef struct ft_config {
     int32_t layers, hidden, heads, ffn, vocabulary, positions;
+    int32_t max_seq_length;  /* tokens to which a text is cut, if it is cut; 0 = positions */
     int32_t types;           /* rows of the token type table; 0 = none */
     int32_t labels;          /* outputs of the classifier; 0 = none */
     int32_t position_offset; /* first position of a sequence (RoBERTa, M2M100: padding id + 1) */

@@ -15,9 +15,9 @@
 
 /* ---- Members -------------------------------------------------------------------------------- */
 
-/* Whose member it is: every model's; decoders', where 0 need not be written; of those that have a
+/* Whose member it is: every model's; any model's, where 0 need not be written; of those that have a
  * source, that read images, or that read words instead. */
-typedef enum kind { EVERY, DECODER, SOURCE, IMAGES, WORDS } kind;
+typedef enum kind { EVERY, OPTIONAL, SOURCE, IMAGES, WORDS } kind;
 
 /* Bounds that no real model meets; they keep sizes far from overflow. */
 static const struct {
@@ -42,11 +42,12 @@ static const struct {
     { "labels", offsetof(ft_config, labels), 0, 1 << 20, EVERY },
     { "position_offset", offsetof(ft_config, position_offset), 0, 1 << 24, EVERY },
     { "padding_id", offsetof(ft_config, padding_id), -1, 1 << 24, EVERY },
-    { "kv_heads", offsetof(ft_config, kv_heads), 0, 65536, DECODER },
-    { "head_size", offsetof(ft_config, head_size), 0, 65536, DECODER },
-    { "window", offsetof(ft_config, window), 0, 1 << 24, DECODER },
-    { "window_from", offsetof(ft_config, window_from), 0, 999, DECODER },
-    { "rope_positions", offsetof(ft_config, rope_positions), 0, 1 << 24, DECODER },
+    { "max_seq_length", offsetof(ft_config, max_seq_length), 0, 1 << 24, OPTIONAL },
+    { "kv_heads", offsetof(ft_config, kv_heads), 0, 65536, OPTIONAL },
+    { "head_size", offsetof(ft_config, head_size), 0, 65536, OPTIONAL },
+    { "window", offsetof(ft_config, window), 0, 1 << 24, OPTIONAL },
+    { "window_from", offsetof(ft_config, window_from), 0, 999, OPTIONAL },
+    { "rope_positions", offsetof(ft_config, rope_positions), 0, 1 << 24, OPTIONAL },
     { "encoder_layers", offsetof(ft_config, encoder_layers), 1, 1000, SOURCE },
     { "encoder_heads", offsetof(ft_config, encoder_heads), 1, 65536, SOURCE },
     { "encoder_ffn", offsetof(ft_config, encoder_ffn), 1, 65536, SOURCE },
@@ -150,7 +151,7 @@ static bool put_numbers(json_t *json, ft_config *config, kind whose)
     for (size_t i = 0; i < FT_COUNT(numbers); i++) {
         int32_t value = *(int32_t *) member(config, numbers[i].field);
         if (is_written_with(numbers[i].whose, whose) && has_kind(config, numbers[i].whose) &&
-            (value != 0 || whose != DECODER))
+            (value != 0 || whose != OPTIONAL))
             fine = fine && put(json, numbers[i].key, json_integer(value));
     }
     return fine;
@@ -158,7 +159,7 @@ static bool put_numbers(json_t *json, ft_config *config, kind whose)
 
 static bool put_decoder(json_t *json, ft_config *config)
 {
-    bool fine = put_numbers(json, config, DECODER);
+    bool fine = put_numbers(json, config, OPTIONAL);
     if (config->rope != FT_ROPE_NONE)
         fine = fine && put(json, "rope", json_string(ft_rope_name(config->rope)));
     for (size_t i = 0; i < FT_COUNT(reals); i++) {
@@ -202,7 +203,7 @@ static ft_status read_number(ft_config *out, const json_t *json, size_t i, const
 {
     const json_t *value = json_object_get(json, numbers[i].key);
     kind whose = numbers[i].whose;
-    if (value == NULL && (whose == DECODER || !has_kind(out, whose)))
+    if (value == NULL && (whose == OPTIONAL || !has_kind(out, whose)))
         return FT_OK;
     if (!json_is_integer(value))
         return ft_fail(err, FT_EFORMAT, "%s: config: no whole number \"%s\"", what, numbers[i].key);

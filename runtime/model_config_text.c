@@ -83,6 +83,8 @@ static void write_inputs(const ft_config *c, FILE *file)
     if (!ft_config_sees(c)) {
         fprintf(file, ", vocabulary %d, %d positions", c->vocabulary,
                 c->positions - c->position_offset);
+        if (c->max_seq_length > 0)
+            fprintf(file, ", texts cut to %d tokens", c->max_seq_length);
         return;
     }
     fprintf(file, ", images of %d x %d x %d in patches of %d x %d, %d positions", c->channels,

@@ -211,6 +211,20 @@ static const char modules[] =
     " {\"idx\": 2, \"path\": \"2_Normalize\","
     "  \"type\": \"sentence_transformers.models.Normalize\"}]";
 
+/* What texts are cut to, with these settings. */
+static int length_with(tiny *t, const char *settings, const char *tokenizer)
+{
+    tiny_write_file(t, "sentence_bert_config.json", settings);
+    if (tokenizer != NULL)
+        tiny_write_file(t, "tokenizer_config.json", tokenizer);
+    ft_conversion *conversion = converted_open(t, &keep);
+    if (conversion == NULL)
+        bail_out("%s", converted_problem(0));
+    int length = conversion->origin.config.max_seq_length;
+    ft_conversion_close(conversion);
+    return length;
+}
+
 static void test_sentence(void)
 {
     tiny t;
@@ -227,9 +241,30 @@ static void test_sentence(void)
     ft_artifact_close(a);
 
     ft_conversion *conversion = converted_open(&t, &keep);
-    is_int((long long) conversion->notes.count, 2, "what it does to texts is noted");
-    has(conversion->notes.message[0].text, "max_seq_length is 7", "by the name of the key");
+    is_int((long long) conversion->notes.count, 1, "what is as it should be is not noted");
+    is_int(conversion->origin.config.max_seq_length, 7, "texts are cut to its max_seq_length");
     ft_conversion_close(conversion);
+
+    is_int(length_with(&t, "{\"max_seq_length\": 10}", NULL), 0, "positions cut at theirs anyway");
+    is_int(length_with(&t, "{}", "{\"model_max_length\": 6}"), 6,
+           "without one, to the tokenizer's model_max_length");
+    is_int(length_with(&t, "{\"max_seq_length\": null}", "{\"model_max_length\": 6}"), 6,
+           "so with null");
+    is_int(length_with(&t, "{}", "{\"model_max_length\": 1000000000000000019884624838656}"), 0,
+           "which may be none");
+    is_int(length_with(&t, "{\"max_seq_length\": 3}", "{\"model_max_length\": 2}"), 3,
+           "its own length comes first");
+    tiny_write_file(&t, "sentence_bert_config.json", "{\"do_lower_case\": true}");
+    conversion = converted_open(&t, &keep);
+    has(conversion->notes.message[0].text, "sentence_bert_config.json: do_lower_case is true",
+        "what else it does to texts is noted");
+    ft_conversion_close(conversion);
+    tiny_write_file(&t, "sentence_bert_config.json", "{\"max_seq_length\": \"7\"}");
+    ok(converted_open(&t, &keep) == NULL, "a length that is no number is refused");
+    has(converted_problem(0),
+        "sentence_bert_config.json: max_seq_length is \"7\", expected a whole number from 1",
+        "by its name");
+    tiny_write_file(&t, "sentence_bert_config.json", "{}");
 
     tiny_write_file(&t, "1_Pooling/config.json", "{\"word_embedding_dimension\": 9}");
     ok(converted_open(&t, &keep) == NULL, "another width is refused");

@@ -467,6 +467,7 @@ sh_tests = \
 	tests/run_search.sh \
 	tests/starved.sh \
 	tests/tables.sh \
+	tests/truncate.sh \
 	tests/usage.sh
 
 # What the scripts make their inputs with.

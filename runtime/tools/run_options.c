@@ -78,7 +78,7 @@ static const ft_option options[] = {
     { 'v', "verbose", NULL, "print the plan to standard error" },
 
     /* Encoders, and single runs of decoders. */
-    { TRUNCATE, "truncate", NULL, "cut texts that are longer than the model's positions" },
+    { TRUNCATE, "truncate", NULL, "cut texts that are longer than the model takes" },
     { OUTPUTS, "outputs", "NAMES", "gather only these outputs, separated by commas" },
     { KEEP, "keep", "NAME", "gather this value of the plan too; may be repeated" },
     { EVERY_LOGITS, "every-logits", NULL, "logits of all tokens of a decoder, not the last" },

@@ -1,0 +1,57 @@
+# truncate.sh - to what --truncate cuts texts: positions, or what sentence-transformers cuts them to.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+run=$FT_BUILDDIR/ft-run
+. "$FT_SRCDIR/tests/lib/tap.sh"
+cd "$dir" || exit 99
+
+# artifact FILE [SETTINGS]: an encoder of sentences, of which sentence_bert_config.json says SETTINGS.
+artifact () {
+    rm -rf model
+    mkdir -p model/1_Pooling
+    cp "$FT_SRCDIR/samples/source-language-bert"/*.json model
+    cp "$FT_SRCDIR/samples/source-language-bert/model.safetensors" model
+    chmod -R u+w model
+    echo '[{"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
+        {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]' \
+        >model/modules.json
+    echo '{"pooling_mode_mean_tokens": true}' >model/1_Pooling/config.json
+    echo "${2:-{\}}" >model/sentence_bert_config.json
+    test -z "${3-}" || echo "$3" >model/tokenizer_config.json
+    quietly "$FT_BUILDDIR/ft-convert" -f -i model -o "$1"
+}
+
+# cut TOKENS SENTENCE ARTIFACT [OPTION...]: so many tokens are left of a text of 3000 words.
+cut () {
+    tokens=$1 sentence=$2 artifact=$3
+    shift 3
+    is 0 "$sentence" "$run" -i "$artifact" --text long.txt --json "$@"
+    says out "\"tokens\": $tokens," "to $tokens tokens"
+}
+
+yes int | head -n 3000 | paste -sd' ' >long.txt
+yes int | head -n 30 | paste -sd' ' >short.txt
+artifact all.ft '{}' '{"model_max_length": 1000000000000000019884624838656}'
+quietly "$FT_BUILDDIR/ft-inspect" all.ft
+positions=$(sed -n 's/.* \([0-9]*\) positions.*/\1/p' log)
+cut "$positions" 'without a length texts are cut to the positions' all.ft --truncate
+artifact own.ft '{"max_seq_length": 16}'
+cut 16 'texts are cut to max_seq_length' own.ft --truncate
+is 0 'the artifact says so' "$FT_BUILDDIR/ft-inspect" own.ft
+says out ', texts cut to 16 tokens' 'beside the positions'
+is 1 'a text is not cut without --truncate' "$run" -i own.ft --text long.txt
+says err "tokens, but the model has $positions positions" 'but refused, for its positions'
+is 0 'a text of more tokens than max_seq_length is computed as it is' \
+    "$run" -i own.ft --text short.txt --json
+says out '"tokens": 32,' 'all of it'
+quietly "$FT_BUILDDIR/ft-calibrate" -i own.ft -o own.int8.ft \
+    -d "$FT_SRCDIR/samples/source-language-bert/calibration.safetensors" -m max
+cut 16 'the calibrated artifact cuts there too' own.int8.ft --truncate
+artifact more.ft '{"max_seq_length": 100000}'
+cut "$positions" 'a length above the positions does not matter' more.ft --truncate
+artifact tokenizer.ft '{"max_seq_length": null}' '{"model_max_length": 20}'
+cut 20 "without max_seq_length, model_max_length counts" tokenizer.ft --truncate
+
+echo "1..$count"

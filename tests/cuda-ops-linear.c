@@ -10,6 +10,7 @@
 
 #include "tests/cuda-ops.h"
 
+#include "kernels/blas.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 #include "tests/lib/oracle.h"
@@ -348,6 +349,10 @@ static void test_codes_group(size_t m, size_t n, size_t k)
 
 void test_linear(void)
 {
+    ft_error err;
+    if (ft_blas_load(1, &err) !=
+        FT_OK) /* kernels are called here without a plan, which would load it */
+        bail_out("%s", err.text);
     test_float();
     test_few();
     test_alone(41, 770, 768, FT_F32);

@@ -4,7 +4,8 @@
  *     bounded [-s SECONDS] [-m MB] COMMAND...
  *
  * Ends with the status of the command; with 99, and words on standard error, where it took more
- * than a second of processor time or held more than 256 MB.  A sanitizer is given more of both.
+ * than a second of processor time or held more than 256 MB.  A sanitizer is given more of both,
+ * CUDA's libraries memory.
  * Processor time is what the command itself takes, however busy the machine is.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -21,6 +22,13 @@
 enum { SLOWER = 20, LARGER = 4 };
 #else
 enum { SLOWER = 1, LARGER = 1 };
+#endif
+
+/* MB of CUDA's libraries that are mapped with each program: their pages count as its own. */
+#ifdef HAVE_CUDA
+enum { LIBRARIES = 192 };
+#else
+enum { LIBRARIES = 0 };
 #endif
 
 enum { OUT_OF_BOUNDS = 99 };
@@ -52,7 +60,7 @@ int main(int argc, char **argv)
     if (optind == argc)
         return 2;
     seconds *= SLOWER;
-    megabytes *= LARGER;
+    megabytes = LARGER * megabytes + LIBRARIES;
     pid_t child = fork();
     if (child == 0)
         run(argv + optind);

@@ -13,7 +13,7 @@ value () {
     sed -n "s/^$1 = //p" "$FT_BUILDDIR/Makefile"
 }
 
-! $(value READELF) -d "$FT_BUILDDIR/.libs/libftruntime.so" | grep -E 'NEEDED.*(blas|omp)' >&2
+! $(value READELF) -d "$FT_BUILDDIR/.libs/libftruntime.so" | grep -E 'NEEDED.*(libopenblas|libgomp|libomp)' >&2
 check $? "libftruntime.so is not linked with OpenBLAS or OpenMP"
 
 # limited KILOBYTES COMMAND...: run it with so many KB of addresses, for five seconds at most.

@@ -101,7 +101,7 @@ check $? 'the summary names in one line what was skipped, and why'
 sed 's/^/# /' out
 
 (cd "$FT_SRCDIR" && sed -n 's/.*\(tests\/[a-z_-]*\.sh\).*/\1/p' tests/local.mk | sort -u |
-    grep -v 'tests/run\.sh' | xargs grep -L 'tests/lib/tap\.sh') >out
+    grep -vE 'tests/(run|make-old|same-code)\.sh' | xargs grep -L 'tests/lib/tap\.sh') >out
 test ! -s out
 check $? 'every test script uses tests/lib/tap.sh'
 sed 's/^/# /' out

@@ -456,6 +456,7 @@ sh_tests = \
 	tests/manpages.sh \
 	tests/mistaken.sh \
 	tests/not_finite.sh \
+	tests/old.sh \
 	tests/openblas.sh \
 	tests/pipeline.sh \
 	tests/problems.sh \
@@ -472,7 +473,7 @@ sh_tests = \
 
 # What the scripts make their inputs with.
 check_PROGRAMS += tests/bounded tests/make-checkpoint tests/make-classifier tests/make-decoder \
-	tests/make-sample tests/make-tensors tests/pick-rows tests/poison
+	tests/make-sample tests/make-tensors tests/near-tensors tests/pick-rows tests/poison
 tests_bounded_SOURCES = tests/bounded.c
 check_PROGRAMS += tests/forge-artifact
 tests_forge_artifact_SOURCES = tests/forge-artifact.c
@@ -497,6 +498,8 @@ tests_make_tensors_SOURCES = tests/make-tensors.c
 tests_make_tensors_LDADD = $(test_libs)
 tests_poison_SOURCES = tests/poison.c
 tests_poison_LDADD = runtime/libcore.la
+tests_near_tensors_SOURCES = tests/near-tensors.c
+tests_near_tensors_LDADD = runtime/libcore.la
 tests_pick_rows_SOURCES = tests/pick-rows.c
 tests_pick_rows_LDADD = $(test_libs)
 
@@ -658,7 +661,7 @@ endif
 
 check_PROGRAMS += $(c_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += $(sh_tests) tests/lib/bounded.sh tests/lib/summary.awk tests/lib/tap.sh tests/run.sh tests/tsan.supp tests/data tests/golden
+EXTRA_DIST += $(sh_tests) tests/lib/bounded.sh tests/lib/summary.awk tests/lib/tap.sh tests/run.sh tests/make-old.sh tests/same-code.sh tests/tsan.supp tests/data tests/golden
 
 # Scripts that compare with published software, and what they share.  Run by hand.
 EXTRA_DIST += \

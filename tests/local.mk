@@ -700,6 +700,11 @@ AM_TESTS_ENVIRONMENT = \
 	    ignore_noninstrumented_modules=1 $${TSAN_OPTIONS}"; \
 	export FT_BUILDDIR FT_SRCDIR FT_MODELS TSAN_OPTIONS;
 
+# The tests in C alone: what to run after each change, under a minute on two processors.
+.PHONY: check-fast
+check-fast:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(c_tests)'
+
 .PHONY: prove
 prove: all $(check_LIBRARIES) $(check_PROGRAMS)
 	$(AM_TESTS_ENVIRONMENT) prove --exec '' $(c_tests)

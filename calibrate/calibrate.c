@@ -7,7 +7,7 @@
 
 #include "calibrate/calibrate.h"
 
-#include "calibrate/counters_file.h"
+#include "calibrate/ranges/counters_file.h"
 #include "calibrate/describe.h"
 #include "calibrate/job.h"
 #include "calibrate/observe.h"

@@ -6,11 +6,11 @@
 #ifndef FT_CALIBRATE_CALIBRATE_H
 #define FT_CALIBRATE_CALIBRATE_H
 
-#include "calibrate/counters.h"
-#include "calibrate/method.h"
-#include "calibrate/recipe.h"
+#include "calibrate/ranges/counters.h"
+#include "calibrate/ranges/method.h"
+#include "calibrate/weights/recipe.h"
 #include "calibrate/report.h"
-#include "runtime/artifact.h"
+#include "runtime/container/artifact.h"
 
 typedef struct ft_calibration_options {
     const char *input;        /* float artifact */

@@ -7,7 +7,7 @@
 
 #include "calibrate/describe.h"
 
-#include "runtime/json_build.h"
+#include "runtime/base/json_build.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #define FT_CALIBRATE_DESCRIBE_H
 
 #include "calibrate/calibrate.h"
-#include "calibrate/quantized.h"
+#include "calibrate/weights/quantized.h"
 
 typedef struct ft_description {
     const ft_calibration_options *options;

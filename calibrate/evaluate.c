@@ -7,11 +7,11 @@
 
 #include "calibrate/evaluate.h"
 
-#include "runtime/classes.h"
+#include "runtime/scores/class_scores.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "runtime/model/model.h"
+#include "runtime/model/session.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,9 +6,9 @@
 #ifndef FT_CALIBRATE_EVALUATE_H
 #define FT_CALIBRATE_EVALUATE_H
 
-#include "runtime/artifact.h"
-#include "runtime/dataset.h"
-#include "runtime/model.h"
+#include "runtime/container/artifact.h"
+#include "runtime/data/dataset.h"
+#include "runtime/model/model.h"
 
 typedef struct ft_evaluation {
     const char *output; /* the compared one: "logits", "embedding", "last_hidden_state" */

@@ -7,11 +7,11 @@
 #define FT_CALIBRATE_JOB_H
 
 #include "calibrate/calibrate.h"
-#include "calibrate/quantized.h"
-#include "calibrate/refine.h"
-#include "runtime/dataset.h"
-#include "runtime/model.h"
-#include "runtime/output.h"
+#include "calibrate/weights/quantized.h"
+#include "calibrate/weights/refine.h"
+#include "runtime/data/dataset.h"
+#include "runtime/model/model.h"
+#include "runtime/base/atomic_file.h"
 
 /* Everything open at once; ft_calibrate() closes what there is. */
 typedef struct ft_calibration_job {

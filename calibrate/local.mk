@@ -5,38 +5,44 @@
 noinst_LTLIBRARIES += calibrate/libcalibrate.la
 calibrate_libcalibrate_la_SOURCES = \
 	calibrate/amax_lists.c calibrate/amax_lists.h \
-	calibrate/awq.c calibrate/awq.h \
-	calibrate/blocks.c calibrate/blocks.h \
-	calibrate/blocks_stream.c calibrate/blocks_stream.h \
+	calibrate/weights/awq.c calibrate/weights/awq.h \
+	calibrate/weights/groupwise.c calibrate/weights/groupwise.h \
+	calibrate/weights/groupwise_stream.c calibrate/weights/groupwise_stream.h \
 	calibrate/calibrate.c calibrate/calibrate.h \
-	calibrate/counters.c calibrate/counters.h \
-	calibrate/counters_file.c calibrate/counters_file.h \
+	calibrate/ranges/counters.c calibrate/ranges/counters.h \
+	calibrate/ranges/counters_file.c calibrate/ranges/counters_file.h \
 	calibrate/describe.c calibrate/describe.h \
-	calibrate/entropy.c \
+	calibrate/ranges/entropy.c \
 	calibrate/evaluate.c calibrate/evaluate.h \
-	calibrate/fold.c calibrate/fold.h \
-	calibrate/gptq.c calibrate/gptq.h \
-	calibrate/histogram.c calibrate/histogram.h \
-	calibrate/inputs.c calibrate/inputs.h \
+	calibrate/weights/fold_ranges.c calibrate/weights/fold_ranges.h \
+	calibrate/weights/gptq.c calibrate/weights/gptq.h \
+	calibrate/ranges/histogram.c calibrate/ranges/histogram.h \
+	calibrate/weights/activation_stats.c calibrate/weights/activation_stats.h \
 	calibrate/job.h \
-	calibrate/method.c calibrate/method.h \
-	calibrate/mse.c \
+	calibrate/ranges/method.c calibrate/ranges/method.h \
+	calibrate/ranges/mse.c \
 	calibrate/observe.c calibrate/observe.h \
 	calibrate/open.c \
 	calibrate/pack.c calibrate/pack.h \
-	calibrate/places.c calibrate/places.h \
-	calibrate/quantized.c calibrate/quantized.h \
+	calibrate/output_paths.c calibrate/output_paths.h \
+	calibrate/weights/quantized.c calibrate/weights/quantized.h \
 	calibrate/readers.c calibrate/readers.h \
-	calibrate/recipe.c calibrate/recipe.h \
-	calibrate/refine.c calibrate/refine.h \
+	calibrate/weights/recipe.c calibrate/weights/recipe.h \
+	calibrate/weights/refine.c calibrate/weights/refine.h \
 	calibrate/report.c calibrate/report.h \
 	calibrate/verdict.c calibrate/verdict.h \
 	calibrate/weight_report.c calibrate/weight_report.h \
-	calibrate/weights.c calibrate/weights.h \
-	calibrate/methods.def
+	calibrate/weights/weights.c calibrate/weights/weights.h \
+	calibrate/ranges/methods.def
 calibrate_libcalibrate_la_LIBADD = runtime/libtools.la
 
 bin_PROGRAMS += ft-calibrate
 ft_calibrate_SOURCES = calibrate/main.c calibrate/options.c calibrate/options.h
 ft_calibrate_LDADD = calibrate/libcalibrate.la runtime/libtools.la
 dist_man_MANS += calibrate/ft-calibrate.1
+
+# What each folder holds, and what it may include.
+EXTRA_DIST += \
+	calibrate/README.md \
+	calibrate/ranges/README.md \
+	calibrate/weights/README.md

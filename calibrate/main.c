@@ -6,8 +6,8 @@
 #include <config.h>
 
 #include "calibrate/options.h"
-#include "runtime/tools/progress.h"
-#include "runtime/tools/signals.h"
+#include "runtime/cli/progress.h"
+#include "runtime/cli/signals.h"
 
 #include <stdio.h>
 

@@ -7,11 +7,11 @@
 
 #include "calibrate/observe.h"
 
-#include "kernels/thread_pool.h"
-#include "runtime/json_build.h"
+#include "kernels/threads/thread_pool.h"
+#include "runtime/base/json_build.h"
 #include "runtime/mem.h"
-#include "runtime/session.h"
-#include "runtime/sha256.h"
+#include "runtime/model/session.h"
+#include "runtime/base/sha256.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -6,10 +6,10 @@
 #ifndef FT_CALIBRATE_OBSERVE_H
 #define FT_CALIBRATE_OBSERVE_H
 
-#include "calibrate/counters.h"
-#include "runtime/artifact.h"
-#include "runtime/dataset.h"
-#include "runtime/model.h"
+#include "calibrate/ranges/counters.h"
+#include "runtime/container/artifact.h"
+#include "runtime/data/dataset.h"
+#include "runtime/model/model.h"
 
 /* An empty set of counters for a model opened to observe, with the fingerprint of its tensors. */
 FT_MUST_USE ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *err);

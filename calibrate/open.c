@@ -7,7 +7,7 @@
 
 #include "calibrate/job.h"
 
-#include "calibrate/places.h"
+#include "calibrate/output_paths.h"
 #include "runtime/error.h"
 
 #include <inttypes.h>

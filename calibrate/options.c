@@ -7,10 +7,10 @@
 
 #include "calibrate/options.h"
 
-#include "calibrate/places.h"
-#include "kernels/processors.h"
+#include "calibrate/output_paths.h"
+#include "kernels/threads/processors.h"
 #include "runtime/mem.h"
-#include "runtime/session.h"
+#include "runtime/model/session.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ enum {
 
 #define FT_METHOD(NAME, name, help) #name ": " help "\n"
 static const char method_help[] =
-#include "calibrate/methods.def"
+#include "calibrate/ranges/methods.def"
     "default auto";
 #undef FT_METHOD
 
@@ -180,7 +180,7 @@ static void take_method(ft_calibration_options *job, const char *text)
 {
     static const char known[] =
 #define FT_METHOD(NAME, name, help) ", " #name
-#include "calibrate/methods.def"
+#include "calibrate/ranges/methods.def"
 #undef FT_METHOD
         ;
     if (!ft_method_parse(text, &job->method))

@@ -7,7 +7,7 @@
 #define FT_CALIBRATE_OPTIONS_H
 
 #include "calibrate/calibrate.h"
-#include "runtime/tools/options.h"
+#include "runtime/cli/options.h"
 
 enum { FT_MAX_MERGE = 4096 };
 

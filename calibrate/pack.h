@@ -6,8 +6,8 @@
 #ifndef FT_CALIBRATE_PACK_H
 #define FT_CALIBRATE_PACK_H
 
-#include "calibrate/quantized.h"
-#include "calibrate/refine.h"
+#include "calibrate/weights/quantized.h"
+#include "calibrate/weights/refine.h"
 
 typedef struct ft_packing {
     const ft_model *model; /* float */

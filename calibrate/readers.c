@@ -7,7 +7,7 @@
 
 #include "calibrate/readers.h"
 
-#include "runtime/plan.h"
+#include "runtime/graph/plan.h"
 
 static bool reads(const ft_op *op, int value)
 {

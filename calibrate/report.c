@@ -8,8 +8,8 @@
 #include "calibrate/report.h"
 
 #include "runtime/error.h"
-#include "runtime/json_build.h"
-#include "runtime/tools/columns.h"
+#include "runtime/base/json_build.h"
+#include "runtime/cli/terminal_width.h"
 
 #include <inttypes.h>
 #include <math.h>

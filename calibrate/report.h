@@ -7,8 +7,8 @@
 #define FT_CALIBRATE_REPORT_H
 
 #include "calibrate/evaluate.h"
-#include "calibrate/method.h"
-#include "calibrate/quantized.h"
+#include "calibrate/ranges/method.h"
+#include "calibrate/weights/quantized.h"
 #include "kernels/op.h"
 
 #include <stdio.h>

@@ -7,10 +7,10 @@
 
 #include "convert/convert.h"
 
-#include "convert/find.h"
-#include "convert/generation.h"
-#include "convert/refuse.h"
-#include "convert/sentence.h"
+#include "convert/map_weights.h"
+#include "convert/config/generation.h"
+#include "convert/config/refuse.h"
+#include "convert/config/sentence_transformers.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 

@@ -10,9 +10,9 @@
 #ifndef FT_CONVERT_CONVERT_H
 #define FT_CONVERT_CONVERT_H
 
-#include "convert/config.h"
-#include "convert/feed.h"
-#include "runtime/artifact.h"
+#include "convert/config/hf_config.h"
+#include "convert/dtype_convert.h"
+#include "runtime/container/artifact.h"
 
 typedef struct ft_convert_options {
     bool round;                      /* store matrices as `dtype`; else as they are, F64 as F32 */
@@ -53,7 +53,7 @@ typedef struct ft_conversion {
 } ft_conversion;
 
 /*
- * Open a checkpoint: a folder, an index or a file (see convert/checkpoint.h), or several files.
+ * Open a checkpoint: a folder, an index or a file (see convert/checkpoint/checkpoint.h), or several files.
  * On failure *out is NULL, `problems` tells what is wrong, as far as it could be looked at, and the
  * first one's code is returned.
  */

@@ -4,30 +4,36 @@
 # Everything of ft-convert but its main(), for the tests too.
 noinst_LTLIBRARIES += convert/libconvert.la
 convert_libconvert_la_SOURCES = \
-	convert/checkpoint.c convert/checkpoint.h \
-	convert/config.c convert/config.h \
-	convert/config_reader.h \
+	convert/checkpoint/checkpoint.c convert/checkpoint/checkpoint.h \
+	convert/config/hf_config.c convert/config/hf_config.h \
+	convert/config/config_reader.h \
 	convert/convert.c convert/convert.h \
-	convert/copies.c convert/copies.h \
-	convert/feed.c convert/feed.h \
-	convert/find.c convert/find.h \
-	convert/generation.c convert/generation.h \
-	convert/json.c convert/json.h \
-	convert/labels.c \
-	convert/messages.c convert/messages.h \
-	convert/meter.c convert/meter.h \
-	convert/other_keys.c \
-	convert/refuse.c convert/refuse.h \
+	convert/tied_weights.c convert/tied_weights.h \
+	convert/dtype_convert.c convert/dtype_convert.h \
+	convert/map_weights.c convert/map_weights.h \
+	convert/config/generation.c convert/config/generation.h \
+	convert/config/json.c convert/config/json.h \
+	convert/config/labels.c \
+	convert/checkpoint/messages.c convert/checkpoint/messages.h \
+	convert/convert_progress.c convert/convert_progress.h \
+	convert/config/other_keys.c \
+	convert/config/refuse.c convert/config/refuse.h \
 	convert/report.c convert/report.h \
-	convert/rope.c \
-	convert/sentence.c convert/sentence.h \
-	convert/shard_index.c convert/shard_index.h \
-	convert/spare.c convert/spare.h \
-	convert/text_file.c convert/text_file.h \
-	convert/window.c
+	convert/config/rope.c \
+	convert/config/sentence_transformers.c convert/config/sentence_transformers.h \
+	convert/checkpoint/shard_index.c convert/checkpoint/shard_index.h \
+	convert/protect_checkpoint.c convert/protect_checkpoint.h \
+	convert/checkpoint/text_file.c convert/checkpoint/text_file.h \
+	convert/config/window.c
 convert_libconvert_la_LIBADD = runtime/libcore.la
 
 bin_PROGRAMS += ft-convert
 ft_convert_SOURCES = convert/main.c
 ft_convert_LDADD = convert/libconvert.la runtime/libtools.la
 dist_man_MANS += convert/ft-convert.1
+
+# What each folder holds, and what it may include.
+EXTRA_DIST += \
+	convert/README.md \
+	convert/checkpoint/README.md \
+	convert/config/README.md

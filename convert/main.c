@@ -6,14 +6,14 @@
 #include <config.h>
 
 #include "convert/convert.h"
-#include "convert/meter.h"
+#include "convert/convert_progress.h"
 #include "convert/report.h"
-#include "convert/spare.h"
+#include "convert/protect_checkpoint.h"
 #include "runtime/error.h"
-#include "runtime/json_build.h"
+#include "runtime/base/json_build.h"
 #include "runtime/mem.h"
-#include "runtime/tools/options.h"
-#include "runtime/tools/signals.h"
+#include "runtime/cli/options.h"
+#include "runtime/cli/signals.h"
 
 #include <getopt.h>
 #include <stdlib.h>

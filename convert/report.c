@@ -7,7 +7,7 @@
 
 #include "convert/report.h"
 
-#include "runtime/json_build.h"
+#include "runtime/base/json_build.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
 

@@ -6,7 +6,7 @@
 #ifndef FT_KERNELS_BACKEND_H
 #define FT_KERNELS_BACKEND_H
 
-#include "kernels/cache.h"
+#include "kernels/kv_cache.h"
 #include "kernels/op.h"
 #include "runtime/mem.h"
 

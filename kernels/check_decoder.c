@@ -7,7 +7,7 @@
 
 #include "kernels/check_private.h"
 
-#include "kernels/beam.h"
+#include "kernels/beam_search.h"
 #include "runtime/mem.h"
 
 ft_status ft_check_gate(const checker *c)

@@ -3,101 +3,101 @@
 
 noinst_LTLIBRARIES += kernels/libcpu.la
 kernels_libcpu_la_SOURCES = \
-	kernels/chain.c kernels/chain.h \
+	kernels/fused_ops.c kernels/fused_ops.h \
 	kernels/activation.h \
 	kernels/backend.h \
-	kernels/beam.h \
+	kernels/beam_search.h \
 	kernels/blas.c kernels/blas.h \
-	kernels/blocks.h \
-	kernels/cache.h \
-	kernels/cgroup.c \
+	kernels/groupwise.h \
+	kernels/kv_cache.h \
+	kernels/threads/cgroup.c \
 	kernels/check.c kernels/check_private.h \
 	kernels/check_decoder.c \
 	kernels/check_image.c \
-	kernels/choice.h \
-	kernels/choose.h \
+	kernels/sampling_params.h \
+	kernels/sampling.h \
 	kernels/count.c kernels/count.h \
-	kernels/cpu/attend.c \
-	kernels/cpu/attention.c \
-	kernels/cpu/attention_f32.c \
-	kernels/cpu/attention_i8.c kernels/cpu/attention_i8.h \
+	kernels/cpu/attention/attend_kv.c \
+	kernels/cpu/attention/attention.c \
+	kernels/cpu/attention/attention_f32.c \
+	kernels/cpu/attention/attention_i8.c kernels/cpu/attention/attention_i8.h \
 	kernels/cpu/backend.c \
-	kernels/cpu/beam.c kernels/cpu/beam.h \
-	kernels/cpu/choose.c kernels/cpu/choose.h \
-	kernels/cpu/conv.c kernels/cpu/conv.h \
-	kernels/cpu/conv_rows.c \
-	kernels/cpu/count.c kernels/cpu/count.h \
-	kernels/cpu/cpu.h \
-	kernels/cpu/embed.c \
-	kernels/cpu/float.h \
-	kernels/cpu/float_generic.c \
-	kernels/cpu/float_impl.h \
-	kernels/cpu/gate.c \
-	kernels/cpu/gemm_blocks.c kernels/cpu/gemm_blocks.h \
-	kernels/cpu/gemm_float.c kernels/cpu/gemm_float.h \
-	kernels/cpu/gemm_i8.c kernels/cpu/gemm_i8.h \
-	kernels/cpu/history.c \
-	kernels/cpu/i8.h \
-	kernels/cpu/i8_finish.h \
-	kernels/cpu/i8_generic.c \
-	kernels/cpu/i8_softmax.h \
-	kernels/cpu/isa.c kernels/cpu/isa.h \
-	kernels/cpu/linear.c \
-	kernels/cpu/linear_f32.c \
-	kernels/cpu/maps.c \
-	kernels/cpu/norm.c \
-	kernels/cpu/observe.c \
-	kernels/cpu/panel.h \
-	kernels/cpu/panel_generic.c \
-	kernels/cpu/panel_impl.h \
-	kernels/cpu/panel_parts.h \
-	kernels/cpu/panel_split.h \
-	kernels/cpu/patches.c \
-	kernels/cpu/pool.c \
-	kernels/cpu/rows.c kernels/cpu/rows.h \
-	kernels/cpu/rows_generic.c \
-	kernels/cpu/rows_impl.h \
-	kernels/cpu/select.c \
-	kernels/cpu/shares.c kernels/cpu/shares.h \
-	kernels/cpu/simd.h \
-	kernels/cpu/simd_math.h \
-	kernels/cpu/simd_norm.h \
-	kernels/cpu/store.c \
-	kernels/cpu/views.c \
+	kernels/cpu/sampling/beam_search.c kernels/cpu/sampling/beam_search.h \
+	kernels/cpu/sampling/sample.c kernels/cpu/sampling/sample.h \
+	kernels/cpu/conv/conv.c kernels/cpu/conv/conv.h \
+	kernels/cpu/conv/im2col.c \
+	kernels/cpu/rowwise/count.c kernels/cpu/rowwise/count.h \
+	kernels/cpu/base/cpu.h \
+	kernels/cpu/rowwise/embed.c \
+	kernels/cpu/gemm/f32/f32.h \
+	kernels/cpu/gemm/f32/f32_generic.c \
+	kernels/cpu/gemm/f32/f32_impl.h \
+	kernels/cpu/rowwise/gate.c \
+	kernels/cpu/gemm/groupwise/gemm_groupwise.c kernels/cpu/gemm/groupwise/gemm_groupwise.h \
+	kernels/cpu/gemm/f32/gemm_f32.c kernels/cpu/gemm/f32/gemm_f32.h \
+	kernels/cpu/gemm/int8/gemm_i8.c kernels/cpu/gemm/int8/gemm_i8.h \
+	kernels/cpu/sampling/token_history.c \
+	kernels/cpu/gemm/int8/i8.h \
+	kernels/cpu/gemm/int8/i8_epilogue.h \
+	kernels/cpu/gemm/int8/i8_generic.c \
+	kernels/cpu/gemm/int8/i8_softmax.h \
+	kernels/cpu/base/isa.c kernels/cpu/base/isa.h \
+	kernels/cpu/gemm/linear.c \
+	kernels/cpu/gemm/f32/linear_f32.c \
+	kernels/cpu/rowwise/elementwise.c \
+	kernels/cpu/rowwise/norm.c \
+	kernels/cpu/rowwise/observe.c \
+	kernels/cpu/gemm/groupwise/groupwise.h \
+	kernels/cpu/gemm/groupwise/groupwise_generic.c \
+	kernels/cpu/gemm/groupwise/groupwise_impl.h \
+	kernels/cpu/gemm/groupwise/groupwise_k_tiles.h \
+	kernels/cpu/gemm/groupwise/groupwise_activations.h \
+	kernels/cpu/rowwise/patchify.c \
+	kernels/cpu/rowwise/pool.c \
+	kernels/cpu/base/rows.c kernels/cpu/base/rows.h \
+	kernels/cpu/base/rows_generic.c \
+	kernels/cpu/base/rows_impl.h \
+	kernels/cpu/rowwise/gather_rows.c \
+	kernels/cpu/batch_parallel.c kernels/cpu/batch_parallel.h \
+	kernels/cpu/base/simd.h \
+	kernels/cpu/base/simd_math.h \
+	kernels/cpu/base/simd_norm.h \
+	kernels/cpu/attention/store_kv.c \
+	kernels/cpu/rowwise/views.c \
 	kernels/half.h \
 	kernels/layout.h \
 	kernels/norm.h \
 	kernels/op.c kernels/op.h \
 	kernels/philox.h \
 	kernels/quant.h \
-	kernels/processors.c kernels/processors.h \
+	kernels/threads/processors.c kernels/threads/processors.h \
 	kernels/softmax.h \
-	kernels/team.c kernels/team.h \
-	kernels/thread_pool.c kernels/thread_pool.h \
+	kernels/threads/team.c kernels/threads/team.h \
+	kernels/threads/thread_pool.c kernels/threads/thread_pool.h \
 	kernels/ops.def
 kernels_libcpu_la_LIBADD =
 
 # One library for each instruction set, compiled with its flags and chosen at run time.
 if WITH_AVX2
 noinst_LTLIBRARIES += kernels/libavx2.la
-kernels_libavx2_la_SOURCES = kernels/cpu/float_avx2.c kernels/cpu/i8_avx2.c kernels/cpu/i8_ymm.h \
-	kernels/cpu/panel_avx2.c kernels/cpu/panel_ymm.h \
-	kernels/cpu/panel_avx2_reals.c kernels/cpu/panel_avx2_reals.h \
-	kernels/cpu/rows_avx2.c
+kernels_libavx2_la_SOURCES = kernels/cpu/gemm/f32/f32_avx2.c kernels/cpu/gemm/int8/i8_avx2.c kernels/cpu/gemm/int8/i8_ymm.h \
+	kernels/cpu/gemm/groupwise/groupwise_avx2.c kernels/cpu/gemm/groupwise/groupwise_ymm.h \
+	kernels/cpu/gemm/groupwise/groupwise_avx2_float.c kernels/cpu/gemm/groupwise/groupwise_avx2_float.h \
+	kernels/cpu/base/rows_avx2.c
 kernels_libavx2_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX2_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx2.la
 endif
 if WITH_AVXVNNI
 noinst_LTLIBRARIES += kernels/libavxvnni.la
-kernels_libavxvnni_la_SOURCES = kernels/cpu/i8_avxvnni.c kernels/cpu/i8_ymm.h \
-	kernels/cpu/panel_avxvnni.c kernels/cpu/panel_ymm.h
+kernels_libavxvnni_la_SOURCES = kernels/cpu/gemm/int8/i8_avxvnni.c kernels/cpu/gemm/int8/i8_ymm.h \
+	kernels/cpu/gemm/groupwise/groupwise_avxvnni.c kernels/cpu/gemm/groupwise/groupwise_ymm.h
 kernels_libavxvnni_la_CFLAGS = $(AM_CFLAGS) $(FT_AVXVNNI_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavxvnni.la
 endif
 if WITH_AVX512
 noinst_LTLIBRARIES += kernels/libavx512.la
-kernels_libavx512_la_SOURCES = kernels/cpu/float_avx512.c kernels/cpu/i8_avx512.c \
-	kernels/cpu/panel_avx512.c kernels/cpu/rows_avx512.c
+kernels_libavx512_la_SOURCES = kernels/cpu/gemm/f32/f32_avx512.c kernels/cpu/gemm/int8/i8_avx512.c \
+	kernels/cpu/gemm/groupwise/groupwise_avx512.c kernels/cpu/base/rows_avx512.c
 kernels_libavx512_la_CFLAGS = $(AM_CFLAGS) $(FT_AVX512_FLAGS)
 kernels_libcpu_la_LIBADD += kernels/libavx512.la
 endif
@@ -113,176 +113,177 @@ else
 EXTRA_DIST += $(cuda_sources)
 endif
 cuda_sources = \
-	kernels/cuda/amax.cuh \
-	kernels/cuda/attend.cu \
-	kernels/cuda/attend.cuh \
-	kernels/cuda/attend_codes.cu \
-	kernels/cuda/attend_codes_sums.cuh \
-	kernels/cuda/attend_codes_walk.cuh \
-	kernels/cuda/attend_mma.cu \
-	kernels/cuda/attend_plain.cu \
-	kernels/cuda/attend_short.cu \
-	kernels/cuda/attend_step.cu \
-	kernels/cuda/attend_step_forms.cuh \
-	kernels/cuda/attend_step_parts.cuh \
-	kernels/cuda/attend_step_read.cuh \
-	kernels/cuda/attend_step_sums.cuh \
-	kernels/cuda/attend_step_walk.cuh \
-	kernels/cuda/attend_store.cu \
-	kernels/cuda/attend_store.cuh \
-	kernels/cuda/attend_wgmma.cu \
-	kernels/cuda/attend_wgmma.cuh \
-	kernels/cuda/attention.cu \
-	kernels/cuda/attention.cuh \
-	kernels/cuda/attention_f16.cu \
-	kernels/cuda/attention_f32.cu \
-	kernels/cuda/attention_halves.cuh \
-	kernels/cuda/attention_i8.cu \
-	kernels/cuda/attention_i8.cuh \
-	kernels/cuda/attention_i8_ring.cuh \
-	kernels/cuda/attention_i8_wgmma.cu \
-	kernels/cuda/backend.c \
-	kernels/cuda/blocks.cu \
-	kernels/cuda/blocks.cuh \
-	kernels/cuda/blocks.h \
-	kernels/cuda/blocks_ends.cu \
-	kernels/cuda/blocks_few.cu \
-	kernels/cuda/blocks_few.cuh \
-	kernels/cuda/blocks_few_multiply.cuh \
-	kernels/cuda/blocks_plain.cu \
-	kernels/cuda/blocks_step.cu \
-	kernels/cuda/blocks_step.cuh \
-	kernels/cuda/blocks_step.h \
-	kernels/cuda/blocks_step_ends.cuh \
-	kernels/cuda/blocks_tiles.cu \
-	kernels/cuda/blocks_tiles.cuh \
-	kernels/cuda/blocks_wgmma.cu \
-	kernels/cuda/blocks_wgmma.cuh \
-	kernels/cuda/blocks_wgmma_finish.cuh \
-	kernels/cuda/blocks_wgmma_share.cuh \
-	kernels/cuda/blocks_codes.cu \
-	kernels/cuda/blocks_codes.cuh \
-	kernels/cuda/blocks_codes_few.cu \
-	kernels/cuda/blocks_codes_few.cuh \
-	kernels/cuda/blocks_codes_held.cu \
-	kernels/cuda/blocks_codes_records.cuh \
-	kernels/cuda/beam.h \
-	kernels/cuda/beam_merge.cu \
-	kernels/cuda/beam_rows.cu \
-	kernels/cuda/chains.h \
-	kernels/cuda/choose.cu \
-	kernels/cuda/choose.h \
-	kernels/cuda/choose_note.cu \
-	kernels/cuda/choose_order.cuh \
-	kernels/cuda/choose_row.cuh \
-	kernels/cuda/cluster.cuh \
-	kernels/cuda/cluster_send.cuh \
+	kernels/cuda/rowwise/amax.cuh \
+	kernels/cuda/attention/cache/attend_kv.cu \
+	kernels/cuda/attention/cache/attend_kv.cuh \
+	kernels/cuda/attention/cache/attend_kv_int8.cu \
+	kernels/cuda/attention/cache/attend_kv_int8_mainloop.cuh \
+	kernels/cuda/attention/cache/attend_kv_int8_pipeline.cuh \
+	kernels/cuda/attention/cache/prefill_mma.cu \
+	kernels/cuda/attention/cache/attend_kv_f32.cu \
+	kernels/cuda/attention/cache/decode_short.cu \
+	kernels/cuda/attention/cache/decode.cu \
+	kernels/cuda/attention/cache/decode_dispatch.cuh \
+	kernels/cuda/attention/cache/decode_split_k.cuh \
+	kernels/cuda/attention/cache/decode_load.cuh \
+	kernels/cuda/attention/cache/decode_mainloop.cuh \
+	kernels/cuda/attention/cache/decode_iterate.cuh \
+	kernels/cuda/attention/cache/store_attend.cu \
+	kernels/cuda/attention/cache/store_attend.cuh \
+	kernels/cuda/attention/cache/prefill_wgmma.cu \
+	kernels/cuda/attention/cache/prefill_wgmma.cuh \
+	kernels/cuda/attention/attention.cu \
+	kernels/cuda/attention/attention.cuh \
+	kernels/cuda/attention/encoder/attention_f16.cu \
+	kernels/cuda/attention/encoder/attention_f32.cu \
+	kernels/cuda/attention/f16_warp.cuh \
+	kernels/cuda/attention/encoder/attention_i8.cu \
+	kernels/cuda/attention/encoder/attention_i8.cuh \
+	kernels/cuda/attention/encoder/attention_i8_pipeline.cuh \
+	kernels/cuda/attention/encoder/attention_i8_wgmma.cu \
+	kernels/cuda/host/backend.c \
+	kernels/cuda/gemm/groupwise/groupwise.cu \
+	kernels/cuda/gemm/groupwise/groupwise.cuh \
+	kernels/cuda/gemm/groupwise/groupwise.h \
+	kernels/cuda/gemm/groupwise/groupwise_pre_post.cu \
+	kernels/cuda/gemm/groupwise/groupwise_gemv.cu \
+	kernels/cuda/gemm/groupwise/groupwise_gemv.cuh \
+	kernels/cuda/gemm/groupwise/groupwise_gemv_multiply.cuh \
+	kernels/cuda/gemm/groupwise/groupwise_simt.cu \
+	kernels/cuda/gemm/groupwise/decode_gemv.cu \
+	kernels/cuda/gemm/groupwise/decode_gemv.cuh \
+	kernels/cuda/gemm/groupwise/decode_gemv.h \
+	kernels/cuda/gemm/groupwise/decode_gemv_ends.cuh \
+	kernels/cuda/gemm/groupwise/groupwise_mma.cu \
+	kernels/cuda/gemm/groupwise/groupwise_mma.cuh \
+	kernels/cuda/gemm/groupwise/groupwise_wgmma.cu \
+	kernels/cuda/gemm/groupwise/groupwise_wgmma.cuh \
+	kernels/cuda/gemm/groupwise/groupwise_wgmma_epilogue.cuh \
+	kernels/cuda/gemm/groupwise/groupwise_wgmma_split_k.cuh \
+	kernels/cuda/gemm/groupwise/groupwise_int8.cu \
+	kernels/cuda/gemm/groupwise/groupwise_int8.cuh \
+	kernels/cuda/gemm/groupwise/groupwise_int8_small_m.cu \
+	kernels/cuda/gemm/groupwise/groupwise_int8_small_m.cuh \
+	kernels/cuda/gemm/groupwise/groupwise_int8_resident.cu \
+	kernels/cuda/gemm/groupwise/groupwise_int8_records.cuh \
+	kernels/cuda/sampling/beam_search.h \
+	kernels/cuda/sampling/beam_merge.cu \
+	kernels/cuda/sampling/beam_candidates.cu \
+	kernels/cuda/fused_kernels.h \
+	kernels/cuda/sampling/sample.cu \
+	kernels/cuda/sampling/sample.h \
+	kernels/cuda/sampling/record_tokens.cu \
+	kernels/cuda/sampling/select_kth.cuh \
+	kernels/cuda/sampling/logits_row.cuh \
+	kernels/cuda/ptx/cluster.cuh \
+	kernels/cuda/ptx/cluster_send.cuh \
 	kernels/cuda/common.cuh \
-	kernels/cuda/compare.c \
-	kernels/cuda/compare.h \
-	kernels/cuda/compare_lt.c \
-	kernels/cuda/conv.cu \
-	kernels/cuda/conv.cuh \
-	kernels/cuda/conv_choose.cu \
-	kernels/cuda/conv_cut.cu \
-	kernels/cuda/conv_frame.cu \
-	kernels/cuda/conv_held.cu \
-	kernels/cuda/conv_held.cuh \
-	kernels/cuda/conv_held_halves.cuh \
-	kernels/cuda/conv_held_work.cuh \
-	kernels/cuda/conv_plain.cu \
-	kernels/cuda/conv_rows.cuh \
-	kernels/cuda/conv_rows_blocks.cu \
-	kernels/cuda/conv_rows_codes.cu \
-	kernels/cuda/conv_rows_finish.cuh \
-	kernels/cuda/conv_rows_halves.cu \
-	kernels/cuda/conv_rows_sums.cuh \
-	kernels/cuda/conv_turn.cu \
-	kernels/cuda/conv_turn.cuh \
-	kernels/cuda/conv_wgmma.cu \
-	kernels/cuda/conv_wgmma.cuh \
-	kernels/cuda/conv_wgmma_blocks.cu \
-	kernels/cuda/conv_wgmma_codes.cu \
-	kernels/cuda/conv_wgmma_halves.cu \
-	kernels/cuda/conv_wgmma_finish.cuh \
-	kernels/cuda/conv_wgmma_load.cuh \
-	kernels/cuda/conv_wgmma_serve.cuh \
-	kernels/cuda/conv_wgmma_sums.cuh \
-	kernels/cuda/conv_wgmma_tiles.cuh \
-	kernels/cuda/conv_wgmma_work.cuh \
-	kernels/cuda/copy.cuh \
-	kernels/cuda/count.cuh \
-	kernels/cuda/counts.c \
+	kernels/cuda/tune/benchmark_gemm.c \
+	kernels/cuda/tune/benchmark_gemm.h \
+	kernels/cuda/tune/benchmark_cublaslt.c \
+	kernels/cuda/conv/conv.cu \
+	kernels/cuda/conv/conv.cuh \
+	kernels/cuda/conv/conv_select_tile.cu \
+	kernels/cuda/conv/space_to_depth.cu \
+	kernels/cuda/conv/pad_nhwc.cu \
+	kernels/cuda/conv/conv_register_a.cu \
+	kernels/cuda/conv/conv_register_a.cuh \
+	kernels/cuda/conv/conv_register_a_split_k.cuh \
+	kernels/cuda/conv/conv_register_a_mainloop.cuh \
+	kernels/cuda/conv/conv_simt.cu \
+	kernels/cuda/conv/conv_nhwc.cuh \
+	kernels/cuda/conv/conv_nhwc_groupwise.cu \
+	kernels/cuda/conv/conv_nhwc_int8.cu \
+	kernels/cuda/conv/conv_nhwc_epilogue.cuh \
+	kernels/cuda/conv/conv_nhwc_f16.cu \
+	kernels/cuda/conv/conv_nhwc_mainloop.cuh \
+	kernels/cuda/conv/nchw_to_nhwc.cu \
+	kernels/cuda/conv/nchw_to_nhwc.cuh \
+	kernels/cuda/conv/conv_wgmma.cu \
+	kernels/cuda/conv/conv_wgmma.cuh \
+	kernels/cuda/conv/conv_wgmma_groupwise.cu \
+	kernels/cuda/conv/conv_wgmma_int8.cu \
+	kernels/cuda/conv/conv_wgmma_f16.cu \
+	kernels/cuda/conv/conv_wgmma_epilogue.cuh \
+	kernels/cuda/conv/conv_wgmma_load.cuh \
+	kernels/cuda/conv/conv_wgmma_producer.cuh \
+	kernels/cuda/conv/conv_wgmma_mainloop.cuh \
+	kernels/cuda/conv/conv_wgmma_tiles.cuh \
+	kernels/cuda/conv/conv_wgmma_kernel.cuh \
+	kernels/cuda/ptx/cp_async.cuh \
+	kernels/cuda/rowwise/count.cuh \
+	kernels/cuda/host/counter_download.c \
 	kernels/cuda/cuda.h \
-	kernels/cuda/device.h \
-	kernels/cuda/dynamic.cu \
-	kernels/cuda/dynamic.cuh \
-	kernels/cuda/embed.cu \
+	kernels/cuda/host/device.h \
+	kernels/cuda/rowwise/dynamic_quant.cu \
+	kernels/cuda/rowwise/dynamic_quant.cuh \
+	kernels/cuda/rowwise/embed.cu \
 	kernels/cuda/epilogue.cuh \
-	kernels/cuda/errors.c \
-	kernels/cuda/exec.c \
-	kernels/cuda/exec.h \
-	kernels/cuda/ferry.c \
-	kernels/cuda/ferry.h \
-	kernels/cuda/gemm.cu \
-	kernels/cuda/gemm_few.cu \
-	kernels/cuda/gemm_halves.cu \
-	kernels/cuda/gemm_halves.cuh \
-	kernels/cuda/gemm_halves_few.cu \
-	kernels/cuda/gemm_lt.cu \
-	kernels/cuda/gemm_mma.cu \
-	kernels/cuda/gemm_mma.cuh \
-	kernels/cuda/gemm_out.cuh \
-	kernels/cuda/gemm_plain.cu \
-	kernels/cuda/gemm_stream.cu \
-	kernels/cuda/gemm_wgmma.cu \
-	kernels/cuda/gemm_wgmma.cuh \
-	kernels/cuda/gemm_wgmma_any.cuh \
-	kernels/cuda/gemm_wgmma_args.cuh \
-	kernels/cuda/gemm_wgmma_codes.cu \
-	kernels/cuda/gemm_wgmma_deep.cu \
-	kernels/cuda/gemm_wgmma_few.cu \
-	kernels/cuda/gemm_wgmma_finish.cuh \
-	kernels/cuda/gemm_wgmma_floats.cu \
-	kernels/cuda/gemm_wgmma_floats.cuh \
-	kernels/cuda/gemm_wgmma_halves.cu \
-	kernels/cuda/gemm_wgmma_halves.cuh \
-	kernels/cuda/gemm_wgmma_halves.h \
-	kernels/cuda/gemm_wgmma_halves_finish.cuh \
-	kernels/cuda/gemm_wgmma_kernels.h \
-	kernels/cuda/gemm_wgmma_ring.cuh \
-	kernels/cuda/gemm_wgmma_rs.cu \
-	kernels/cuda/gemm_wgmma_units.cuh \
-	kernels/cuda/history.c \
-	kernels/cuda/inputs.cu \
-	kernels/cuda/linear.cu \
-	kernels/cuda/linear_blocks.cu \
-	kernels/cuda/linear.h \
-	kernels/cuda/linear_few.cu \
-	kernels/cuda/linear_float.cu \
-	kernels/cuda/maps.cu \
-	kernels/cuda/mma.cuh \
-	kernels/cuda/norm.cu \
-	kernels/cuda/norm.cuh \
-	kernels/cuda/norm_any.cu \
-	kernels/cuda/observe.cu \
-	kernels/cuda/patches.cu \
-	kernels/cuda/pool.cu \
-	kernels/cuda/read.cu \
-	kernels/cuda/relayout.cu \
+	kernels/cuda/host/errors.c \
+	kernels/cuda/host/exec.c \
+	kernels/cuda/host/exec.h \
+	kernels/cuda/host/h2d_copy.c \
+	kernels/cuda/host/h2d_copy.h \
+	kernels/cuda/gemm/int8/gemm.cu \
+	kernels/cuda/gemm/int8/small_m_mma.cu \
+	kernels/cuda/gemm/f16/gemm_f16.h \
+	kernels/cuda/gemm/f16/mma_f16.cu \
+	kernels/cuda/gemm/f16/mma_f16.cuh \
+	kernels/cuda/gemm/f16/gemv_f16.cu \
+	kernels/cuda/gemm/int8/cublaslt.cu \
+	kernels/cuda/gemm/int8/mma_gemm.cu \
+	kernels/cuda/gemm/int8/mma_gemm.cuh \
+	kernels/cuda/gemm/int8/store_out.cuh \
+	kernels/cuda/gemm/int8/simt.cu \
+	kernels/cuda/gemm/int8/gemv.cu \
+	kernels/cuda/gemm/int8/wgmma_gemm.cu \
+	kernels/cuda/gemm/int8/wgmma_gemm.cuh \
+	kernels/cuda/gemm/int8/wgmma_any_epilogue.cuh \
+	kernels/cuda/gemm/int8/wgmma_args.cuh \
+	kernels/cuda/gemm/int8/wgmma_int8_out.cu \
+	kernels/cuda/gemm/int8/wgmma_split_k.cu \
+	kernels/cuda/gemm/int8/wgmma_small_m.cu \
+	kernels/cuda/gemm/int8/wgmma_epilogue.cuh \
+	kernels/cuda/gemm/int8/wgmma_float_out.cu \
+	kernels/cuda/gemm/int8/wgmma_float_out.cuh \
+	kernels/cuda/gemm/f16/wgmma_f16_gemm.cu \
+	kernels/cuda/gemm/f16/wgmma_f16_gemm.cuh \
+	kernels/cuda/gemm/f16/wgmma_f16_gemm.h \
+	kernels/cuda/gemm/f16/wgmma_f16_epilogue.cuh \
+	kernels/cuda/gemm/int8/wgmma_kernels.h \
+	kernels/cuda/gemm/int8/wgmma_pipeline.cuh \
+	kernels/cuda/gemm/int8/wgmma_register_a.cu \
+	kernels/cuda/gemm/int8/wgmma_units.cuh \
+	kernels/cuda/host/token_history.c \
+	kernels/cuda/rowwise/inputs.cu \
+	kernels/cuda/gemm/linear.cu \
+	kernels/cuda/gemm/linear_groupwise.cu \
+	kernels/cuda/gemm/linear.h \
+	kernels/cuda/gemm/linear_gemv.cu \
+	kernels/cuda/gemm/linear_float.cu \
+	kernels/cuda/rowwise/elementwise.cu \
+	kernels/cuda/ptx/mma.cuh \
+	kernels/cuda/rowwise/norm.cu \
+	kernels/cuda/rowwise/norm.cuh \
+	kernels/cuda/rowwise/norm_block.cu \
+	kernels/cuda/rowwise/observe.cu \
+	kernels/cuda/rowwise/patchify.cu \
+	kernels/cuda/rowwise/pool.cu \
+	kernels/cuda/tune/read_bandwidth.cu \
+	kernels/cuda/gemm/relayout.cu \
 	kernels/cuda/rows.cuh \
-	kernels/cuda/run.c \
-	kernels/cuda/select.cu \
-	kernels/cuda/stage.c \
-	kernels/cuda/steps.c \
-	kernels/cuda/store.cu \
-	kernels/cuda/store.cuh \
-	kernels/cuda/team.cuh \
-	kernels/cuda/tma.cuh \
-	kernels/cuda/upload.c \
-	kernels/cuda/warp.cuh \
-	kernels/cuda/wgmma.cuh \
-	kernels/cuda/wgmma_halves.cuh
+	kernels/cuda/host/run.c \
+	kernels/cuda/rowwise/gather_rows.cu \
+	kernels/cuda/host/stage.c \
+	kernels/cuda/host/launch_ops.c \
+	kernels/cuda/attention/cache/store_kv.cu \
+	kernels/cuda/attention/cache/store_kv.cuh \
+	kernels/cuda/ptx/named_barrier.cuh \
+	kernels/cuda/ptx/tma.cuh \
+	kernels/cuda/host/upload.c \
+	kernels/cuda/ptx/warp.cuh \
+	kernels/cuda/ptx/wgmma.cuh \
+	kernels/cuda/ptx/wgmma_f16.cuh
 
 # libtool drives nvcc through a wrapper that hands host flags to the host compiler.
 SUFFIXES += .cu
@@ -297,6 +298,36 @@ am__v_NVCC_1 =
 	  $(SHELL) $(top_srcdir)/build-aux/nvcc-cc $(NVCC) $(DEFS) $(DEFAULT_INCLUDES) \
 	  -I$(top_srcdir) $(CPPFLAGS) $(FT_NVCCFLAGS) $(NVCCFLAGS) \
 	  -MT $@ -MMD -MF $(@D)/$(DEPDIR)/$(*F).cu.d -c -o $@ $<
--include kernels/cuda/$(DEPDIR)/*.cu.d
+-include kernels/cuda/*/$(DEPDIR)/*.cu.d
+-include kernels/cuda/*/*/$(DEPDIR)/*.cu.d
 mostlyclean-local:
-	-rm -rf kernels/cuda/$(DEPDIR)
+	-rm -rf kernels/cuda/*/$(DEPDIR) kernels/cuda/*/*/$(DEPDIR)
+
+# What each folder holds, and what it may include.
+EXTRA_DIST += \
+	kernels/README.md \
+	kernels/cpu/README.md \
+	kernels/cpu/attention/README.md \
+	kernels/cpu/base/README.md \
+	kernels/cpu/conv/README.md \
+	kernels/cpu/gemm/README.md \
+	kernels/cpu/gemm/f32/README.md \
+	kernels/cpu/gemm/groupwise/README.md \
+	kernels/cpu/gemm/int8/README.md \
+	kernels/cpu/rowwise/README.md \
+	kernels/cpu/sampling/README.md \
+	kernels/cuda/README.md \
+	kernels/cuda/attention/README.md \
+	kernels/cuda/attention/cache/README.md \
+	kernels/cuda/attention/encoder/README.md \
+	kernels/cuda/conv/README.md \
+	kernels/cuda/gemm/README.md \
+	kernels/cuda/gemm/f16/README.md \
+	kernels/cuda/gemm/groupwise/README.md \
+	kernels/cuda/gemm/int8/README.md \
+	kernels/cuda/host/README.md \
+	kernels/cuda/ptx/README.md \
+	kernels/cuda/rowwise/README.md \
+	kernels/cuda/sampling/README.md \
+	kernels/cuda/tune/README.md \
+	kernels/threads/README.md

@@ -10,8 +10,8 @@
 #define FT_KERNELS_OP_H
 
 #include "kernels/activation.h"
-#include "kernels/blocks.h"
-#include "kernels/choice.h"
+#include "kernels/groupwise.h"
+#include "kernels/sampling_params.h"
 #include "kernels/count.h"
 #include "runtime/ft.h"
 
@@ -37,7 +37,7 @@ typedef enum ft_rows {
     FT_SELECTED,  /* those tokens of this run that the caller wants results of */
     FT_SEATS,     /* sequences that the session remembers: what it knows of them */
     FT_CONTEXTS,  /* tokens of all seats: row seat * context + position */
-    FT_CACHE,     /* tokens that the cache has room for: kernels/cache.h */
+    FT_CACHE,     /* tokens that the cache has room for: kernels/kv_cache.h */
     FT_MEMORY,    /* tokens of sources that the memory has room for, in pages like the cache's */
     FT_ROW_KINDS
 } ft_rows;
@@ -162,8 +162,8 @@ enum {
     FT_STATE_ORIGIN,    /* ATTEND, or -1: I32 [contexts, 1], ft_batch.lanes; BEAM writes */
     FT_STATE_LAST = 0,  /* EMBED reads, CHOOSE, BEAM: I32 [seats, 1], the token chosen last */
     FT_STATE_HISTORY,   /* NOTE, CHOOSE, BEAM: I32 [contexts, 1], all tokens of a seat in order */
-    FT_STATE_SEEN,      /* NOTE, CHOOSE: I32 [seats, vocabulary], kernels/choice.h */
-    FT_STATE_BEAMS = 2, /* BEAM: I32 [seats, FT_BEAM_WORDS], ft_beam of kernels/beam.h */
+    FT_STATE_SEEN,      /* NOTE, CHOOSE: I32 [seats, vocabulary], kernels/sampling_params.h */
+    FT_STATE_BEAMS = 2, /* BEAM: I32 [seats, FT_BEAM_WORDS], ft_beam of kernels/beam_search.h */
     FT_STATE_FINISHED,  /* BEAM: I32 [contexts, 1], new tokens of finished texts */
 };
 

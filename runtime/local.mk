@@ -4,29 +4,29 @@
 # Everything, not installed: the tools and the tests link this and may use internals.
 noinst_LTLIBRARIES += runtime/libcore.la
 runtime_libcore_la_SOURCES = \
-	runtime/added_tokens.c runtime/added_tokens.h \
-	runtime/added_tokens_json.c \
-	runtime/amax.c runtime/amax.h \
-	runtime/amax_list.c \
-	runtime/artifact.h \
-	runtime/artifact_private.h \
-	runtime/artifact_read.c runtime/artifact_scales.c \
-	runtime/artifact_verify.c \
-	runtime/artifact_write.c \
-	runtime/bert_normalizer.c runtime/bert_normalizer.h \
-	runtime/bind.c runtime/bind.h \
-	runtime/bpe.c runtime/bpe.h \
-	runtime/byte_chars.h \
-	runtime/chat.c \
-	runtime/classes.c runtime/classes.h \
-	runtime/clock.h \
-	runtime/contract.c runtime/contract.h \
-	runtime/dataset.c runtime/dataset.h runtime/dataset_read.c \
-	runtime/decode.c runtime/decode.h \
-	runtime/decoder_json.c \
-	runtime/devices.c runtime/devices.h \
+	runtime/text/added_tokens.c runtime/text/added_tokens.h \
+	runtime/text/added_tokens_json.c \
+	runtime/container/amax.c runtime/container/amax.h \
+	runtime/container/amax_list.c \
+	runtime/container/artifact.h \
+	runtime/container/artifact_private.h \
+	runtime/container/artifact_read.c runtime/container/artifact_scales.c \
+	runtime/container/artifact_verify.c \
+	runtime/container/artifact_write.c \
+	runtime/text/bert_normalizer.c runtime/text/bert_normalizer.h \
+	runtime/model/bind.c runtime/model/bind.h \
+	runtime/text/models/bpe.c runtime/text/models/bpe.h \
+	runtime/text/unicode/byte_chars.h \
+	runtime/text/chat.c \
+	runtime/scores/class_scores.c runtime/scores/class_scores.h \
+	runtime/base/clock.h \
+	runtime/model/validate.c runtime/model/validate.h \
+	runtime/data/dataset.c runtime/data/dataset.h runtime/data/dataset_read.c \
+	runtime/text/decode.c runtime/text/decode.h \
+	runtime/text/decoder_json.c \
+	runtime/model/devices.c runtime/model/devices.h \
 	runtime/error.c runtime/error.h \
-	runtime/fake.c runtime/fake.h \
+	runtime/model/fake_quantize.c runtime/model/fake_quantize.h \
 	runtime/families/bert.c \
 	runtime/families/encoder_decoder.c runtime/families/encoder_decoder.h \
 	runtime/families/families.h \
@@ -34,67 +34,67 @@ runtime_libcore_la_SOURCES = \
 	runtime/families/m2m100.c \
 	runtime/families/marian.c \
 	runtime/families/vit.c \
-	runtime/family.c runtime/family.h \
+	runtime/families/family.c runtime/families/family.h \
 	runtime/ft.h \
-	runtime/generate.c \
-	runtime/graph.c runtime/graph.h runtime/graph_decoder.c runtime/graph_private.h \
-	runtime/json_build.c runtime/json_build.h \
-	runtime/json_section.c runtime/json_section.h \
-	runtime/json_tables.c \
-	runtime/lower.c runtime/lower.h \
-	runtime/lower_codes.c runtime/lower_edit.c runtime/lower_types.c runtime/lower_passes.h \
-	runtime/manifest.c runtime/manifest.h \
-	runtime/mark_run.c runtime/mark_run.h \
+	runtime/generate/generate.c \
+	runtime/graph/graph.c runtime/graph/graph.h runtime/graph/graph_decoder.c runtime/graph/graph_private.h \
+	runtime/base/json_build.c runtime/base/json_build.h \
+	runtime/base/json_reader.c runtime/base/json_reader.h \
+	runtime/text/tokenizer_tables.c \
+	runtime/graph/lower.c runtime/graph/lower.h \
+	runtime/graph/lower_quantize.c runtime/graph/lower_edit.c runtime/graph/assign_dtypes.c runtime/graph/lower_passes.h \
+	runtime/container/manifest.c runtime/container/manifest.h \
+	runtime/text/unicode/combining_marks.c runtime/text/unicode/combining_marks.h \
 	runtime/mem.c runtime/mem.h \
-	runtime/model.c runtime/model.h \
-	runtime/model_config.c runtime/model_config.h \
-	runtime/model_config_json.c \
-	runtime/model_config_text.c \
-	runtime/nfc.c runtime/nfc.h \
-	runtime/normalizer.c runtime/normalizer.h \
-	runtime/output.c runtime/output.h \
-	runtime/padded.c runtime/padded.h \
-	runtime/pages.c runtime/pages.h \
-	runtime/passages.c runtime/passages.h \
-	runtime/pipeline_json.c \
-	runtime/pixels.c runtime/pixels.h \
-	runtime/plan.c runtime/plan.h \
-	runtime/post_processor_json.c \
-	runtime/pretokenize.c runtime/pretokenize.h \
-	runtime/products.c runtime/products.h \
-	runtime/recognize.c runtime/recognize.h \
-	runtime/regex.c runtime/regex.h \
-	runtime/regex_pattern.c \
-	runtime/requests.c runtime/requests.h \
-	runtime/rope.c runtime/rope.h \
-	runtime/safetensors.c runtime/safetensors.h \
-	runtime/safetensors_header.c runtime/safetensors_header.h \
-	runtime/safetensors_scan.c runtime/safetensors_scan.h \
-	runtime/safetensors_write.c \
-	runtime/score.c runtime/score.h \
-	runtime/search.c runtime/search.h \
-	runtime/search_check.c \
-	runtime/session.c runtime/session.h runtime/session_open.c \
-	runtime/sha256.c runtime/sha256.h \
-	runtime/sinusoids.c runtime/sinusoids.h \
-	runtime/stop_ids.c runtime/stop_ids.h \
-	runtime/stop_text.c runtime/stop_text.h \
+	runtime/model/model.c runtime/model/model.h \
+	runtime/graph/model_config.c runtime/graph/model_config.h \
+	runtime/graph/model_config_json.c \
+	runtime/graph/model_config_text.c \
+	runtime/text/unicode/nfc.c runtime/text/unicode/nfc.h \
+	runtime/text/normalizer.c runtime/text/normalizer.h \
+	runtime/base/atomic_file.c runtime/base/atomic_file.h \
+	runtime/model/padded_batch.c runtime/model/padded_batch.h \
+	runtime/model/page_table.c runtime/model/page_table.h \
+	runtime/model/prefill_chunks.c runtime/model/prefill_chunks.h \
+	runtime/text/pipeline_json.c \
+	runtime/model/pixels.c runtime/model/pixels.h \
+	runtime/graph/plan.c runtime/graph/plan.h \
+	runtime/text/post_processor_json.c \
+	runtime/text/pre_tokenizer.c runtime/text/pre_tokenizer.h \
+	runtime/model/explain_gemm.c runtime/model/explain_gemm.h \
+	runtime/container/file_type.c runtime/container/file_type.h \
+	runtime/text/unicode/regex.c runtime/text/unicode/regex.h \
+	runtime/text/unicode/regex_pattern.c \
+	runtime/generate/requests.c runtime/generate/requests.h \
+	runtime/graph/rope.c runtime/graph/rope.h \
+	runtime/container/safetensors.c runtime/container/safetensors.h \
+	runtime/container/safetensors_header.c runtime/container/safetensors_header.h \
+	runtime/base/json_scan.c runtime/base/json_scan.h \
+	runtime/container/safetensors_write.c \
+	runtime/scores/token_scores.c runtime/scores/token_scores.h \
+	runtime/generate/beam_search.c runtime/generate/beam_search.h \
+	runtime/generate/beam_search_check.c \
+	runtime/model/session.c runtime/model/session.h runtime/model/session_open.c \
+	runtime/base/sha256.c runtime/base/sha256.h \
+	runtime/graph/sinusoids.c runtime/graph/sinusoids.h \
+	runtime/text/stop_ids.c runtime/text/stop_ids.h \
+	runtime/text/stop_text.c runtime/text/stop_text.h \
 	runtime/tensor.c runtime/tensor.h \
-	runtime/text.c runtime/text.h \
-	runtime/token_ids.h \
-	runtime/tokenizer.c runtime/tokenizer.h \
-	runtime/tokenizer_decode.c \
-	runtime/tokenizer_json.c runtime/tokenizer_json.h \
-	runtime/trie.c runtime/trie.h \
-	runtime/unfinished.c runtime/unfinished.h \
-	runtime/unicode.c runtime/unicode.h \
-	runtime/utf8.h \
-	runtime/vocabulary.c runtime/vocabulary.h \
-	runtime/vocabulary_json.c runtime/vocabulary_json.h \
-	runtime/word_list.c runtime/word_list.h \
-	runtime/wordpiece.c runtime/wordpiece.h \
-	runtime/zipdir.c runtime/zipdir.h \
-	runtime/zipwrite.c runtime/zipwrite.h
+	runtime/base/strbuf.c runtime/base/strbuf.h \
+	runtime/text/models/token_ids.h \
+	runtime/text/tokenizer.c runtime/text/tokenizer.h \
+	runtime/text/tokenizer_decode.c \
+	runtime/text/tokenizer_json.c runtime/text/tokenizer_json.h \
+	runtime/text/models/trie.c runtime/text/models/trie.h \
+	runtime/base/temp_files.c runtime/base/temp_files.h \
+	runtime/text/unicode/unicode.c runtime/text/unicode/unicode.h \
+	runtime/base/utf8.h \
+	runtime/text/models/vocabulary.c runtime/text/models/vocabulary.h \
+	runtime/text/vocabulary_json.c runtime/text/vocabulary_json.h \
+	runtime/text/word_list.c runtime/text/word_list.h \
+	runtime/text/models/wordpiece.c runtime/text/models/wordpiece.h \
+	runtime/container/zip_directory.c runtime/container/zip_directory.h \
+	runtime/container/zip_writer.c runtime/container/zip_writer.h
 runtime_libcore_la_LIBADD = $(kernels_libs) $(FT_LIBS)
 
 # The installed library: the same objects, only FT_API symbols visible.
@@ -109,82 +109,104 @@ pkgconfig_DATA = runtime/ft-runtime.pc
 # Tools: each links the common command line, ft-convert and ft-calibrate too.
 noinst_LTLIBRARIES += runtime/libtools.la
 runtime_libtools_la_SOURCES = \
-	runtime/tools/classes_text.c runtime/tools/classes_text.h \
-	runtime/tools/json_stream.c runtime/tools/json_stream.h \
-	runtime/tools/columns.c runtime/tools/columns.h \
-	runtime/tools/noise.h \
-	runtime/tools/options.c runtime/tools/options.h \
-	runtime/tools/progress.c runtime/tools/progress.h \
-	runtime/tools/shapes.c \
-	runtime/tools/signals.c runtime/tools/signals.h \
-	runtime/tools/synthetic.c runtime/tools/synthetic.h
+	runtime/cli/class_scores_text.c runtime/cli/class_scores_text.h \
+	runtime/cli/json_stream.c runtime/cli/json_stream.h \
+	runtime/cli/terminal_width.c runtime/cli/terminal_width.h \
+	runtime/tools/synthetic/counter_rng.h \
+	runtime/cli/options.c runtime/cli/options.h \
+	runtime/cli/progress.c runtime/cli/progress.h \
+	runtime/tools/synthetic/model_shapes.c \
+	runtime/cli/signals.c runtime/cli/signals.h \
+	runtime/tools/synthetic/synthetic.c runtime/tools/synthetic/synthetic.h
 runtime_libtools_la_LIBADD = runtime/libcore.la
 
 # Image files: what ft-run alone needs libraries for.
 noinst_LTLIBRARIES += runtime/libimages.la
 runtime_libimages_la_SOURCES = \
-	runtime/images/decoder.h \
-	runtime/images/image.c runtime/images/image.h \
-	runtime/images/jpeg.c \
-	runtime/images/png.c \
-	runtime/images/processor.c runtime/images/processor.h \
-	runtime/images/resize.c
+	runtime/data/images/decoder.h \
+	runtime/data/images/image.c runtime/data/images/image.h \
+	runtime/data/images/jpeg.c \
+	runtime/data/images/png.c \
+	runtime/data/images/processor.c runtime/data/images/processor.h \
+	runtime/data/images/resize.c
 runtime_libimages_la_CFLAGS = $(AM_CFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS)
 runtime_libimages_la_LIBADD = runtime/libcore.la $(PNG_LIBS) $(JPEG_LIBS)
 
 bin_PROGRAMS += ft-run
 ft_run_SOURCES = \
-	runtime/tools/ft-run.c \
-	runtime/tools/generation.h \
-	runtime/tools/results.c runtime/tools/results.h \
-	runtime/tools/run.h \
-	runtime/tools/run_chat.c \
-	runtime/tools/run_forward.c \
-	runtime/tools/run_generate.c \
-	runtime/tools/run_images.c runtime/tools/run_images.h \
-	runtime/tools/run_options.c \
-	runtime/tools/run_prompts.c runtime/tools/run_prompts.h \
-	runtime/tools/run_report.c \
-	runtime/tools/run_search.c \
-	runtime/tools/talk.c runtime/tools/talk.h \
-	runtime/tools/text_reader.c \
-	runtime/tools/texts.c runtime/tools/texts.h
+	runtime/tools/run/ft-run.c \
+	runtime/tools/run/generation.h \
+	runtime/tools/run/results.c runtime/tools/run/results.h \
+	runtime/tools/run/run.h \
+	runtime/tools/run/chat.c \
+	runtime/tools/run/forward.c \
+	runtime/tools/run/generate.c \
+	runtime/tools/run/images.c runtime/tools/run/images.h \
+	runtime/tools/run/options.c \
+	runtime/tools/run/prompts.c runtime/tools/run/prompts.h \
+	runtime/tools/run/report.c \
+	runtime/tools/run/beam_search.c \
+	runtime/tools/run/conversation.c runtime/tools/run/conversation.h \
+	runtime/tools/run/text_reader.c \
+	runtime/tools/run/text_lines.c runtime/tools/run/text_lines.h
 ft_run_LDADD = runtime/libimages.la runtime/libtools.la
 
 bin_PROGRAMS += ft-inspect
 ft_inspect_SOURCES = \
-	runtime/tools/ft-inspect.c \
-	runtime/tools/inspect.h \
-	runtime/tools/inspect_amax.c \
-	runtime/tools/inspect_diff.c \
-	runtime/tools/inspect_plan.c
+	runtime/tools/inspect/ft-inspect.c \
+	runtime/tools/inspect/inspect.h \
+	runtime/tools/inspect/amax.c \
+	runtime/tools/inspect/diff.c \
+	runtime/tools/inspect/plan.c
 ft_inspect_LDADD = runtime/libtools.la
 
 bin_PROGRAMS += ft-eval
 ft_eval_SOURCES = \
-	runtime/tools/eval.h \
-	runtime/tools/eval_classes.c \
-	runtime/tools/eval_judge.c \
-	runtime/tools/eval_tokens.c \
-	runtime/tools/ft-eval.c
+	runtime/tools/eval/eval.h \
+	runtime/tools/eval/classifier.c \
+	runtime/tools/eval/judge.c \
+	runtime/tools/eval/tokens.c \
+	runtime/tools/eval/ft-eval.c
 ft_eval_LDADD = runtime/libtools.la
 
 bin_PROGRAMS += ft-bench
 ft_bench_SOURCES = \
-	runtime/tools/bench.h \
-	runtime/tools/bench_case.c \
-	runtime/tools/bench_decode.c \
-	runtime/tools/bench_gemm.c \
-	runtime/tools/bench_ops.c \
-	runtime/tools/bench_options.c runtime/tools/bench_options.h \
-	runtime/tools/bench_product.c \
-	runtime/tools/bench_search.c \
-	runtime/tools/bench_step.c \
-	runtime/tools/bench_time.c \
-	runtime/tools/ft-bench.c \
-	runtime/tools/table.c runtime/tools/table.h
+	runtime/tools/bench/bench.h \
+	runtime/tools/bench/case.c \
+	runtime/tools/bench/decode.c \
+	runtime/tools/bench/gemm.c \
+	runtime/tools/bench/ops.c \
+	runtime/tools/bench/options.c runtime/tools/bench/options.h \
+	runtime/tools/bench/single_op.c \
+	runtime/tools/bench/beam_search.c \
+	runtime/tools/bench/beam_step.c \
+	runtime/tools/bench/time.c \
+	runtime/tools/bench/ft-bench.c \
+	runtime/cli/table.c runtime/cli/table.h
 ft_bench_LDADD = runtime/libtools.la
 
 dist_man_MANS += runtime/ft-artifact.5 \
-	runtime/tools/ft-bench.1 runtime/tools/ft-eval.1 \
-	runtime/tools/ft-inspect.1 runtime/tools/ft-run.1
+	runtime/tools/bench/ft-bench.1 runtime/tools/eval/ft-eval.1 \
+	runtime/tools/inspect/ft-inspect.1 runtime/tools/run/ft-run.1
+
+# What each folder holds, and what it may include.
+EXTRA_DIST += \
+	runtime/README.md \
+	runtime/base/README.md \
+	runtime/cli/README.md \
+	runtime/container/README.md \
+	runtime/data/README.md \
+	runtime/data/images/README.md \
+	runtime/families/README.md \
+	runtime/generate/README.md \
+	runtime/graph/README.md \
+	runtime/model/README.md \
+	runtime/scores/README.md \
+	runtime/text/README.md \
+	runtime/text/models/README.md \
+	runtime/text/unicode/README.md \
+	runtime/tools/bench/README.md \
+	runtime/tools/eval/README.md \
+	runtime/tools/inspect/README.md \
+	runtime/tools/run/README.md \
+	runtime/tools/synthetic/README.md

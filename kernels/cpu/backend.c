@@ -6,9 +6,9 @@
 #include <config.h>
 
 #include "kernels/blas.h"
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/gemm_i8.h"
-#include "kernels/cpu/shares.h"
+#include "kernels/cpu/base/cpu.h"
+#include "kernels/cpu/gemm/int8/gemm_i8.h"
+#include "kernels/cpu/batch_parallel.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
 

@@ -41,7 +41,7 @@ enum { FT_CUDA_PARTS = 3 };
 
 /*
  * y = act(x . w^T * (x_scale * w_scale) + bias) [+ residual], exact int32 sums, then floats or
- * codes.  The bits are those of kernels/cpu/i8_finish.h.
+ * codes.  The bits are those of kernels/cpu/gemm/int8/i8_epilogue.h.
  *
  * With parts > 1 the columns are cut into that many matrices, each with its own y and scale:
  * queries, keys and values are one product, also where keys and values have fewer heads.
@@ -50,7 +50,7 @@ typedef struct ft_cuda_product {
     size_t m, n, k;
     const int8_t *x;       /* [m, k], rows k bytes apart */
     const int8_t *w;       /* [n, k] in COL4_4R2_8C, or NULL: only `tiles` is there */
-    const int8_t *tiles;   /* the same codes in the order of gemm_wgmma.cu, or NULL */
+    const int8_t *tiles;   /* the same codes in the order of wgmma_gemm.cu, or NULL */
     float x_scale;         /* of all of x ... */
     const float *x_scales; /* ... or, not NULL, of each row: [m] */
     const float *w_scale;  /* [n] */
@@ -69,12 +69,12 @@ typedef struct ft_cuda_product {
 
 /* The ways to compute a product, in the order of ft_cuda_gemm_name(). */
 typedef enum ft_cuda_gemm {
-    FT_CUDA_GEMM_PLAIN,    /* gemm_plain.cu: any shape, any device; the reference of the others */
-    FT_CUDA_GEMM_MMA,      /* gemm_mma.cu: mma.sync on COL4_4R2_8C, from sm_80 on */
-    FT_CUDA_GEMM_LT,       /* gemm_lt.cu: cuBLASLt, COL32 x COL4_4R2_8C, sm_75 to sm_89 */
-    FT_CUDA_GEMM_WGMMA,    /* gemm_wgmma.cu: both operands in shared memory, sm_90a */
-    FT_CUDA_GEMM_WGMMA_RS, /* gemm_wgmma_rs.cu: weights in registers, from COL4_4R2_8C, sm_90a */
-    FT_CUDA_GEMM_STREAM,   /* gemm_stream.cu: up to 8 rows, tiles stream through, sm_90a */
+    FT_CUDA_GEMM_PLAIN,    /* simt.cu: any shape, any device; the reference of the others */
+    FT_CUDA_GEMM_MMA,      /* mma_gemm.cu: mma.sync on COL4_4R2_8C, from sm_80 on */
+    FT_CUDA_GEMM_LT,       /* cublaslt.cu: cuBLASLt, COL32 x COL4_4R2_8C, sm_75 to sm_89 */
+    FT_CUDA_GEMM_WGMMA,    /* wgmma_gemm.cu: both operands in shared memory, sm_90a */
+    FT_CUDA_GEMM_WGMMA_RS, /* wgmma_register_a.cu: weights in registers, from COL4_4R2_8C, sm_90a */
+    FT_CUDA_GEMM_STREAM,   /* gemv.cu: up to 8 rows, tiles stream through, sm_90a */
     FT_CUDA_GEMMS
 } ft_cuda_gemm;
 
@@ -107,13 +107,13 @@ bool ft_cuda_gemm_lt_probe(void *blas);
 /* Scratch of FT_CUDA_GEMM_LT, for up to m rows. */
 size_t ft_cuda_gemm_lt_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k);
 
-/* The tiles of gemm_mma.cu: how many, and a launch with one of them; tests try each. */
+/* The tiles of mma_gemm.cu: how many, and a launch with one of them; tests try each. */
 int ft_cuda_gemm_mma_tiles(void);
 int ft_cuda_gemm_mma_with(int tile, const ft_cuda_chip *chip, void *stream,
                           const ft_cuda_product *p);
 
 /*
- * The weights of gemm_wgmma.cu: bytes, and the shuffle that makes them from COL4_4R2_8C.  Matrices
+ * The weights of wgmma_gemm.cu: bytes, and the shuffle that makes them from COL4_4R2_8C.  Matrices
  * of equal n (a multiple of 32) and k that follow each other are one matrix to it.
  */
 size_t ft_cuda_tiles_bytes(size_t n, size_t k);
@@ -155,7 +155,7 @@ typedef struct ft_cuda_float_product {
  * A row of y depends on its row of x alone: it has the same bits whatever m is and wherever the row
  * stands.  (The library behind ft_cuda_linear does not promise that.)  Sums are in float, in one
  * order, that of the tensor cores' instruction where x and w are of one type of 16 bits (on sm_90a
- * in ranges of k, gemm_wgmma_halves.h), and that of linear_few.cu elsewhere.
+ * in ranges of k, wgmma_f16_gemm.h), and that of linear_gemv.cu elsewhere.
  */
 int ft_cuda_float_steady(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p);
 

@@ -1,7 +1,7 @@
 /*
  * epilogue.cuh - from exact sums to floats or codes, in the registers of a product.
  *
- * The operations and their order are those of kernels/cpu/i8_finish.h, so the bits are too.
+ * The operations and their order are those of kernels/cpu/gemm/int8/i8_epilogue.h, so the bits are too.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

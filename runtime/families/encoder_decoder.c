@@ -14,7 +14,7 @@
 
 #include "runtime/families/encoder_decoder.h"
 
-#include "runtime/sinusoids.h"
+#include "runtime/graph/sinusoids.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
 #ifndef FT_RUNTIME_FAMILIES_ENCODER_DECODER_H
 #define FT_RUNTIME_FAMILIES_ENCODER_DECODER_H
 
-#include "runtime/family.h"
+#include "runtime/families/family.h"
 
 #include <stddef.h>
 

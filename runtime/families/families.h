@@ -6,7 +6,7 @@
 #ifndef FT_RUNTIME_FAMILIES_FAMILIES_H
 #define FT_RUNTIME_FAMILIES_FAMILIES_H
 
-#include "runtime/family.h"
+#include "runtime/families/family.h"
 
 extern const ft_family ft_family_bert;
 extern const ft_family ft_family_llama;

@@ -14,7 +14,7 @@
 #include "runtime/families/families.h"
 
 #include "runtime/mem.h"
-#include "runtime/rope.h"
+#include "runtime/graph/rope.h"
 
 #include <stddef.h>
 

@@ -3,17 +3,17 @@
  *
  *     tests/bench/conv [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
  *
- * They take turns, see contest.h; options are those of gemm.c.  The product alone has all windows
+ * They take turns, see compare.h; options are those of gemm_int8.c.  The product alone has all windows
  * in memory, so the ratio says what turning images, gathering windows and laying out results cost.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <config.h>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/base/cpu.h"
 #include "runtime/mem.h"
 #include "runtime/tensor.h"
-#include "tests/bench/contest.h"
+#include "tests/bench/compare.h"
 #include "tests/bench/measure.h"
 
 #include <stdio.h>

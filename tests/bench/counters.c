@@ -10,8 +10,8 @@
  */
 #include <config.h>
 
-#include "calibrate/method.h"
-#include "kernels/cpu/count.h"
+#include "calibrate/ranges/method.h"
+#include "kernels/cpu/rowwise/count.h"
 #include "runtime/mem.h"
 #include "tests/bench/measure.h"
 

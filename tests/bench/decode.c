@@ -15,12 +15,12 @@
 
 #include "kernels/backend.h"
 #include "kernels/layout.h"
-#include "runtime/clock.h"
-#include "runtime/devices.h"
-#include "runtime/graph.h"
-#include "runtime/lower.h"
+#include "runtime/base/clock.h"
+#include "runtime/model/devices.h"
+#include "runtime/graph/graph.h"
+#include "runtime/graph/lower.h"
 #include "runtime/mem.h"
-#include "runtime/plan.h"
+#include "runtime/graph/plan.h"
 #include "runtime/tensor.h"
 #include "tests/bench/measure.h"
 

@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "runtime/ft.h"
 #include "tests/bench/measure.h"
 

@@ -7,7 +7,7 @@
 
 #include "tests/bench/measure.h"
 
-#include "kernels/team.h"
+#include "kernels/threads/team.h"
 #include "runtime/mem.h"
 
 #include <dlfcn.h>

@@ -6,7 +6,7 @@
 #ifndef FT_TESTS_BENCH_ONEDNN_H
 #define FT_TESTS_BENCH_ONEDNN_H
 
-#include "kernels/cpu/gemm_i8.h"
+#include "kernels/cpu/gemm/int8/gemm_i8.h"
 
 /* One product for any number of weight sets; weights lie in the order that oneDNN prefers. */
 typedef struct onednn onednn;

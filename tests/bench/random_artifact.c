@@ -7,10 +7,10 @@
 
 #include "tests/bench/random_artifact.h"
 
-#include "runtime/artifact.h"
+#include "runtime/container/artifact.h"
 #include "runtime/error.h"
 #include "runtime/mem.h"
-#include "runtime/plan.h"
+#include "runtime/graph/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

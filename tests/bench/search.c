@@ -13,9 +13,9 @@
  */
 #include <config.h>
 
-#include "kernels/cache.h"
-#include "runtime/clock.h"
-#include "runtime/dataset.h"
+#include "kernels/kv_cache.h"
+#include "runtime/base/clock.h"
+#include "runtime/data/dataset.h"
 #include "runtime/mem.h"
 #include "tests/bench/measure.h"
 

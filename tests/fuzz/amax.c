@@ -8,7 +8,7 @@
 #include <config.h>
 
 #include "kernels/quant.h"
-#include "runtime/amax.h"
+#include "runtime/container/amax.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>

@@ -12,11 +12,11 @@
  */
 #include <config.h>
 
-#include "runtime/family.h"
-#include "runtime/manifest.h"
+#include "runtime/families/family.h"
+#include "runtime/container/manifest.h"
 #include "runtime/mem.h"
-#include "runtime/stop_ids.h"
-#include "runtime/zipdir.h"
+#include "runtime/text/stop_ids.h"
+#include "runtime/container/zip_directory.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/model.h"
 #include "tests/fuzz/mutate.h"

@@ -8,7 +8,7 @@
 #include <config.h>
 
 #include "runtime/ft.h"
-#include "runtime/utf8.h"
+#include "runtime/base/utf8.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

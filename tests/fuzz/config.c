@@ -5,10 +5,10 @@
  */
 #include <config.h>
 
-#include "convert/config.h"
-#include "convert/generation.h"
-#include "convert/sentence.h"
-#include "runtime/rope.h"
+#include "convert/config/hf_config.h"
+#include "convert/config/generation.h"
+#include "convert/config/sentence_transformers.h"
+#include "runtime/graph/rope.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -9,8 +9,8 @@
  */
 #include <config.h>
 
-#include "calibrate/counters_file.h"
-#include "calibrate/method.h"
+#include "calibrate/ranges/counters_file.h"
+#include "calibrate/ranges/method.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/mutate.h"
 

@@ -8,9 +8,9 @@
 #define _GNU_SOURCE 1
 #include <config.h>
 
-#include "runtime/dataset.h"
-#include "runtime/family.h"
-#include "runtime/model.h"
+#include "runtime/data/dataset.h"
+#include "runtime/families/family.h"
+#include "runtime/model/model.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>

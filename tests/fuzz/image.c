@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "runtime/images/processor.h"
+#include "runtime/data/images/processor.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>

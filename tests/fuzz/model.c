@@ -9,7 +9,7 @@
 
 #include "tests/fuzz/model.h"
 
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 #include "runtime/tensor.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -7,7 +7,7 @@
 
 #include "tests/fuzz/mutate.h"
 
-#include "runtime/json_build.h"
+#include "runtime/base/json_build.h"
 #include "runtime/mem.h"
 
 #include <stdbool.h>

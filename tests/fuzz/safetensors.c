@@ -6,7 +6,7 @@
 #include <config.h>
 
 #include "runtime/mem.h"
-#include "runtime/safetensors.h"
+#include "runtime/container/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "convert/shard_index.h"
+#include "convert/checkpoint/shard_index.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

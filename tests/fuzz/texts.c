@@ -6,7 +6,7 @@
 #define _GNU_SOURCE 1
 #include <config.h>
 
-#include "runtime/tools/texts.h"
+#include "runtime/tools/run/text_lines.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

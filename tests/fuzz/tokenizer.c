@@ -10,8 +10,8 @@
 #include <config.h>
 
 #include "runtime/mem.h"
-#include "runtime/tokenizer.h"
-#include "runtime/utf8.h"
+#include "runtime/text/tokenizer.h"
+#include "runtime/base/utf8.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
  */
 #include <config.h>
 
-#include "runtime/word_list.h"
+#include "runtime/text/word_list.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
     python make-beams.py > beams.txt
 
 A model is a function from a position and the token there to logits, by whole numbers and one exact
-scaling, so that beam-t.c computes the same ones (tests/beam.c).  A line is a search,
+scaling, so that beam_search-t.c computes the same ones (tests/kernels/beam_search.c).  A line is a search,
 
     seed vocabulary beams early penalty prompt longest ngram repetition least first ends score ids
 
@@ -29,7 +29,7 @@ PAD = 0
 
 
 def logits_of(seed, vocabulary, ends, position, last):
-    """As table_logits() in tests/beam.c; `last` is an array."""
+    """As table_logits() in tests/kernels/beam_search.c; `last` is an array."""
     with np.errstate(over="ignore"):
         u = np.uint32
         h = u(seed) * u(0x9E3779B1) + u(position) * u(0x85EBCA77)

@@ -19,7 +19,7 @@ a variant comes from 64-bit integers, all products and sums modulo 2^64:
   the table of words                       k / 128
   everything else                          k / 512
 
-All of these are exact in BF16, F16 and F32.  tests/lib/llama_file.c makes the same tensors; the
+All of these are exact in BF16, F16 and F32.  tests/lib/models/llama_file.c makes the same tensors; the
 SHA-256 that is kept with each variant says whether they are.
 
 SPDX-License-Identifier: Apache-2.0

@@ -13,7 +13,7 @@ The models are not kept.  Weights are made as make-llama.py says, but for which 
   the table of words, final_logits_bias    k / 128
   everything else                          k / 512
 
-tests/lib/translator_file.c makes the same tensors.
+tests/lib/models/translator_file.c makes the same tensors.
 
 SPDX-License-Identifier: Apache-2.0
 """

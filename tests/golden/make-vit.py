@@ -13,7 +13,7 @@ have.
   images ("pixel_values")                                k / 64
   everything else                                        k / 512
 
-All of these are exact in BF16, F16 and F32.  tests/lib/vit_file.c makes the same tensors; the
+All of these are exact in BF16, F16 and F32.  tests/lib/models/vit_file.c makes the same tensors; the
 SHA-256 that is kept with each variant says whether they are.
 
 SPDX-License-Identifier: Apache-2.0

@@ -1,6 +1,6 @@
 """mixed.py - the numbers that tensors of random models are made of, anywhere alike.
 
-make-llama.py describes them; tests/lib/mixed.h makes the same.
+make-llama.py describes them; tests/lib/models/mixed.h makes the same.
 
 SPDX-License-Identifier: Apache-2.0
 """

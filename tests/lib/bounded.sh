@@ -1,7 +1,7 @@
 # bounded.sh - commands that must end soon and need little; sourced after tap.sh.
 # SPDX-License-Identifier: Apache-2.0
 
-bounded=$FT_BUILDDIR/tests/bounded
+bounded=$FT_BUILDDIR/tests/programs/bounded
 
 # refused TEXT WHAT COMMAND...: the command fails in time, and says TEXT.
 refused () {

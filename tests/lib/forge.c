@@ -7,11 +7,11 @@
 
 #include "tests/lib/forge.h"
 
-#include "runtime/manifest.h"
+#include "runtime/container/manifest.h"
 #include "runtime/mem.h"
-#include "runtime/sha256.h"
-#include "runtime/zipdir.h"
-#include "runtime/zipwrite.h"
+#include "runtime/base/sha256.h"
+#include "runtime/container/zip_directory.h"
+#include "runtime/container/zip_writer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef FT_TESTS_LIB_GOLDEN_ROWS_H
 #define FT_TESTS_LIB_GOLDEN_ROWS_H
 
-#include "runtime/tokenizer.h"
+#include "runtime/text/tokenizer.h"
 #include "tests/tap/tap.h"
 
 #include <jansson.h>

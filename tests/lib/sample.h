@@ -6,7 +6,7 @@
 #ifndef FT_TESTS_LIB_SAMPLE_H
 #define FT_TESTS_LIB_SAMPLE_H
 
-#include "runtime/artifact.h"
+#include "runtime/container/artifact.h"
 
 typedef struct sample {
     ft_state state;

@@ -7,7 +7,7 @@
 
 #include "tests/lib/text.h"
 
-#include "runtime/plan.h"
+#include "runtime/graph/plan.h"
 #include "tests/tap/tap.h"
 
 #include <stdlib.h>

@@ -1,0 +1,29 @@
+/*
+ * output_paths.c - what is read is not to be replaced, nor anything written twice.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/output_paths.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/base/atomic_file.h"
+
+ft_status ft_calibration_check_places(const ft_calibration_options *o, ft_error *err)
+{
+    const char *output[] = { o->dry_run ? NULL : o->output, o->save, o->report };
+    const char *input[] = { o->input, o->data, o->eval };
+    for (size_t i = 0; i < FT_COUNT(output); i++) {
+        for (size_t k = 0; output[i] != NULL && k < FT_COUNT(input); k++)
+            if (input[k] != NULL)
+                FT_TRY(ft_output_spare_input(output[i], input[k], err));
+        for (size_t k = 0; output[i] != NULL && k < o->nmerge; k++)
+            FT_TRY(ft_output_spare_input(output[i], o->merge[k], err));
+        for (size_t k = 0; output[i] != NULL && k < i; k++)
+            if (output[k] != NULL && ft_output_same_file(output[i], output[k]))
+                return ft_fail(err, FT_EARG, "%s: two things are to be written there", output[i]);
+    }
+    return FT_OK;
+}

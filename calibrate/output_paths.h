@@ -1,0 +1,15 @@
+/*
+ * output_paths.h - what is read is not to be replaced, nor anything written twice.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_OUTPUT_PATHS_H
+#define FT_CALIBRATE_OUTPUT_PATHS_H
+
+#include "calibrate/calibrate.h"
+
+/* FT_EARG, with the path, where an output is also an input or another output. */
+FT_MUST_USE ft_status ft_calibration_check_places(const ft_calibration_options *options,
+                                                  ft_error *err);
+
+#endif

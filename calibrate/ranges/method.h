@@ -1,0 +1,75 @@
+/*
+ * method.h - from the histogram of a point to its amax.
+ *
+ * max, percentile, mse and entropy choose what NVIDIA's HistogramCalibrator chooses when it is
+ * given all values in one collect() (2048 bins, 8 bits, signed).  Known differences, all on
+ * purpose:
+ *
+ *   amax is never 0: a percentile that falls into the first bin is raised to the next of 99.9,
+ *   99.99 and 99.999 that does not, or to the maximum;
+ *   a point without a magnitude above 2^-24 (half precision's smallest) gets 1, not a number that
+ *   has no inverse;
+ *   entropy passes over ranges without any value, whose divergence is undefined: there the
+ *   reference prefers the undefined to every number.
+ *
+ * Source: pytorch-quantization 2.2.1 and ModelOpt, calib/histogram.py; arXiv 2004.09602, section 3.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_CALIBRATE_RANGES_METHOD_H
+#define FT_CALIBRATE_RANGES_METHOD_H
+
+#include "calibrate/ranges/histogram.h"
+
+typedef enum ft_method {
+#define FT_METHOD(NAME, name, help) FT_METHOD_##NAME,
+#include "calibrate/ranges/methods.def"
+#undef FT_METHOD
+    FT_METHODS
+} ft_method;
+
+/* "percentile", and what it does in one line; NULL for a value that is no method. */
+const char *ft_method_name(ft_method method);
+const char *ft_method_help(ft_method method);
+bool ft_method_parse(const char *name, ft_method *out);
+
+typedef struct ft_method_options {
+    double percentile; /* 0 < p <= 100; default 99.99 */
+} ft_method_options;
+
+typedef enum ft_amax_status {
+    FT_AMAX_OK,
+    FT_AMAX_ZERO,            /* nothing above 2^-24: amax is 1, and every code 0 */
+    FT_AMAX_TOO_FEW_SAMPLES, /* fewer than ten values lie beyond the percentile asked for */
+    FT_AMAX_RAISED,          /* the percentile asked for is 0; a higher one was taken */
+} ft_amax_status;
+
+/* "ok", "all zero", ... for reports. */
+const char *ft_amax_status_name(ft_amax_status status);
+
+typedef struct ft_amax_choice {
+    char method[24]; /* how amax was found in the end: "percentile-99.99", "mse", "zero" */
+    ft_amax_status status;
+    float amax;       /* > 0 */
+    int index;        /* of the bin (mse), of the edge (percentile, entropy), FT_BINS (max) */
+    double objective; /* minimized (mse, entropy) or reached (percentile: fraction of the values) */
+    double second;    /* the least objective of any other index; NaN where nothing is minimized */
+    ft_distortion distortion;
+} ft_amax_choice;
+
+/* Choose by one method; NULL options mean the defaults. */
+void ft_choose_amax(ft_amax_choice *out, ft_method method, const ft_histogram *histogram,
+                    const ft_method_options *options);
+
+/* The choices that `auto` compares: max, percentile 99, 99.9, 99.99 and 99.999, mse, entropy. */
+enum { FT_CANDIDATES = 7 };
+void ft_choose_candidates(ft_amax_choice out[FT_CANDIDATES], const ft_histogram *histogram);
+
+/* The best: highest SQNR; among equals the largest amax, among those the first. */
+size_t ft_best_candidate(const ft_amax_choice *candidate, size_t count);
+
+/* The searches over a histogram with amax > 0; they fill in index, amax, objective and second. */
+void ft_search_mse(ft_amax_choice *out, const ft_histogram *histogram);
+void ft_search_entropy(ft_amax_choice *out, const ft_histogram *histogram);
+
+#endif

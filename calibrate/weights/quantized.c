@@ -1,0 +1,170 @@
+/*
+ * quantized.c - the matrices of a model that may become codes, and what each becomes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/weights/quantized.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Deciding ----------------------------------------------------------------------------- */
+
+/* A linear; or the head, where it is a matrix of its own or may become one. */
+static bool may_be_codes(const ft_weight_spec *spec)
+{
+    return spec->role == FT_ROLE_LINEAR || strcmp(spec->name, FT_HEAD_WEIGHT) == 0;
+}
+
+/* Values are those of the file: the model's own may lie on a device. */
+static void decide(ft_quantized *q, const ft_model *model, const ft_weight *weight,
+                   const ft_recipe *recipe)
+{
+    const ft_artifact_tensor *stored = ft_artifact_find(model->artifact, weight->name);
+    if (stored == NULL) /* a head that the file has as the table of words */
+        stored = ft_artifact_find(model->artifact, "embed.word");
+    q->weights = (ft_weights){
+        .name = weight->name,
+        .dtype = stored->dtype,
+        .data = stored->data,
+        .rows = weight->rows,
+        .cols = weight->cols,
+    };
+    q->scheme = ft_recipe_scheme(recipe, weight->name);
+    if (ft_scheme_is_blocks(q->scheme))
+        q->how = ft_recipe_how(recipe, q->scheme);
+}
+
+static ft_status decide_all(ft_quantized **out, size_t *count, const ft_model *model,
+                            const ft_recipe *recipe, ft_error *err)
+{
+    ft_weight_spec *spec;
+    size_t specs;
+    FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &specs, err));
+    *out = ft_array(specs, sizeof **out);
+    for (size_t i = 0; i < specs && *out != NULL; i++)
+        if (may_be_codes(&spec[i]))
+            decide(&(*out)[(*count)++], model, &model->weight[i], recipe);
+    free(spec);
+    return *out != NULL
+               ? FT_OK
+               : ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, specs);
+}
+
+/* ---- Checking ----------------------------------------------------------------------------- */
+
+/* A rule that fits nothing is misspelt. */
+static ft_status check_rules(const ft_quantized *q, size_t count, const ft_model *model,
+                             const ft_recipe *recipe, ft_error *err)
+{
+    for (size_t i = 0; i < recipe->rules; i++) {
+        size_t k = 0;
+        while (k < count && !ft_rule_fits(&recipe->rule[i], q[k].weights.name))
+            k++;
+        if (k == count)
+            return ft_fail(err, FT_EARG,
+                           "%s: \"%s\" is found in the name of no matrix that can be codes",
+                           model->path, recipe->rule[i].text);
+    }
+    return FT_OK;
+}
+
+static ft_status check_groups(const ft_quantized *q, const ft_model *model, const ft_recipe *recipe,
+                              ft_error *err)
+{
+    size_t group = (size_t) recipe->group;
+    if (!ft_scheme_is_blocks(q->scheme) || group == 0 || q->weights.cols % group == 0 ||
+        recipe->group_pad)
+        return FT_OK;
+    return ft_fail(err, FT_EARG,
+                   "%s: %s: %zu columns are no multiple of a group of %zu; --group-pad lets the "
+                   "last group be short",
+                   model->path, q->weights.name, q->weights.cols, group);
+}
+
+static ft_status check_schemes(const ft_quantized *q, size_t count, const ft_model *model,
+                               ft_error *err)
+{
+    bool fixed = ft_quantized_any(q, count, FT_SCHEME_W8A8);
+    bool dynamic = ft_quantized_any(q, count, FT_SCHEME_W8A8_DYNAMIC);
+    if (fixed && dynamic)
+        return ft_fail(err, FT_EARG, "%s: w8a8 and w8a8-dynamic exclude each other in one model",
+                       model->path);
+    if (dynamic && !model->has_cache)
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: w8a8-dynamic is for decoders, and family %s is none", model->path,
+                       model->family->name);
+    if (!fixed && !dynamic && !ft_quantized_any_blocks(q, count))
+        return ft_fail(err, FT_EARG, "%s: no matrix would become codes", model->path);
+    return FT_OK;
+}
+
+ft_status ft_quantized_new(ft_quantized **out, size_t *count, const ft_model *model,
+                           const ft_recipe *recipe, ft_error *err)
+{
+    *out = NULL;
+    *count = 0;
+    if (recipe->coded_head && !model->has_cache)
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: a head of codes is for decoders, and family %s is none", model->path,
+                       model->family->name);
+    FT_TRY(decide_all(out, count, model, recipe, err));
+    FT_TRY(check_rules(*out, *count, model, recipe, err));
+    for (size_t i = 0; i < *count; i++)
+        FT_TRY(check_groups(&(*out)[i], model, recipe, err));
+    return check_schemes(*out, *count, model, err);
+}
+
+void ft_quantized_free(ft_quantized *quantized, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(quantized[i].scale);
+    free(quantized);
+}
+
+/* ---- Scales ------------------------------------------------------------------------------- */
+
+ft_status ft_quantized_scales(ft_quantized *quantized, size_t count, ft_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        ft_quantized *q = &quantized[i];
+        if (!ft_scheme_is_int8(q->scheme))
+            continue;
+        q->scale = ft_array(q->weights.rows, sizeof *q->scale);
+        if (q->scale == NULL)
+            return ft_fail(err, FT_ENOMEM, "%s: no memory for scales", q->weights.name);
+        FT_TRY(ft_weights_scales(q->scale, &q->weights, err));
+    }
+    return FT_OK;
+}
+
+/* ---- Asking ------------------------------------------------------------------------------- */
+
+ft_quantized *ft_quantized_find(ft_quantized *quantized, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(quantized[i].weights.name, name) == 0)
+            return &quantized[i];
+    return NULL;
+}
+
+bool ft_quantized_any(const ft_quantized *quantized, size_t count, ft_scheme scheme)
+{
+    for (size_t i = 0; i < count; i++)
+        if (quantized[i].scheme == scheme)
+            return true;
+    return false;
+}
+
+bool ft_quantized_any_blocks(const ft_quantized *quantized, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ft_scheme_is_blocks(quantized[i].scheme))
+            return true;
+    return false;
+}

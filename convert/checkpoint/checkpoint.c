@@ -1,0 +1,441 @@
+/*
+ * checkpoint.c - one list of tensors over all files of a checkpoint.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/checkpoint/checkpoint.h"
+
+#include "convert/checkpoint/shard_index.h"
+#include "convert/checkpoint/text_file.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/container/file_type.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct place {
+    const ft_named_tensor *named;
+    const ft_safetensors *file;
+} place;
+
+struct ft_checkpoint {
+    char *folder; /* "" or with a slash at its end */
+    ft_safetensors **file;
+    size_t files;
+    place *tensor; /* sorted by name */
+    size_t count;
+};
+
+static const char single[] = "model.safetensors";
+static const char index_name[] = "model.safetensors.index.json";
+
+/* ---- Paths -------------------------------------------------------------------------------- */
+
+/* Where the last component starts. */
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+/* `folder` followed by `name`, with a slash between them where that needs one. */
+static char *join(const char *folder, const char *name)
+{
+    size_t length = strlen(folder), room = length + strlen(name) + 2;
+    char *path = malloc(room);
+    bool slash = length > 0 && folder[length - 1] != '/';
+    if (path != NULL)
+        snprintf(path, room, "%s%s%s", folder, slash ? "/" : "", name);
+    return path;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length > tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* ---- Assembling --------------------------------------------------------------------------- */
+
+static int compare_places(const void *a, const void *b)
+{
+    const place *left = a, *right = b;
+    return strcmp(left->named->name, right->named->name);
+}
+
+static const place *find(const ft_checkpoint *cp, const char *name)
+{
+    const ft_named_tensor key = { .name = name };
+    return bsearch(&(place){ &key, NULL }, cp->tensor, cp->count, sizeof *cp->tensor,
+                   compare_places);
+}
+
+static ft_checkpoint *new_checkpoint(const char *path, size_t files)
+{
+    ft_checkpoint *cp = calloc(1, sizeof *cp);
+    if (cp == NULL)
+        return NULL;
+    cp->folder = strndup(path, (size_t) (base_of(path) - path));
+    cp->file = ft_array(files, sizeof(ft_safetensors *));
+    if (cp->folder == NULL || cp->file == NULL) {
+        ft_checkpoint_close(cp);
+        return NULL;
+    }
+    return cp;
+}
+
+static ft_status add_file(ft_checkpoint *cp, const char *path, ft_error *err)
+{
+    ft_status rc = ft_safetensors_open(&cp->file[cp->files], path, err);
+    if (rc != FT_OK)
+        return ft_mistaken(path, FT_WANTED_CHECKPOINT, rc, err);
+    cp->count += ft_safetensors_count(cp->file[cp->files]);
+    cp->files++;
+    return FT_OK;
+}
+
+/* After the last file: one list, in which no name occurs twice. */
+static ft_status merge(ft_checkpoint *cp, ft_error *err)
+{
+    cp->tensor = ft_array(cp->count, sizeof *cp->tensor);
+    if (cp->tensor == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", cp->folder);
+    place *next = cp->tensor;
+    for (size_t i = 0; i < cp->files; i++)
+        for (size_t k = 0; k < ft_safetensors_count(cp->file[i]); k++)
+            *next++ = (place){ ft_safetensors_at(cp->file[i], k), cp->file[i] };
+    qsort(cp->tensor, cp->count, sizeof *cp->tensor, compare_places);
+    for (size_t i = 1; i < cp->count; i++)
+        if (compare_places(&cp->tensor[i - 1], &cp->tensor[i]) == 0)
+            return ft_fail(err, FT_EFORMAT, "%s: %.256s: tensor occurs in %s too",
+                           ft_safetensors_path(cp->tensor[i].file), cp->tensor[i].named->name,
+                           base_of(ft_safetensors_path(cp->tensor[i - 1].file)));
+    return FT_OK;
+}
+
+static ft_status open_all(ft_checkpoint *cp, const char *const *paths, size_t count, ft_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        FT_TRY(add_file(cp, paths[i], err));
+    return merge(cp, err);
+}
+
+ft_status ft_checkpoint_open_files(ft_checkpoint **out, const char *const *paths, size_t count,
+                                   ft_error *err)
+{
+    *out = NULL;
+    if (count == 0)
+        return ft_fail(err, FT_EARG, "no files given for a checkpoint");
+    ft_checkpoint *cp = new_checkpoint(paths[0], count);
+    if (cp == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", paths[0]);
+    ft_status rc = open_all(cp, paths, count, err);
+    if (rc != FT_OK) {
+        ft_checkpoint_close(cp);
+        return rc;
+    }
+    *out = cp;
+    return FT_OK;
+}
+
+/* ---- An index and its shards -------------------------------------------------------------- */
+
+static ft_status add_shard(ft_checkpoint *cp, const ft_shard_index *index, const char *file,
+                           ft_error *err)
+{
+    struct stat about;
+    char *path = join(cp->folder, file);
+    if (path == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", index->path);
+    ft_status rc = stat(path, &about) == 0 ? add_file(cp, path, err)
+                                           : ft_fail_errno(err, "%s: shard %s", index->path, file);
+    free(path);
+    return rc;
+}
+
+static ft_status check_listed(const ft_checkpoint *cp, const ft_shard_index *index,
+                              const char *name, ft_error *err)
+{
+    const char *listed = ft_shard_index_file_of(index, name);
+    const place *found = find(cp, name);
+    if (found == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: %.256s: listed in %s, found in no shard", index->path,
+                       name, listed);
+    const char *file = base_of(ft_safetensors_path(found->file));
+    if (strcmp(file, listed) != 0)
+        return ft_fail(err, FT_EFORMAT, "%s: %.256s: listed in %s, found in %s", index->path, name,
+                       listed, file);
+    return FT_OK;
+}
+
+static ft_status check_found(const place *found, const ft_shard_index *index, ft_error *err)
+{
+    if (ft_shard_index_file_of(index, found->named->name) != NULL)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: %.256s: found in %s, but not listed", index->path,
+                   found->named->name, base_of(ft_safetensors_path(found->file)));
+}
+
+static ft_status open_shards(ft_checkpoint *cp, const ft_shard_index *index, ft_error *err)
+{
+    for (size_t i = 0; i < index->files; i++)
+        FT_TRY(add_shard(cp, index, index->file[i], err));
+    FT_TRY(merge(cp, err));
+
+    const char *name;
+    json_t *file;
+    json_object_foreach(index->map, name, file)
+    {
+        FT_TRY(check_listed(cp, index, name, err));
+    }
+    for (size_t i = 0; i < cp->count; i++)
+        FT_TRY(check_found(&cp->tensor[i], index, err));
+    return FT_OK;
+}
+
+static ft_status open_by_index(ft_checkpoint **out, const ft_shard_index *index, ft_error *err)
+{
+    ft_checkpoint *cp = new_checkpoint(index->path, index->files);
+    if (cp == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", index->path);
+    ft_status rc = open_shards(cp, index, err);
+    if (rc != FT_OK) {
+        ft_checkpoint_close(cp);
+        return rc;
+    }
+    *out = cp;
+    return FT_OK;
+}
+
+/* A companion, or an index; not what a download left in its place. */
+static ft_status read_json(const char *path, char **text, size_t *bytes, ft_error *err)
+{
+    FT_TRY(ft_text_file_read(path, text, bytes, err));
+    ft_status rc = ft_mistaken_bytes(path, *text, *bytes, FT_WANTED_JSON, FT_OK, err);
+    if (rc != FT_OK) {
+        free(*text);
+        *text = NULL;
+        *bytes = 0;
+    }
+    return rc;
+}
+
+static ft_status open_index(ft_checkpoint **out, const char *path, ft_error *err)
+{
+    char *text;
+    size_t bytes;
+    ft_shard_index index;
+    FT_TRY(read_json(path, &text, &bytes, err));
+    ft_status rc = ft_shard_index_parse(&index, path, text, bytes, err);
+    free(text);
+    if (rc == FT_OK)
+        rc = open_by_index(out, &index, err);
+    ft_shard_index_fini(&index);
+    return rc;
+}
+
+/* ---- Finding the checkpoint --------------------------------------------------------------- */
+
+static const char *const safe_ends[] = { ".safetensors", NULL };
+static const char *const foreign_ends[] = { ".gguf", ".onnx", ".h5",   ".tflite",
+                                            ".ggml", ".msgpack", ".npz", NULL };
+static const char *const pickle_ends[] = { ".bin", ".pt", ".pth", ".ckpt", ".pkl", NULL };
+
+static bool ends_with_one(const char *name, const char *const *ends)
+{
+    while (*ends != NULL && !ends_with(name, *ends))
+        ends++;
+    return *ends != NULL;
+}
+
+/* The first file, by name, that ends so; the caller frees it; NULL when there is none. */
+static char *first_in_folder(const char *folder, const char *const *ends)
+{
+    char *first = NULL;
+    DIR *entries = opendir(folder);
+    if (entries == NULL)
+        return NULL;
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;)
+        if (ends_with_one(entry->d_name, ends) &&
+            (first == NULL || strcmp(entry->d_name, first) < 0)) {
+            free(first);
+            first = ft_strdup(entry->d_name);
+        }
+    closedir(entries);
+    return first;
+}
+
+static ft_status refuse_pickle(const char *where, const char *file, ft_error *err)
+{
+    return ft_fail(err, FT_EUNSUPPORTED,
+                   "%s: %s holds pickled weights, and reading those can run code; convert them in "
+                   "Python with model.save_pretrained(folder, safe_serialization=True) of "
+                   "transformers or save_file(state_dict, \"model.safetensors\") of "
+                   "safetensors.torch",
+                   where, file);
+}
+
+/* Weights of another program. */
+static ft_status refuse_foreign(const char *folder, const char *file, ft_error *err)
+{
+    ft_status rc = ft_fail(err, FT_EIO, "%s: no %s and no %s; ft-convert does not read %s", folder,
+                           single, index_name, file);
+    char *path = join(folder, file);
+    if (path != NULL)
+        rc = ft_mistaken(path, FT_WANTED_CHECKPOINT, rc, err);
+    free(path);
+    return rc;
+}
+
+/* The cache of a hub keeps checkpoints two folders down. */
+static ft_status refuse_empty(const char *folder, ft_error *err)
+{
+    struct stat about;
+    char *snapshots = join(folder, "snapshots");
+    bool cache = snapshots != NULL && stat(snapshots, &about) == 0 && S_ISDIR(about.st_mode);
+    free(snapshots);
+    return ft_fail(err, FT_EIO, "%s: no %s and no %s%s", folder, single, index_name,
+                   cache ? "; name one of the folders in its snapshots/" : "");
+}
+
+static ft_status refuse_folder(const char *folder, ft_error *err)
+{
+    ft_status rc;
+    char *other = first_in_folder(folder, safe_ends);
+    char *pickle = first_in_folder(folder, pickle_ends);
+    char *foreign = first_in_folder(folder, foreign_ends);
+    if (other != NULL)
+        rc = ft_fail(err, FT_EIO, "%s: no %s and no %s; if %s is the model, name that file", folder,
+                     single, index_name, other);
+    else if (pickle != NULL)
+        rc = refuse_pickle(folder, pickle, err);
+    else if (foreign != NULL)
+        rc = refuse_foreign(folder, foreign, err);
+    else
+        rc = refuse_empty(folder, err);
+    free(foreign);
+    free(other);
+    free(pickle);
+    return rc;
+}
+
+/* By its name, where its bytes do not say that it is something else. */
+static bool is_pickle(const char *path)
+{
+    ft_file_kind kind = ft_recognize_file(path);
+    return ends_with_one(path, pickle_ends) &&
+           (kind == FT_FILE_UNKNOWN || kind == FT_FILE_ZIP || kind == FT_FILE_TAR);
+}
+
+static ft_status open_file(ft_checkpoint **out, const char *path, ft_error *err)
+{
+    if (ends_with(path, ".json"))
+        return open_index(out, path, err);
+    if (is_pickle(path))
+        return refuse_pickle(path, "it", err);
+    return ft_checkpoint_open_files(out, &path, 1, err);
+}
+
+/* Open folder/name if that exists; *found says so. */
+static ft_status try_in_folder(ft_checkpoint **out, const char *folder, const char *name,
+                               bool *found, ft_error *err)
+{
+    struct stat about;
+    char *path = join(folder, name);
+    if (path == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", folder);
+    *found = lstat(path, &about) == 0; /* a link to nowhere is named, not passed over */
+    ft_status rc = *found ? open_file(out, path, err) : FT_OK;
+    free(path);
+    return rc;
+}
+
+static ft_status open_folder(ft_checkpoint **out, const char *folder, ft_error *err)
+{
+    bool found;
+    FT_TRY(try_in_folder(out, folder, single, &found, err));
+    if (!found)
+        FT_TRY(try_in_folder(out, folder, index_name, &found, err));
+    return found ? FT_OK : refuse_folder(folder, err);
+}
+
+ft_status ft_checkpoint_open(ft_checkpoint **out, const char *path, ft_error *err)
+{
+    struct stat about;
+    *out = NULL;
+    if (stat(path, &about) != 0)
+        return ft_mistaken(path, FT_WANTED_CHECKPOINT, ft_fail_errno(err, "%s", path), err);
+    return S_ISDIR(about.st_mode) ? open_folder(out, path, err) : open_file(out, path, err);
+}
+
+void ft_checkpoint_close(ft_checkpoint *cp)
+{
+    if (cp == NULL)
+        return;
+    for (size_t i = 0; i < cp->files; i++)
+        ft_safetensors_close(cp->file[i]);
+    free(cp->file);
+    free(cp->tensor);
+    free(cp->folder);
+    free(cp);
+}
+
+/* ---- Asking ------------------------------------------------------------------------------- */
+
+size_t ft_checkpoint_count(const ft_checkpoint *cp)
+{
+    return cp->count;
+}
+
+const ft_named_tensor *ft_checkpoint_at(const ft_checkpoint *cp, size_t index)
+{
+    assert(index < cp->count);
+    return cp->tensor[index].named;
+}
+
+const ft_tensor *ft_checkpoint_find(const ft_checkpoint *cp, const char *name)
+{
+    const place *found = find(cp, name);
+    return found == NULL ? NULL : &found->named->tensor;
+}
+
+const char *ft_checkpoint_file_of(const ft_checkpoint *cp, const char *name)
+{
+    const place *found = find(cp, name);
+    return found == NULL ? NULL : ft_safetensors_path(found->file);
+}
+
+void ft_checkpoint_release(const ft_checkpoint *cp, const void *data, size_t bytes)
+{
+    for (size_t i = 0; i < cp->files; i++)
+        ft_safetensors_release(cp->file[i], data, bytes);
+}
+
+/* Without memory of its own: where there is none, nothing must seem to be absent. */
+bool ft_checkpoint_has(const ft_checkpoint *cp, const char *file)
+{
+    struct stat about;
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s%s", cp->folder, file);
+    return length < (int) sizeof path && stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+ft_status ft_checkpoint_read(const ft_checkpoint *cp, const char *file, char **text, size_t *bytes,
+                             ft_error *err)
+{
+    *text = NULL;
+    *bytes = 0;
+    char *path = join(cp->folder, file);
+    if (path == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", file);
+    ft_status rc = read_json(path, text, bytes, err);
+    free(path);
+    return rc;
+}

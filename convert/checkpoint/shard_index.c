@@ -1,0 +1,95 @@
+/*
+ * shard_index.c - read the index of a checkpoint in several files.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/checkpoint/shard_index.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A name, not a path: nothing that any system would take for a folder. */
+static bool is_plain(const char *file)
+{
+    return *file != '\0' && strpbrk(file, "/\\") == NULL && strcmp(file, ".") != 0 &&
+           strcmp(file, "..") != 0;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+static ft_status load_map(ft_shard_index *index, const char *text, size_t bytes, ft_error *err)
+{
+    json_error_t fault;
+    index->root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &fault);
+    if (index->root == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: line %d: %s", index->path, fault.line, fault.text);
+    index->map = json_object_get(index->root, "weight_map");
+    if (!json_is_object(index->map))
+        return ft_fail(err, FT_EFORMAT, "%s: no object \"weight_map\", expected an index of shards",
+                       index->path);
+    if (json_object_size(index->map) == 0)
+        return ft_fail(err, FT_EFORMAT, "%s: weight_map is empty", index->path);
+    return FT_OK;
+}
+
+/* One file per tensor, in the map's order. */
+static ft_status list_files(ft_shard_index *index, ft_error *err)
+{
+    index->file = ft_array(json_object_size(index->map), sizeof *index->file);
+    if (index->file == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", index->path);
+    const char *tensor;
+    json_t *value;
+    json_object_foreach(index->map, tensor, value)
+    {
+        const char *file = json_string_value(value);
+        if (file == NULL)
+            return ft_fail(err, FT_EFORMAT, "%s: %.256s: expected the name of a file", index->path,
+                           tensor);
+        if (!is_plain(file))
+            return ft_fail(err, FT_EFORMAT,
+                           "%s: %.256s: \"%.256s\" is not the name of a file in the same folder",
+                           index->path, tensor, file);
+        index->file[index->files++] = file;
+    }
+    return FT_OK;
+}
+
+static void keep_distinct(ft_shard_index *index)
+{
+    size_t kept = 1;
+    qsort(index->file, index->files, sizeof *index->file, compare_texts);
+    for (size_t i = 1; i < index->files; i++)
+        if (strcmp(index->file[kept - 1], index->file[i]) != 0)
+            index->file[kept++] = index->file[i];
+    index->files = kept;
+}
+
+ft_status ft_shard_index_parse(ft_shard_index *index, const char *path, const char *text,
+                               size_t bytes, ft_error *err)
+{
+    *index = (ft_shard_index){ .path = path };
+    FT_TRY(load_map(index, text, bytes, err));
+    FT_TRY(list_files(index, err));
+    keep_distinct(index);
+    return FT_OK;
+}
+
+void ft_shard_index_fini(ft_shard_index *index)
+{
+    free(index->file);
+    json_decref(index->root);
+}
+
+const char *ft_shard_index_file_of(const ft_shard_index *index, const char *tensor)
+{
+    return json_string_value(json_object_get(index->map, tensor));
+}

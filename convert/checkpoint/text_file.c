@@ -1,0 +1,67 @@
+/*
+ * text_file.c - a small file, whole.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/checkpoint/text_file.h"
+
+#include "runtime/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How many bytes came, at most `size`; -1 with errno set when the system refuses. */
+static ssize_t read_fully(int fd, char *buffer, size_t size)
+{
+    size_t used = 0;
+    while (used < size) {
+        ssize_t got = read(fd, buffer + used, size - used);
+        if (got == 0)
+            break;
+        if (got < 0 && errno != EINTR)
+            return -1;
+        used += got > 0 ? (size_t) got : 0;
+    }
+    return (ssize_t) used;
+}
+
+static ft_status read_descriptor(int fd, const char *path, char **text, size_t *bytes,
+                                 ft_error *err)
+{
+    struct stat about;
+    if (fstat(fd, &about) != 0)
+        return ft_fail_errno(err, "%s", path);
+    if (!S_ISREG(about.st_mode))
+        return ft_fail(err, FT_EIO, "%s: not a regular file", path);
+    if (about.st_size > FT_TEXT_FILE_MAX)
+        return ft_fail(err, FT_ELIMIT, "%s: %lld bytes, expected at most %d", path,
+                       (long long) about.st_size, FT_TEXT_FILE_MAX);
+    char *buffer = malloc((size_t) about.st_size + 1);
+    if (buffer == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
+    ssize_t used = read_fully(fd, buffer, (size_t) about.st_size);
+    if (used < 0) {
+        free(buffer);
+        return ft_fail_errno(err, "%s", path);
+    }
+    buffer[used] = '\0';
+    *text = buffer;
+    *bytes = (size_t) used;
+    return FT_OK;
+}
+
+ft_status ft_text_file_read(const char *path, char **text, size_t *bytes, ft_error *err)
+{
+    /* Without O_NONBLOCK, opening a pipe would wait for a writer. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return ft_fail_errno(err, "%s", path);
+    ft_status rc = read_descriptor(fd, path, text, bytes, err);
+    close(fd);
+    return rc;
+}

@@ -1,0 +1,364 @@
+/*
+ * hf_config.c - read config.json by the rules of the family's dialect.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/config/config_reader.h"
+
+#include "convert/config/json.h"
+#include "runtime/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const json_t *ft_config_value(const ft_config_reader *reader, const char *key)
+{
+    const json_t *value = json_object_get(reader->json, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+/* ---- Which model ---------------------------------------------------------------------------- */
+
+/* Join words with ", " as far as they fit. */
+static void join(char *text, size_t size, const char *word)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", word);
+}
+
+static void unknown_model_type(const ft_config_reader *r, const json_t *found)
+{
+    char text[FT_JSON_TEXT], supported[400] = "";
+    const ft_family *family;
+    for (size_t i = 0; (family = ft_family_at(i)) != NULL; i++)
+        for (size_t d = 0; d < family->ndialect; d++)
+            join(supported, sizeof supported, family->dialect[d].model_type);
+    if (found == NULL)
+        ft_message(r->problems, FT_EUNSUPPORTED, "%s: no model_type; supported are %s", r->label,
+                   supported);
+    else
+        ft_message(r->problems, FT_EUNSUPPORTED,
+                   "%s: model_type %s is not supported; supported are %s", r->label,
+                   ft_json_text(text, found), supported);
+}
+
+static bool find_family(ft_config_reader *r)
+{
+    const json_t *type = ft_config_value(r, "model_type");
+    if (json_is_string(type))
+        r->out->family = ft_family_of(json_string_value(type), &r->out->dialect);
+    if (r->out->family == NULL) {
+        unknown_model_type(r, type);
+        return false;
+    }
+    r->dialect = &r->out->family->dialect[r->out->dialect];
+    return true;
+}
+
+static void refuse_headless(const ft_config_reader *r)
+{
+    ft_message(r->problems, FT_EUNSUPPORTED,
+               "%s: architectures is %s, which has no head to predict tokens; save it as %s",
+               r->label, r->dialect->headless, r->dialect->architectures[0]);
+}
+
+/* "architectures" names the class that was saved: one, or none for a bare encoder. */
+static void find_architecture(const ft_config_reader *r)
+{
+    const json_t *found = ft_config_value(r, "architectures");
+    if (found == NULL || (json_is_array(found) && json_array_size(found) == 0))
+        return;
+    const char *name =
+        json_array_size(found) == 1 ? json_string_value(json_array_get(found, 0)) : NULL;
+    char text[FT_JSON_TEXT], supported[400] = "";
+    if (name != NULL && r->dialect->headless != NULL && strcmp(name, r->dialect->headless) == 0) {
+        refuse_headless(r);
+        return;
+    }
+    for (const char *const *known = r->dialect->architectures; *known != NULL; known++) {
+        if (name != NULL && strcmp(name, *known) == 0) {
+            r->out->architecture = *known;
+            return;
+        }
+        join(supported, sizeof supported, *known);
+    }
+    ft_message(r->problems, FT_EUNSUPPORTED,
+               "%s: architectures %s is not supported; supported for %s is one of %s", r->label,
+               ft_json_text(text, found), r->dialect->model_type, supported);
+}
+
+/* ---- Keys with a rule ----------------------------------------------------------------------- */
+
+/* JSON of a rule.  NULL and a problem without memory. */
+static json_t *known_json(const ft_config_reader *r, const char *text)
+{
+    json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
+    if (json == NULL)
+        ft_message(r->problems, FT_ENOMEM, "%s: no memory to read it", r->label);
+    return json;
+}
+
+/* The rule's default, where the key is absent.  NULL and a problem where there is none. */
+static json_t *value_or_default(const ft_config_reader *r, const ft_config_rule *rule)
+{
+    json_t *value = json_object_get(r->json, rule->key);
+    if (value != NULL)
+        return json_incref(value);
+    if (rule->must != NULL)
+        return known_json(r, rule->must);
+    ft_message(r->problems, FT_EFORMAT, "%s: no %s, which a %s needs", r->label, rule->key,
+               r->dialect->model_type);
+    return NULL;
+}
+
+static void *member(const ft_config_reader *r, const ft_config_rule *rule)
+{
+    return (char *) &r->out->config + rule->field;
+}
+
+void ft_config_wrong(const ft_config_reader *reader, const char *key, const json_t *found,
+                     const char *expected)
+{
+    char text[FT_JSON_TEXT];
+    ft_message(reader->problems, FT_EFORMAT, "%s: %s is %s, expected %s", reader->label, key,
+               ft_json_text(text, found), expected);
+}
+
+bool ft_config_whole(const ft_config_reader *reader, const char *key, const json_t *value,
+                     int32_t low, int32_t high, int32_t *out)
+{
+    char expected[64];
+    json_int_t n = json_integer_value(value);
+    if (json_is_integer(value) && n >= low && n <= high) {
+        *out = (int32_t) n;
+        return true;
+    }
+    snprintf(expected, sizeof expected, "a whole number from %d to %d", low, high);
+    ft_config_wrong(reader, key, value, expected);
+    return false;
+}
+
+/* Our own words for "none", -1 and in what is optional 0, are nothing that a checkpoint may say. */
+static void read_count(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
+{
+    int32_t low, high, least = rule->kind == FT_KEY_OPTIONAL ? 1 : 0;
+    ft_config_bounds(rule->field, &low, &high);
+    if (rule->kind == FT_KEY_COUNT || !json_is_null(value))
+        ft_config_whole(r, rule->key, value, low < least ? least : low, high, member(r, rule));
+}
+
+/* Rows and columns: one number for both, or each its own. */
+static void read_pair(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
+{
+    int32_t low, high, *out = member(r, rule);
+    bool both = !json_is_array(value);
+    ft_config_bounds(rule->field, &low, &high);
+    if (!both && json_array_size(value) != 2)
+        ft_config_wrong(r, rule->key, value, "a whole number, or a list of two");
+    else
+        for (size_t i = 0; i < 2; i++)
+            if (!ft_config_whole(r, rule->key, both ? value : json_array_get(value, i), low, high,
+                                 &out[i]))
+                return;
+}
+
+static void read_flag(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
+{
+    if (json_is_boolean(value))
+        *(bool *) member(r, rule) = json_is_true(value);
+    else
+        ft_config_wrong(r, rule->key, value, "true or false");
+}
+
+bool ft_config_id(const ft_config_reader *reader, const char *key, const json_t *value,
+                  int32_t *out)
+{
+    const json_t *id =
+        json_is_array(value) && json_array_size(value) == 1 ? json_array_get(value, 0) : value;
+    return ft_config_whole(reader, key, id, 0, reader->out->config.vocabulary - 1, out);
+}
+
+static void read_id(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
+{
+    *(int32_t *) member(r, rule) = -1;
+    if (!json_is_null(value))
+        ft_config_id(r, rule->key, value, member(r, rule));
+}
+
+static void check_twin(const ft_config_reader *r, const ft_config_rule *rule)
+{
+    char text[FT_JSON_TEXT];
+    const json_t *value = ft_config_value(r, rule->key);
+    int32_t said = *(const int32_t *) member(r, rule);
+    if (value != NULL && !(json_is_integer(value) && json_integer_value(value) == said))
+        ft_message(r->problems, FT_EUNSUPPORTED, "%s: %s is %s, but %s is %d", r->label, rule->key,
+                   ft_json_text(text, value), rule->must, said);
+}
+
+static void read_eps(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
+{
+    double eps = json_number_value(value);
+    if (eps >= 1e-30 && eps < 1.0)
+        *(float *) member(r, rule) = (float) eps;
+    else
+        ft_config_wrong(r, rule->key, value, "a positive number below 1");
+}
+
+/* Names of transformers' activation functions.  gelu_new and its kin differ only in rounding. */
+static const struct {
+    const char *name;
+    ft_activation activation;
+} activations[] = {
+    { "gelu", FT_ACT_GELU },
+    { "gelu_python", FT_ACT_GELU },
+    { "gelu_new", FT_ACT_GELU_TANH },
+    { "gelu_fast", FT_ACT_GELU_TANH },
+    { "gelu_pytorch_tanh", FT_ACT_GELU_TANH },
+    { "relu", FT_ACT_RELU },
+    { "silu", FT_ACT_SILU },
+    { "swish", FT_ACT_SILU },
+};
+
+static void read_activation(const ft_config_reader *r, const ft_config_rule *rule,
+                            const json_t *value)
+{
+    char text[FT_JSON_TEXT], supported[200] = "";
+    for (size_t i = 0; i < FT_COUNT(activations); i++) {
+        if (json_is_string(value) && strcmp(json_string_value(value), activations[i].name) == 0) {
+            *(ft_activation *) member(r, rule) = activations[i].activation;
+            return;
+        }
+        join(supported, sizeof supported, activations[i].name);
+    }
+    ft_message(r->problems, FT_EUNSUPPORTED, "%s: %s %s is not supported; supported are %s",
+               r->label, rule->key, ft_json_text(text, value), supported);
+}
+
+void ft_config_must_be(const ft_config_reader *reader, const char *key, const char *must)
+{
+    const json_t *found = ft_config_value(reader, key);
+    json_t *expected = known_json(reader, must);
+    char text[FT_JSON_TEXT];
+    if (found != NULL && expected != NULL && !ft_json_equal(found, expected))
+        ft_message(reader->problems, FT_EUNSUPPORTED, "%s: %s is %s, only %s is supported",
+                   reader->label, key, ft_json_text(text, found), must);
+    json_decref(expected);
+}
+
+static void (*const readers[])(const ft_config_reader *, const ft_config_rule *, const json_t *) = {
+    [FT_KEY_COUNT] = read_count, [FT_KEY_OPTIONAL] = read_count,
+    [FT_KEY_PAIR] = read_pair,   [FT_KEY_FLAG] = read_flag,
+    [FT_KEY_EPS] = read_eps,     [FT_KEY_ACTIVATION] = read_activation,
+    [FT_KEY_ID] = read_id,
+};
+
+static void read_rule(const ft_config_reader *r, const ft_config_rule *rule)
+{
+    if (rule->kind == FT_KEY_MUST_BE)
+        ft_config_must_be(r, rule->key, rule->must);
+    if (rule->kind == FT_KEY_TWIN)
+        check_twin(r, rule);
+    if (rule->kind >= FT_COUNT(readers))
+        return;
+    json_t *value = value_or_default(r, rule);
+    if (value != NULL)
+        readers[rule->kind](r, rule, value);
+    json_decref(value);
+}
+
+/* ---- Decoders ------------------------------------------------------------------------------- */
+
+static bool has_kind(const ft_config_reader *r, ft_key kind)
+{
+    for (size_t i = 0; i < r->dialect->nrule; i++)
+        if (r->dialect->rule[i].kind == kind)
+            return true;
+    return false;
+}
+
+/* As many heads of keys as of queries, and heads that share the columns, where nothing is said. */
+static void settle_heads(ft_config *config)
+{
+    if (config->kv_heads == 0)
+        config->kv_heads = config->heads;
+    if (config->head_size == 0 && config->heads > 0)
+        config->head_size = config->hidden / config->heads;
+}
+
+static void read_decoder(const ft_config_reader *r)
+{
+    ft_config *config = &r->out->config;
+    if (!has_kind(r, FT_KEY_ROPE))
+        return;
+    ft_config_read_rope(r);
+    if (has_kind(r, FT_KEY_WINDOW))
+        ft_config_read_windows(r);
+    settle_heads(config);
+    config->qkv_bias = config->out_bias || r->dialect->qkv_bias;
+}
+
+/* ---- Encoder-decoders ----------------------------------------------------------------------- */
+
+/* Where tables of positions begin with rows that no token has, their key counts the others. */
+static void settle_translator(const ft_config_reader *r)
+{
+    ft_config *config = &r->out->config;
+    config->sinusoids = r->dialect->sinusoids;
+    if (!ft_config_has_source(config))
+        return;
+    config->positions += config->position_offset;
+    config->head_bias = true; /* the tensors say whether there is one */
+    settle_heads(config);
+}
+
+/* ---- Images --------------------------------------------------------------------------------- */
+
+/* Each image becomes as many rows as it has whole patches, behind those that all begin with. */
+static void settle_images(const ft_config_reader *r)
+{
+    ft_config *config = &r->out->config;
+    config->leading = r->dialect->leading;
+    if (!ft_config_sees(config) || config->patch_height == 0 || config->patch_width == 0)
+        return;
+    ft_conv conv = ft_config_patches(config);
+    int64_t rows = ft_patch_rows(&conv, config->leading);
+    config->positions = rows < INT32_MAX ? (int32_t) rows : INT32_MAX;
+}
+
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+static void read_all(ft_config_reader *r)
+{
+    if (!find_family(r))
+        return;
+    ft_config *config = &r->out->config;
+    config->padding_id = -1;
+    find_architecture(r);
+    for (size_t i = 0; i < r->dialect->nrule; i++)
+        read_rule(r, &r->dialect->rule[i]);
+    read_decoder(r);
+    ft_config_read_head(r);
+    ft_config_check_other_keys(r);
+    /* Where padding is not numbered, positions start behind the padding's own row; else at 0. */
+    config->position_offset = config->padding_id + 1;
+    settle_translator(r);
+    settle_images(r);
+    ft_error err;
+    if (r->problems->count == 0 && ft_config_check(config, r->label, &err) != FT_OK)
+        ft_message_error(r->problems, &err);
+}
+
+ft_status ft_origin_read(ft_origin *out, const void *text, size_t bytes, const char *label,
+                         const char *const *ignored, ft_messages *problems)
+{
+    memset(out, 0, sizeof *out);
+    json_t *json = ft_json_parse(text, bytes, JSON_OBJECT, label, problems);
+    ft_config_reader r = { json, label, ignored, NULL, out, problems };
+    if (json != NULL)
+        read_all(&r);
+    json_decref(json);
+    return ft_messages_status(problems);
+}

@@ -1,0 +1,124 @@
+/*
+ * labels.c - what a classifier has on top: how many labels, and what they are to each other.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/config/config_reader.h"
+
+#include "convert/config/json.h"
+#include "runtime/mem.h"
+
+#include <string.h>
+
+/* Classes are numbered from 0 without a gap. */
+static bool names_all(const json_t *names)
+{
+    char key[24];
+    for (size_t i = 0; i < json_object_size(names); i++) {
+        snprintf(key, sizeof key, "%zu", i);
+        if (json_object_get(names, key) == NULL)
+            return false;
+    }
+    return json_object_size(names) > 0;
+}
+
+/* id2label says how many there are, else num_labels, else there are two. */
+static void read_labels(const ft_config_reader *r)
+{
+    int32_t low, high;
+    ft_config_bounds(offsetof(ft_config, labels), &low, &high);
+    const json_t *names = ft_config_value(r, "id2label");
+    const json_t *number = ft_config_value(r, "num_labels");
+    json_int_t n = number == NULL ? 2 : json_integer_value(number);
+    if (number != NULL && (n < 1 || n > high)) {
+        ft_config_wrong(r, "num_labels", number, "a positive whole number");
+        return;
+    }
+    if (names != NULL && !names_all(names)) {
+        ft_config_wrong(r, "id2label", names, "names of the classes \"0\", \"1\", ...");
+        return;
+    }
+    json_int_t named = names == NULL ? n : (json_int_t) json_object_size(names);
+    if (named > high || (number != NULL && named != n)) {
+        ft_message(r->problems, FT_EFORMAT,
+                   "%s: id2label has %" JSON_INTEGER_FORMAT
+                   " names, but num_labels is %" JSON_INTEGER_FORMAT,
+                   r->label, named, n);
+        return;
+    }
+    r->out->config.labels = (int32_t) named;
+}
+
+/* The last name of "torch.nn.modules.activation.Sigmoid"; NULL where the key says nothing. */
+static const char *activation_of(const ft_config_reader *r, const char **key, const json_t **value)
+{
+    const json_t *versions = ft_config_value(r, "sentence_transformers");
+    static const char *const older[] = { "sbert_ce_default_activation_function",
+                                         "sbert_ce_default_activation_fn" };
+    *key = "activation_fn";
+    *value = json_object_get(versions, *key);
+    for (size_t i = 0; *value == NULL && i < FT_COUNT(older); i++)
+        *value = ft_config_value(r, *key = older[i]);
+    const char *name = json_string_value(*value);
+    const char *point = name != NULL ? strrchr(name, '.') : NULL;
+    return point != NULL ? point + 1 : name;
+}
+
+/*
+ * Where transformers does not say, a CrossEncoder of sentence-transformers may: what it applies to
+ * logits.  Several labels without any are still told by softmax, as pipelines do.
+ */
+static ft_problem problem_of_activation(const ft_config_reader *r)
+{
+    const char *key;
+    const json_t *value;
+    int32_t labels = r->out->config.labels;
+    const char *name = activation_of(r, &key, &value);
+    if (json_is_null(value) || value == NULL)
+        return ft_problem_of(labels);
+    if (name != NULL && strcmp(name, "Sigmoid") == 0)
+        return FT_PROBLEM_MULTI;
+    if (name != NULL && strcmp(name, "Identity") == 0)
+        return labels == 1 ? FT_PROBLEM_REGRESSION : FT_PROBLEM_SINGLE;
+    if (name == NULL || strcmp(name, "Softmax") != 0 || labels == 1)
+        ft_config_refuse_unknown(r, key, value);
+    return ft_problem_of(labels);
+}
+
+/* A single label of one would always be certain: so it is told like one of several that may hold. */
+static void read_problem(const ft_config_reader *r)
+{
+    ft_config *config = &r->out->config;
+    const json_t *word = ft_config_value(r, "problem_type");
+    if (word == NULL)
+        config->problem = problem_of_activation(r);
+    else if (!ft_problem_parse(json_string_value(word), &config->problem))
+        ft_config_wrong(r, "problem_type", word,
+                        "\"single_label_classification\", \"multi_label_classification\" or "
+                        "\"regression\"");
+    if (config->labels == 1 && config->problem == FT_PROBLEM_SINGLE)
+        config->problem = FT_PROBLEM_MULTI;
+}
+
+static bool is_classifier(const ft_origin *origin)
+{
+    static const char *const suffix[] = { "ForSequenceClassification", "ForImageClassification" };
+    for (size_t i = 0; origin->architecture != NULL && i < FT_COUNT(suffix); i++) {
+        const char *found = strstr(origin->architecture, suffix[i]);
+        if (found != NULL && strlen(found) == strlen(suffix[i]))
+            return true;
+    }
+    return false;
+}
+
+void ft_config_read_head(const ft_config_reader *reader)
+{
+    if (!is_classifier(reader->out))
+        return;
+    reader->out->config.head = reader->dialect->head;
+    reader->out->config.pooler = reader->dialect->head == FT_HEAD_POOLED;
+    read_labels(reader);
+    read_problem(reader);
+}

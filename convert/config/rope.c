@@ -1,0 +1,206 @@
+/*
+ * rope.c - how rotary positions are scaled, as config.json says it.
+ *
+ * transformers 5 writes all of it into "rope_parameters".  Before, "rope_theta" stood alone and
+ * "rope_scaling" was an object, or null where nothing is scaled; the kind of scaling was its "type"
+ * first and its "rope_type" later.  A member that the kind does not have is refused: whoever wrote
+ * it meant something that would not happen.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/config/config_reader.h"
+
+#include "convert/config/json.h"
+#include "runtime/mem.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* The object that describes the scaling, and how messages call it. */
+typedef struct {
+    const ft_config_reader *reader;
+    const char *name; /* "rope_scaling" */
+    const json_t *json;
+} scaling;
+
+enum { PATH = 96 };
+
+/* "rope_scaling.factor" */
+static const char *path_of(char text[PATH], const scaling *s, const char *key)
+{
+    snprintf(text, PATH, "%s.%.64s", s->name, key);
+    return text;
+}
+
+/* A member's value, or NULL where it is absent or null. */
+static const json_t *member_of(const scaling *s, const char *key)
+{
+    const json_t *value = json_object_get(s->json, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+/* ---- Numbers -------------------------------------------------------------------------------- */
+
+static void take_real(const ft_config_reader *r, const char *name, const json_t *value,
+                      size_t field)
+{
+    double low, high;
+    char expected[64];
+    ft_config_real_bounds(field, &low, &high);
+    double number = json_number_value(value);
+    if (json_is_number(value) && number >= low && number <= high) {
+        *(double *) (void *) ((char *) &r->out->config + field) = number;
+        return;
+    }
+    snprintf(expected, sizeof expected, "a number from %g to %g", low, high);
+    ft_config_wrong(r, name, value, expected);
+}
+
+static void take_member(const scaling *s, const char *key, size_t field)
+{
+    char path[PATH];
+    const json_t *value = member_of(s, key);
+    if (value != NULL)
+        take_real(s->reader, path_of(path, s, key), value, field);
+    else
+        ft_message(s->reader->problems, FT_EFORMAT, "%s: no %s, which rope type %s needs",
+                   s->reader->label, path_of(path, s, key),
+                   ft_rope_name(s->reader->out->config.rope));
+}
+
+/* How far positions need no scaling, where nothing says so: as far as the model's positions go. */
+static void take_positions(const scaling *s)
+{
+    static const char key[] = "original_max_position_embeddings";
+    ft_config *config = &s->reader->out->config;
+    const json_t *value = member_of(s, key);
+    char path[PATH];
+    int32_t low, high;
+    config->rope_positions = config->positions;
+    if (value == NULL || config->rope == FT_ROPE_DYNAMIC)
+        return;
+    ft_config_bounds(offsetof(ft_config, rope_positions), &low, &high);
+    ft_config_whole(s->reader, path_of(path, s, key), value, 1, high, &config->rope_positions);
+}
+
+/* ---- Which scaling -------------------------------------------------------------------------- */
+
+/* rope_type counts where there is a type as well. */
+static bool take_type(const scaling *s)
+{
+    const char *key = member_of(s, "rope_type") != NULL ? "rope_type" : "type";
+    const json_t *value = member_of(s, key);
+    ft_rope *rope = &s->reader->out->config.rope;
+    char path[PATH], text[FT_JSON_TEXT];
+    *rope = FT_ROPE_DEFAULT;
+    if (value == NULL)
+        return true;
+    if (json_is_string(value) && ft_rope_parse(json_string_value(value), rope) &&
+        *rope != FT_ROPE_NONE)
+        return true;
+    ft_message(s->reader->problems, FT_EUNSUPPORTED,
+               "%s: %s is %s; supported are default, linear, llama3, dynamic", s->reader->label,
+               path_of(path, s, key), ft_json_text(text, value));
+    return false;
+}
+
+/* Whether a scaling has this member. */
+static bool is_used(ft_rope_use use, ft_rope rope, const char *key)
+{
+    static const char *const always[] = { "rope_type", "type", "rope_theta",
+                                          "partial_rotary_factor" };
+    for (size_t i = 0; i < FT_COUNT(always); i++)
+        if (strcmp(key, always[i]) == 0)
+            return true;
+    if (strcmp(key, "factor") == 0)
+        return use.factor;
+    if (strcmp(key, "low_freq_factor") == 0 || strcmp(key, "high_freq_factor") == 0)
+        return use.band;
+    /* Dynamic scaling goes by max_position_embeddings. */
+    return strcmp(key, "original_max_position_embeddings") == 0 && use.positions &&
+           rope != FT_ROPE_DYNAMIC;
+}
+
+static void refuse_others(const scaling *s, ft_rope_use use)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *) (uintptr_t) s->json, key, value)
+    {
+        char path[PATH];
+        if (!is_used(use, s->reader->out->config.rope, key))
+            ft_config_refuse_unknown(s->reader, path_of(path, s, key), value);
+    }
+    const json_t *partial = member_of(s, "partial_rotary_factor");
+    char text[FT_JSON_TEXT];
+    if (partial != NULL && json_number_value(partial) != 1.0)
+        ft_message(s->reader->problems, FT_EUNSUPPORTED,
+                   "%s: %s.partial_rotary_factor is %s, only 1 is supported", s->reader->label,
+                   s->name, ft_json_text(text, partial));
+}
+
+static void read_scaling(const scaling *s)
+{
+    ft_config *config = &s->reader->out->config;
+    if (!take_type(s))
+        return;
+    ft_rope_use use = ft_rope_uses(config->rope);
+    if (use.factor)
+        take_member(s, "factor", offsetof(ft_config, rope_factor));
+    if (use.band) {
+        take_member(s, "low_freq_factor", offsetof(ft_config, rope_low));
+        take_member(s, "high_freq_factor", offsetof(ft_config, rope_high));
+    }
+    if (use.positions)
+        take_positions(s);
+    refuse_others(s, use);
+}
+
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+/* The base of the frequencies: beside the scaling, or before transformers 5 outside of it. */
+static void read_theta(const scaling *s)
+{
+    const ft_config_reader *r = s->reader;
+    const size_t field = offsetof(ft_config, rope_theta);
+    const json_t *inside = member_of(s, "rope_theta"), *outside = ft_config_value(r, "rope_theta");
+    char path[PATH], text[FT_JSON_TEXT];
+    r->out->config.rope_theta = 10000.0;
+    if (inside != NULL && outside != NULL && !ft_json_equal(inside, outside))
+        ft_message(r->problems, FT_EFORMAT, "%s: rope_theta is %s, but %s says otherwise", r->label,
+                   ft_json_text(text, outside), path_of(path, s, "rope_theta"));
+    else if (inside != NULL)
+        take_real(r, path_of(path, s, "rope_theta"), inside, field);
+    else if (outside != NULL)
+        take_real(r, "rope_theta", outside, field);
+}
+
+/* One of the two objects, or neither; that both are there has no meaning that is sure. */
+static bool find_scaling(scaling *s)
+{
+    const ft_config_reader *r = s->reader;
+    const json_t *before = ft_config_value(r, "rope_scaling");
+    const json_t *now = ft_config_value(r, "rope_parameters");
+    s->name = now != NULL ? "rope_parameters" : "rope_scaling";
+    s->json = now != NULL ? now : before;
+    if (now != NULL && before != NULL && !ft_json_equal(now, before)) {
+        ft_message(r->problems, FT_EFORMAT, "%s: rope_parameters and rope_scaling disagree",
+                   r->label);
+        return false;
+    }
+    if (s->json == NULL || json_is_object(s->json))
+        return true;
+    ft_config_wrong(r, s->name, s->json, "an object or null");
+    return false;
+}
+
+void ft_config_read_rope(const ft_config_reader *reader)
+{
+    scaling s = { .reader = reader };
+    if (!find_scaling(&s))
+        return;
+    read_theta(&s);
+    read_scaling(&s);
+}

@@ -1,0 +1,269 @@
+/*
+ * sentence_transformers.c - modules.json and the files that it names.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/config/sentence_transformers.h"
+
+#include "convert/config/json.h"
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char modules_file[] = "modules.json";
+
+/* ---- Modules -------------------------------------------------------------------------------- */
+
+/* "Pooling" of "sentence_transformers.models.Pooling"; NULL for somebody else's module. */
+static const char *class_of(const json_t *module)
+{
+    const char *type = json_string_value(json_object_get(module, "type"));
+    if (type == NULL || strncmp(type, "sentence_transformers.", 22) != 0)
+        return NULL;
+    return strrchr(type, '.') + 1;
+}
+
+/* A folder of the checkpoint, and nothing outside of it. */
+static bool take_folder(char *out, size_t size, const json_t *module)
+{
+    const char *path = json_string_value(json_object_get(module, "path"));
+    if (path == NULL || path[0] == '\0' || path[0] == '.' || strchr(path, '/') != NULL ||
+        strlen(path) >= size)
+        return false;
+    strcpy(out, path);
+    return true;
+}
+
+static bool is_here(const json_t *module)
+{
+    const char *path = json_string_value(json_object_get(module, "path"));
+    return path != NULL && path[0] == '\0';
+}
+
+/* Whether module `index` is what this build can do at that place. */
+static bool take_module(ft_modules *out, size_t index, const json_t *module)
+{
+    static const char *const expected[] = { "Transformer", "Pooling", "Normalize" };
+    const char *class = class_of(module);
+    if (class == NULL || index >= FT_COUNT(expected) || strcmp(class, expected[index]) != 0)
+        return false;
+    if (index == 0)
+        return is_here(module);
+    if (index == 1)
+        return take_folder(out->pooling, sizeof out->pooling, module);
+    out->normalize = true;
+    return true;
+}
+
+void ft_modules_parse(ft_modules *out, const void *text, size_t bytes, ft_messages *problems)
+{
+    memset(out, 0, sizeof *out);
+    json_t *modules = ft_json_parse(text, bytes, JSON_ARRAY, modules_file, problems);
+    if (modules == NULL)
+        return;
+    size_t i;
+    json_t *module;
+    json_array_foreach(modules, i, module)
+    {
+        char found[FT_JSON_TEXT];
+        if (!take_module(out, i, module)) {
+            const json_t *type = json_object_get(module, "type");
+            ft_message(problems, FT_EUNSUPPORTED,
+                       "%s: module %zu is %s, expected a Transformer in this folder, then a "
+                       "Pooling in a folder below, and perhaps a Normalize",
+                       modules_file, i, ft_json_text(found, type != NULL ? type : module));
+            break;
+        }
+    }
+    if (i == json_array_size(modules) && out->pooling[0] == '\0')
+        ft_message(problems, FT_EUNSUPPORTED, "%s: no Pooling, so there is no embedding",
+                   modules_file);
+    json_decref(modules);
+}
+
+/* ---- Pooling -------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *label;
+    ft_config *config;
+    ft_messages *problems;
+    int modes;
+} pooling;
+
+static void take_mode(pooling *p, const char *mode)
+{
+    p->modes++;
+    if (strcmp(mode, "mean") == 0 || strcmp(mode, "mean_tokens") == 0)
+        p->config->embedding = FT_EMBEDDING_MEAN;
+    else if (strcmp(mode, "cls") == 0 || strcmp(mode, "cls_token") == 0)
+        p->config->embedding = FT_EMBEDDING_FIRST;
+    else
+        ft_message(p->problems, FT_EUNSUPPORTED,
+                   "%s: pooling mode %s is not supported; supported are mean and cls", p->label,
+                   mode);
+}
+
+static void take_width(const pooling *p, const json_t *value)
+{
+    char found[FT_JSON_TEXT];
+    if (!json_is_integer(value) || json_integer_value(value) != p->config->hidden)
+        ft_message(p->problems, FT_ESHAPE, "%s: word_embedding_dimension is %s, expected %d",
+                   p->label, ft_json_text(found, value), p->config->hidden);
+}
+
+/* Either "pooling_mode": "mean", or one boolean "pooling_mode_mean_tokens" and so on for each. */
+static void take_key(pooling *p, const char *key, const json_t *value)
+{
+    static const char prefix[] = "pooling_mode_";
+    char found[FT_JSON_TEXT];
+    if (strcmp(key, "pooling_mode") == 0 && json_is_string(value))
+        take_mode(p, json_string_value(value));
+    else if (strncmp(key, prefix, strlen(prefix)) == 0 && json_is_true(value))
+        take_mode(p, key + strlen(prefix));
+    else if (strcmp(key, "word_embedding_dimension") == 0 ||
+             strcmp(key, "embedding_dimension") == 0)
+        take_width(p, value);
+    else if (strcmp(key, "include_prompt") == 0 ? !json_is_true(value) : !ft_json_is_empty(value))
+        ft_message(p->problems, FT_EUNSUPPORTED, "%s: %s is %s, which may change the result",
+                   p->label, key, ft_json_text(found, value));
+}
+
+void ft_pooling_parse(ft_config *config, const void *text, size_t bytes, const char *label,
+                      ft_messages *problems)
+{
+    json_t *json = ft_json_parse(text, bytes, JSON_OBJECT, label, problems);
+    if (json == NULL)
+        return;
+    pooling p = { label, config, problems, 0 };
+    const char *key;
+    json_t *value;
+    json_object_foreach(json, key, value) take_key(&p, key, value);
+    if (p.modes != 1)
+        ft_message(problems, FT_EUNSUPPORTED, "%s: %d pooling modes, expected one", label, p.modes);
+    json_decref(json);
+}
+
+/* ---- What happens to texts ------------------------------------------------------------------ */
+
+/* An optional companion that must be a JSON object; NULL when there is none. */
+static json_t *read_companion(ft_checkpoint *checkpoint, const char *file, ft_messages *problems)
+{
+    char *text;
+    size_t bytes;
+    ft_error err;
+    if (!ft_checkpoint_has(checkpoint, file))
+        return NULL;
+    if (ft_checkpoint_read(checkpoint, file, &text, &bytes, &err) != FT_OK) {
+        ft_message_error(problems, &err);
+        return NULL;
+    }
+    json_t *json = ft_json_parse(text, bytes, JSON_OBJECT, file, problems);
+    free(text);
+    return json;
+}
+
+/* What the Transformer's settings are called: by the class of model that it once had to be. */
+static const char *settings_of(const ft_checkpoint *checkpoint)
+{
+    static const char *const names[] = {
+        "sentence_bert_config.json",        "sentence_roberta_config.json",
+        "sentence_distilbert_config.json",  "sentence_camembert_config.json",
+        "sentence_xlm-roberta_config.json",
+    };
+    size_t i = 0;
+    while (i + 1 < FT_COUNT(names) && !ft_checkpoint_has(checkpoint, names[i]))
+        i++;
+    return names[i];
+}
+
+/* The tokenizer's model_max_length, which may be 10^30 for none; 0 where it has no such number. */
+static double tokenizer_length(ft_checkpoint *checkpoint)
+{
+    static const char file[] = "tokenizer_config.json";
+    char *text;
+    size_t bytes;
+    if (!ft_checkpoint_has(checkpoint, file) ||
+        ft_checkpoint_read(checkpoint, file, &text, &bytes, NULL) != FT_OK)
+        return 0;
+    json_t *json = json_loadb(text, bytes, JSON_DECODE_INT_AS_REAL, NULL);
+    double length = json_number_value(json_object_get(json, "model_max_length"));
+    json_decref(json);
+    free(text);
+    return length;
+}
+
+/* The Transformer's own length, or else the tokenizer's; what positions cut anyway is none. */
+static void read_length(ft_config *config, ft_checkpoint *checkpoint, ft_messages *problems)
+{
+    const char *file = settings_of(checkpoint);
+    char found[FT_JSON_TEXT];
+    json_t *settings = read_companion(checkpoint, file, problems);
+    const json_t *own = json_object_get(settings, "max_seq_length");
+    bool has_own = own != NULL && !json_is_null(own);
+    double length = has_own ? (double) json_integer_value(own) : tokenizer_length(checkpoint);
+    if (has_own && length < 1)
+        ft_message(problems, FT_EFORMAT, "%s: max_seq_length is %s, expected a whole number from 1",
+                   file, ft_json_text(found, own));
+    else if (length >= 1 && length < config->positions - config->position_offset)
+        config->max_seq_length = (int32_t) length;
+    json_decref(settings);
+}
+
+/* Keys of two companions that change texts or tokens, unless their value is empty. */
+static const struct {
+    const char *file, *key, *effect; /* no file: that of settings_of() */
+} habits[] = {
+    { NULL, "do_lower_case", "writes texts in lower case first" },
+    { "config_sentence_transformers.json", "default_prompt_name", "puts this prompt before texts" },
+};
+
+static void note_habits(ft_checkpoint *checkpoint, ft_messages *notes, ft_messages *problems)
+{
+    for (size_t i = 0; i < FT_COUNT(habits); i++) {
+        char found[FT_JSON_TEXT];
+        const char *file = habits[i].file != NULL ? habits[i].file : settings_of(checkpoint);
+        json_t *json = read_companion(checkpoint, file, problems);
+        const json_t *value = json_object_get(json, habits[i].key);
+        if (value != NULL && !ft_json_is_empty(value))
+            ft_message(notes, FT_OK,
+                       "%s: %s is %s: sentence-transformers %s, the artifact takes tokens as they "
+                       "are",
+                       file, habits[i].key, ft_json_text(found, value), habits[i].effect);
+        json_decref(json);
+    }
+}
+
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages *notes,
+                      ft_messages *problems)
+{
+    char *text, file[160];
+    size_t bytes;
+    ft_error err;
+    ft_modules modules;
+    if (!ft_checkpoint_has(checkpoint, modules_file))
+        return;
+    note_habits(checkpoint, notes, problems);
+    read_length(config, checkpoint, problems);
+    if (ft_checkpoint_read(checkpoint, modules_file, &text, &bytes, &err) != FT_OK) {
+        ft_message_error(problems, &err);
+        return;
+    }
+    ft_modules_parse(&modules, text, bytes, problems);
+    free(text);
+    if (modules.pooling[0] == '\0')
+        return;
+
+    config->normalize = modules.normalize;
+    snprintf(file, sizeof file, "%s/config.json", modules.pooling);
+    if (ft_checkpoint_read(checkpoint, file, &text, &bytes, &err) != FT_OK) {
+        ft_message_error(problems, &err);
+        return;
+    }
+    ft_pooling_parse(config, text, bytes, file, problems);
+    free(text);
+}

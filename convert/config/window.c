@@ -1,0 +1,101 @@
+/*
+ * window.c - which layers see only the last tokens, as Qwen2's config.json says it.
+ *
+ * A switch, a width, and either the layers by name or the number of the first one with a window.
+ * Here the layers with a window are the last ones: any other order is refused.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/config/config_reader.h"
+
+#include "convert/config/json.h"
+
+#include <string.h>
+
+/* What Qwen2's class assumes. */
+enum { DEFAULT_WINDOW = 4096, DEFAULT_FROM = 28, MOST = 1 << 24 };
+
+/* A key with a default; null counts as absent. */
+static int32_t whole_or(const ft_config_reader *r, const char *key, int32_t low, int32_t fallback)
+{
+    const json_t *value = ft_config_value(r, key);
+    int32_t number = fallback;
+    if (value != NULL)
+        ft_config_whole(r, key, value, low, MOST, &number);
+    return number;
+}
+
+/* "use_sliding_window", which is false where it is absent. */
+static bool is_switched_on(const ft_config_reader *r)
+{
+    const json_t *value = ft_config_value(r, "use_sliding_window");
+    if (value != NULL && !json_is_boolean(value))
+        ft_config_wrong(r, "use_sliding_window", value, "true or false");
+    return value != NULL && !json_is_false(value);
+}
+
+/* The width, 0 for none: null is none, and what is absent is the default. */
+static int32_t read_window(const ft_config_reader *r)
+{
+    bool is_null = json_is_null(json_object_get(r->json, "sliding_window"));
+    if (!is_switched_on(r) || is_null)
+        return 0;
+    return whole_or(r, "sliding_window", 1, DEFAULT_WINDOW);
+}
+
+static bool is_type(const json_t *types, int32_t layer, const char *name)
+{
+    const char *found = json_string_value(json_array_get(types, (size_t) layer));
+    return found != NULL && strcmp(found, name) == 0;
+}
+
+/*
+ * The first of the layers with a window, which are all that follow; `layers` where there is none.
+ * -1 where the list is anything else.
+ */
+static int32_t first_with_window(const json_t *types, int32_t layers)
+{
+    int32_t i = 0;
+    if (!json_is_array(types) || json_array_size(types) != (size_t) layers)
+        return -1;
+    while (i < layers && is_type(types, i, "full_attention"))
+        i++;
+    int32_t first = i;
+    while (i < layers && is_type(types, i, "sliding_attention"))
+        i++;
+    return i == layers ? first : -1;
+}
+
+static int32_t read_types(const ft_config_reader *r, const json_t *types)
+{
+    char expected[128];
+    int32_t layers = r->out->config.layers, first = first_with_window(types, layers);
+    if (first >= 0)
+        return first;
+    snprintf(expected, sizeof expected,
+             "%d names, full_attention first and sliding_attention for all layers after those",
+             layers);
+    ft_config_wrong(r, "layer_types", types, expected);
+    return layers;
+}
+
+void ft_config_read_windows(const ft_config_reader *reader)
+{
+    ft_config *config = &reader->out->config;
+    const json_t *types = ft_config_value(reader, "layer_types");
+    int32_t window = read_window(reader);
+    int32_t from = types != NULL ? read_types(reader, types)
+                                 : whole_or(reader, "max_window_layers", 0, DEFAULT_FROM);
+    if (from >= config->layers)
+        return;
+    if (window > 0) {
+        config->window = window;
+        config->window_from = from;
+    } else if (types != NULL) {
+        ft_message(reader->problems, FT_EFORMAT,
+                   "%s: layer_types has sliding_attention, but there is no sliding_window",
+                   reader->label);
+    }
+}

@@ -1,0 +1,203 @@
+/*
+ * dtype_convert.c - read, check and round a block of values.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/dtype_convert.h"
+
+#include "kernels/half.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { CHUNK = 2048 }; /* values converted at once */
+
+/* ---- Infinity and NaN ----------------------------------------------------------------------- */
+
+/* In every binary format these, and only these, have all bits of the exponent set. */
+static size_t first_full16(const unsigned char *in, size_t n, uint16_t exponent)
+{
+    size_t i = 0;
+    while (i < n && (ft_le16(in + 2 * i) & exponent) != exponent)
+        i++;
+    return i;
+}
+
+static size_t first_full32(const unsigned char *in, size_t n, uint32_t exponent)
+{
+    size_t i = 0;
+    while (i < n && (ft_le32(in + 4 * i) & exponent) != exponent)
+        i++;
+    return i;
+}
+
+static size_t first_full64(const unsigned char *in, size_t n, uint64_t exponent)
+{
+    size_t i = 0;
+    while (i < n && (ft_le64(in + 8 * i) & exponent) != exponent)
+        i++;
+    return i;
+}
+
+/* Index of the first value that is not finite, or n.  Values may be unaligned. */
+static size_t first_not_finite(ft_dtype dtype, const void *in, size_t n)
+{
+    switch (dtype) {
+    case FT_F16:
+        return first_full16(in, n, 0x7c00);
+    case FT_BF16:
+        return first_full16(in, n, 0x7f80);
+    case FT_F64:
+        return first_full64(in, n, 0x7ff0000000000000);
+    default:
+        assert(dtype == FT_F32);
+        return first_full32(in, n, 0x7f800000);
+    }
+}
+
+/* ---- From one dtype to another -------------------------------------------------------------- */
+
+static double double_from_bits(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void read_values(float *out, ft_dtype dtype, const unsigned char *in, size_t n)
+{
+    switch (dtype) {
+    case FT_F16:
+        for (size_t i = 0; i < n; i++)
+            out[i] = ft_float_from_f16(ft_le16(in + 2 * i));
+        break;
+    case FT_BF16:
+        for (size_t i = 0; i < n; i++)
+            out[i] = ft_float_from_bf16(ft_le16(in + 2 * i));
+        break;
+    case FT_F64:
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float) double_from_bits(ft_le64(in + 8 * i)); /* infinite if too large */
+        break;
+    default:
+        memcpy(out, in, n * sizeof *out);
+    }
+}
+
+static void write_values(void *out, ft_dtype dtype, const float *in, size_t n)
+{
+    uint16_t *half = out;
+    switch (dtype) {
+    case FT_F16:
+        for (size_t i = 0; i < n; i++)
+            half[i] = ft_f16_from_float(in[i]);
+        break;
+    case FT_BF16:
+        for (size_t i = 0; i < n; i++)
+            half[i] = ft_bf16_from_float(in[i]);
+        break;
+    default:
+        memcpy(out, in, n * sizeof *in);
+    }
+}
+
+static void convert(void *out, ft_dtype to, const unsigned char *in, ft_dtype from, size_t n)
+{
+    float value[CHUNK];
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t now = ft_min_size(n - i, CHUNK);
+        read_values(value, from, in + i * ft_dtype_size(from), now);
+        write_values((unsigned char *) out + i * ft_dtype_size(to), to, value, now);
+    }
+}
+
+bool ft_feed_takes(ft_dtype dtype)
+{
+    return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16 || dtype == FT_F64;
+}
+
+/* ---- The feed ------------------------------------------------------------------------------- */
+
+/* Where element `index` of a tensor stands: "[17, 3]". */
+static char *index_text(char text[FT_SHAPE_TEXT], const ft_tensor *tensor, size_t index)
+{
+    int64_t at[FT_MAX_DIMS];
+    for (int i = tensor->ndim - 1; i >= 0; i--) {
+        size_t size = (size_t) tensor->dim[i];
+        at[i] = (int64_t) (index % size);
+        index /= size;
+    }
+    return ft_shape_text(text, tensor->ndim, at);
+}
+
+static const char *file_of(const ft_feed *feed)
+{
+    return ft_checkpoint_file_of(feed->checkpoint, feed->source);
+}
+
+static double value_at(const ft_tensor *tensor, size_t index)
+{
+    const unsigned char *in = tensor->data;
+    in += index * ft_dtype_size(tensor->dtype);
+    if (tensor->dtype == FT_F64)
+        return double_from_bits(ft_le64(in));
+    float value;
+    read_values(&value, tensor->dtype, in, 1);
+    return (double) value;
+}
+
+static ft_status refuse_value(const ft_feed *feed, size_t index, ft_error *err)
+{
+    char at[FT_SHAPE_TEXT];
+    return ft_fail(err, FT_EFORMAT, "%s: %s (%s): %g at %s, expected finite values", file_of(feed),
+                   feed->source, feed->name, value_at(feed->tensor, index),
+                   index_text(at, feed->tensor, index));
+}
+
+static ft_status refuse_overflow(const ft_feed *feed, size_t index, ft_error *err)
+{
+    static const char *const advice[] = {
+        [FT_F32] = "", [FT_F16] = "; try --dtype bf16", [FT_BF16] = "; try --dtype f32"
+    };
+    char at[FT_SHAPE_TEXT];
+    return ft_fail(err, FT_ELIMIT, "%s: %s (%s): %g at %s is too large for %s%s", file_of(feed),
+                   feed->source, feed->name, value_at(feed->tensor, index),
+                   index_text(at, feed->tensor, index), ft_dtype_name(feed->dtype),
+                   advice[feed->dtype]);
+}
+
+/* Write values done .. done + n of the source to `out`. */
+static ft_status transfer(const ft_feed *feed, const unsigned char *in, void *out, size_t n,
+                          ft_error *err)
+{
+    ft_dtype from = feed->tensor->dtype;
+    size_t bad = first_not_finite(from, in, n);
+    if (bad < n)
+        return refuse_value(feed, feed->done + bad, err);
+    if (from == feed->dtype) {
+        memcpy(out, in, n * ft_dtype_size(from));
+        return FT_OK;
+    }
+    convert(out, feed->dtype, in, from, n);
+    bad = first_not_finite(feed->dtype, out, n);
+    return bad < n ? refuse_overflow(feed, feed->done + bad, err) : FT_OK;
+}
+
+ft_status ft_feed_produce(void *user, void *buffer, size_t bytes, size_t *produced, ft_error *err)
+{
+    ft_feed *feed = user;
+    size_t from_size = ft_dtype_size(feed->tensor->dtype);
+    size_t n = bytes / ft_dtype_size(feed->dtype);
+    const unsigned char *in = feed->tensor->data;
+    in += feed->done * from_size;
+    FT_TRY(transfer(feed, in, buffer, n, err));
+    ft_checkpoint_release(feed->checkpoint, in, n * from_size);
+    feed->done += n;
+    *produced = n * ft_dtype_size(feed->dtype);
+    return FT_OK;
+}

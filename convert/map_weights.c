@@ -1,0 +1,318 @@
+/*
+ * map_weights.c - look up every weight of the family's table, check it, and list what is left over.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/map_weights.h"
+
+#include "convert/tied_weights.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAD_BIAS "head.bias"
+
+typedef struct {
+    ft_conversion *conversion;
+    const char *label;
+    const ft_convert_options *options;
+    const char *prefix;        /* "bert.", or "" where this checkpoint does not write it */
+    char copy[FT_SOURCE_NAME]; /* a head with the values of the table of words, or "" */
+    char words[128];           /* the table's name in this checkpoint, or "" */
+    ft_messages *problems;
+} finder;
+
+/* ---- Names ---------------------------------------------------------------------------------- */
+
+static const ft_dialect *dialect_of(const ft_conversion *conversion)
+{
+    return &conversion->origin.family->dialect[conversion->origin.dialect];
+}
+
+/* Checkpoints of the first years call the weight of a layer norm gamma and its bias beta. */
+static bool write_legacy_name(char name[FT_SOURCE_NAME])
+{
+    char *norm = strstr(name, "LayerNorm.");
+    if (norm == NULL)
+        return false;
+    char *last = norm + strlen("LayerNorm.");
+    strcpy(last, strcmp(last, "weight") == 0 ? "gamma" : "beta"); /* not longer than before */
+    return true;
+}
+
+/* Write the name of a weight into `name`, and return that tensor, or NULL. */
+static const ft_tensor *look_up(const ft_checkpoint *checkpoint, const ft_weight_spec *spec,
+                                const char *prefix, char name[FT_SOURCE_NAME])
+{
+    bool prefixed = spec->source[0] == '~';
+    snprintf(name, FT_SOURCE_NAME, "%s%s", prefixed ? prefix : "", spec->source + prefixed);
+    const ft_tensor *found = ft_checkpoint_find(checkpoint, name);
+    char legacy[FT_SOURCE_NAME];
+    memcpy(legacy, name, sizeof legacy);
+    if (found == NULL && write_legacy_name(legacy)) {
+        found = ft_checkpoint_find(checkpoint, legacy);
+        if (found != NULL)
+            memcpy(name, legacy, sizeof legacy);
+    }
+    return found;
+}
+
+static size_t count_found(const ft_checkpoint *checkpoint, const ft_weight_spec *spec, size_t specs,
+                          const char *prefix)
+{
+    size_t n = 0;
+    char name[FT_SOURCE_NAME];
+    for (size_t i = 0; i < specs; i++)
+        n += look_up(checkpoint, &spec[i], prefix, name) != NULL;
+    return n;
+}
+
+/* Encoders saved alone write no prefix, those saved under a head do: one or the other throughout.
+ */
+static const char *choose_prefix(const ft_conversion *conversion, const ft_weight_spec *spec,
+                                 size_t specs)
+{
+    const char *prefix = dialect_of(conversion)->prefix;
+    size_t with = count_found(conversion->checkpoint, spec, specs, prefix);
+    return with > count_found(conversion->checkpoint, spec, specs, "") ? prefix : "";
+}
+
+/* ---- Weights -------------------------------------------------------------------------------- */
+
+/* Marian adds its bias to a batch of logits, and stores it as a batch of one. */
+static bool has_shape(const ft_tensor *tensor, const ft_weight_spec *spec)
+{
+    if (tensor->ndim == 2 && strcmp(spec->name, HEAD_BIAS) == 0)
+        return tensor->dim[0] == 1 && tensor->dim[1] == spec->dim[0];
+    return tensor->ndim == spec->stored_ndim &&
+           memcmp(tensor->dim, spec->stored, (size_t) tensor->ndim * sizeof tensor->dim[0]) == 0;
+}
+
+/* Note what is wrong with one weight; true when nothing is. */
+static bool check_weight(const finder *f, const ft_converted *weight)
+{
+    const ft_weight_spec *spec = &weight->spec;
+    const ft_tensor *tensor = weight->tensor;
+    char found[FT_SHAPE_TEXT], expected[FT_SHAPE_TEXT];
+    ft_shape_text(expected, spec->stored_ndim, spec->stored);
+    if (tensor == NULL) {
+        ft_message(f->problems, FT_EFORMAT, "%s: %s (%s): missing, expected shape %s", f->label,
+                   weight->source, spec->name, expected);
+        return false;
+    }
+    const char *file = ft_checkpoint_file_of(f->conversion->checkpoint, weight->source);
+    if (!has_shape(tensor, spec)) {
+        ft_message(f->problems, FT_ESHAPE, "%s: %s (%s): shape %s, expected %s", file,
+                   weight->source, spec->name, ft_shape_text(found, tensor->ndim, tensor->dim),
+                   expected);
+        return false;
+    }
+    if (!ft_feed_takes(tensor->dtype)) {
+        ft_message(f->problems, FT_EUNSUPPORTED,
+                   "%s: %s (%s): dtype %s, expected F32, F16, BF16 or F64", file, weight->source,
+                   spec->name, ft_dtype_name(tensor->dtype));
+        return false;
+    }
+    return true;
+}
+
+static ft_dtype choose_dtype(const finder *f, const ft_converted *weight)
+{
+    if (weight->spec.role == FT_ROLE_VECTOR)
+        return FT_F32;
+    if (f->options->round)
+        return f->options->dtype;
+    return weight->tensor->dtype == FT_F64 ? FT_F32 : weight->tensor->dtype;
+}
+
+static void find_weight(const finder *f, ft_converted *weight, const ft_weight_spec *spec)
+{
+    ft_conversion *conversion = f->conversion;
+    weight->spec = *spec;
+    weight->tensor = look_up(conversion->checkpoint, spec, f->prefix, weight->source);
+    if (!check_weight(f, weight))
+        return;
+    weight->dtype = choose_dtype(f, weight);
+    /* The shape is within the bounds of configurations, so these products fit. */
+    weight->bytes = ft_tensor_count(weight->tensor) * ft_dtype_size(weight->dtype);
+    conversion->bytes += weight->bytes;
+}
+
+/* ---- What may be there or not --------------------------------------------------------------- */
+
+/* Whether the checkpoint has a weight whose name begins so. */
+static bool has_weight(const ft_conversion *conversion, const ft_weight_spec *spec, size_t specs,
+                       const char *prefix, const char *begin)
+{
+    char name[FT_SOURCE_NAME];
+    for (size_t i = 0; i < specs; i++)
+        if (strncmp(spec[i].name, begin, strlen(begin)) == 0 && spec[i].source[0] != '\0' &&
+            look_up(conversion->checkpoint, &spec[i], prefix, name) != NULL)
+            return true;
+    return false;
+}
+
+/* ---- The head of a decoder ------------------------------------------------------------------ */
+
+static const ft_weight_spec *spec_of(const ft_weight_spec *spec, size_t specs, const char *name)
+{
+    for (size_t i = 0; i < specs; i++)
+        if (strcmp(spec[i].name, name) == 0)
+            return &spec[i];
+    return NULL;
+}
+
+/*
+ * Whether the head is the table of words, as config.json says.  Some checkpoints say so and store a
+ * head nevertheless: the same values again, or others.  Those are what transformers 5 computes
+ * with; before, it put the table in their place.
+ */
+static bool is_tied(finder *f, const ft_weight_spec *spec, size_t specs)
+{
+    const ft_checkpoint *checkpoint = f->conversion->checkpoint;
+    const ft_weight_spec *head = spec_of(spec, specs, "head.weight");
+    const ft_weight_spec *word = spec_of(spec, specs, "embed.word");
+    char name[FT_SOURCE_NAME], table[FT_SOURCE_NAME];
+    if (head == NULL || word == NULL)
+        return true;
+    const ft_tensor *own = look_up(checkpoint, head, f->prefix, name);
+    const ft_tensor *shared = look_up(checkpoint, word, f->prefix, table);
+    if (own == NULL || shared == NULL)
+        return true;
+    if (ft_tensors_equal(checkpoint, own, shared)) {
+        memcpy(f->copy, name, sizeof f->copy);
+        return true;
+    }
+    ft_message(&f->conversion->notes, FT_OK,
+               "%s: differs from %s although tie_word_embeddings is true; it is used, as by "
+               "transformers 5",
+               name, table);
+    return false;
+}
+
+/* ---- What is left over ---------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), tail = strlen(end);
+    return length >= tail && strcmp(name + length - tail, end) == 0;
+}
+
+/* Numbers that the model's code makes by itself, whatever is stored; some versions save them. */
+static bool is_derived(const ft_named_tensor *named)
+{
+    const char *dot = strrchr(named->name, '.');
+    const char *last = dot == NULL ? named->name : dot + 1;
+    if (ft_feed_takes(named->tensor.dtype))
+        return ends_with(named->name, ".rotary_emb.inv_freq") ||
+               ends_with(named->name, ".embed_positions.weights");
+    return strcmp(last, "position_ids") == 0 || strcmp(last, "token_type_ids") == 0;
+}
+
+static void list_unused(const finder *f)
+{
+    ft_conversion *conversion = f->conversion;
+    size_t count = ft_checkpoint_count(conversion->checkpoint);
+    const char **used = ft_array(conversion->weights, sizeof *used);
+    conversion->unused = ft_array(count, sizeof *conversion->unused);
+    if (used == NULL || conversion->unused == NULL) {
+        free(used);
+        ft_message(f->problems, FT_ENOMEM, "%s: no memory for %zu names", f->label, count);
+        return;
+    }
+    for (size_t i = 0; i < conversion->weights; i++)
+        used[i] = conversion->weight[i].source;
+    qsort(used, conversion->weights, sizeof *used, compare_names);
+    for (size_t i = 0; i < count; i++) {
+        const ft_named_tensor *named = ft_checkpoint_at(conversion->checkpoint, i);
+        if (!is_derived(named) && strcmp(named->name, f->copy) != 0 &&
+            !ft_is_copy(dialect_of(conversion), named->name) &&
+            bsearch(&named->name, used, conversion->weights, sizeof *used, compare_names) == NULL)
+            conversion->unused[conversion->unuseds++] = named->name;
+    }
+    free(used);
+}
+
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+/* Call the table of words by the name that this checkpoint has for it. */
+static void name_words(finder *f, ft_weight_spec *spec, size_t specs)
+{
+    const ft_conversion *conversion = f->conversion;
+    for (size_t i = 0; i < specs; i++)
+        if (strcmp(spec[i].name, "embed.word") == 0 && dialect_of(conversion)->words != NULL) {
+            if (f->words[0] == '\0')
+                snprintf(f->words, sizeof f->words, "%s",
+                         ft_words_find(conversion->checkpoint, dialect_of(conversion),
+                                       spec[i].source, f->problems));
+            snprintf(spec[i].source, sizeof spec[i].source, "%s", f->words);
+        }
+}
+
+static bool expand(finder *f, ft_weight_spec **spec, size_t *count)
+{
+    const ft_origin *origin = &f->conversion->origin;
+    ft_error err;
+    if (ft_family_weights(origin->family, origin->dialect, &origin->config, spec, count, &err) ==
+        FT_OK) {
+        name_words(f, *spec, *count);
+        return true;
+    }
+    ft_message_error(f->problems, &err);
+    return false;
+}
+
+/* The table is expanded with all that may be absent first: to see whether it is there. */
+static bool settle_names(finder *f)
+{
+    ft_conversion *conversion = f->conversion;
+    ft_config *config = &conversion->origin.config;
+    bool needed = config->pooler, tied = config->tied;
+    ft_weight_spec *spec;
+    size_t count;
+    config->pooler = true;
+    config->tied = false;
+    if (!expand(f, &spec, &count))
+        return false;
+    f->prefix = choose_prefix(conversion, spec, count);
+    config->pooler = needed || has_weight(conversion, spec, count, f->prefix, "pooler.");
+    config->head_bias = has_weight(conversion, spec, count, f->prefix, HEAD_BIAS);
+    config->tied = tied && is_tied(f, spec, count);
+    free(spec);
+    return true;
+}
+
+void ft_conversion_find(ft_conversion *conversion, const char *label,
+                        const ft_convert_options *options, ft_messages *problems)
+{
+    finder f = { .conversion = conversion,
+                 .label = label,
+                 .options = options,
+                 .prefix = "",
+                 .problems = problems };
+    ft_weight_spec *spec;
+    size_t count;
+    if (!settle_names(&f) || !expand(&f, &spec, &count))
+        return;
+    conversion->weight = ft_array(count, sizeof *conversion->weight);
+    if (conversion->weight == NULL) {
+        ft_message(problems, FT_ENOMEM, "%s: no memory for %zu weights", label, count);
+    } else {
+        conversion->weights = count;
+        for (size_t i = 0; i < count; i++)
+            find_weight(&f, &conversion->weight[i], &spec[i]);
+        ft_positions_check(conversion->checkpoint, dialect_of(conversion),
+                           &conversion->origin.config, problems);
+        list_unused(&f);
+    }
+    free(spec);
+}

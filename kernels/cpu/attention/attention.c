@@ -1,0 +1,72 @@
+/*
+ * attention.c - softmax(q . k^T) . v: chooses the float or the int8 form.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/attention/attention_i8.h"
+#include "kernels/cpu/base/cpu.h"
+#include "kernels/quant.h"
+
+size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+{
+    const ft_value *q = &plan->value[op->in[0]];
+    size_t dim = (size_t) (q->cols / op->attr.heads);
+    if (q->dtype == FT_I8)
+        return ft_attention_i8_scratch(limits->tokens, dim, limits->threads);
+    return ft_cpu_attention_f32_scratch(dim, limits);
+}
+
+bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op)
+{
+    return plan->value[op->in[0]].dtype != FT_I8;
+}
+
+/* A key costs a query two products as long as a head. */
+int ft_cpu_attention_team(const ft_args *args, size_t pieces, int products)
+{
+    const ft_batch *batch = args->batch;
+    double keys = 0.0;
+    for (size_t i = 0; i < batch->sequences; i++) {
+        double length = (double) (batch->start[i + 1] - batch->start[i]);
+        keys += length * length;
+    }
+    double work = keys * 2.0 * (double) args->in[0].cols / products;
+    return ft_team_size(args->threads, pieces, work);
+}
+
+static void attention_i8(const ft_args *args)
+{
+    const ft_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];
+    bool to_codes = args->codes.data != NULL;
+    ft_attention_i8_run(&(ft_attention_i8){
+        .isa = args->isa,
+        .threads = ft_cpu_attention_team(args, (size_t) args->threads, FT_TEAM_PRODUCTS_I8),
+        .sequences = args->batch->sequences,
+        .heads = (size_t) args->op->attr.heads,
+        .head_size = q->cols / (size_t) args->op->attr.heads,
+        .starts = args->batch->start,
+        .q = q->data,
+        .k = k->data,
+        .v = v->data,
+        .q_stride = q->cols,
+        .k_stride = k->cols,
+        .v_stride = v->cols,
+        .score_scale = q->scale * k->scale * args->op->attr.softmax_scale,
+        .value_scale = v->scale,
+        .out_inverse = to_codes ? ft_inverse_scale(args->codes.scale) : 0.0f,
+        .y = to_codes ? args->codes.data : args->out.data,
+        .y_stride = q->cols,
+        .scratch = args->scratch,
+        .scratch_bytes = args->scratch_bytes,
+    });
+}
+
+void ft_cpu_attention(const ft_args *args)
+{
+    if (args->in[0].dtype == FT_I8)
+        attention_i8(args);
+    else
+        ft_cpu_attention_f32(args);
+}

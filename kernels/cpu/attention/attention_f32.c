@@ -1,0 +1,169 @@
+/*
+ * attention_f32.c - attention through the float library; also the faked int8 form and the one
+ * that calibration observes.
+ *
+ * For each sequence, head and block of queries: scores = q . k^T, softmax by rows, context =
+ * p . v.  Rows are packed, so there is no mask: keys of other sequences are never read.
+ *
+ * Faked int8 runs the same products on codes held in float and quantizes what int8 quantizes.  A
+ * sum of 1024 products of codes is below 2^24, so sgemm is exact on heads of up to 1024 columns and
+ * on 1024 keys at a time; longer sums of a context are added as integers.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/blas.h"
+#include "kernels/cpu/rowwise/count.h"
+#include "kernels/cpu/base/cpu.h"
+#include "kernels/quant.h"
+#include "kernels/softmax.h"
+#include "runtime/mem.h"
+
+#include <string.h>
+
+enum { QUERIES = 64, EXACT_DEPTH = 1024 };
+
+/* The work of one thread at a time. */
+typedef struct task {
+    size_t first, length; /* rows of the sequence */
+    size_t query, m;      /* rows of this block of queries, relative to `first` */
+    size_t col, dim;      /* columns of the head */
+} task;
+
+/* Scratch of one thread; all but the first only for codes. */
+typedef struct block_scratch {
+    float *scores; /* [QUERIES, tokens], then the probabilities */
+    float *part;   /* [QUERIES, dim] */
+    int32_t *sums; /* [QUERIES, dim] */
+    float *totals; /* [QUERIES] of the codes of the probabilities */
+} block_scratch;
+
+size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits)
+{
+    size_t row = ft_round_up(limits->tokens, 16) + 2 * ft_round_up(dim, 16) + 1;
+    return (size_t) limits->threads * (QUERIES * row * sizeof(float) + 64);
+}
+
+/* Sequences of a run are shorter than the limit that the scratch was made for. */
+static block_scratch scratch_of(const ft_args *args, int thread, size_t dim)
+{
+    float *memory = ft_thread_scratch(args, thread);
+    size_t sums = QUERIES * ft_round_up(dim, 16);
+    return (block_scratch){ .part = memory,
+                            .sums = (int32_t *) (void *) (memory + sums),
+                            .totals = memory + 2 * sums,
+                            .scores = memory + 2 * sums + QUERIES };
+}
+
+static const float *operand(const ft_args *args, int i, size_t row, const task *t)
+{
+    return ft_row_f32(&args->in[i], row) + t->col;
+}
+
+static bool has_codes(const ft_args *args)
+{
+    return args->in[0].scale > 0.0f;
+}
+
+/* Scores become probabilities, row by row. */
+static void probabilities(const ft_args *args, const task *t, float *scores)
+{
+    for (size_t i = 0; i < t->m; i++, scores += t->length) {
+        args->rows->softmax(scores, args->op->attr.softmax_scale, t->length);
+        if (args->counts != NULL)
+            ft_cpu_count(args->counts, scores, t->length);
+    }
+}
+
+/* Scores of codes become codes: kernels/softmax.h. */
+static void encode(const ft_args *args, const task *t, const block_scratch *scratch)
+{
+    float step =
+        ft_softmax_step(args->in[0].scale * args->in[1].scale * args->op->attr.softmax_scale);
+    for (size_t i = 0; i < t->m; i++)
+        scratch->totals[i] =
+            args->rows->softmax_codes(scratch->scores + i * t->length, step, t->length);
+}
+
+/* y [m, dim] = p [m, keys] . v [keys, dim], from key `first` of the sequence on. */
+static void mix(const ft_args *args, const task *t, const float *p, size_t first, size_t keys,
+                float *y, size_t y_stride)
+{
+    ft_sgemm(CblasNoTrans, CblasNoTrans, (int) t->m, (int) t->dim, (int) keys, 1.0f, p + first,
+             (int) t->length, operand(args, 2, t->first + first, t), (int) args->in[2].cols, 0.0f,
+             y, (int) y_stride);
+}
+
+/* The context of codes: exact sums, made real, or codes. */
+static void mix_codes(const ft_args *args, const task *t, const block_scratch *scratch)
+{
+    const ft_rows_isa *rows = args->rows;
+    const ft_view *result = args->codes.data != NULL ? &args->codes : &args->out;
+    size_t count = t->m * t->dim;
+    memset(scratch->sums, 0, count * sizeof *scratch->sums);
+    for (size_t first = 0; first < t->length; first += EXACT_DEPTH) {
+        mix(args, t, scratch->scores, first, ft_min_size(EXACT_DEPTH, t->length - first),
+            scratch->part, t->dim);
+        for (size_t i = 0; i < count; i++)
+            scratch->sums[i] += (int32_t) scratch->part[i];
+    }
+    for (size_t i = 0; i < count; i++)
+        scratch->part[i] = (float) scratch->sums[i];
+    for (size_t i = 0; i < t->m; i++) {
+        float *row = ft_row_f32(result, t->first + t->query + i) + t->col;
+        rows->dequantize_f32(row, scratch->part + i * t->dim,
+                             ft_softmax_factor(args->in[2].scale, scratch->totals[i]), t->dim);
+        if (args->codes.data != NULL)
+            rows->quantize_f32(row, row, ft_inverse_scale(args->codes.scale), t->dim);
+    }
+}
+
+static void attend(const ft_args *args, const task *t, const block_scratch *scratch)
+{
+    int stride = (int) args->in[0].cols;
+    ft_sgemm(CblasNoTrans, CblasTrans, (int) t->m, (int) t->length, (int) t->dim, 1.0f,
+             operand(args, 0, t->first + t->query, t), stride, operand(args, 1, t->first, t),
+             stride, 0.0f, scratch->scores, (int) t->length);
+    if (has_codes(args)) {
+        encode(args, t, scratch);
+        mix_codes(args, t, scratch);
+        return;
+    }
+    probabilities(args, t, scratch->scores);
+    mix(args, t, scratch->scores, 0, t->length,
+        ft_row_f32(&args->out, t->first + t->query) + t->col, args->out.cols);
+}
+
+static size_t blocks_of(const ft_batch *batch)
+{
+    return (batch->longest + QUERIES - 1) / QUERIES;
+}
+
+static void attend_blocks(const void *job, int thread, size_t first, size_t end)
+{
+    const ft_args *args = job;
+    const ft_batch *batch = args->batch;
+    size_t heads = (size_t) args->op->attr.heads, dim = args->in[0].cols / heads;
+    size_t blocks = blocks_of(batch);
+    block_scratch scratch = scratch_of(args, thread, dim);
+    for (size_t i = first; i < end; i++) {
+        size_t sequence = i / (heads * blocks);
+        task t = { .first = (size_t) batch->start[sequence],
+                   .query = i % blocks * QUERIES,
+                   .col = i / blocks % heads * dim,
+                   .dim = dim };
+        t.length = (size_t) batch->start[sequence + 1] - t.first;
+        t.m = t.query < t.length ? ft_min_size(QUERIES, t.length - t.query) : 0;
+        if (t.m > 0)
+            attend(args, &t, &scratch);
+    }
+}
+
+void ft_cpu_attention_f32(const ft_args *args)
+{
+    const ft_batch *batch = args->batch;
+    size_t pieces = batch->sequences * (size_t) args->op->attr.heads * blocks_of(batch);
+    ft_team_deal(ft_cpu_attention_team(args, pieces, FT_TEAM_PRODUCTS_FLOAT), pieces, attend_blocks,
+                 args);
+}

@@ -1,0 +1,239 @@
+/*
+ * attention_i8.c - int8 self-attention from the kernels of the int8 product.
+ *
+ * A thread packs the keys and the values of one head of one sequence, then takes a few queries at a
+ * time through scores, softmax and context, so that nothing of the size length x length exists.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/attention/attention_i8.h"
+
+#include "kernels/cpu/gemm/int8/i8.h"
+#include "kernels/threads/team.h"
+#include "kernels/softmax.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* The scratch of one thread: sizes of its pieces, each a multiple of 64 bytes. */
+typedef struct pieces {
+    size_t keys, values;
+    size_t query_stride, score_stride, code_stride, sum_stride; /* bytes */
+} pieces;
+
+static pieces pieces_of(size_t length, size_t head_size)
+{
+    return (pieces){
+        .keys = ft_i8_panel_bytes(length, head_size),
+        .values = ft_i8_panel_bytes(head_size, length),
+        .query_stride = ft_i8_stride(ft_round_up(head_size, 4)),
+        .score_stride = ft_i8_stride(ft_round_up(length, FT_I8_PANEL) * sizeof(int32_t)),
+        .code_stride = ft_i8_stride(ft_round_up(length, FT_I8_PANEL)),
+        .sum_stride = ft_i8_stride(ft_round_up(head_size, FT_I8_PANEL) * sizeof(int32_t)),
+    };
+}
+
+static size_t thread_bytes(size_t length, size_t head_size)
+{
+    pieces p = pieces_of(length, head_size);
+    return p.keys + p.values +
+           FT_I8_TILE * (p.query_stride + p.score_stride + p.code_stride + p.sum_stride);
+}
+
+size_t ft_attention_i8_scratch(size_t length, size_t head_size, int threads)
+{
+    enum { LIMIT = 1 << 30 };
+    size_t bytes;
+    if (length > LIMIT || head_size > LIMIT || threads > LIMIT ||
+        !ft_mul(thread_bytes(length, head_size), (size_t) threads, &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
+/* One head of one sequence in the hands of one thread. */
+typedef struct head {
+    const ft_attention_i8 *a;
+    const ft_i8_kernels *kernels;
+    size_t first, length; /* tokens */
+    size_t col;           /* of q, k, v and y */
+    pieces size;
+    float step; /* ft_softmax_step() */
+    char *keys, *values, *queries, *scores, *codes, *sums;
+} head;
+
+static head head_of(const ft_attention_i8 *a, size_t sequence, size_t index, char *scratch)
+{
+    size_t first = (size_t) a->starts[sequence];
+    head h = {
+        .a = a,
+        .kernels = ft_i8_kernels_of(a->isa),
+        .first = first,
+        .length = (size_t) a->starts[sequence + 1] - first,
+        .col = index * a->head_size,
+        .step = ft_softmax_step(a->score_scale),
+    };
+    h.size = pieces_of(h.length, a->head_size);
+    h.keys = scratch;
+    h.values = h.keys + h.size.keys;
+    h.queries = h.values + h.size.values;
+    h.scores = h.queries + FT_I8_TILE * h.size.query_stride;
+    h.codes = h.scores + FT_I8_TILE * h.size.score_stride;
+    h.sums = h.codes + FT_I8_TILE * h.size.code_stride;
+    return h;
+}
+
+/* Queries in place, or copied where their last quad would reach past the end of the matrix. */
+static ft_i8_tile queries(const head *h, size_t first, size_t rows)
+{
+    const ft_attention_i8 *a = h->a;
+    ft_i8_tile tile = {
+        .x = a->q + (h->first + first) * a->q_stride + h->col,
+        .x_stride = a->q_stride,
+        .rows = rows,
+        .quads = (a->head_size + 3) / 4,
+        .ahead = { .at = a->q }, /* nothing to fetch */
+    };
+    if (a->head_size % 4 == 0)
+        return tile;
+    for (size_t row = 0; row < rows; row++) {
+        char *to = h->queries + row * h->size.query_stride;
+        memcpy(to, tile.x + row * tile.x_stride, a->head_size);
+        memset(to + a->head_size, 0, 4 - a->head_size % 4);
+    }
+    tile.x = (const int8_t *) h->queries;
+    tile.x_stride = h->size.query_stride;
+    return tile;
+}
+
+static void score(const head *h, size_t first, size_t rows)
+{
+    int32_t start[FT_I8_TILE];
+    ft_i8_tile tile = queries(h, first, rows);
+    tile.start = start;
+    tile.out = (int32_t *) h->scores;
+    tile.out_stride = h->size.score_stride / sizeof *tile.out;
+    h->kernels->row_starts(start, tile.x, tile.x_stride, rows, tile.quads);
+    h->kernels->multiply(&tile, h->keys, h->length);
+}
+
+static void mix(const head *h, size_t rows)
+{
+    int32_t start[FT_I8_TILE];
+    ft_i8_tile tile = {
+        .x = (const int8_t *) h->codes,
+        .x_stride = h->size.code_stride,
+        .rows = rows,
+        .quads = (h->length + 3) / 4,
+        .start = start,
+        .out = (int32_t *) h->sums,
+        .out_stride = h->size.sum_stride / sizeof *tile.out,
+        .ahead = { .at = (const int8_t *) h->codes }, /* nothing to fetch */
+    };
+    h->kernels->row_starts(start, tile.x, tile.x_stride, rows, tile.quads);
+    h->kernels->multiply(&tile, h->values, h->a->head_size);
+}
+
+/* The context of one query, from its sums and the total of its codes. */
+static void finish(const head *h, size_t query, const int32_t *sums, float total)
+{
+    const ft_attention_i8 *a = h->a;
+    ft_dtype dtype = a->out_inverse > 0.0f ? FT_I8 : FT_F32;
+    float factor = ft_softmax_factor(a->value_scale, total);
+    for (size_t col = 0; col < a->head_size; col += FT_I8_PANEL) {
+        ft_i8_finish f = {
+            .x_scale = 1.0f,
+            .cols = ft_min_size(a->head_size - col, FT_I8_PANEL),
+            .activation = FT_ACT_NONE,
+            .y_dtype = dtype,
+            .out_inverse = a->out_inverse,
+            .y = (char *) a->y + (h->col + col) * ft_dtype_size(dtype),
+            .y_stride = a->y_stride,
+        };
+        for (size_t i = 0; i < f.cols; i++)
+            f.w_scale[i] = factor;
+        h->kernels->finish(&f, sums + col, h->size.sum_stride / sizeof(int32_t), h->first + query,
+                           1);
+    }
+}
+
+/* Tiles first .. last - 1 of the `tiles` that the queries of a head make. */
+static void attend(const head *h, size_t first, size_t last, size_t tiles)
+{
+    const ft_attention_i8 *a = h->a;
+    h->kernels->pack_rows(h->keys, a->k + h->first * a->k_stride + h->col, a->k_stride, h->length,
+                          a->head_size);
+    h->kernels->pack_cols(h->values, a->v + h->first * a->v_stride + h->col, a->v_stride,
+                          a->head_size, h->length);
+    for (size_t tile = first; tile < last; tile++) {
+        size_t rows, query = ft_i8_share(h->length, tile, tiles, &rows);
+        float totals[FT_I8_TILE];
+        score(h, query, rows);
+        h->kernels->softmax((int8_t *) h->codes, h->size.code_stride, totals, (int32_t *) h->scores,
+                            h->size.score_stride / sizeof(int32_t), rows, h->length, h->step);
+        mix(h, rows);
+        for (size_t row = 0; row < rows; row++)
+            finish(h, query + row, (int32_t *) (h->sums + row * h->size.sum_stride), totals[row]);
+    }
+}
+
+static size_t tiles_of(size_t length)
+{
+    return (length + FT_I8_TILE - 1) / FT_I8_TILE;
+}
+
+static size_t length_of(const ft_attention_i8 *a, size_t sequence)
+{
+    return (size_t) (a->starts[sequence + 1] - a->starts[sequence]);
+}
+
+/* How many tiles of cost `each`, laid out from `at` on, begin before `border`. */
+static size_t tiles_before(size_t border, size_t at, size_t each, size_t tiles)
+{
+    return border <= at ? 0 : ft_min_size((border - at + each - 1) / each, tiles);
+}
+
+/*
+ * All tiles of all heads of all sequences lie in one row, each as long as its keys are many; a
+ * thread takes those that begin in its part of the row.  So threads end together whatever the
+ * lengths, and mostly meet a head once.
+ */
+static void attend_part(const ft_attention_i8 *a, size_t thread, char *scratch)
+{
+    size_t whole = 0, longest = 0, at = 0, share;
+    for (size_t sequence = 0; sequence < a->sequences; sequence++) {
+        size_t length = length_of(a, sequence);
+        whole += a->heads * tiles_of(length) * length;
+        longest = length > longest ? length : longest;
+    }
+    assert(a->scratch_bytes >= ft_attention_i8_scratch(longest, a->head_size, a->threads));
+    size_t begin = ft_i8_share(whole, thread, (size_t) a->threads, &share);
+    scratch += thread * thread_bytes(longest, a->head_size);
+    for (size_t sequence = 0; sequence < a->sequences; sequence++) {
+        size_t length = length_of(a, sequence), tiles = tiles_of(length);
+        if (length == 0)
+            continue;
+        for (size_t index = 0; index < a->heads; index++, at += tiles * length) {
+            size_t first = tiles_before(begin, at, length, tiles);
+            size_t last = tiles_before(begin + share, at, length, tiles);
+            if (first < last) {
+                head h = head_of(a, sequence, index, scratch);
+                attend(&h, first, last, tiles);
+            }
+        }
+    }
+}
+
+static void attend_parts(const void *job, int thread, size_t first, size_t end)
+{
+    const ft_attention_i8 *a = job;
+    (void) thread; /* there are as many parts */
+    for (size_t part = first; part < end; part++)
+        attend_part(a, part, a->scratch);
+}
+
+void ft_attention_i8_run(const ft_attention_i8 *a)
+{
+    ft_team_share(a->threads, (size_t) a->threads, attend_parts, a);
+}

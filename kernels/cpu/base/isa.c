@@ -1,0 +1,105 @@
+/*
+ * isa.c - asks the processor what it can do.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/base/isa.h"
+#include "runtime/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
+
+static const char *const names[FT_ISA_COUNT] = {
+    [FT_ISA_GENERIC] = "generic",
+    [FT_ISA_AVX2] = "avx2",
+    [FT_ISA_AVXVNNI] = "avxvnni",
+    [FT_ISA_AVX512VNNI] = "avx512vnni",
+};
+
+const char *ft_isa_name(ft_isa isa)
+{
+    return names[isa];
+}
+
+#if defined HAVE_AVX2
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+
+#if defined HAVE_AVXVNNI
+/* Not every compiler knows the feature by name: leaf 7, subleaf 1, bit 4 of eax. */
+static bool has_avxvnni(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax >> 4 & 1);
+}
+#endif
+
+#if defined HAVE_AVX512
+static bool has_avx512vnni(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
+bool ft_isa_usable(ft_isa isa)
+{
+    switch (isa) {
+    case FT_ISA_GENERIC:
+        return true;
+#if defined HAVE_AVX2
+    case FT_ISA_AVX2:
+        return has_avx2();
+#endif
+#if defined HAVE_AVXVNNI
+    case FT_ISA_AVXVNNI:
+        return has_avxvnni();
+#endif
+#if defined HAVE_AVX512
+    case FT_ISA_AVX512VNNI:
+        return has_avx512vnni();
+#endif
+    default:
+        return false;
+    }
+}
+
+static ft_status parse(ft_isa *out, const char *name, ft_error *err)
+{
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
+        if (strcmp(name, names[isa]) != 0)
+            continue;
+        if (!ft_isa_usable((ft_isa) isa))
+            return ft_fail(err, FT_EUNSUPPORTED,
+                           "FT_CPU=%s: not supported by this processor or this build", name);
+        *out = (ft_isa) isa;
+        return FT_OK;
+    }
+    return ft_fail(err, FT_EARG,
+                   "FT_CPU=%s: no instruction set of that name, expected avx512vnni, avxvnni, avx2 "
+                   "or generic",
+                   name);
+}
+
+ft_status ft_cpu_isa(ft_isa *out, ft_error *err)
+{
+    const char *wanted = getenv("FT_CPU");
+    if (wanted != NULL && *wanted != '\0')
+        return parse(out, wanted, err);
+    ft_isa isa = FT_ISA_AVX512VNNI;
+    while (!ft_isa_usable(isa))
+        isa--;
+    *out = isa;
+    return FT_OK;
+}

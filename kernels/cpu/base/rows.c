@@ -1,0 +1,27 @@
+/*
+ * rows.c - picks the row functions of an instruction set.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/base/rows.h"
+
+extern const ft_rows_isa ft_rows_generic, ft_rows_avx2, ft_rows_avx512;
+
+const ft_rows_isa *ft_rows_of(ft_isa isa)
+{
+    switch (isa) {
+#ifdef HAVE_AVX512
+    case FT_ISA_AVX512VNNI:
+        return &ft_rows_avx512;
+#endif
+#ifdef HAVE_AVX2
+    case FT_ISA_AVXVNNI:
+    case FT_ISA_AVX2:
+        return &ft_rows_avx2;
+#endif
+    default:
+        return &ft_rows_generic;
+    }
+}

@@ -1,0 +1,364 @@
+/*
+ * simd.h - a vector of floats under one vocabulary, as wide as the file is compiled for.
+ *
+ * The files of one instruction set include this and write their arithmetic once.  All operations
+ * are exact per element, so the width never shows in a result.  Define FT_SIMD_SCALAR first to get
+ * vectors of one element whatever the compiler may use.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CPU_BASE_SIMD_H
+#define FT_KERNELS_CPU_BASE_SIMD_H
+
+#include "kernels/half.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* UBSan stays out: clang takes minutes to check every access of unrolled code. */
+#define FT_INLINE static inline __attribute__((always_inline, no_sanitize("undefined")))
+
+/* A loop over registers must disappear, or they live in memory. */
+#if defined __clang__
+#define FT_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define FT_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+/*
+ * vf_min and vf_max return the second argument where one is NaN.
+ * vf_scale(p, n) is p * 2^n for a whole number n and a normal result.
+ * vf_load_f16(x), vf_load_bf16(x) and vf_load_codes(x) make floats of LANES numbers of another
+ * kind. vf_store_halves(y, v) rounds to LANES F16, half to even. vf_largest(v) and vf_sum(v) reduce
+ * VF_PARTS numbers, whatever the number of vectors they fill; the sum adds those at a distance of
+ * 8, then 4, 2, 1. vf_store_codes(y, v) rounds four vectors of values in [-127, 127] half to even,
+ * to 4 LANES bytes.
+ */
+enum { VF_PARTS = 16 };
+
+#if defined __AVX512F__ && !defined FT_SIMD_SCALAR
+
+#include <immintrin.h>
+
+enum { LANES = 16 };
+typedef __m512 vf;
+
+FT_INLINE vf vf_load(const float *from)
+{
+    return _mm512_loadu_ps(from);
+}
+
+FT_INLINE vf vf_load_sums(const int32_t *from)
+{
+    return _mm512_cvtepi32_ps(_mm512_loadu_si512(from));
+}
+
+FT_INLINE vf vf_load_f16(const uint16_t *from)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) from));
+}
+
+FT_INLINE vf vf_load_bf16(const uint16_t *from)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *) from));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+FT_INLINE vf vf_load_codes(const int8_t *from)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *) from)));
+}
+
+FT_INLINE void vf_store(float *to, vf v)
+{
+    _mm512_storeu_ps(to, v);
+}
+
+FT_INLINE vf vf_set(float value)
+{
+    return _mm512_set1_ps(value);
+}
+
+FT_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+FT_INLINE vf vf_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+FT_INLINE vf vf_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+FT_INLINE vf vf_rint(vf v)
+{
+    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+FT_INLINE vf vf_scale(vf p, vf n)
+{
+    __m512i exponent = _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), exponent));
+}
+
+FT_INLINE void vf_store_halves(uint16_t *to, vf v)
+{
+    _mm256_storeu_si256((__m256i *) to, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
+{
+    const __m512i in_order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i low = _mm512_packs_epi32(_mm512_cvtps_epi32(v[0]), _mm512_cvtps_epi32(v[1]));
+    __m512i high = _mm512_packs_epi32(_mm512_cvtps_epi32(v[2]), _mm512_cvtps_epi32(v[3]));
+    __m512i codes = _mm512_packs_epi16(low, high);
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi32(in_order, codes));
+}
+
+FT_INLINE float vf_largest(const vf v[1])
+{
+    __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
+
+FT_INLINE float vf_sum(const vf v[1])
+{
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v[0]), _mm512_extractf32x8_ps(v[0], 1));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
+
+/* vf_sum() of four vectors at once, in half of the operations. */
+FT_INLINE void vf_sum_four(float to[4], vf a, vf b, vf c, vf d)
+{
+    vf ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    vf cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
+    vf all = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    all = _mm512_add_ps(all, _mm512_permute_ps(all, 0x4e));
+    all = _mm512_add_ps(all, _mm512_permute_ps(all, 0xb1));
+    const __m512i first_of_each =
+        _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    _mm_storeu_ps(to, _mm512_castps512_ps128(_mm512_permutexvar_ps(first_of_each, all)));
+}
+
+#elif defined __AVX2__ && !defined FT_SIMD_SCALAR
+
+#include <immintrin.h>
+
+enum { LANES = 8 };
+typedef __m256 vf;
+
+FT_INLINE vf vf_load(const float *from)
+{
+    return _mm256_loadu_ps(from);
+}
+
+FT_INLINE vf vf_load_sums(const int32_t *from)
+{
+    return _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *) from));
+}
+
+FT_INLINE vf vf_load_f16(const uint16_t *from)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) from));
+}
+
+FT_INLINE vf vf_load_bf16(const uint16_t *from)
+{
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
+FT_INLINE vf vf_load_codes(const int8_t *from)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *) from)));
+}
+
+FT_INLINE void vf_store(float *to, vf v)
+{
+    _mm256_storeu_ps(to, v);
+}
+
+FT_INLINE vf vf_set(float value)
+{
+    return _mm256_set1_ps(value);
+}
+
+FT_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+FT_INLINE vf vf_min(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+
+FT_INLINE vf vf_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+FT_INLINE vf vf_rint(vf v)
+{
+    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+FT_INLINE vf vf_scale(vf p, vf n)
+{
+    __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), exponent));
+}
+
+FT_INLINE void vf_store_halves(uint16_t *to, vf v)
+{
+    _mm_storeu_si128((__m128i *) to, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
+{
+    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i low = _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]));
+    __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32(v[2]), _mm256_cvtps_epi32(v[3]));
+    __m256i codes = _mm256_packs_epi16(low, high);
+    _mm256_storeu_si256((__m256i *) to, _mm256_permutevar8x32_epi32(codes, in_order));
+}
+
+FT_INLINE float vf_largest(const vf v[2])
+{
+    __m256 eight = _mm256_max_ps(v[0], v[1]);
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
+
+FT_INLINE float vf_sum(const vf v[2])
+{
+    __m256 eight = _mm256_add_ps(v[0], v[1]);
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
+
+/* vf_sum() of two sums at once. */
+FT_INLINE void vf_sum_two(float to[2], const vf a[2], const vf b[2])
+{
+    __m256 eights_a = _mm256_add_ps(a[0], a[1]), eights_b = _mm256_add_ps(b[0], b[1]);
+    __m256 both = _mm256_add_ps(_mm256_permute2f128_ps(eights_a, eights_b, 0x20),
+                                _mm256_permute2f128_ps(eights_a, eights_b, 0x31));
+    both = _mm256_add_ps(both, _mm256_permute_ps(both, 0x4e));
+    both = _mm256_add_ps(both, _mm256_permute_ps(both, 0xb1));
+    to[0] = _mm_cvtss_f32(_mm256_castps256_ps128(both));
+    to[1] = _mm_cvtss_f32(_mm256_extractf128_ps(both, 1));
+}
+
+#else
+
+enum { LANES = 1 };
+typedef float vf;
+
+FT_INLINE vf vf_load(const float *from)
+{
+    return *from;
+}
+
+FT_INLINE vf vf_load_sums(const int32_t *from)
+{
+    return (float) *from;
+}
+
+FT_INLINE vf vf_load_f16(const uint16_t *from)
+{
+    return ft_float_from_f16(*from);
+}
+
+FT_INLINE vf vf_load_bf16(const uint16_t *from)
+{
+    return ft_float_from_bf16(*from);
+}
+
+FT_INLINE vf vf_load_codes(const int8_t *from)
+{
+    return (float) *from;
+}
+
+FT_INLINE void vf_store(float *to, vf v)
+{
+    *to = v;
+}
+
+FT_INLINE vf vf_set(float value)
+{
+    return value;
+}
+
+FT_INLINE vf vf_fma(vf a, vf b, vf c)
+{
+    return fmaf(a, b, c);
+}
+
+FT_INLINE vf vf_min(vf a, vf b)
+{
+    return a < b ? a : b;
+}
+
+FT_INLINE vf vf_max(vf a, vf b)
+{
+    return a > b ? a : b;
+}
+
+FT_INLINE vf vf_rint(vf v)
+{
+    return rintf(v);
+}
+
+FT_INLINE vf vf_scale(vf p, vf n)
+{
+    uint32_t bits;
+    memcpy(&bits, &p, sizeof bits);
+    bits += (uint32_t) (int32_t) n << 23;
+    memcpy(&p, &bits, sizeof p);
+    return p;
+}
+
+FT_INLINE void vf_store_halves(uint16_t *to, vf v)
+{
+    *to = ft_f16_from_float(v);
+}
+
+FT_INLINE void vf_store_codes(int8_t *to, const vf v[4])
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (int8_t) rintf(v[i]);
+}
+
+FT_INLINE float vf_largest(const vf v[VF_PARTS])
+{
+    float most = v[0];
+    for (int i = 1; i < VF_PARTS; i++)
+        most = vf_max(most, v[i]);
+    return most;
+}
+
+FT_INLINE float vf_sum(const vf v[VF_PARTS])
+{
+    float part[VF_PARTS / 2];
+    for (int i = 0; i < VF_PARTS / 2; i++)
+        part[i] = v[i] + v[i + VF_PARTS / 2];
+    for (int distance = VF_PARTS / 4; distance > 0; distance /= 2)
+        for (int i = 0; i < distance; i++)
+            part[i] += part[i + distance];
+    return part[0];
+}
+
+#endif
+#endif

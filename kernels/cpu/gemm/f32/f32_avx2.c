@@ -1,0 +1,11 @@
+/*
+ * f32_avx2.c - products of floats compiled for AVX2.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/gemm/f32/f32_impl.h"
+
+extern const ft_float_kernels ft_float_avx2;
+const ft_float_kernels ft_float_avx2 = FT_FLOAT_TABLE;

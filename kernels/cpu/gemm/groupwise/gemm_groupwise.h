@@ -1,0 +1,51 @@
+/*
+ * gemm_groupwise.h - matrix product with weights in blocks, and its epilogue.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CPU_GEMM_GROUPWISE_GEMM_GROUPWISE_H
+#define FT_KERNELS_CPU_GEMM_GROUPWISE_GEMM_GROUPWISE_H
+
+#include "kernels/activation.h"
+#include "kernels/groupwise.h"
+#include "kernels/cpu/base/isa.h"
+
+/*
+ * y = activation(x . w^T + bias).  Each sum over k is what groupwise.h describes; the bias is added to
+ * it, and y is rounded once more where it is a half.  So every instruction set, every number of
+ * threads and every number of rows gives a row the same bytes.
+ *
+ *   x  [m, k]  of x_dtype, rows x_stride elements apart
+ *   w  [n, k]  codes of 4 or 8 bits in FT_PANEL32, 64-byte aligned, only read
+ *   y  [m, n]  of y_dtype, rows y_stride elements apart
+ *
+ * Dtypes are F32, F16 or BF16.  All memory is the caller's.  m, n, k are at least 1.
+ */
+typedef struct ft_gemm_blocks {
+    ft_isa isa; /* from ft_cpu_isa() */
+    int threads;
+    size_t m, n, k;
+    ft_dtype x_dtype, y_dtype;
+    const void *x;
+    size_t x_stride;
+    const void *w;
+    int bits;
+    ft_blocks blocks;
+    const float *bias; /* [n], or NULL for none */
+    ft_activation activation;
+    void *y;
+    size_t y_stride;
+    void *scratch; /* 64-byte aligned; contents do not matter */
+    size_t scratch_bytes;
+} ft_gemm_blocks;
+
+/*
+ * Scratch that is enough for every product of at most m rows and depth k with weights in such
+ * blocks with at most that many threads, on every instruction set; SIZE_MAX when that does not fit
+ * a size_t.
+ */
+size_t ft_gemm_blocks_scratch(const ft_blocks *blocks, size_t m, size_t k, int threads);
+
+void ft_gemm_blocks_run(const ft_gemm_blocks *gemm);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * groupwise_avx2.c - products with weights in blocks, with AVX2.
+ *
+ * vpmaddubsw adds pairs of products in 16 bits, which codes of 4 bits are small enough for.  Those
+ * of 8 bits, and x with them, become numbers of 16 bits, every other byte at a time.  This is for x
+ * of one byte; groupwise_avx2_float.c is for x of three.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/gemm/groupwise/groupwise_avx2_float.h"
+#include "kernels/cpu/gemm/groupwise/groupwise_ymm.h"
+
+FT_INLINE __m256i dot_nibbles(__m256i w, __m256i quad)
+{
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(w, quad), _mm256_set1_epi16(1));
+}
+
+FT_INLINE __m256i dot_bytes(__m256i w, __m256i quad)
+{
+    __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(quad, 8), 8);
+    __m256i odd = _mm256_srai_epi16(quad, 8);
+    return _mm256_add_epi32(_mm256_madd_epi16(_mm256_and_si256(w, _mm256_set1_epi16(0xff)), even),
+                            _mm256_madd_epi16(_mm256_srli_epi16(w, 8), odd));
+}
+
+FT_INLINE void vi_dot(vi *sum, vi w, const int8_t *x, int bits)
+{
+    vi quad = quad_at(x);
+    *sum = _mm256_add_epi32(*sum, bits == 4 ? dot_nibbles(w, quad) : dot_bytes(w, quad));
+}
+
+#include "kernels/cpu/gemm/groupwise/groupwise_impl.h"
+
+FUNCTIONS(1, 1, 4)
+FUNCTIONS(2, 1, 2)
+FUNCTIONS(3, 1, 2)
+FUNCTIONS(4, 1, 2)
+
+static multiply_function *const codes[][2] = {
+    NAMES(1, 1),
+    NAMES(2, 1),
+    NAMES(3, 1),
+    NAMES(4, 1),
+};
+
+static void split_any(const ft_panel_x *to, size_t row, const ft_panel_weights *w, const float *x,
+                      size_t cols)
+{
+    (to->planes == 1 ? split : ft_panel_avx2_split_reals)(to, row, w, x, cols);
+}
+
+static void multiply(const ft_panel_tile *t)
+{
+    if (t->x.planes == 1)
+        codes[t->rows - 1][t->w.bits == 8](t);
+    else
+        ft_panel_avx2_multiply_reals(t);
+}
+
+const ft_panel_kernels ft_panel_avx2 = { .rows = { 0, FT_COUNT(codes), 0, FT_PANEL_TILE },
+                                         .split = split_any,
+                                         .multiply = multiply };

@@ -1,0 +1,289 @@
+/*
+ * gemm_i8.c - shares an int8 product out to threads, panels and tiles.
+ *
+ * Each thread owns a rectangle of the output.  It packs 64 weight rows at a time into its scratch,
+ * where they stay in its caches, and runs all its rows of x against them; meanwhile the processor
+ * fetches the next 64 rows, which memory order scatters in pieces of 2 KB.  With few rows of x the
+ * product is as fast as memory, and the weights are walked through in the order of memory instead.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/gemm/int8/gemm_i8.h"
+
+#include "kernels/cpu/gemm/int8/i8.h"
+#include "kernels/threads/team.h"
+#include "runtime/mem.h"
+
+#include <assert.h>
+#include <string.h>
+
+const ft_i8_kernels *ft_i8_kernels_of(ft_isa isa)
+{
+    static const ft_i8_kernels *const kernels[FT_ISA_COUNT] = {
+        [FT_ISA_GENERIC] = &ft_i8_generic,
+#if defined HAVE_AVX2
+        [FT_ISA_AVX2] = &ft_i8_avx2,
+#endif
+#if defined HAVE_AVXVNNI
+        [FT_ISA_AVXVNNI] = &ft_i8_avxvnni,
+#endif
+#if defined HAVE_AVX512
+        [FT_ISA_AVX512VNNI] = &ft_i8_avx512,
+#endif
+    };
+    assert(kernels[isa] != NULL);
+    return kernels[isa];
+}
+
+/* The rectangle of one thread. */
+typedef struct part {
+    size_t row, rows, col, cols;
+} part;
+
+/*
+ * Split the columns; split the rows too where that would leave a thread less than a panel.
+ * Column borders lie between units of 16, so that only the last panel is ragged.
+ */
+static part part_of_thread(const ft_gemm_i8 *g, size_t thread, size_t threads)
+{
+    size_t units = (g->n + FT_I8_UNIT - 1) / FT_I8_UNIT, unit_panel = FT_I8_PANEL / FT_I8_UNIT;
+    size_t tiles = (g->m + FT_I8_TILE - 1) / FT_I8_TILE;
+    size_t row_parts = 1;
+    while (units < unit_panel * (threads / row_parts) && row_parts < threads && row_parts < tiles)
+        row_parts++;
+    size_t col_parts = threads / row_parts;
+    if (thread >= row_parts * col_parts)
+        return (part){ 0 };
+    part p;
+    p.row = ft_i8_share(g->m, thread / col_parts, row_parts, &p.rows);
+    p.col = ft_i8_share(units, thread % col_parts, col_parts, &p.cols) * FT_I8_UNIT;
+    p.cols = ft_min_size(p.cols * FT_I8_UNIT, g->n > p.col ? g->n - p.col : 0);
+    return p;
+}
+
+/* Everything of one run that its threads share. */
+typedef struct product {
+    const ft_gemm_i8 *g;
+    const ft_i8_kernels *kernels;
+    const int8_t *x; /* with zeros from k to the end of the last quad */
+    size_t x_stride, padded_n;
+    bool walks;
+    int8_t *copy;  /* of x, where k is no whole number of quads */
+    char *scratch; /* of the first thread */
+} product;
+
+/* Where k is no whole number of quads, the threads share a copy of x that is. */
+static size_t x_copy_bytes(size_t m, size_t k)
+{
+    return m * ft_i8_stride(k);
+}
+
+static size_t start_bytes(size_t m)
+{
+    return ft_round_up(m * sizeof(int32_t), 64);
+}
+
+/*
+ * A thread's scratch: the starts of its rows, a row of nothing but x_zero and a panel, or a walk's
+ * copy of x and its sums.
+ */
+static size_t thread_bytes(size_t m, size_t n, size_t k)
+{
+    size_t rows = ft_min_size(m, FT_I8_WALK);
+    size_t panel = start_bytes(m) + ft_i8_stride(k) + ft_i8_panel_bytes(FT_I8_PANEL, k);
+    size_t walk = rows * (ft_i8_stride(k) + ft_i8_stride(ft_round_up(n, FT_I8_PANEL) * 4));
+    return panel > walk ? panel : walk;
+}
+
+size_t ft_gemm_i8_scratch(size_t m, size_t n, size_t k, int threads)
+{
+    enum { LIMIT = 1 << 30 };
+    size_t bytes;
+    if (m > LIMIT || n > LIMIT || k > LIMIT || threads > LIMIT ||
+        !ft_mul(thread_bytes(m, n, k), (size_t) threads, &bytes) ||
+        !ft_add(bytes, x_copy_bytes(m, k), &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
+static ft_i8_finish panel_finish(const ft_gemm_i8 *g, size_t col, size_t cols)
+{
+    ft_i8_finish f = {
+        .x_scale = g->x_scale,
+        .x_scales = g->x_scales,
+        .cols = cols,
+        .activation = g->activation,
+        .residual = g->residual != NULL ? g->residual + col : NULL,
+        .residual_stride = g->residual_stride,
+        .y_dtype = g->y_dtype,
+        .out_inverse = g->out_inverse,
+        .y = (char *) g->y + col * ft_dtype_size(g->y_dtype),
+        .y_stride = g->y_stride,
+    };
+    for (size_t i = 0; i < cols; i++) {
+        f.w_scale[i] = g->w_scale[col + i];
+        f.bias[i] = g->bias != NULL ? g->bias[col + i] : 0.0f;
+    }
+    return f;
+}
+
+/* The share of tile `index` of `tiles` in fetching the weight rows from `col` on. */
+static ft_i8_ahead tile_ahead(const product *job, size_t col, size_t cols, size_t index,
+                              size_t tiles)
+{
+    ft_i8_ahead ahead = { .step = job->padded_n * FT_I8_BLOCK };
+    size_t first = ft_i8_share(ft_round_up(cols, 8) * FT_I8_BLOCK / 64, index, tiles, &ahead.lines);
+    ahead.at = job->g->w + col * FT_I8_BLOCK + first * 64;
+    return ahead;
+}
+
+/* What a row of nothing but zeros gives, where a code other than 0 stands for them: [cols]. */
+static void multiply_zeros(const product *job, int8_t *row, const void *panel, size_t cols,
+                           int32_t *sums)
+{
+    int32_t start;
+    ft_i8_tile tile = {
+        .x = row,
+        .x_stride = ft_i8_stride(job->g->k),
+        .rows = 1,
+        .quads = (job->g->k + 3) / 4,
+        .start = &start,
+        .out = sums,
+        .out_stride = FT_I8_PANEL,
+        .ahead = { .at = row },
+    };
+    memset(row, 0, tile.x_stride);
+    memset(row, job->g->x_zero, job->g->k);
+    job->kernels->row_starts(&start, row, tile.x_stride, 1, tile.quads);
+    job->kernels->multiply(&tile, panel, cols);
+}
+
+static void subtract(int32_t *sums, size_t rows, const int32_t *zeros, size_t cols)
+{
+    for (size_t row = 0; row < rows; row++, sums += FT_I8_PANEL)
+        for (size_t col = 0; col < cols; col++)
+            sums[col] -= zeros[col];
+}
+
+/* All rows of a thread against its columns, panel by panel. */
+static void multiply_part(const product *job, part p, char *scratch)
+{
+    const ft_gemm_i8 *g = job->g;
+    int32_t *start = (int32_t *) scratch;
+    int8_t *zero_row = (int8_t *) scratch + start_bytes(g->m);
+    void *panel = zero_row + ft_i8_stride(g->k);
+    size_t tiles = (p.rows + FT_I8_TILE - 1) / FT_I8_TILE;
+    for (size_t col = 0; col < p.cols; col += FT_I8_PANEL) {
+        size_t cols = ft_min_size(p.cols - col, FT_I8_PANEL);
+        size_t next_cols = ft_min_size(p.cols - col - cols, FT_I8_PANEL);
+        ft_i8_finish f = panel_finish(g, p.col + col, cols);
+        job->kernels->pack_col4(panel, g->w, job->padded_n, g->k, p.col + col, cols);
+        _Alignas(64) int32_t zeros[FT_I8_PANEL];
+        if (g->x_zero != 0)
+            multiply_zeros(job, zero_row, panel, cols, zeros);
+        for (size_t index = 0; index < tiles; index++) {
+            _Alignas(64) int32_t sums[FT_I8_TILE * FT_I8_PANEL];
+            size_t rows, first = ft_i8_share(p.rows, index, tiles, &rows);
+            ft_i8_tile tile = {
+                .x = job->x + (p.row + first) * job->x_stride,
+                .x_stride = job->x_stride,
+                .rows = rows,
+                .quads = (g->k + 3) / 4,
+                .start = start + first,
+                .out = sums,
+                .out_stride = FT_I8_PANEL,
+                .ahead = tile_ahead(job, p.col + col + cols, next_cols, index, tiles),
+            };
+            if (col == 0) /* the rows are fetched now anyway */
+                job->kernels->row_starts(start + first, tile.x, tile.x_stride, rows, tile.quads);
+            job->kernels->multiply(&tile, panel, cols);
+            if (g->x_zero != 0)
+                subtract(sums, rows, zeros, cols);
+            job->kernels->finish(&f, sums, FT_I8_PANEL, p.row + first, rows);
+        }
+    }
+}
+
+static void copy_padded(int8_t *to, size_t to_stride, const ft_gemm_i8 *g, size_t first,
+                        size_t rows)
+{
+    for (size_t row = 0; row < rows; row++, to += to_stride) {
+        memcpy(to, g->x + (first + row) * g->x_stride, g->k);
+        memset(to + g->k, 0, to_stride - g->k);
+    }
+}
+
+/* Few rows: all columns of a thread at once. */
+static void walk_part(const product *job, part p, char *scratch)
+{
+    const ft_gemm_i8 *g = job->g;
+    int32_t start[FT_I8_WALK];
+    ft_i8_tile tile = {
+        .x = (int8_t *) scratch,
+        .x_stride = ft_i8_stride(g->k),
+        .rows = p.rows,
+        .quads = ft_round_up(g->k, FT_I8_BLOCK) / 4,
+        .start = start,
+        .out = (int32_t *) (scratch + p.rows * ft_i8_stride(g->k)),
+        .out_stride = ft_i8_stride(ft_round_up(p.cols, FT_I8_PANEL) * 4) / 4,
+    };
+    copy_padded((int8_t *) scratch, tile.x_stride, g, p.row, p.rows);
+    job->kernels->row_starts(start, tile.x, tile.x_stride, tile.rows, tile.quads);
+    job->kernels->walk(&tile, g->w, job->padded_n, p.col, p.cols);
+    for (size_t col = 0; col < p.cols; col += FT_I8_PANEL) {
+        ft_i8_finish f = panel_finish(g, p.col + col, ft_min_size(p.cols - col, FT_I8_PANEL));
+        job->kernels->finish(&f, tile.out + col, tile.out_stride, p.row, p.rows);
+    }
+}
+
+/* The parts of threads first .. end - 1. */
+static void run_parts(const void *of, int thread, size_t first, size_t end)
+{
+    const product *job = of;
+    const ft_gemm_i8 *g = job->g;
+    char *scratch = job->scratch + (size_t) thread * thread_bytes(g->m, g->n, g->k);
+    for (size_t i = first; i < end; i++) {
+        part p = part_of_thread(g, i, (size_t) g->threads);
+        if (p.rows == 0 || p.cols == 0)
+            continue;
+        if (job->walks)
+            walk_part(job, p, scratch);
+        else
+            multiply_part(job, p, scratch);
+    }
+}
+
+static void copy_rows(const void *of, int thread, size_t first, size_t end)
+{
+    const product *job = of;
+    (void) thread;
+    copy_padded(job->copy + first * job->x_stride, job->x_stride, job->g, first, end - first);
+}
+
+bool ft_gemm_i8_walks(ft_isa isa, size_t m)
+{
+    return m <= ft_i8_kernels_of(isa)->walk_rows;
+}
+
+void ft_gemm_i8_run(const ft_gemm_i8 *g)
+{
+    assert(g->scratch_bytes >= ft_gemm_i8_scratch(g->m, g->n, g->k, g->threads));
+    product job = {
+        .g = g,
+        .kernels = ft_i8_kernels_of(g->isa),
+        .x = g->x,
+        .x_stride = g->x_stride,
+        .padded_n = ft_layout_rows(FT_COL4_4R2_8C, g->n),
+        .walks = ft_gemm_i8_walks(g->isa, g->m) && g->x_zero == 0,
+        .copy = g->scratch,
+        .scratch = (char *) g->scratch + x_copy_bytes(g->m, g->k),
+    };
+    if (g->k % 4 != 0 && !job.walks) {
+        job.x = job.copy;
+        job.x_stride = ft_i8_stride(g->k);
+        ft_team_share(g->threads, g->m, copy_rows, &job);
+    }
+    ft_team_share(g->threads, (size_t) g->threads, run_parts, &job);
+}

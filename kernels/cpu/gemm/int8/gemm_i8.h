@@ -1,0 +1,60 @@
+/*
+ * gemm_i8.h - int8 matrix product with its epilogue, weights used in place from COL4_4R2_8C.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CPU_GEMM_INT8_GEMM_I8_H
+#define FT_KERNELS_CPU_GEMM_INT8_GEMM_I8_H
+
+#include "kernels/activation.h"
+#include "kernels/cpu/base/isa.h"
+
+/*
+ * y = epilogue((x - x_zero) . w^T): the exact int32 sum of each element becomes
+ *     v = ft_dequantize(sum, x_scale * w_scale[col], bias[col]), or of x_scales[row]
+ *     v = activation(v), v = v + residual
+ *     y = v, v rounded to F16, or the code ft_quantize(v, out_inverse)
+ * Every instruction set and every number of threads gives the same bytes.
+ *
+ *   x  [m, k]  int8 codes -127..127, rows x_stride bytes apart
+ *   w  [n, k]  int8 in COL4_4R2_8C, 64-byte aligned, only read; its pads may hold anything
+ *   y  [m, n]  of y_dtype; rows y_stride elements apart
+ *
+ * |sum| < 2^31 needs k <= 130000, or half of that where x_zero is not 0.  All memory is the
+ * caller's.  m, n, k are at least 1.
+ */
+typedef struct ft_gemm_i8 {
+    ft_isa isa; /* from ft_cpu_isa() */
+    int threads;
+    size_t m, n, k;
+    const int8_t *x;
+    size_t x_stride;
+    int8_t x_zero; /* the code of x that stands for 0 */
+    const int8_t *w;
+    float x_scale;         /* of all rows; or ... */
+    const float *x_scales; /* ... [m] of each; NULL: x_scale */
+    const float *w_scale;  /* [n] */
+    const float *bias;     /* [n], or NULL for zeros */
+    ft_activation activation;
+    const float *residual; /* [m, n], or NULL; may be y itself if y is float */
+    size_t residual_stride;
+    ft_dtype y_dtype;  /* FT_I8: codes; FT_F32 or FT_F16: real values */
+    float out_inverse; /* FT_I8: 1 / scale of y; positive */
+    void *y;
+    size_t y_stride;
+    void *scratch; /* 64-byte aligned; contents do not matter */
+    size_t scratch_bytes;
+} ft_gemm_i8;
+
+/*
+ * Scratch that is enough for every product of at most these sizes with at most that many threads,
+ * on every instruction set; SIZE_MAX when that does not fit a size_t.
+ */
+size_t ft_gemm_i8_scratch(size_t m, size_t n, size_t k, int threads);
+
+/* Whether m rows are few enough to walk through the weights instead of packing panels of them. */
+bool ft_gemm_i8_walks(ft_isa isa, size_t m);
+
+void ft_gemm_i8_run(const ft_gemm_i8 *gemm);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * i8_avx2.c - int8 products with AVX2, exact without VNNI.
+ *
+ * vpmaddubsw multiplies unsigned by signed bytes and adds pairs in 16 bits.  With the magnitude of
+ * the weight as the unsigned side and x with the weight's sign as the other, a pair is at most 2 *
+ * 128 * 127 = 32512: it never saturates, even for weights of -128, as long as x is never -128.
+ * Panels hold each weight and its magnitude.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+enum { QUAD_BYTES = 64 };
+
+#include "kernels/cpu/gemm/int8/i8_epilogue.h"
+#include "kernels/cpu/gemm/int8/i8_softmax.h"
+#include "kernels/cpu/gemm/int8/i8_ymm.h"
+
+static inline void put_quad(char *to, __m256i weights)
+{
+    _mm256_store_si256((__m256i *) to, weights);
+    _mm256_store_si256((__m256i *) (to + 32), _mm256_abs_epi8(weights));
+}
+
+FT_INLINE __m256i dot(__m256i sum, __m256i weights, __m256i magnitudes, __m256i x)
+{
+    __m256i pairs = _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(x, weights));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+static void row_starts(int32_t *start, const int8_t *x, size_t stride, size_t rows, size_t quads)
+{
+    (void) x, (void) stride, (void) quads;
+    memset(start, 0, rows * sizeof *start);
+}
+
+FT_INLINE void multiply_quad(__m256i sum[FT_I8_TILE], const char *w,
+                             const int8_t *const x[FT_I8_TILE], size_t at, int rows)
+{
+    __m256i weights = _mm256_load_si256((const __m256i *) w);
+    __m256i magnitudes = _mm256_load_si256((const __m256i *) (w + 32));
+    FT_UNROLL
+    for (int row = 0; row < rows; row++)
+        sum[row] = dot(sum[row], weights, magnitudes, broadcast_quad(x[row] + at));
+}
+
+/* rows x one strip, over the whole k in registers. */
+FT_INLINE void multiply_one(const ft_i8_tile *tile, const char *w, const ft_i8_ahead *ahead,
+                            int32_t *out, int rows)
+{
+    const int8_t *x[FT_I8_TILE], *next = ahead->at;
+    __m256i sum[FT_I8_TILE];
+    FT_UNROLL
+    for (int row = 0; row < rows; row++) {
+        x[row] = tile->x + (size_t) row * tile->x_stride;
+        sum[row] = _mm256_set1_epi32(tile->start[row]);
+    }
+    size_t q = 0;
+    for (; q + 8 <= tile->quads; q += 8, next += ahead->step) {
+        fetch(next, ahead->lines);
+        for (size_t i = 0; i < 8; i++)
+            multiply_quad(sum, w + (q + i) * QUAD_BYTES, x, 4 * (q + i), rows);
+    }
+    for (; q < tile->quads; q++)
+        multiply_quad(sum, w + q * QUAD_BYTES, x, 4 * q, rows);
+    FT_UNROLL
+    for (int row = 0; row < rows; row++)
+        _mm256_storeu_si256((__m256i *) (out + (size_t) row * tile->out_stride),
+                            in_order(sum[row]));
+}
+
+#define ONE_FUNCTION(rows)                                                                         \
+    static void one_##rows(const ft_i8_tile *tile, const char *w, size_t strip,                    \
+                           const ft_i8_ahead *ahead, int32_t *out)                                 \
+    {                                                                                              \
+        (void) strip;                                                                              \
+        multiply_one(tile, w, ahead, out, rows);                                                   \
+    }
+ONE_FUNCTION(1)
+ONE_FUNCTION(2)
+ONE_FUNCTION(3)
+ONE_FUNCTION(4)
+ONE_FUNCTION(5)
+ONE_FUNCTION(6)
+
+static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
+{
+    static strips_function *const one[FT_I8_TILE] = { one_1, one_2, one_3, one_4, one_5, one_6 };
+    multiply_strips(tile, panel, panel_rows, 1, one[tile->rows - 1]);
+}
+
+/* Half a tile of weights and its magnitudes stay in registers while all rows of x pass by. */
+static inline void walk_tile(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
+                             int32_t *out)
+{
+    for (int half = 0; half < 2; half++, weights += 64, x += 16) {
+        __m256i quads[4], magnitudes[4];
+        load_two_quads(quads, weights);
+        load_two_quads(quads + 2, weights + 32);
+        FT_UNROLL
+        for (int q = 0; q < 4; q++)
+            magnitudes[q] = _mm256_abs_epi8(quads[q]);
+        for (size_t row = 0; row < tile->rows; row++) {
+            __m256i *to = (__m256i *) (out + row * tile->out_stride);
+            __m256i sum = _mm256_loadu_si256(to);
+            FT_UNROLL
+            for (int q = 0; q < 4; q++)
+                sum = dot(sum, quads[q], magnitudes[q],
+                          broadcast_quad(x + row * tile->x_stride + 4 * q));
+            _mm256_storeu_si256(to, sum);
+        }
+    }
+}
+
+static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
+                 size_t weight_rows)
+{
+    walk_tiles(tile, w, padded_n, first, weight_rows, walk_tile);
+}
+
+const ft_i8_kernels ft_i8_avx2 = {
+    .walk_rows = 8,
+    .pack_col4 = pack_col4,
+    .pack_rows = pack_rows,
+    .pack_cols = pack_cols,
+    .row_starts = row_starts,
+    .multiply = multiply,
+    .walk = walk,
+    .softmax = softmax,
+    .finish = finish,
+};

@@ -1,0 +1,371 @@
+/*
+ * i8_avx512.c - int8 products with AVX-512 VNNI.
+ *
+ * vpdpbusd multiplies unsigned by signed bytes: panels hold weight + 128 (the top bit flipped), and
+ * the sum of each row begins with -128 times the sum of its x.  So x is used as it lies in memory,
+ * every weight down to -128 is exact, and nothing must be known about the weights beforehand.
+ *
+ * A panel is a run of groups of 64 rows (the last one may have 16, 32 or 48); in a group, for each
+ * quad, vectors of 16 rows x 4 k.  In each 8 rows the even ones come first, because COL4_4R2_8C
+ * keeps them so; multiply() puts the sums back in order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/gemm/int8/i8_epilogue.h"
+#include "kernels/cpu/gemm/int8/i8_softmax.h"
+
+enum { GROUP = 64, VECTOR = 64 /* bytes */ };
+
+typedef struct quad {
+    int8_t x[4];
+} quad;
+
+/*
+ * sum += dot products of four weights and four x.  The compiler moves the intrinsic's accumulator
+ * between registers (gcc 12: a third of the speed); an operand of an asm stays where it is.
+ */
+FT_INLINE void dot(__m512i *sum, __m512i weights, __m512i x)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(weights), "v"(x));
+}
+
+/* The same with one quad of x from memory. */
+FT_INLINE void dot_quad(__m512i *sum, __m512i weights, const int8_t *x)
+{
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(*sum) : "v"(weights), "m"(*(const quad *) x));
+}
+
+FT_INLINE __m512i flip(__m512i weights)
+{
+    return _mm512_xor_si512(weights, _mm512_set1_epi8(-128));
+}
+
+/* Dwords 0 2 4 6 1 3 5 7 back to 0 1 2 3 4 5 6 7, in both halves. */
+FT_INLINE __m512i in_order(__m512i sums)
+{
+    return _mm512_permutexvar_epi32(
+        _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15), sums);
+}
+
+/* Vectors of four 128-bit lanes: lane j of in[i] becomes lane i of out[j]. */
+FT_INLINE void transpose_lanes(__m512i out[4], __m512i a, __m512i b, __m512i c, __m512i d)
+{
+    __m512i ab_low = _mm512_shuffle_i32x4(a, b, 0x44), ab_high = _mm512_shuffle_i32x4(a, b, 0xee);
+    __m512i cd_low = _mm512_shuffle_i32x4(c, d, 0x44), cd_high = _mm512_shuffle_i32x4(c, d, 0xee);
+    out[0] = _mm512_shuffle_i32x4(ab_low, cd_low, 0x88);
+    out[1] = _mm512_shuffle_i32x4(ab_low, cd_low, 0xdd);
+    out[2] = _mm512_shuffle_i32x4(ab_high, cd_high, 0x88);
+    out[3] = _mm512_shuffle_i32x4(ab_high, cd_high, 0xdd);
+}
+
+/*
+ * Eight quads of 16 rows: two tiles of 8 rows x 32 k, in each the even rows, then the odd ones, 16
+ * bytes for a quad of four rows.  Loads in the order of memory.
+ */
+FT_INLINE void load_quads(__m512i quads[8], const int8_t *tile, const int8_t *next_tile)
+{
+    __m512i even[2], odd[2], next_even[2], next_odd[2];
+    FT_UNROLL
+    for (int half = 0; half < 2; half++) {
+        even[half] = flip(_mm512_loadu_si512(tile + half * VECTOR));
+        odd[half] = flip(_mm512_loadu_si512(tile + 128 + half * VECTOR));
+        next_even[half] = flip(_mm512_loadu_si512(next_tile + half * VECTOR));
+        next_odd[half] = flip(_mm512_loadu_si512(next_tile + 128 + half * VECTOR));
+    }
+    FT_UNROLL
+    for (int half = 0; half < 2; half++)
+        transpose_lanes(quads + 4 * half, even[half], odd[half], next_even[half], next_odd[half]);
+}
+
+static void pack_col4(void *panel, const int8_t *w, size_t padded_n, size_t k, size_t first,
+                      size_t rows)
+{
+    enum { AHEAD = 4 }; /* k blocks */
+    size_t vectors = (rows + 15) / 16, block_bytes = padded_n * 32;
+    char *to = panel;
+    const int8_t *block = w + first * 32;
+    for (size_t done = 0; done < k; done += 32, block += block_bytes, to += 8 * vectors * VECTOR) {
+        for (size_t v = 0; v < vectors; v++) {
+            const int8_t *tile = block + v * 512;
+            const int8_t *next_tile = first + v * 16 + 8 < padded_n ? tile + 256 : tile;
+            for (size_t line = 0; line < 512; line += 64)
+                __builtin_prefetch((const void *) ((uintptr_t) tile + AHEAD * block_bytes + line));
+            __m512i quads[8];
+            load_quads(quads, tile, next_tile);
+            FT_UNROLL
+            for (size_t q = 0; q < 8; q++)
+                _mm512_store_si512(to + (q * vectors + v) * VECTOR, quads[q]);
+        }
+    }
+}
+
+/* The row that comes at `slot` in packed order. */
+FT_INLINE size_t row_of_slot(size_t slot)
+{
+    return (slot & 8) + (slot & 3) * 2 + (slot >> 2 & 1);
+}
+
+/* Four quads of 16 rows: lane i of a vector holds slots 4i .. 4i + 3. */
+FT_INLINE void transpose_rows(__m512i out[4], const int8_t *from, size_t stride)
+{
+    __m512i a[4];
+    FT_UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        __m128i lane[4];
+        FT_UNROLL
+        for (size_t j = 0; j < 4; j++)
+            lane[j] = _mm_loadu_si128((const __m128i *) (from + row_of_slot(4 * j + i) * stride));
+        __m512i v = _mm512_castsi128_si512(lane[0]);
+        v = _mm512_inserti32x4(v, lane[1], 1);
+        v = _mm512_inserti32x4(v, lane[2], 2);
+        a[i] = flip(_mm512_inserti32x4(v, lane[3], 3));
+    }
+    __m512i low01 = _mm512_unpacklo_epi32(a[0], a[1]), high01 = _mm512_unpackhi_epi32(a[0], a[1]);
+    __m512i low23 = _mm512_unpacklo_epi32(a[2], a[3]), high23 = _mm512_unpackhi_epi32(a[2], a[3]);
+    out[0] = _mm512_unpacklo_epi64(low01, low23);
+    out[1] = _mm512_unpackhi_epi64(low01, low23);
+    out[2] = _mm512_unpacklo_epi64(high01, high23);
+    out[3] = _mm512_unpackhi_epi64(high01, high23);
+}
+
+/* The vector of rows `row` .. row + 15 at quad 0, and the bytes from one quad to the next. */
+FT_INLINE char *packed_vector(void *panel, size_t row, size_t rows, size_t k, size_t *quad_bytes)
+{
+    size_t group = row / GROUP, padded_k = (k + 31) / 32 * 32;
+    size_t left = rows - group * GROUP;
+    size_t vectors = left < GROUP ? (left + 15) / 16 : GROUP / 16;
+    *quad_bytes = vectors * VECTOR;
+    return (char *) panel + group * GROUP * padded_k + row % GROUP / 16 * VECTOR;
+}
+
+static void pack_rows(void *panel, const int8_t *from, size_t stride, size_t rows, size_t k)
+{
+    size_t quads = (k + 3) / 4;
+    for (size_t row = 0; row < rows; row += 16) {
+        size_t quad_bytes, there = rows - row < 16 ? rows - row : 16;
+        char *to = packed_vector(panel, row, rows, k, &quad_bytes);
+        for (size_t q = 0; q < quads; q += 4) {
+            const int8_t *corner = from + row * stride + q * 4;
+            size_t corner_stride = stride, wide = k - q * 4 < 16 ? k - q * 4 : 16;
+            int8_t edge[16][16] = { 0 };
+            if (there < 16 || wide < 16) {
+                for (size_t i = 0; i < there; i++)
+                    memcpy(edge[i], corner + i * stride, wide);
+                corner = edge[0];
+                corner_stride = sizeof edge[0];
+            }
+            __m512i four[4];
+            transpose_rows(four, corner, corner_stride);
+            for (size_t i = 0; i < 4 && q + i < quads; i++)
+                _mm512_store_si512(to + (q + i) * quad_bytes, four[i]);
+        }
+    }
+}
+
+static void pack_cols(void *panel, const int8_t *from, size_t stride, size_t rows, size_t k)
+{
+    /* Byte 4 * slot + i comes from lane i, column row_of_slot(slot). */
+    int8_t order[64];
+    for (size_t byte = 0; byte < 64; byte++)
+        order[byte] = (int8_t) (byte % 4 * 16 + row_of_slot(byte / 4));
+    __m512i index = _mm512_loadu_si512(order);
+
+    for (size_t row = 0; row < rows; row += 16) {
+        size_t quad_bytes;
+        char *to = packed_vector(panel, row, rows, k, &quad_bytes);
+        __mmask16 there = (__mmask16) (rows - row < 16 ? (1u << (rows - row)) - 1 : 0xffff);
+        for (size_t q = 0; 4 * q < k; q++) {
+            __m128i lane[4];
+            FT_UNROLL
+            for (size_t i = 0; i < 4; i++) {
+                __mmask16 mask = 4 * q + i < k ? there : 0;
+                const int8_t *at = from + (mask != 0 ? 4 * q + i : 0) * stride + row;
+                lane[i] = _mm_maskz_loadu_epi8(mask, at);
+            }
+            __m512i v = _mm512_castsi128_si512(lane[0]);
+            v = _mm512_inserti32x4(v, lane[1], 1);
+            v = _mm512_inserti32x4(v, lane[2], 2);
+            v = _mm512_inserti32x4(v, lane[3], 3);
+            _mm512_store_si512(to + q * quad_bytes, flip(_mm512_permutexvar_epi8(index, v)));
+        }
+    }
+}
+
+static void row_starts(int32_t *start, const int8_t *x, size_t stride, size_t rows, size_t quads)
+{
+    const __m512i ones = _mm512_set1_epi8(1);
+    for (size_t row = 0; row < rows; row++, x += stride) {
+        __m512i sum = _mm512_setzero_si512();
+        size_t q = 0;
+        for (; q + 16 <= quads; q += 16)
+            dot(&sum, ones, _mm512_loadu_si512(x + 4 * q));
+        __mmask16 rest = (__mmask16) ((1u << (quads - q)) - 1);
+        dot(&sum, ones, _mm512_maskz_loadu_epi32(rest, x + 4 * q));
+        start[row] = -128 * _mm512_reduce_add_epi32(sum);
+    }
+}
+
+FT_INLINE void fetch(const int8_t *at, size_t lines)
+{
+    for (size_t line = 0; line < lines; line++)
+        __builtin_prefetch(at + line * 64, 0, 2);
+}
+
+/* One quad of every row against `vectors` vectors of the panel. */
+FT_INLINE void multiply_quad(__m512i sum[FT_I8_TILE][4], const char *w,
+                             const int8_t *const x[FT_I8_TILE], size_t at, int rows, int vectors)
+{
+    __m512i weights[4];
+    FT_UNROLL
+    for (int v = 0; v < vectors; v++)
+        weights[v] = _mm512_load_si512(w + v * VECTOR);
+    FT_UNROLL
+    for (int row = 0; row < rows; row++) {
+        int32_t four;
+        memcpy(&four, x[row] + at, sizeof four);
+        __m512i all = _mm512_set1_epi32(four);
+        FT_UNROLL
+        for (int v = 0; v < vectors; v++)
+            dot(&sum[row][v], weights[v], all);
+    }
+}
+
+/* rows x 16 * vectors sums over the whole k in registers. */
+FT_INLINE void multiply_group(const ft_i8_tile *tile, const char *w, int32_t *out, int rows,
+                              int vectors)
+{
+    const int8_t *x[FT_I8_TILE], *ahead = tile->ahead.at;
+    __m512i sum[FT_I8_TILE][4];
+    FT_UNROLL
+    for (int row = 0; row < rows; row++) {
+        x[row] = tile->x + (size_t) row * tile->x_stride;
+        FT_UNROLL
+        for (int v = 0; v < vectors; v++)
+            sum[row][v] = _mm512_set1_epi32(tile->start[row]);
+    }
+    size_t q = 0, bytes = (size_t) vectors * VECTOR;
+    for (; q + 8 <= tile->quads; q += 8, ahead += tile->ahead.step) {
+        fetch(ahead, tile->ahead.lines);
+        FT_UNROLL
+        for (size_t i = 0; i < 8; i++)
+            multiply_quad(sum, w + i * bytes, x, 4 * (q + i), rows, vectors);
+        w += 8 * bytes;
+    }
+    for (; q < tile->quads; q++, w += bytes)
+        multiply_quad(sum, w, x, 4 * q, rows, vectors);
+    FT_UNROLL
+    for (int row = 0; row < rows; row++) {
+        FT_UNROLL
+        for (int v = 0; v < vectors; v++)
+            _mm512_storeu_si512(out + (size_t) row * tile->out_stride + v * 16,
+                                in_order(sum[row][v]));
+    }
+}
+
+typedef void group_function(const ft_i8_tile *tile, const char *w, int32_t *out);
+
+#define GROUP_FUNCTION(rows, vectors)                                                              \
+    static void group_##rows##_##vectors(const ft_i8_tile *tile, const char *w, int32_t *out)      \
+    {                                                                                              \
+        multiply_group(tile, w, out, rows, vectors);                                               \
+    }
+#define GROUP_FUNCTIONS(rows)                                                                      \
+    GROUP_FUNCTION(rows, 1)                                                                        \
+    GROUP_FUNCTION(rows, 2) GROUP_FUNCTION(rows, 3) GROUP_FUNCTION(rows, 4)
+GROUP_FUNCTIONS(1)
+GROUP_FUNCTIONS(2)
+GROUP_FUNCTIONS(3)
+GROUP_FUNCTIONS(4)
+GROUP_FUNCTIONS(5)
+GROUP_FUNCTIONS(6)
+
+#define GROUP_NAMES(rows)                                                                          \
+    {                                                                                              \
+        group_##rows##_1, group_##rows##_2, group_##rows##_3, group_##rows##_4                     \
+    }
+
+static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_rows)
+{
+    static group_function *const groups[FT_I8_TILE][4] = {
+        GROUP_NAMES(1), GROUP_NAMES(2), GROUP_NAMES(3),
+        GROUP_NAMES(4), GROUP_NAMES(5), GROUP_NAMES(6),
+    };
+    size_t padded_k = (tile->quads + 7) / 8 * 32;
+    for (size_t row = 0; row < panel_rows; row += GROUP) {
+        size_t left = panel_rows - row;
+        size_t vectors = left < GROUP ? (left + 15) / 16 : GROUP / 16;
+        groups[tile->rows - 1][vectors - 1](tile, (const char *) panel + row * padded_k,
+                                            tile->out + row);
+    }
+}
+
+/*
+ * 16 weight rows x one or two blocks of k stay in registers while all rows of x pass by.  The sums
+ * stay in packed order until the end.
+ */
+FT_INLINE void walk_step(const ft_i8_tile *tile, const int8_t *w, size_t block_bytes,
+                         size_t next_tile, ptrdiff_t ahead, const int8_t *x, int32_t *out,
+                         size_t blocks)
+{
+    __m512i quads[2][8];
+    FT_UNROLL
+    for (size_t block = 0; block < blocks; block++, w += block_bytes) {
+        FT_UNROLL
+        for (ptrdiff_t line = 0; line < 512; line += 64)
+            __builtin_prefetch((const void *) ((intptr_t) w + ahead + line));
+        load_quads(quads[block], w, w + next_tile);
+    }
+    for (size_t row = 0; row < tile->rows; row++, out += tile->out_stride, x += tile->x_stride) {
+        __m512i sum[2] = { _mm512_loadu_si512(out), _mm512_setzero_si512() };
+        FT_UNROLL
+        for (size_t q = 0; q < 8; q++) {
+            FT_UNROLL
+            for (size_t block = 0; block < blocks; block++)
+                dot_quad(&sum[block], quads[block][q], x + block * 32 + 4 * q);
+        }
+        _mm512_storeu_si512(out, _mm512_add_epi32(sum[0], sum[1]));
+    }
+}
+
+/* Two streams: neighbouring blocks of k. */
+static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
+                 size_t weight_rows)
+{
+    enum { AHEAD = 96 }; /* rows */
+    size_t block_bytes = padded_n * 32, blocks = tile->quads / 8;
+    for (size_t row = 0; row < tile->rows; row++)
+        for (size_t i = 0; i < weight_rows; i += 16)
+            _mm512_storeu_si512(tile->out + row * tile->out_stride + i,
+                                _mm512_set1_epi32(tile->start[row]));
+    ptrdiff_t to_next_blocks = (ptrdiff_t) (2 * block_bytes - ft_round_up(weight_rows, 16) * 32);
+    for (size_t block = 0; block < blocks; block += 2) {
+        const int8_t *at = w + block * block_bytes + first * 32, *x = tile->x + block * 32;
+        for (size_t row = 0; row < weight_rows; row += 16, at += 16 * 32) {
+            size_t next_tile = first + row + 8 < padded_n ? 256 : 0;
+            ptrdiff_t ahead = AHEAD * 32 + (row + AHEAD < weight_rows ? 0 : to_next_blocks);
+            if (block + 1 < blocks)
+                walk_step(tile, at, block_bytes, next_tile, ahead, x, tile->out + row, 2);
+            else
+                walk_step(tile, at, block_bytes, next_tile, ahead, x, tile->out + row, 1);
+        }
+    }
+    for (size_t row = 0; row < tile->rows; row++)
+        for (size_t i = 0; i < weight_rows; i += 16) {
+            int32_t *sums = tile->out + row * tile->out_stride + i;
+            _mm512_storeu_si512(sums, in_order(_mm512_loadu_si512(sums)));
+        }
+}
+
+const ft_i8_kernels ft_i8_avx512 = {
+    .walk_rows = 32,
+    .pack_col4 = pack_col4,
+    .pack_rows = pack_rows,
+    .pack_cols = pack_cols,
+    .row_starts = row_starts,
+    .multiply = multiply,
+    .walk = walk,
+    .softmax = softmax,
+    .finish = finish,
+};

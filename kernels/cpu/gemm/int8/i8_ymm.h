@@ -1,0 +1,204 @@
+/*
+ * i8_ymm.h - what the instruction sets with 256-bit vectors share: panels, and a walk's order.
+ *
+ * A panel is a run of strips of 8 rows; a strip holds, for each quad, one vector of 8 rows x 4 k
+ * (and what else a file adds to it).  The even rows come first, because COL4_4R2_8C keeps them so;
+ * in_order() puts the sums back.
+ *
+ * The including file defines QUAD_BYTES, the bytes of a quad of a strip, and put_quad().
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CPU_GEMM_INT8_I8_YMM_H
+#define FT_KERNELS_CPU_GEMM_INT8_I8_YMM_H
+
+#include "kernels/cpu/gemm/int8/i8.h"
+#include "kernels/cpu/base/simd.h"
+
+enum { STRIP = 8 /* rows */ };
+
+static void put_quad(char *to, __m256i weights);
+
+FT_INLINE size_t strip_bytes(size_t k)
+{
+    return (k + 31) / 32 * 8 * QUAD_BYTES;
+}
+
+/* Dwords 0 2 4 6 1 3 5 7 to 0 1 2 3 4 5 6 7. */
+FT_INLINE __m256i in_order(__m256i sums)
+{
+    return _mm256_permutevar8x32_epi32(sums, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+/* Two quads of a tile of COL4_4R2_8C: 16 bytes of even rows and 128 bytes later 16 of odd ones. */
+FT_INLINE void load_two_quads(__m256i quads[2], const int8_t *tile)
+{
+    __m256i even = _mm256_loadu_si256((const __m256i *) tile);
+    __m256i odd = _mm256_loadu_si256((const __m256i *) (tile + 128));
+    quads[0] = _mm256_permute2x128_si256(even, odd, 0x20);
+    quads[1] = _mm256_permute2x128_si256(even, odd, 0x31);
+}
+
+static void pack_col4(void *panel, const int8_t *w, size_t padded_n, size_t k, size_t first,
+                      size_t rows)
+{
+    enum { AHEAD = 4 }; /* k blocks */
+    size_t block_bytes = padded_n * 32, strips = (rows + STRIP - 1) / STRIP;
+    const int8_t *block = w + first * 32;
+    for (size_t done = 0; done < k; done += 32, block += block_bytes)
+        for (size_t strip = 0; strip < strips; strip++) {
+            const int8_t *tile = block + strip * 256;
+            char *to = (char *) panel + strip * strip_bytes(k) + done / 4 * QUAD_BYTES;
+            for (size_t line = 0; line < 256; line += 64)
+                __builtin_prefetch((const void *) ((uintptr_t) tile + AHEAD * block_bytes + line));
+            FT_UNROLL
+            for (size_t q = 0; q < 8; q += 2) {
+                __m256i quads[2];
+                load_two_quads(quads, tile + q * 16);
+                put_quad(to + q * QUAD_BYTES, quads[0]);
+                put_quad(to + (q + 1) * QUAD_BYTES, quads[1]);
+            }
+        }
+}
+
+/* Four quads of 8 rows of 16 bytes. */
+FT_INLINE void transpose_rows(__m256i quads[4], const int8_t *from, size_t stride)
+{
+    __m256i pair[4]; /* row 2i, row 2i + 1 */
+    FT_UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        __m128i even = _mm_loadu_si128((const __m128i *) (from + 2 * i * stride));
+        __m128i odd = _mm_loadu_si128((const __m128i *) (from + (2 * i + 1) * stride));
+        pair[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(even), odd, 1);
+    }
+    __m256i low01 = _mm256_unpacklo_epi32(pair[0], pair[1]);
+    __m256i high01 = _mm256_unpackhi_epi32(pair[0], pair[1]);
+    __m256i low23 = _mm256_unpacklo_epi32(pair[2], pair[3]);
+    __m256i high23 = _mm256_unpackhi_epi32(pair[2], pair[3]);
+    quads[0] = _mm256_unpacklo_epi64(low01, low23);
+    quads[1] = _mm256_unpackhi_epi64(low01, low23);
+    quads[2] = _mm256_unpacklo_epi64(high01, high23);
+    quads[3] = _mm256_unpackhi_epi64(high01, high23);
+}
+
+static void pack_rows(void *panel, const int8_t *from, size_t stride, size_t rows, size_t k)
+{
+    size_t quads = (k + 3) / 4;
+    for (size_t row = 0; row < rows; row += STRIP) {
+        size_t there = rows - row < STRIP ? rows - row : STRIP;
+        char *strip = (char *) panel + row / STRIP * strip_bytes(k);
+        for (size_t q = 0; q < quads; q += 4) {
+            const int8_t *corner = from + row * stride + q * 4;
+            size_t corner_stride = stride, wide = k - q * 4 < 16 ? k - q * 4 : 16;
+            int8_t edge[STRIP][16] = { 0 };
+            if (there < STRIP || wide < 16) {
+                for (size_t i = 0; i < there; i++)
+                    memcpy(edge[i], corner + i * stride, wide);
+                corner = edge[0];
+                corner_stride = sizeof edge[0];
+            }
+            __m256i four[4];
+            transpose_rows(four, corner, corner_stride);
+            for (size_t i = 0; i < 4 && q + i < quads; i++)
+                put_quad(strip + (q + i) * QUAD_BYTES, four[i]);
+        }
+    }
+}
+
+/* One quad of 8 columns of 4 rows of 8 bytes. */
+FT_INLINE __m256i transpose_cols(const int8_t *from, size_t stride)
+{
+    __m128i row[4];
+    FT_UNROLL
+    for (size_t i = 0; i < 4; i++)
+        row[i] = _mm_loadl_epi64((const __m128i *) (from + i * stride));
+    __m128i row01 = _mm_unpacklo_epi8(row[0], row[1]), row23 = _mm_unpacklo_epi8(row[2], row[3]);
+    __m256i cols = _mm256_castsi128_si256(_mm_unpacklo_epi16(row01, row23));
+    cols = _mm256_inserti128_si256(cols, _mm_unpackhi_epi16(row01, row23), 1);
+    return _mm256_permutevar8x32_epi32(cols, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+}
+
+static void pack_cols(void *panel, const int8_t *from, size_t stride, size_t rows, size_t k)
+{
+    for (size_t row = 0; row < rows; row += STRIP) {
+        size_t there = rows - row < STRIP ? rows - row : STRIP;
+        char *to = (char *) panel + row / STRIP * strip_bytes(k);
+        for (size_t i = 0; i < k; i += 4, to += QUAD_BYTES) {
+            const int8_t *corner = from + i * stride + row;
+            size_t high = k - i < 4 ? k - i : 4;
+            if (there == STRIP && high == 4) {
+                put_quad(to, transpose_cols(corner, stride));
+            } else {
+                int8_t edge[4][STRIP] = { 0 };
+                for (size_t j = 0; j < high; j++)
+                    memcpy(edge[j], corner + j * stride, there);
+                put_quad(to, transpose_cols(edge[0], sizeof edge[0]));
+            }
+        }
+    }
+}
+
+FT_INLINE __m256i broadcast_quad(const int8_t *x)
+{
+    int32_t quad;
+    memcpy(&quad, x, sizeof quad);
+    return _mm256_set1_epi32(quad);
+}
+
+FT_INLINE void fetch(const int8_t *at, size_t lines)
+{
+    for (size_t line = 0; line < lines; line++)
+        __builtin_prefetch(at + line * 64, 0, 2);
+}
+
+typedef void strips_function(const ft_i8_tile *tile, const char *w, size_t strip,
+                             const ft_i8_ahead *ahead, int32_t *out);
+
+/* All strips of a panel, `strips` at a time; each time fetches its part of what lies ahead. */
+FT_INLINE void multiply_strips(const ft_i8_tile *tile, const char *panel, size_t panel_rows,
+                               size_t strips, strips_function *function)
+{
+    size_t rows = strips * STRIP, strip = strip_bytes(4 * tile->quads);
+    size_t times = (panel_rows + rows - 1) / rows;
+    for (size_t i = 0; i < times; i++) {
+        ft_i8_ahead ahead = { .step = tile->ahead.step };
+        ahead.at = tile->ahead.at + 64 * ft_i8_share(tile->ahead.lines, i, times, &ahead.lines);
+        function(tile, panel + i * strips * strip, strip, &ahead, tile->out + i * rows);
+    }
+}
+
+typedef void walk_function(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
+                           int32_t *out);
+
+/* In the order of memory, two neighbouring blocks of k at a time, one tile of 8 rows each. */
+FT_INLINE void walk_tiles(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
+                          size_t weight_rows, walk_function *function)
+{
+    enum { AHEAD = 96 }; /* rows */
+    size_t block_bytes = padded_n * 32, blocks = tile->quads / 8;
+    size_t walked = ft_round_up(weight_rows, STRIP) * 32;
+    for (size_t row = 0; row < tile->rows; row++)
+        for (size_t i = 0; i < weight_rows; i += STRIP)
+            _mm256_storeu_si256((__m256i *) (tile->out + row * tile->out_stride + i),
+                                _mm256_set1_epi32(tile->start[row]));
+    for (size_t block = 0; block < blocks; block += 2) {
+        const int8_t *at = w + block * block_bytes + first * 32;
+        for (size_t row = 0; row < weight_rows; row += STRIP, at += STRIP * 32) {
+            size_t ahead = AHEAD * 32 + (row + AHEAD < weight_rows ? 0 : 2 * block_bytes - walked);
+            for (size_t i = block; i < block + 2 && i < blocks; i++) {
+                const int8_t *weights = at + (i - block) * block_bytes;
+                FT_UNROLL
+                for (size_t line = 0; line < 256; line += 64)
+                    __builtin_prefetch((const void *) ((uintptr_t) weights + ahead + line));
+                function(tile, weights, tile->x + i * 32, tile->out + row);
+            }
+        }
+    }
+    for (size_t row = 0; row < tile->rows; row++)
+        for (size_t i = 0; i < weight_rows; i += STRIP) {
+            __m256i *sums = (__m256i *) (tile->out + row * tile->out_stride + i);
+            _mm256_storeu_si256(sums, in_order(_mm256_loadu_si256(sums)));
+        }
+}
+
+#endif

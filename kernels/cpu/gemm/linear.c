@@ -1,0 +1,142 @@
+/*
+ * linear.c - y = act(x . w^T + b): chooses the int8 form, that of weights in blocks, or one of
+ * floats.
+ *
+ * Products of floats whose rows must not depend on each other, and those that read halves, are our
+ * own; the others, and faked int8, are the float library's, which is faster where rows are many.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/base/cpu.h"
+#include "kernels/cpu/gemm/groupwise/gemm_groupwise.h"
+#include "kernels/cpu/gemm/f32/gemm_f32.h"
+#include "kernels/cpu/gemm/int8/gemm_i8.h"
+#include "kernels/quant.h"
+
+static bool is_own_product(const ft_weight *weight, ft_dtype x, bool steady)
+{
+    return weight->scale == NULL && (steady || x != FT_F32);
+}
+
+size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+{
+    const ft_weight *weight = &plan->weight[op->weight[0]];
+    const ft_value *x = &plan->value[op->in[0]];
+    size_t rows = ft_rows_within(limits, x->rows);
+    if (weight->blocks.scale != NULL)
+        return ft_gemm_blocks_scratch(&weight->blocks, rows, weight->cols, limits->threads);
+    if (is_own_product(weight, x->dtype, plan->steady))
+        return ft_gemm_float_scratch(x->dtype, rows, weight->cols, limits->threads);
+    if (weight->dtype == FT_I8)
+        return ft_gemm_i8_scratch(rows, weight->rows, weight->cols, limits->threads);
+    return ft_cpu_linear_f32_scratch(weight, limits, rows);
+}
+
+bool ft_cpu_linear_needs_blas(const ft_plan *plan, const ft_op *op)
+{
+    const ft_weight *weight = &plan->weight[op->weight[0]];
+    return weight->dtype != FT_I8 && weight->blocks.scale == NULL &&
+           !is_own_product(weight, plan->value[op->in[0]].dtype, plan->steady);
+}
+
+static int team_of(const ft_args *args, int products)
+{
+    const ft_weight *weight = args->weight[0];
+    double rows = (double) args->in[0].rows;
+    double work = rows * (double) weight->rows * (double) weight->cols / products;
+    return ft_team_size(args->threads, (size_t) args->threads, work);
+}
+
+static void linear_i8(const ft_args *args)
+{
+    const ft_weight *weight = args->weight[0];
+    bool to_codes = args->codes.data != NULL;
+    const ft_view *y = to_codes ? &args->codes : &args->out;
+    ft_gemm_i8_run(&(ft_gemm_i8){
+        .isa = args->isa,
+        .m = args->in[0].rows,
+        .n = weight->rows,
+        .k = weight->cols,
+        .x = args->in[0].data,
+        .x_stride = args->in[0].cols,
+        .x_zero = (int8_t) args->op->attr.conv.zero, /* 0 but for windows of a convolution */
+        .w = weight->data,
+        .x_scale = args->in[0].scale,
+        .x_scales = args->in[0].scales,
+        .w_scale = weight->scale,
+        .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
+        .activation = args->op->attr.activation,
+        .out_inverse = to_codes ? ft_inverse_scale(args->codes.scale) : 0.0f,
+        .y_dtype = y->dtype,
+        .y = y->data,
+        .y_stride = weight->rows,
+        .threads = team_of(args, FT_TEAM_PRODUCTS_I8),
+        .scratch = args->scratch,
+        .scratch_bytes = args->scratch_bytes,
+    });
+}
+
+static void linear_blocks(const ft_args *args)
+{
+    const ft_weight *weight = args->weight[0];
+    ft_gemm_blocks_run(&(ft_gemm_blocks){
+        .isa = args->isa,
+        .threads = args->threads,
+        .m = args->in[0].rows,
+        .n = weight->rows,
+        .k = weight->cols,
+        .x = args->in[0].data,
+        .x_dtype = args->in[0].dtype,
+        .x_stride = args->in[0].cols,
+        .w = weight->data,
+        .bits = ft_blocks_bits(weight->dtype),
+        .blocks = weight->blocks,
+        .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
+        .activation = args->op->attr.activation,
+        .y = args->out.data,
+        .y_dtype = args->out.dtype,
+        .y_stride = weight->rows,
+        .scratch = args->scratch,
+        .scratch_bytes = args->scratch_bytes,
+    });
+}
+
+static void linear_float(const ft_args *args)
+{
+    const ft_weight *weight = args->weight[0];
+    ft_gemm_float_run(&(ft_gemm_float){
+        .isa = args->isa,
+        .threads = team_of(args, FT_TEAM_PRODUCTS_FLOAT),
+        .m = args->in[0].rows,
+        .n = weight->rows,
+        .k = weight->cols,
+        .x = args->in[0].data,
+        .x_dtype = args->in[0].dtype,
+        .x_stride = args->in[0].cols,
+        .w = weight->data,
+        .w_dtype = weight->dtype,
+        .bias = args->weight[1] == NULL ? NULL : args->weight[1]->data,
+        .activation = args->op->attr.activation,
+        .y = args->out.data,
+        .y_dtype = args->out.dtype,
+        .y_stride = weight->rows,
+        .scratch = args->scratch,
+        .scratch_bytes = args->scratch_bytes,
+    });
+}
+
+void ft_cpu_linear(const ft_args *args)
+{
+    if (args->in[0].rows == 0)
+        return;
+    if (args->weight[0]->dtype == FT_I8)
+        linear_i8(args);
+    else if (args->weight[0]->blocks.scale != NULL)
+        linear_blocks(args);
+    else if (is_own_product(args->weight[0], args->in[0].dtype, args->steady))
+        linear_float(args);
+    else
+        ft_cpu_linear_f32(args);
+}

@@ -1,0 +1,18 @@
+/*
+ * gather_rows.c - the rows that the caller wants results of.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/base/cpu.h"
+
+#include <string.h>
+
+void ft_cpu_select(const ft_args *args)
+{
+    size_t bytes = args->out.cols * ft_dtype_size(args->out.dtype);
+    for (size_t i = 0; i < args->out.rows; i++)
+        memcpy((char *) args->out.data + i * bytes,
+               (const char *) args->in[0].data + (size_t) args->batch->select[i] * bytes, bytes);
+}

@@ -1,0 +1,63 @@
+/*
+ * norm.c - layer or rms norm of x, or of x + residual; writes floats, codes, or both.
+ *
+ * The residual may be codes (an int8 residual stream).  Codes beside half-precision floats are
+ * those of the rounded values, as a quantize would make; and where the sum is written too, what is
+ * normalized is the sum as it is stored.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/base/cpu.h"
+
+/* The row that is to be normalized: x, or x + residual made in `copy`. */
+static const float *row_of_sum(const ft_args *args, size_t row, float *copy, float *other)
+{
+    const ft_view *residual = &args->in[1];
+    const float *x = ft_row_real(args, &args->in[0], row, copy);
+    if (residual->data == NULL)
+        return x;
+    ft_row_add(args, copy, x, residual, row, other);
+    if (args->second.data == NULL)
+        return copy;
+    ft_row_write(args, &args->second, row, copy);
+    return ft_row_real(args, &args->second, row, copy);
+}
+
+static void normalize(const ft_args *args, float *y, const float *x)
+{
+    const float *weight = args->weight[0]->data;
+    if (args->op->attr.norm == FT_NORM_RMS)
+        args->rows->rms_norm(y, x, weight, args->op->attr.eps, args->in[0].cols);
+    else
+        args->rows->norm(y, x, weight, args->weight[1]->data, args->op->attr.eps, args->in[0].cols);
+}
+
+static void norm_row(const ft_args *args, size_t row, float *sum, float *copy)
+{
+    const ft_view *out = &args->out;
+    const float *x = row_of_sum(args, row, sum, copy), *normal = copy;
+    float *y = out->data != NULL ? ft_row_begin(out, row, copy) : copy;
+    normalize(args, y, x);
+    if (out->data != NULL)
+        ft_row_end(args, out, row, y);
+    if (args->codes.data == NULL)
+        return;
+    if (out->data != NULL) /* codes are those of what is stored */
+        normal = ft_row_real(args, out, row, copy);
+    ft_row_quantize(args, &args->codes, row, normal);
+}
+
+static void norm_rows(const void *job, int thread, size_t first, size_t end)
+{
+    const ft_args *args = job;
+    float *sum = ft_row_copy(args, thread, 0), *copy = ft_row_copy(args, thread, 1);
+    for (size_t row = first; row < end; row++)
+        norm_row(args, row, sum, copy);
+}
+
+void ft_cpu_norm(const ft_args *args)
+{
+    ft_share_rows(args, args->in[0].rows, args->in[0].cols, norm_rows);
+}

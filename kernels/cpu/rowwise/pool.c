@@ -1,0 +1,35 @@
+/*
+ * pool.c - one row per sequence.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/base/cpu.h"
+
+#include <string.h>
+
+static void mean_of_rows(const ft_args *args, float *out, size_t first, size_t end)
+{
+    const ft_rows_isa *rows = args->rows;
+    const ft_view *x = &args->in[0];
+    memset(out, 0, x->cols * sizeof *out);
+    for (size_t row = first; row < end; row++)
+        rows->add(out, out, ft_row_real(args, x, row, ft_row_copy(args, 0, 1)), x->cols);
+    rows->dequantize_f32(out, out, 1.0f / (float) (end - first), x->cols);
+}
+
+void ft_cpu_pool(const ft_args *args)
+{
+    const int32_t *start = args->batch->start;
+    for (size_t i = 0; i < args->batch->sequences; i++) {
+        size_t first = (size_t) start[i], end = (size_t) start[i + 1];
+        float *out = ft_row_begin(&args->out, i, ft_row_copy(args, 0, 0));
+        if (args->op->attr.pooling == FT_POOL_MEAN)
+            mean_of_rows(args, out, first, end);
+        else
+            memcpy(out, ft_row_real(args, &args->in[0], first, ft_row_copy(args, 0, 1)),
+                   args->out.cols * sizeof *out);
+        ft_row_end(args, &args->out, i, out);
+    }
+}

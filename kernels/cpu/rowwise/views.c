@@ -1,0 +1,96 @@
+/*
+ * views.c - rows of values of any dtype as floats, for operations that know no other.
+ *
+ * F32 is computed where it lies; halves and codes pass through a row of scratch, which stays in the
+ * first cache.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/base/cpu.h"
+#include "kernels/quant.h"
+#include "runtime/mem.h"
+
+static size_t wider(const ft_plan *plan, int value, size_t cols)
+{
+    size_t own = value < 0 ? 0 : (size_t) plan->value[value].cols;
+    return own > cols ? own : cols;
+}
+
+size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+{
+    size_t cols = wider(plan, op->in[0], wider(plan, op->out, wider(plan, op->codes, 0)));
+    return (size_t) limits->threads * FT_ROW_COPIES * ft_round_up(cols * sizeof(float), 64);
+}
+
+float *ft_row_copy(const ft_args *args, int thread, int copy)
+{
+    size_t cols = args->out.cols > args->codes.cols ? args->out.cols : args->codes.cols;
+    cols = args->in[0].cols > cols ? args->in[0].cols : cols;
+    char *own = ft_thread_scratch(args, thread);
+    return (float *) (void *) (own + (size_t) copy * ft_round_up(cols * sizeof(float), 64));
+}
+
+static void *address(const ft_view *view, size_t row)
+{
+    return (char *) view->data + row * view->cols * ft_dtype_size(view->dtype);
+}
+
+const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, float *copy)
+{
+    float scale = ft_row_scale(view, row);
+    bool codes = view->scales != NULL || scale > 0.0f;
+    if (codes && view->dtype == FT_I8)
+        args->rows->dequantize_i8(copy, ft_row_i8(view, row), scale, view->cols);
+    else if (codes)
+        args->rows->dequantize_f32(copy, ft_row_f32(view, row), scale, view->cols);
+    else if (view->dtype != FT_F32)
+        args->rows->to_float(copy, address(view, row), view->dtype, view->cols);
+    else
+        return ft_row_f32(view, row);
+    return copy;
+}
+
+void ft_row_add(const ft_args *args, float *y, const float *x, const ft_view *residual, size_t row,
+                float *copy)
+{
+    const ft_rows_isa *rows = args->rows;
+    size_t cols = residual->cols;
+    float scale = ft_row_scale(residual, row);
+    if (residual->scales == NULL && scale <= 0.0f)
+        rows->add(y, x, ft_row_real(args, residual, row, copy), cols);
+    else if (residual->dtype == FT_I8)
+        rows->add_codes_i8(y, x, ft_row_i8(residual, row), scale, cols);
+    else
+        rows->add_codes_f32(y, x, ft_row_f32(residual, row), scale, cols);
+}
+
+float *ft_row_begin(const ft_view *view, size_t row, float *copy)
+{
+    return view->dtype == FT_F32 ? ft_row_f32(view, row) : copy;
+}
+
+void ft_row_end(const ft_args *args, const ft_view *view, size_t row, const float *x)
+{
+    if (view->dtype != FT_F32)
+        args->rows->from_float(address(view, row), x, view->dtype, view->cols);
+}
+
+void ft_row_write(const ft_args *args, const ft_view *view, size_t row, const float *x)
+{
+    args->rows->from_float(address(view, row), x, view->dtype, view->cols);
+}
+
+void ft_row_quantize(const ft_args *args, const ft_view *codes, size_t row, const float *x)
+{
+    float inverse = ft_inverse_scale(codes->scale);
+    if (codes->scales != NULL) {
+        codes->scales[row] = ft_scale_from_amax(args->rows->amax(x, codes->cols));
+        inverse = ft_inverse_scale(codes->scales[row]);
+    }
+    if (codes->dtype == FT_I8)
+        args->rows->quantize_i8(ft_row_i8(codes, row), x, inverse, codes->cols);
+    else
+        args->rows->quantize_f32(ft_row_f32(codes, row), x, inverse, codes->cols);
+}

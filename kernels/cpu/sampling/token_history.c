@@ -1,0 +1,71 @@
+/*
+ * token_history.c - what sequences were given and have chosen: the operations NOTE and CHOOSE.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/sampling/sample.h"
+#include "kernels/cpu/base/cpu.h"
+#include "runtime/mem.h"
+
+size_t ft_cpu_choose_op_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits)
+{
+    size_t row = ft_cpu_choose_scratch((size_t) plan->value[op->in[0]].cols);
+    return (size_t) limits->threads * ft_round_up(row, 64);
+}
+
+static ft_cpu_memory memory_of(const ft_args *args)
+{
+    return (ft_cpu_memory){
+        .history = args->state[FT_STATE_HISTORY].data,
+        .seen = args->state[FT_STATE_SEEN].data,
+        .last = args->state[FT_STATE_LAST].data,
+        .context = args->limits->context,
+        .vocabulary = args->state[FT_STATE_SEEN].cols,
+    };
+}
+
+/*
+ * Also in runs that choose nothing: a prompt comes in pieces.  What a step reads was noted when it
+ * was chosen.
+ */
+void ft_cpu_note(const ft_args *args)
+{
+    const ft_batch *batch = args->batch;
+    const ft_cpu_memory memory = memory_of(args);
+    if (!batch->step)
+        ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ .ids = args->in[0].data,
+                                                       .owner = batch->owner,
+                                                       .tokens = batch->tokens,
+                                                       .start = batch->start,
+                                                       .past = batch->past,
+                                                       .seat = batch->seat });
+}
+
+static void choose_rows(const void *job, int thread, size_t first, size_t end)
+{
+    const ft_args *args = job;
+    const ft_cpu_memory memory = memory_of(args);
+    int32_t *token = args->out.data;
+    float *logprob = args->second.data;
+    for (size_t row = first; row < end; row++) {
+        const ft_choice *choice = &args->batch->choice[row];
+        size_t seat = choice->seat < 0 ? 0 : (size_t) choice->seat;
+        ft_cpu_choose_row(args->rows, ft_row_f32(&args->in[0], row), args->in[0].cols, choice,
+                          memory.history + seat * memory.context,
+                          memory.seen + seat * memory.vocabulary, ft_thread_scratch(args, thread),
+                          &token[row], &logprob[row]);
+        ft_cpu_choose_keep(&memory, choice, token[row]);
+    }
+}
+
+/* A token costs an exponential or two; what is done with the most likely ones differs by row. */
+void ft_cpu_choose(const ft_args *args)
+{
+    enum { COST = 8 };
+    size_t rows = args->in[0].rows;
+    double work = (double) COST * (double) rows * (double) args->in[0].cols;
+    if (args->batch->choice != NULL)
+        ft_team_deal(ft_team_size(args->threads, rows, work), rows, choose_rows, args);
+}

@@ -1,0 +1,107 @@
+/*
+ * attention.cu - softmax(q . k^T) . v: chooses the form by dtype, and brings the faked int8 form to
+ * the int8 one.
+ *
+ * Faked plans hold codes in float.  The CPU multiplies those with the float library, to check its
+ * int8 kernels by other means; here they become bytes again, so that they get the same bits at the
+ * speed of int8.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/attention/attention.cuh"
+#include "kernels/quant.h"
+
+enum { ALIGNMENT = 256 };
+
+static size_t codes_bytes(size_t rows, size_t cols)
+{
+    return (rows * cols + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+extern "C" int ft_cuda_attend_heads(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
+{
+    if (a->head_size > FT_ATTENTION_WIDEST)
+        return (int) cudaErrorNotSupported;
+    if (a->nblocks == 0)
+        return (int) cudaSuccess;
+    switch (a->dtype) {
+    case FT_I8:
+        return ft_cuda_attend_i8(chip, stream, a);
+    case FT_F32:
+        return ft_cuda_attend_f32(chip, stream, a);
+    case FT_F16:
+    case FT_BF16:
+        return ft_cuda_attend_f16(chip, stream, a);
+    default:
+        return (int) cudaErrorNotSupported;
+    }
+}
+
+/* What every form is told alike; the scales are combined in the CPU's order. */
+static ft_cuda_heads heads_of(const ft_cuda_args *args)
+{
+    const ft_cuda_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];
+    ft_cuda_heads a = {};
+    a.blocks = args->batch->blocks;
+    a.nblocks = args->batch->nblocks;
+    a.heads = args->op->attr.heads;
+    a.head_size = (int) (q->cols / (size_t) a.heads);
+    a.dtype = q->dtype;
+    a.q = q->data;
+    a.k = k->data;
+    a.v = v->data;
+    a.y = args->codes.data != NULL ? args->codes.data : args->out.data;
+    a.score_scale = args->op->attr.softmax_scale;
+    if (q->scale > 0.0f) {
+        a.score_scale = q->scale * k->scale * args->op->attr.softmax_scale;
+        a.value_scale = v->scale;
+        a.y_inverse = args->codes.data != NULL ? ft_inverse_scale(args->codes.scale) : 0.0f;
+    }
+    a.counts = args->counts;
+    return a;
+}
+
+/* Codes held in float; scratch holds q, k, v and y as bytes. */
+static int attend_faked(const ft_cuda_args *args)
+{
+    size_t n = args->in[0].rows * args->in[0].cols;
+    size_t each = codes_bytes(args->in[0].rows, args->in[0].cols);
+    ft_cuda_heads a = heads_of(args);
+    int8_t *codes[4];
+    if (args->scratch_bytes < 4 * each)
+        return (int) cudaErrorInvalidValue;
+    for (size_t i = 0; i < 4; i++)
+        codes[i] = (int8_t *) args->scratch + i * each;
+    for (int i = 0; i < 3; i++) {
+        int status = ft_cuda_quantize_array(args->stream, codes[i],
+                                            (const float *) args->in[i].data, 1.0f, n);
+        if (status != 0)
+            return status;
+    }
+    a.dtype = FT_I8;
+    a.q = codes[0];
+    a.k = codes[1];
+    a.v = codes[2];
+    a.counts = NULL;
+    if (args->codes.data != NULL)
+        a.y = codes[3];
+    int status = ft_cuda_attend_heads(args->chip, args->stream, &a);
+    if (status != 0 || args->codes.data == NULL)
+        return status;
+    return ft_cuda_dequantize_array(args->stream, (float *) args->codes.data, codes[3], 1.0f, n);
+}
+
+extern "C" int ft_cuda_attention(const ft_cuda_args *args)
+{
+    if (args->in[0].dtype == FT_F32 && args->in[0].scale > 0.0f)
+        return attend_faked(args);
+    ft_cuda_heads a = heads_of(args);
+    return ft_cuda_attend_heads(args->chip, args->stream, &a);
+}
+
+extern "C" size_t ft_cuda_attention_scratch(const ft_plan *plan, const ft_op *op, size_t tokens)
+{
+    const ft_value *q = &plan->value[op->in[0]];
+    bool faked = q->dtype == FT_F32 && q->scale > 0.0f;
+    return faked ? 4 * codes_bytes(tokens, (size_t) q->cols) : 0;
+}

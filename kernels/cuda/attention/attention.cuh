@@ -1,0 +1,196 @@
+/*
+ * attention.cuh - what the forms of attention share: the work of a block, and how rows of a head
+ * come into shared memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_ATTENTION_ATTENTION_CUH
+#define FT_KERNELS_CUDA_ATTENTION_ATTENTION_CUH
+
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/ptx/cp_async.cuh"
+#include "kernels/cuda/cuda.h"
+
+#include <stdint.h>
+
+/* The forms; heads of up to 256 elements (0 otherwise), each by the dtype in its name. */
+int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
+int ft_cuda_attend_i8_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
+int ft_cuda_attend_f16(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
+int ft_cuda_attend_f32(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
+
+enum { FT_ATTENTION_WIDEST = FT_CUDA_WIDEST_HEAD }; /* elements of a head */
+
+/* What one block of threads computes. */
+typedef struct ft_attention_task {
+    size_t first;  /* row of the sequence's first key */
+    int length;    /* keys */
+    int query;     /* first query, relative to `first` */
+    int queries;   /* at least 1 */
+    size_t column; /* first of the head */
+} ft_attention_task;
+
+/*
+ * Heads of a block of queries lie together in the grid: they read the same rows.  A kernel may take
+ * `queries` at once, a multiple of FT_CUDA_QUERIES: the blocks within have no task then.
+ */
+__device__ __forceinline__ bool ft_take_task(ft_attention_task *task, const ft_cuda_heads &a,
+                                             int queries = FT_CUDA_QUERIES)
+{
+    size_t block = blockIdx.y + (size_t) blockIdx.z * gridDim.y;
+    if (block >= a.nblocks)
+        return false;
+    ft_cuda_queries b = a.blocks[block];
+    task->first = (size_t) b.first;
+    task->length = b.length;
+    task->query = b.query;
+    task->queries = min(b.length - b.query, queries);
+    task->column = (size_t) blockIdx.x * (size_t) a.head_size;
+    return task->queries > 0 && b.query % queries == 0;
+}
+
+/* 2^x, within two units in the last place; 0 for -inf. */
+__device__ __forceinline__ float ft_power_of_two(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+static inline dim3 ft_attention_grid(const ft_cuda_heads *a)
+{
+    const size_t most = 32768; /* a grid may be 65535 high */
+    size_t high = a->nblocks < most ? a->nblocks : most;
+    return dim3((unsigned) a->heads, (unsigned) high, (unsigned) ((a->nblocks + high - 1) / high));
+}
+
+/* ---- Copies to shared memory that nobody waits for --------------------------------------------
+ */
+
+/* `bytes` is 16 or 8; both addresses are multiples of it.  Zeros instead, if not `wanted`. */
+template <int bytes>
+__device__ __forceinline__ void ft_copy_async(void *to, const void *from, bool wanted)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    uint32_t address = (uint32_t) __cvta_generic_to_shared(to);
+    if (bytes == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                     "r"(wanted ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from),
+                     "r"(wanted ? 8 : 0)
+                     : "memory");
+#else
+    if (bytes == 16)
+        *(uint4 *) to = wanted ? *(const uint4 *) from : make_uint4(0, 0, 0, 0);
+    else
+        *(uint2 *) to = wanted ? *(const uint2 *) from : make_uint2(0, 0);
+#endif
+}
+
+/* ---- Rows of a head ---------------------------------------------------------------------------
+ */
+
+/*
+ * Rows lie in shared memory as panels: 64 bytes of each row, then the next 64 bytes of each row; a
+ * width that is an odd multiple of 32 ends with a panel of 32 bytes.  In a panel, pieces of 16
+ * bytes change places with the row, so that neither lanes 4g + t that read 16 bytes at 16 t of row
+ * g nor eight rows that ldmatrix reads at one place meet in a bank.
+ */
+template <int width, int rows> __device__ __forceinline__ int ft_panel_offset(int row, int piece)
+{
+    int panel = piece / 4, within = piece % 4;
+    if (width % 64 != 0 && panel == width / 64)
+        return panel * rows * 64 + row * 32 + (within ^ (row >> 2 & 1)) * 16;
+    return panel * rows * 64 + row * 64 + (within ^ (row >> 1 & 3)) * 16;
+}
+
+/* Bytes of a row from some column on, where nothing is known of its alignment. */
+__device__ __forceinline__ uint4 ft_gather_bytes(const uint8_t *from, int count)
+{
+    uint32_t word[4] = {};
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+        if (i < count)
+            word[i / 4] |= (uint32_t) from[i] << (i % 4 * 8);
+    return make_uint4(word[0], word[1], word[2], word[3]);
+}
+
+/* Rows of `bytes` bytes, `stride` apart, of which `count` exist: for one thread, its part of them.
+ */
+typedef struct ft_rows_of {
+    const uint8_t *data; /* the thread's first piece */
+    int count;
+    int bytes, unit; /* `unit` divides every address: 16, 8 or 1 */
+    uint32_t stride;
+} ft_rows_of;
+
+/*
+ * Threads take pieces of 16 bytes: all of one column, some rows apart.  Where they cannot, because
+ * rows are no whole pieces or threads no multiple of a row's pieces, `data` is the first row.
+ */
+template <int width, int threads>
+__device__ __forceinline__ ft_rows_of ft_rows_for_thread(const uint8_t *data, int count, int bytes,
+                                                         uint32_t stride, int unit)
+{
+    constexpr int pieces = width / 16;
+    int piece = (int) threadIdx.x % pieces, first = (int) threadIdx.x / pieces;
+    unit = threads % pieces == 0 ? unit : min(unit, 8);
+    if (unit == 16)
+        data += (size_t) first * stride + 16 * piece;
+    return ft_rows_of{ data, count, bytes, unit, stride };
+}
+
+/* ft_stage_rows() for rows that are no whole pieces. */
+template <int width, int rows, int threads>
+__device__ __noinline__ void ft_stage_odd_rows(uint8_t *to, ft_rows_of from)
+{
+    constexpr int pieces = width / 16;
+    for (int i = (int) threadIdx.x; i < rows * pieces; i += threads) {
+        int row = i / pieces, piece = i % pieces;
+        int valid = row < from.count ? from.bytes - 16 * piece : 0;
+        uint8_t *place = to + ft_panel_offset<width, rows>(row, piece);
+        const uint8_t *source = from.data + (size_t) row * from.stride + 16 * piece;
+        if (from.unit == 8) {
+            ft_copy_async<8>(place, source, valid > 0);
+            ft_copy_async<8>(place + 8, source + 8, valid > 8);
+        } else
+            *(uint4 *) place = ft_gather_bytes(source, valid);
+    }
+}
+
+/* Begin to copy rows into panels of `rows` rows of `width` bytes.  What lies beyond becomes zero.
+ */
+template <int width, int rows, int threads>
+__device__ __forceinline__ void ft_stage_rows(uint8_t *to, const ft_rows_of &from)
+{
+    constexpr int pieces = width / 16, step = threads / pieces;
+    if (from.unit != 16) {
+        ft_stage_odd_rows<width, rows, threads>(to, from);
+        return;
+    }
+    int piece = (int) threadIdx.x % pieces, first = (int) threadIdx.x / pieces;
+    int left = (16 * piece < from.bytes ? from.count : 0) - first;
+    const uint8_t *source = from.data;
+    uint8_t *place = to + ft_panel_offset<width, rows>(first, piece);
+    int line = piece / 4 < width / 64 ? 64 : 32;
+#pragma unroll
+    for (int row = 0; row < rows; row += step) {
+        if (step % 8 != 0) /* else pieces lie alike in these rows */
+            place = to + ft_panel_offset<width, rows>(first + row, piece) - row * line;
+        ft_copy_async<16>(place + row * line, source, row < left);
+        source += (size_t) step * from.stride;
+        asm(""
+            : "+l"(source)); /* else each row's place is multiplied out anew, for 8 instructions */
+    }
+}
+
+/* The unit of the rows of an operand whose heads are `bytes` wide. */
+static inline int ft_stage_unit(size_t bytes, const void *q, const void *k, const void *v)
+{
+    size_t all = bytes | (size_t) q | (size_t) k | (size_t) v;
+    return all % 16 == 0 ? 16 : all % 8 == 0 ? 8 : 1;
+}
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * attend_kv.cu - attention over a cache: chooses the form, by what the run is and by dtype.
+ *
+ * Runs of steps and runs of prompts are computed in different ways, so the same row may differ in
+ * its last bits between the two.  But a prompt is never a step, and a token that was chosen never
+ * anything else: no row can come in two ways.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/attention/cache/attend_kv.cuh"
+#include "kernels/cuda/fused_kernels.h"
+
+ft_attend_job ft_attend_job_of(const ft_cuda_args *args)
+{
+    const ft_attr *attr = &args->op->attr;
+    const ft_cuda_batch *batch = args->batch;
+    const ft_cuda_view *state = args->state;
+    ft_attend_job a = {};
+    a.q = args->in[0].data;
+    a.y = args->out.data;
+    a.keys = state[FT_STATE_KEYS].data;
+    a.values = state[FT_STATE_VALUES].data;
+    a.key_scales = (const float *) state[FT_STATE_KEY_SCALES].data;
+    a.value_scales = (const float *) state[FT_STATE_VALUE_SCALES].data;
+    a.q_dtype = args->in[0].dtype;
+    a.y_dtype = args->out.dtype;
+    a.cache_dtype = state[FT_STATE_KEYS].dtype;
+    a.heads = attr->heads;
+    a.kv_heads = attr->kv_heads;
+    a.group = attr->heads / attr->kv_heads;
+    a.head_size = (int) (args->in[0].cols / (size_t) attr->heads);
+    a.window = attr->window;
+    a.score_scale = attr->softmax_scale * FT_LOG2_E;
+    a.cached_rows = state[FT_STATE_KEYS].rows * (size_t) attr->kv_heads;
+    a.sequences = batch->sequences;
+    a.start = batch->start;
+    a.whole = attr->memory;
+    a.together = attr->memory && batch->lanes > 1 ? (int) batch->lanes : 1;
+    a.past = attr->memory ? batch->memory_last : batch->past;
+    a.pages = attr->memory ? batch->memory_pages : batch->pages;
+    a.most_pages = attr->memory ? batch->most_memory_pages : batch->most_pages;
+    a.context = attr->memory ? batch->memory : batch->context;
+    if (batch->lanes > 1 && !attr->memory) {
+        a.origin = (const int32_t *) state[FT_STATE_ORIGIN].data;
+        a.seat = batch->seat;
+        a.lanes = batch->lanes;
+        a.capacity = batch->capacity;
+    }
+    a.blocks = batch->step ? NULL : batch->blocks;
+    a.nblocks = batch->nblocks;
+    a.partial = (float *) args->scratch;
+    a.arrived = args->counters;
+    return a;
+}
+
+static int step(const ft_cuda_args *args, const ft_attend_job *a)
+{
+    size_t needed = ft_cuda_attend_step_scratch(a->sequences, a->context, a->heads, a->head_size);
+    if (args->scratch_bytes < needed || a->arrived == NULL)
+        return (int) cudaErrorInvalidValue;
+    int status = ft_cuda_attend_codes(args->chip, args->stream, a);
+    if (status != (int) cudaErrorNotSupported)
+        return status;
+    status = ft_cuda_attend_short(args->chip, args->stream, a);
+    if (status != (int) cudaErrorNotSupported)
+        return status;
+    return ft_cuda_attend_step(args->chip, args->stream, a);
+}
+
+static int prompt(const ft_cuda_args *args, const ft_attend_job *a)
+{
+    int status = ft_cuda_attend_wgmma(args->chip, args->stream, a);
+    if (status != (int) cudaErrorNotSupported)
+        return status;
+    return ft_cuda_attend_mma(args->chip, args->stream, a);
+}
+
+extern "C" int ft_cuda_attend(const ft_cuda_args *args)
+{
+    ft_attend_job a = ft_attend_job_of(args);
+    if (a.head_size % 8 != 0 || a.head_size > FT_CUDA_WIDEST_HEAD ||
+        args->state[FT_STATE_VALUES].dtype != a.cache_dtype)
+        return (int) cudaErrorNotSupported;
+    if (args->batch->step ? a.sequences == 0 : a.nblocks == 0)
+        return (int) cudaSuccess;
+    int status = args->batch->step ? step(args, &a) : prompt(args, &a);
+    if (status != (int) cudaErrorNotSupported)
+        return status;
+    return ft_cuda_attend_plain(args->chip, args->stream, &a);
+}
+
+extern "C" size_t ft_cuda_attend_scratch(const ft_plan *plan, const ft_op *op, size_t sequences,
+                                         size_t context)
+{
+    int heads = op->attr.heads, head_size = plan->value[op->in[0]].cols / heads;
+    size_t step = ft_cuda_attend_step_scratch(sequences, context, heads, head_size);
+    size_t store = ft_cuda_attend_store_scratch(sequences, context, heads, head_size);
+    return step > store ? step : store;
+}
+
+extern "C" size_t ft_cuda_attend_counters(const ft_op *op, size_t sequences)
+{
+    return ft_cuda_attend_step_counters(sequences, op->attr.heads, op->attr.kv_heads);
+}

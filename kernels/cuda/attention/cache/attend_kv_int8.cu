@@ -1,0 +1,322 @@
+/*
+ * attend_kv_int8.cu - decode.cu for a cache of codes whose heads have 128 elements, from sm_90
+ * on: as fast as memory gives them.
+ *
+ * 64 x 512 tokens of 32 heads are 277 MB, of which an H200 reads 4.3 TB/s.  decode.cu takes 89
+ * us for them: 87 for its copies alone, 59 for its arithmetic alone.  Here it is 66: a copy engine
+ * brings tiles of 4 KiB, warps have rings of them that go on from unit to unit
+ * (attend_kv_int8_pipeline.cuh), and products take codes as they are (attend_kv_int8_mainloop.cuh).  What is
+ * read is asked to leave the second-level cache first: without that the same took 10 us longer.
+ *
+ * The order of additions is that of positions: the keys of a row are cut to units, steps of 32 keys
+ * of a unit go to the warps in turns; a warp adds its own in order, a unit is the sum of its warps'
+ * in order, the row that of its units.  Which keys those are depends on the row's position alone.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/attention/cache/attend_kv_int8_mainloop.cuh"
+
+/* ---- Shared memory -------------------------------------------------------------------------- */
+
+/* What comes before the rings.  Two units at a time are in it: one begins as the other ends. */
+template <int sets> struct room {
+    uint64_t full[WARPS][MOST_STAGES];
+    queries q[2][sets];
+};
+
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+
+/* Then [WARPS, stages, 2, STEP] scales, then the sums of warps: [2, WARPS, heads, SLOT]. */
+template <int sets> struct places {
+    room<sets> *r;
+    char *tiles;
+    float *scales, *slots;
+
+    __device__ __forceinline__ places(char *shared, int stages)
+    {
+        tiles = shared;
+        r = (room<sets> *) (shared + WARPS * stages * STAGE);
+        scales = (float *) (r + 1);
+        slots = scales + WARPS * stages * 2 * STEP;
+    }
+};
+
+/* ---- A warp's sums -------------------------------------------------------------------------- */
+
+template <int sets>
+static __device__ __forceinline__ void compute(partial_sums<sets> *sums, ring *tiles,
+                                               const queries q[sets], const ft_attend_job &a,
+                                               const codes_maps &maps, const share &s)
+{
+    int lane = (int) threadIdx.x % 32;
+    span steps = span_of(s);
+    uint32_t words[sets][8];
+    float scale[sets];
+#pragma unroll
+    for (int set = 0; set < sets; set++) {
+        sums->most[set] = -INFINITY;
+        sums->sum[set] = 0.0f;
+        scale[set] = q[set].scale[lane % 4];
+#pragma unroll
+        for (int i = 0; i < 16; i++)
+            sums->y[set][i] = 0.0f;
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            words[set][i] = q[set].word[i][lane];
+    }
+#pragma unroll 1
+    for (int base = steps.base; base < steps.end; base += STRIDE) {
+        tiles->wait();
+        add_step<sets>(sums, tiles->stages + tiles->slot * STAGE,
+                       tiles->scales + tiles->slot * 2 * STEP, words, scale, base, s.first, s.last);
+        tiles->release(a, maps);
+    }
+}
+
+template <int sets>
+static __device__ __forceinline__ void write_sums(float *slots, const partial_sums<sets> &sums,
+                                                  int heads)
+{
+    int lane = (int) threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int set = 0; set < sets; set++) {
+        float sum = ft_attend_total(sums.sum[set]), *slot = slots + (4 * set + t) * SLOT;
+        const float *y = sums.y[set];
+        if (4 * set + t >= heads)
+            continue;
+#pragma unroll
+        for (int i = 0; i < 16; i += 4)
+            *(float4 *) (slot + 16 * g + i) = make_float4(y[i], y[i + 1], y[i + 2], y[i + 3]);
+        if (g == 0) {
+            slot[WIDTH] = sums.most[set];
+            slot[WIDTH + 1] = sum;
+        }
+    }
+}
+
+/* ---- Adding up ------------------------------------------------------------------------------ */
+
+/* Four elements of a head, from slots of warps or units: what a lane adds up. */
+typedef struct sums_of_head {
+    float4 y;
+    float most, sum;
+} sums_of_head;
+
+/* Of shared memory, or of global memory that other blocks have written. */
+template <bool inside, typename T> static __device__ __forceinline__ T read_slot(const float *from)
+{
+    return inside ? *(const T *) from : __ldcg((const T *) from);
+}
+
+/* Of `count` slots, `most` at most, `stride` floats apart. */
+template <bool inside, int most>
+static __device__ __forceinline__ sums_of_head add_up(const float *slots, int stride, int count)
+{
+    sums_of_head h = { make_float4(0.0f, 0.0f, 0.0f, 0.0f), -INFINITY, 0.0f };
+    float4 y[most];
+    float2 tail[most];
+#pragma unroll
+    for (int i = 0; i < most; i++) {
+        tail[i] = make_float2(-INFINITY, 0.0f);
+        y[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (i < count) {
+            tail[i] = read_slot<inside, float2>(slots + i * stride + WIDTH);
+            y[i] = read_slot<inside, float4>(slots + i * stride + (int) threadIdx.x % 32 * 4);
+        }
+        h.most = fmaxf(h.most, tail[i].x);
+    }
+#pragma unroll
+    for (int i = 0; i < most; i++) {
+        float weight = ft_power_of_two(tail[i].x - h.most);
+        h.sum = fmaf(tail[i].y, weight, h.sum);
+        h.y.x = fmaf(y[i].x, weight, h.y.x);
+        h.y.y = fmaf(y[i].y, weight, h.y.y);
+        h.y.z = fmaf(y[i].z, weight, h.y.z);
+        h.y.w = fmaf(y[i].w, weight, h.y.w);
+    }
+    return h;
+}
+
+static __device__ __forceinline__ void write(const ft_attend_job &a, const unit &u, int head,
+                                             const sums_of_head &h)
+{
+    float v[4] = { h.y.x / h.sum, h.y.y / h.sum, h.y.z / h.sum, h.y.w / h.sum };
+    size_t row = (size_t) u.sequence * (size_t) a.heads + (size_t) (u.first_head + head);
+    ft_store<4>(a.y, a.y_dtype, row * WIDTH + threadIdx.x % 32 * 4, v);
+}
+
+/* Whether this warp is the last of `units` with this head: each head of a group counts in four
+ * bits, and begins anew then. */
+static __device__ __forceinline__ bool is_last(const ft_attend_job &a, const unit &u, int head,
+                                               int units)
+{
+    uint32_t *arrived = a.arrived + (size_t) u.sequence * (size_t) a.groups + u.group;
+    bool last = false;
+    __threadfence();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) {
+        last = (int) (atomicAdd(arrived, 1u << 4 * head) >> 4 * head & 15) + 1 == units;
+        if (last)
+            atomicSub(arrived, (uint32_t) units << 4 * head);
+    }
+    last = __shfl_sync(~0u, last, 0);
+    __threadfence();
+    return last;
+}
+
+/* A warp adds up one head of a unit, and those of all units if it is the last. */
+static __device__ __forceinline__ void finish(const ft_attend_job &a, const unit &u, const share &s,
+                                              const float *slots, int head)
+{
+    sums_of_head h = add_up<true, WARPS>(slots + head * SLOT, u.heads * SLOT, WARPS);
+    if (s.count > 1) {
+        size_t row = (size_t) u.sequence * (size_t) a.heads + (size_t) (u.first_head + head);
+        float *all = a.partial + row * (size_t) (a.shares * SLOT), *mine = all + u.share * SLOT;
+        *(float4 *) (mine + threadIdx.x % 32 * 4) = h.y;
+        if (threadIdx.x % 32 == 0)
+            *(float2 *) (mine + WIDTH) = make_float2(h.most, h.sum);
+        if (!is_last(a, u, head, s.count))
+            return;
+        h = add_up<false, MOST_UNITS>(all, SLOT, s.count);
+    }
+    write(a, u, head, h);
+}
+
+/* ---- A block's units ------------------------------------------------------------------------ */
+
+/* Queries of a unit, on their way. */
+template <int sets> struct next_queries {
+    query_bits bits[sets];
+
+    __device__ __forceinline__ void fetch(const ft_attend_job &a, const unit &u)
+    {
+#pragma unroll
+        for (int set = 0; set < sets; set++)
+            fetch_query(&bits[set], a, u, set);
+    }
+    __device__ __forceinline__ void make(queries q[sets], const ft_attend_job &a)
+    {
+#pragma unroll
+        for (int set = 0; set < sets; set++)
+            make_query(&q[set], bits[set], a);
+    }
+};
+
+/* Of a roll.  The warps take turns in making the queries of the unit after, and in adding up. */
+template <int sets>
+static __device__ __forceinline__ void compute_roll(const places<sets> &p, ring *tiles,
+                                                    const ft_attend_job &a, const codes_maps &maps,
+                                                    const roll &units, int *count)
+{
+    int warp = (int) threadIdx.x / 32, lane = next_bit(units.live, 0);
+    next_queries<sets> queries;
+    if (warp == 0 && lane < 32) {
+        queries.fetch(a, unit_at(units, lane));
+        queries.make(p.r->q[*count % 2], a);
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (; lane < 32; ++*count) {
+        unit u = unit_at(units, lane);
+        share s = share_of(a, from_lane(units.position, lane), u.share);
+        float *slots = p.slots + *count % 2 * (WARPS * min(a.group, HEADS) * SLOT);
+        int turn = (warp + *count) % WARPS;
+        partial_sums<sets> sums;
+        lane = next_bit(units.live, lane + 1);
+        bool makes = turn == WARPS - 1 && lane < 32;
+        if (makes)
+            queries.fetch(a, unit_at(units, lane));
+        compute<sets>(&sums, tiles, p.r->q[*count % 2], a, maps, s);
+        write_sums<sets>(slots + warp * u.heads * SLOT, sums, u.heads);
+        if (makes)
+            queries.make(p.r->q[(*count + 1) % 2], a);
+        __syncthreads();
+        if (turn < u.heads)
+            finish(a, u, s, slots, turn);
+    }
+}
+#endif
+
+/* Grid: as many blocks as there are units, or as fit the device at once. */
+template <int sets>
+static __global__ void __launch_bounds__(THREADS, 1)
+    codes_kernel(const __grid_constant__ ft_attend_job a, const __grid_constant__ codes_maps maps,
+                 int stages)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+    extern __shared__ __align__(1024) char shared[];
+    int warp = (int) threadIdx.x / 32, count = 0;
+    places<sets> p(shared, stages);
+    ring tiles = { p.tiles + warp * stages * STAGE, p.scales + warp * stages * 2 * STEP,
+                   p.r->full[warp], stages };
+    tiles.open(a, maps);
+    roll units = look_up(a, blockIdx.x);
+    ft_wait_for_predecessor();
+    ft_let_successor_begin();
+    compute_roll<sets>(p, &tiles, a, maps, units, &count);
+#pragma unroll 1
+    for (uint32_t first = blockIdx.x + 32 * gridDim.x; first < units_of(a);
+         first += 32 * gridDim.x) {
+        units = look_up(a, first);
+        compute_roll<sets>(p, &tiles, a, maps, units, &count);
+    }
+#endif
+}
+
+/* ---- Launch --------------------------------------------------------------------------------- */
+
+template <int sets> static size_t shared_of(int heads, int stages)
+{
+    return sizeof(room<sets>) +
+           (size_t) WARPS * ((size_t) stages * (STAGE + 2 * STEP * sizeof(float)) +
+                             2 * (size_t) heads * SLOT * sizeof(float));
+}
+
+template <int sets>
+static int launch(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a)
+{
+    int heads = a->group < HEADS ? a->group : HEADS, stages = MOST_STAGES;
+    while (stages > 1 && shared_of<sets>(heads, stages) > chip->shared)
+        stages--;
+    size_t bytes = shared_of<sets>(heads, stages);
+    if (bytes > chip->shared)
+        return (int) cudaErrorNotSupported;
+    codes_maps maps;
+    const CUtensorMapL2promotion none = CU_TENSOR_MAP_L2_PROMOTION_NONE;
+    int status = ft_map_codes(&maps.keys, a->keys, a->cached_rows, WIDTH, STEP, none);
+    if (status == 0)
+        status = ft_map_codes(&maps.values, a->values, a->cached_rows, WIDTH, STEP, none);
+    if (status == 0)
+        status = (int) cudaFuncSetAttribute(
+            codes_kernel<sets>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+    if (status != 0)
+        return status;
+    size_t units = a->sequences * (size_t) a->groups * (size_t) a->shares;
+    size_t blocks = (size_t) chip->multiprocessors;
+    return ft_launch(codes_kernel<sets>, dim3((unsigned) (units < blocks ? units : blocks)),
+                     dim3(THREADS), bytes, stream, chip->overlaps, 1, *a, maps, stages);
+}
+
+/* Units of the longest row: at least as many as share_of() says, in a window that may begin within
+ * one. */
+static int units_within(const ft_attend_job *a)
+{
+    size_t keys =
+        a->window > 0 && (size_t) a->window < a->context ? (size_t) a->window : a->context;
+    size_t units = (keys >> UNIT_SHIFT) + 1;
+    return (int) (units < MOST_UNITS ? units : MOST_UNITS);
+}
+
+int ft_cuda_attend_codes(const ft_cuda_chip *chip, void *stream, const ft_attend_job *job)
+{
+    ft_attend_job a = *job;
+    if (!chip->overlaps || a.cache_dtype != FT_I8 || a.head_size != WIDTH ||
+        (a.q_dtype != FT_F16 && a.q_dtype != FT_BF16) || a.cached_rows > INT32_MAX ||
+        a.origin != NULL)
+        return (int) cudaErrorNotSupported;
+    a.shares = units_within(&a);
+    a.groups = a.kv_heads * ((a.group + HEADS - 1) / HEADS);
+    if (a.sequences * (size_t) a.groups * (size_t) a.shares > INT32_MAX / 64)
+        return (int) cudaErrorInvalidValue;
+    return a.group > 4 ? launch<2>(chip, stream, &a) : launch<1>(chip, stream, &a);
+}

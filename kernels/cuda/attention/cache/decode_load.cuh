@@ -1,0 +1,265 @@
+/*
+ * decode_load.cuh - inside decode.cu: which keys a block has, and how a warp brings them
+ * to shared memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_ATTENTION_CACHE_DECODE_LOAD_CUH
+#define FT_KERNELS_CUDA_ATTENTION_CACHE_DECODE_LOAD_CUH
+
+#include "kernels/cuda/attention/cache/attend_kv.cuh"
+#include "kernels/cuda/ptx/cp_async.cuh"
+
+enum {
+    WARPS = 4, /* of a block; the keys of a part are in as many quarters */
+    THREADS = 32 * WARPS,
+    HEADS = 8,       /* of queries, that a block computes */
+    MOST_PARTS = 64, /* of the keys of a sequence; longer texts have larger ones */
+    SMALLEST_PART = 64,
+    PARTS_OF_BLOCK = 4, /* at most, where there are blocks enough: ... */
+    BLOCKS_WANTED = 12, /* ... that many for each multiprocessor */
+    TAIL = 4            /* floats behind those of a head in a part: its largest score and its sum */
+};
+
+/* How a warp reads rows of `width` elements. */
+template <ft_dtype stored, int width> struct form {
+    static constexpr int element = stored == FT_I8 ? 1 : 2;
+    static constexpr int row = width * element;      /* bytes */
+    static constexpr int keys = row > 256 ? 16 : 32; /* of a step: as registers allow */
+    static constexpr int blocks = width > 128 ? 2 : row > 128 ? 3 : 4; /* that registers allow */
+    static constexpr int part = WARPS * keys;                          /* of a block, at least */
+    static constexpr int key_pieces = row / 64; /* 16 bytes of a lane, 4 lanes a row */
+    static constexpr int value_bytes = row < 128 ? 8 : 16;
+    static constexpr int value_pieces = row / (8 * value_bytes); /* 8 lanes a row */
+    static constexpr int run = value_bytes / element;            /* elements of such a piece */
+};
+
+/* Threads that compute a result together: all warps of a block, or one alone. */
+template <int warps> struct crew {
+    static constexpr int threads = 32 * warps;
+    static __device__ __forceinline__ int index()
+    {
+        return warps == 1 ? (int) threadIdx.x % 32 : (int) threadIdx.x;
+    }
+    static __device__ __forceinline__ void sync()
+    {
+        if (warps == 1)
+            __syncwarp();
+        else
+            __syncthreads();
+    }
+};
+
+/* ---- The keys of a row ---------------------------------------------------------------------- */
+
+/* Parts begin at multiples of `size`; this crew has the parts begin .. end - 1 of `count`. */
+typedef struct share {
+    int size, count, begin, end;
+    int first, last; /* keys of the row */
+} share;
+
+/* Of a row, block `block`: each has parts_of_block parts. */
+static __device__ __forceinline__ share share_of(const ft_attend_job &a, int position, int smallest,
+                                                 int block)
+{
+    share s = { smallest };
+    s.first = ft_attend_first_key(a, position);
+    s.last = position;
+    while (position / s.size - s.first / s.size >= MOST_PARTS)
+        s.size *= 2;
+    s.count = position / s.size - s.first / s.size + 1;
+    s.begin = block * a.parts_of_block;
+    s.end = min(s.begin + a.parts_of_block, s.count);
+    return s;
+}
+
+/* The first key of a part, or of the one after the last; it may be one that nobody sees. */
+static __device__ __forceinline__ int part_begin(const share &s, int index)
+{
+    return (s.first / s.size + index) * s.size;
+}
+
+/* ---- The queries of a crew ----------------------------------------------------------------- */
+
+/*
+ * Columns of products: queries that read one head of the cache, those of the row's heads that share
+ * it, and where several rows read the same keys, theirs after them.
+ */
+typedef struct columns {
+    int kv_head, first, count; /* from the first of this crew on */
+    unsigned rows;             /* its row, or which of those that read the same keys */
+} columns;
+
+static __device__ __forceinline__ columns columns_of(const ft_attend_job &a, unsigned group,
+                                                     unsigned rows)
+{
+    columns of = { (int) group % a.kv_heads, (int) group / a.kv_heads * HEADS };
+    of.rows = rows;
+    of.count = min(a.group * a.together - of.first, HEADS);
+    return of;
+}
+
+/* The first element of a column, in queries and results. */
+static __device__ __forceinline__ size_t column_at(const ft_attend_job &a, const columns &of,
+                                                   int index)
+{
+    int column = of.first + index, head = of.kv_head * a.group + column % a.group;
+    size_t row = (size_t) of.rows * (size_t) a.together + (size_t) (column / a.group);
+    return (row * (size_t) a.heads + (size_t) head) * (size_t) a.head_size;
+}
+
+/* ---- Copies --------------------------------------------------------------------------------- */
+
+/*
+ * What a warp reads of the cache for one step.  A lane copies to shared memory what it will need
+ * itself, and nobody else: more is on its way than registers hold, and nobody waits for others.
+ */
+template <ft_dtype stored, int width> struct reading {
+    typedef form<stored, width> f;
+    uint4 key[f::keys / 8][f::key_pieces][32]; /* lane: key 8i + g, pieces t, t + 4, ... */
+    uint32_t value[f::keys / 4][f::value_pieces][32][f::value_bytes / 4]; /* pieces g, g + 8, ... */
+    float key_scale[f::keys], value_scale[f::keys];                       /* which all lanes read */
+};
+
+/* Of key 8i + g. */
+template <int keys> struct scales {
+    float key[keys / 8], value[keys / 8];
+};
+
+/* Lane t has values 2t, 2t + 1, 2t + 8, 2t + 9 of each 16: value i of them. */
+static __device__ __forceinline__ int value_of(int i)
+{
+    return i / 4 * 16 + 2 * ((int) threadIdx.x % 4) + i % 2 + i % 4 / 2 * 8;
+}
+
+static __device__ __forceinline__ bool sees(const share &s, int key)
+{
+    return key >= s.first && key <= s.last;
+}
+
+/*
+ * A step: its first key, and the row of the cache where that is.  Keys of lanes lie anywhere: each
+ * lane of the warp has looked up its own.
+ */
+typedef struct place {
+    int base;
+    uint32_t row;
+} place;
+
+/* Row of key `key` of a step: all lanes of the warp ask. */
+template <bool lanes> static __device__ __forceinline__ uint32_t row_of(const place &at, int key)
+{
+    return lanes ? __shfl_sync(~0u, at.row, key) : at.row + (uint32_t) key;
+}
+
+/*
+ * Whether all rows and all their pieces may be read, as they may but at the ends of a text.  Where
+ * keys were looked up one by one, rows behind the last are the last once more: they weigh nothing.
+ */
+template <bool lanes, ft_dtype stored, int width>
+static __device__ __forceinline__ bool is_full(const ft_attend_job &a, const share &s, int base)
+{
+    return a.head_size == width && sees(s, base) &&
+           (lanes || sees(s, base + form<stored, width>::keys - 1));
+}
+
+/* Begin to copy the keys of a step.  A full one takes no instruction but the copies. */
+template <bool full, bool lanes, ft_dtype stored, int width>
+static __device__ __forceinline__ void copy_keys(reading<stored, width> *to, const ft_attend_job &a,
+                                                 const share &s, const place &at)
+{
+    typedef form<stored, width> f;
+    int lane = (int) threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    int bytes = full ? f::row : a.head_size * f::element;
+    const uint8_t *keys = (const uint8_t *) a.keys + 16 * t;
+    const uint8_t *first = keys + (size_t) row_of<false>(at, g) * (size_t) bytes;
+#pragma unroll(full ? f::keys : 1)
+    for (int i = 0; i < f::keys / 8; i++) {
+        const uint8_t *from = first + 8 * i * bytes;
+        if (lanes)
+            from = keys + (size_t) row_of<true>(at, 8 * i + g) * (size_t) bytes;
+        bool wanted = full || sees(s, at.base + 8 * i + g);
+#pragma unroll
+        for (int j = 0; j < f::key_pieces; j++)
+            ft_copy_16(&to->key[i][j][lane], from + 64 * j,
+                       full || (wanted && 16 * (t + 4 * j) < bytes));
+    }
+}
+
+template <bool full, bool lanes, ft_dtype stored, int width>
+static __device__ __forceinline__ void
+copy_values(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
+{
+    typedef form<stored, width> f;
+    int lane = (int) threadIdx.x % 32, begin = f::value_bytes * (lane / 4);
+    int bytes = full ? f::row : a.head_size * f::element;
+    const uint8_t *values = (const uint8_t *) a.values + begin;
+    const uint8_t *first = values + (size_t) row_of<false>(at, value_of(0)) * (size_t) bytes;
+#pragma unroll(full ? f::keys : 1)
+    for (int i = 0; i < f::keys / 4; i++) {
+        const uint8_t *row = first + (value_of(i) - value_of(0)) * bytes; /* a constant more */
+        if (lanes)
+            row = values + (size_t) row_of<true>(at, value_of(i)) * (size_t) bytes;
+        bool wanted = full || sees(s, at.base + value_of(i));
+#pragma unroll
+        for (int j = 0; j < f::value_pieces; j++) {
+            const uint8_t *from = row + 8 * f::value_bytes * j;
+            bool inside = full || (wanted && begin + 8 * f::value_bytes * j < bytes);
+            if (f::value_bytes == 16)
+                ft_copy_16(to->value[i][j][lane], from, inside);
+            else
+                ft_copy_8(to->value[i][j][lane], from, inside);
+        }
+    }
+}
+
+/* A lane copies those of one key. */
+template <bool lanes, ft_dtype stored, int width>
+static __device__ __forceinline__ void
+copy_scales(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
+{
+    int lane = (int) threadIdx.x % 32;
+    bool wanted = sees(s, at.base + lane);
+    uint32_t row = lanes ? at.row : at.row + (uint32_t) lane;
+    if (lane < form<stored, width>::keys) {
+        ft_copy_4(&to->key_scale[lane], a.key_scales + row, wanted);
+        ft_copy_4(&to->value_scale[lane], a.value_scales + row, wanted);
+    }
+}
+
+template <ft_dtype stored, int width>
+static __device__ __forceinline__ void load_scales(scales<form<stored, width>::keys> *to,
+                                                   const reading<stored, width> &from)
+{
+#pragma unroll
+    for (int i = 0; i < form<stored, width>::keys / 8; i++) {
+        int key = 8 * i + (int) threadIdx.x % 32 / 4;
+        to->key[i] = from.key_scale[key];
+        to->value[i] = from.value_scale[key];
+    }
+}
+
+/* The keys, and the scales of both. */
+template <bool lanes, ft_dtype stored, int width>
+static __device__ __forceinline__ void read_keys(reading<stored, width> *to, const ft_attend_job &a,
+                                                 const share &s, const place &at)
+{
+    if (is_full<lanes, stored, width>(a, s, at.base))
+        copy_keys<true, lanes>(to, a, s, at);
+    else
+        copy_keys<false, lanes>(to, a, s, at);
+    if (stored == FT_I8)
+        copy_scales<lanes>(to, a, s, at);
+}
+
+template <bool lanes, ft_dtype stored, int width>
+static __device__ __forceinline__ void
+read_values(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
+{
+    if (is_full<lanes, stored, width>(a, s, at.base))
+        copy_values<true, lanes>(to, a, s, at);
+    else
+        copy_values<false, lanes>(to, a, s, at);
+}
+
+#endif

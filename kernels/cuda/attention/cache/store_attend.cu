@@ -1,0 +1,297 @@
+/*
+ * store_attend.cu - a decoder's step of few sequences: queries and the newest key turned, key and
+ * value stored, and attention, in one kernel.
+ *
+ * It is decode.cu with store_kv.cu's work where it is needed, and has its bits: each warp turns
+ * the queries of its block's heads in the registers in which products want them, and the warp that
+ * has the newest key puts that and its value into the cache and among the keys it has copied.  So
+ * nobody waits for anybody between the predecessor's end and the sums of a part.
+ *
+ * Everything but the newest key is asked for before the predecessor, a product, has ended.  The
+ * blocks of parts that a row does not have end at once: they would take the room of others, and of
+ * the product behind this kernel, which begins to read as soon as it finds some.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/attention/cache/store_attend.cuh"
+#include "kernels/cuda/attention/cache/decode_dispatch.cuh"
+#include "kernels/cuda/attention/cache/decode_split_k.cuh"
+#include "kernels/cuda/fused_kernels.h"
+#include "kernels/cuda/ptx/warp.cuh"
+
+enum {
+    FEW_PARTS = 16, /* of a row; a block has one */
+    FEWER_PARTS = 8,
+    /* For each multiprocessor, of one row and of more: where this is faster than two kernels. */
+    MOST_OF_ONE = 4,
+    MOST_BLOCKS = 2
+};
+
+/* Shared memory of a block. */
+template <ft_dtype stored, int width> struct workplace {
+    angles<width> by;
+    room<WARPS, stored, width> room;
+};
+
+/* ---- The result of a row -------------------------------------------------------------------- */
+
+/* Where the sums of a head's parts are written. */
+template <int width>
+static __device__ __forceinline__ slots slots_of_row(const ft_attend_job &a, const columns &of)
+{
+    constexpr int row = width + TAIL;
+    int most = (int) gridDim.z * row;
+    return slots{ a.partial + head_at(a, of, 0) * (size_t) most, most, row };
+}
+
+/* What finish_part() does, an element a thread. */
+template <ft_dtype stored, int width>
+static __device__ __forceinline__ void put_part(const room<WARPS, stored, width> &r,
+                                                const slots &to, int heads, int index)
+{
+#pragma unroll 1
+    for (int i = (int) threadIdx.x; i < heads * width; i += THREADS) {
+        int head = i / width, at = i % width;
+        float most = r.most[0][head], sum = 0.0f, y = 0.0f, *slot = slot_at(to, head, index);
+#pragma unroll
+        for (int w = 1; w < WARPS; w++)
+            most = fmaxf(most, r.most[w][head]);
+#pragma unroll
+        for (int w = 0; w < WARPS; w++) {
+            float weight = ft_power_of_two(r.most[w][head] - most);
+            sum = fmaf(r.sum[w][head], weight, sum);
+            y = fmaf(r.rest[(w * heads + head) * (width + 4) + at], weight, y);
+        }
+        slot[at] = y;
+        if (at == 0)
+            *(float2 *) (slot + width) = make_float2(most, sum);
+    }
+}
+
+/* Whether this block is the last of a row and its heads; the count begins anew then. */
+static __device__ __forceinline__ bool is_last_of_row(bool *last, const ft_attend_job &a, int parts)
+{
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        uint32_t *arrived = a.arrived + (size_t) blockIdx.y * gridDim.x + blockIdx.x;
+        *last = atomicAdd(arrived, 1u) + 1 == (uint32_t) parts;
+        if (*last)
+            *arrived = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return *last;
+}
+
+/*
+ * What finish() does, in its order; but each thread reads and weighs all parts for itself, so that
+ * they come at once and nobody waits.  Whoever is last in a row is all that the product behind this
+ * kernel waits for: so widths and counts are known, and addresses are no arithmetic.
+ */
+template <int shares, int width, int parts>
+static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const slots &from,
+                                                  const columns &of, int count)
+{
+    constexpr int row = width + TAIL;
+#pragma unroll 1
+    for (int i = (int) threadIdx.x; i < of.count * width; i += THREADS) {
+        int head = i / width, at = i % width;
+        const float *tails = slot_at(from, head, 0) + width, *own = slot_at(from, head, 0) + at;
+        float2 tail[parts];
+        float part[parts], y[shares] = {}, most = -INFINITY;
+#pragma unroll
+        for (int index = 0; index < parts; index++) {
+            tail[index] = make_float2(-INFINITY, 0.0f);
+            part[index] = 0.0f;
+            if (index < count) {
+                tail[index] = __ldcg((const float2 *) (tails + index * row));
+                part[index] = __ldcg(own + index * row);
+            }
+        }
+#pragma unroll
+        for (int index = 0; index < parts; index++)
+            most = fmaxf(most, tail[index].x);
+#pragma unroll
+        for (int index = 0; index < parts; index++) {
+            float weight = ft_power_of_two(tail[index].x - most);
+            tail[index].y *= weight;
+            y[index % shares] = fmaf(part[index], weight, y[index % shares]);
+        }
+#pragma unroll
+        for (int step = 1; step < parts; step *= 2)
+#pragma unroll
+            for (int index = 0; index < parts; index += 2 * step)
+                tail[index].y += tail[index + step].y;
+#pragma unroll
+        for (int share = 1; share < shares; share++)
+            y[0] += y[share];
+        y[0] /= tail[0].y;
+        ft_store<1>(a.y, a.y_dtype, head_at(a, of, head) * width + (size_t) at, y);
+    }
+}
+
+/* In as many sums as finish() would. */
+template <int width, int parts, bool lean>
+static __device__ __forceinline__ void finish_row(const ft_attend_job &a, const columns &of,
+                                                  int count)
+{
+    slots from = slots_of_row<width>(a, of);
+    int items = of.count * width / 4;
+    if (lean || items <= THREADS / 4)
+        finish_few<4, width, parts>(a, from, of, count);
+    else if (items <= THREADS / 2)
+        finish_few<2, width, parts>(a, from, of, count);
+    else
+        finish_few<1, width, parts>(a, from, of, count);
+}
+
+/* ---- The kernel ----------------------------------------------------------------------------- */
+
+/*
+ * Grid: groups of heads, sequences, parts of the longest row.  Lean: of few heads in a group, whose
+ * angles are the same in all texts.
+ */
+template <ft_dtype stored, int width, int parts, bool lean>
+static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks - 1))
+    turning_kernel(const __grid_constant__ ft_attend_job a, const __grid_constant__ store_job from)
+{
+    typedef form<stored, width> f;
+    extern __shared__ uint4 shared[];
+    workplace<stored, width> *p = (workplace<stored, width> *) shared;
+    int warp = ft_warp_of_block(), part = (int) blockIdx.z;
+    reading<stored, width> *step = &p->room.warp[warp];
+    columns of = lean ? columns{ (int) blockIdx.x, 0, a.group, blockIdx.y }
+                      : columns_of(a, blockIdx.x, blockIdx.y);
+    ft_attend_task task = task_of_step(a);
+    share s = share_of_step(a, task.position, f::part), older = s;
+    if (task.rows == 0)
+        ft_wait_for_predecessor(); /* or the successor could begin before it has ended */
+    if (task.rows == 0 || part >= s.count)
+        return; /* and leave room: another block of the row waits */
+    int base = part_begin(s, part) + warp * f::keys, key = s.last - base;
+    bool newest = key >= 0 && key < f::keys;
+    __builtin_assume(a.head_size == width);
+    place now = { base, 0 };
+    older.last--;
+    if (key >= 0) {
+        now.row = (uint32_t) ft_cache_find(task.pages, (size_t) base, (size_t) of.kv_head,
+                                           (size_t) a.kv_heads);
+        read_keys<false>(step, a, older, now);
+        read_values<false>(step, a, older, now);
+    }
+    ft_copy_commit();
+    store_angles<!lean>(p->by.cosine, p->by.sine, from, task.position, from.reach[blockIdx.y],
+                        THREADS);
+    __syncthreads();
+
+    ft_wait_for_predecessor();
+
+    uint32_t q[width / 16][2];
+    raw_queries<width> raw;
+    newest_row<width> stores;
+    float scores[f::keys / 16][4];
+    scales<f::keys> none;
+    partial_sums<width> sums = { { -INFINITY, -INFINITY } };
+    raw.fetch(from, a, of);
+    if (newest)
+        stores.fetch(from, a, task.row, of.kv_head);
+    ft_copy_wait<0>();
+    __syncwarp();
+    if (newest)
+        stores.template keep<stored>(from, now.row + (uint32_t) key, p->by, step, key);
+    raw.template turn_into<stored>(q, p->by);
+    ft_let_successor_begin(); /* whose weights would be in the way of the queries */
+    __syncwarp();
+    if (key >= 0 && base + f::keys > s.first) {
+        score<stored, width, stored == FT_BF16>(scores, *step, q);
+        weigh<stored, width>(scores, &sums, none, a, s, base);
+        mix<stored, width, stored == FT_BF16>(&sums, scores, *step);
+    }
+    gather(&p->room, warp, sums, of.count);
+    __syncthreads();
+    put_part<stored, width>(p->room, slots_of_row<width>(a, of), of.count, part);
+    if (is_last_of_row(&p->room.last, a, s.count))
+        finish_row<width, parts, lean>(a, of, s.count);
+}
+
+/* ---- Launch --------------------------------------------------------------------------------- */
+
+size_t ft_cuda_attend_store_scratch(size_t sequences, size_t context, int heads, int head_size)
+{
+    size_t parts = parts_within(context, SMALLEST_PART);
+    parts = parts < FEW_PARTS ? parts : FEW_PARTS;
+    return sequences * parts * (size_t) heads * (size_t) (head_size + TAIL) * sizeof(float);
+}
+
+template <ft_dtype stored, int width, int parts, bool lean>
+static int launch(const ft_cuda_args *args, ft_attend_job *a, const store_job *from,
+                  const extent &e)
+{
+    size_t bytes = sizeof(angles<width>) + room_bytes<WARPS, stored, width>(e.heads, width, 0);
+    size_t blocks = e.parts * e.groups * e.rows;
+    size_t most = (e.rows == 1 ? MOST_OF_ONE : MOST_BLOCKS) * (size_t) args->chip->multiprocessors;
+    if (e.parts > FEW_PARTS || blocks > most)
+        return (int) cudaErrorNotSupported;
+    a->parts_of_block = 1;
+    int status = allow_shared(args->chip, turning_kernel<stored, width, parts, lean>, bytes);
+    if (status != (int) cudaSuccess)
+        return status;
+    dim3 grid((unsigned) e.groups, (unsigned) e.rows, (unsigned) e.parts);
+    return ft_launch(turning_kernel<stored, width, parts, lean>, grid, dim3(THREADS), bytes,
+                     args->stream, args->chip->overlaps, 1, *a, *from);
+}
+
+/*
+ * What lean kernels of few parts can do without is almost half of their instructions, which are in
+ * the way of others in the caches: 658 tokens/s of Llama 2 7B on an H200 instead of 640.
+ */
+template <ft_dtype stored, int width>
+static int by_need(const ft_cuda_args *args, ft_attend_job *a, const store_job *from)
+{
+    extent e = extent_of(a, form<stored, width>::part);
+    if (from->positions != 0 || (size_t) e.heads * width / 4 > THREADS / 4)
+        return launch<stored, width, FEW_PARTS, false>(args, a, from, e);
+    return e.parts > FEWER_PARTS ? launch<stored, width, FEW_PARTS, true>(args, a, from, e)
+                                 : launch<stored, width, FEWER_PARTS, true>(args, a, from, e);
+}
+
+template <ft_dtype stored>
+static int by_width(const ft_cuda_args *args, ft_attend_job *a, const store_job *from)
+{
+    switch (a->head_size) {
+    case 64:
+        return by_need<stored, 64>(args, a, from);
+    case 128:
+        return by_need<stored, 128>(args, a, from);
+    default:
+        return (int) cudaErrorNotSupported;
+    }
+}
+
+/* Rows of which each has a text of its own, in a cache of the same halves as all values. */
+static bool takes(const ft_cuda_args *store, const ft_attend_job *a, const store_job *from)
+{
+    const ft_cuda_batch *batch = store->batch;
+    return batch->step && batch->lanes <= 1 && !store->op->attr.memory && from->frequency != NULL &&
+           from->dtype == from->cache_dtype && from->turned_dtype == from->dtype &&
+           a->q_dtype == from->dtype && a->cached_rows <= UINT32_MAX && a->arrived != NULL;
+}
+
+extern "C" int ft_cuda_store_attend(const ft_cuda_args *store, const ft_cuda_args *attend)
+{
+    ft_attend_job a = ft_attend_job_of(attend);
+    store_job from = ft_store_job_of(store);
+    if (!takes(store, &a, &from))
+        return (int) cudaErrorNotSupported;
+    if (a.sequences == 0)
+        return (int) cudaSuccess;
+    if (attend->scratch_bytes <
+        ft_cuda_attend_store_scratch(a.sequences, a.context, a.heads, a.head_size))
+        return (int) cudaErrorInvalidValue;
+    if (from.dtype == FT_F16)
+        return by_width<FT_F16>(attend, &a, &from);
+    if (from.dtype == FT_BF16 && attend->chip->capability >= 80)
+        return by_width<FT_BF16>(attend, &a, &from);
+    return (int) cudaErrorNotSupported;
+}

@@ -1,0 +1,206 @@
+/*
+ * f16_warp.cuh - attention of a warp on f16 and bf16, with sums in float.
+ *
+ * A warp owns 16 queries, or two times as many, and passes over the keys once: the sums that it has
+ * are scaled down whenever a larger score appears (online softmax).  Scores of two tiles of 8 keys
+ * are one operand of the next product as they lie, and ldmatrix turns the values, so that nothing
+ * moves between lanes but each row's largest score.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_ATTENTION_F16_WARP_CUH
+#define FT_KERNELS_CUDA_ATTENTION_F16_WARP_CUH
+
+#include "kernels/cuda/attention/attention.cuh"
+#include "kernels/cuda/ptx/mma.cuh"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+/*
+ * Tiles of 16 queries in a warp.  Two share what is read from shared memory, which else is the
+ * limit: 8 x 1024 keys took 161 us with one and 111 with two.  A head of 256 fills the registers
+ * with one.
+ */
+template <int width> static constexpr int tiles = width <= 128 ? 2 : 1;
+template <int width> static constexpr int threads = 2 * FT_CUDA_QUERIES / tiles<width>;
+
+/* Rows g (0) and g + 8 (1) of a tile; `sum` is of this lane's keys only. */
+typedef struct softmax {
+    float most[2], sum[2];
+} softmax;
+
+/* Two floats as a word, the first in the low half. */
+template <bool bf16> static __device__ __forceinline__ uint32_t pack(float low, float high)
+{
+    uint32_t word;
+    if (bf16) {
+        __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+        memcpy(&word, &pair, sizeof word);
+    } else {
+        __half2 pair = __floats2half2_rn(low, high);
+        memcpy(&word, &pair, sizeof word);
+    }
+    return word;
+}
+
+/* Queries `row` .. + 15 of their area, elements 16 step .. + 15 of the head. */
+template <int width>
+static __device__ __forceinline__ void load_queries(uint32_t q[4], const uint8_t *area, int row,
+                                                    int step)
+{
+    int lane = threadIdx.x % 32;
+    ft_load_tiles(q, area + ft_panel_offset<2 * width, FT_CUDA_QUERIES>(row + lane % 16,
+                                                                        2 * step + lane / 16));
+}
+
+/* The warp's queries times `keys` keys; a lane has keys 2t, 2t + 1 of each 8. */
+template <int width, int keys, bool bf16>
+static __device__ __forceinline__ void score(float s[][keys / 8][4], const uint8_t *queries,
+                                             int row, const uint8_t *area)
+{
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < tiles<width> * keys / 2; i++)
+        s[i / (keys / 2)][i / 4 % (keys / 8)][i % 4] = 0.0f;
+#pragma unroll
+    for (int step = 0; step < width / 16; step += 2) {
+        uint32_t q[tiles<width>][2][4];
+#pragma unroll
+        for (int m = 0; m < tiles<width>; m++) {
+            load_queries<width>(q[m][0], queries, row + 16 * m, step);
+            load_queries<width>(q[m][1], queries, row + 16 * m, step + 1);
+        }
+#pragma unroll
+        for (int j = 0; j < keys / 8; j++) {
+            uint32_t k[4];
+            ft_load_tiles(
+                k, area + ft_panel_offset<2 * width, keys>(8 * j + lane % 8, 2 * step + lane / 8));
+#pragma unroll
+            for (int m = 0; m < tiles<width>; m++) {
+                ft_mma_halves<bf16>(s[m][j], q[m][0], k[0], k[1]);
+                ft_mma_halves<bf16>(s[m][j], q[m][1], k[2], k[3]);
+            }
+        }
+    }
+}
+
+/* Keys from `left` on do not exist. */
+template <int keys> static __device__ __forceinline__ void hide(float s[keys / 8][4], int left)
+{
+    int t = threadIdx.x % 4;
+#pragma unroll
+    for (int j = 0; j < keys / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (8 * j + 2 * t + i % 2 >= left)
+                s[j][i] = -INFINITY;
+}
+
+/*
+ * Scores become weights 2^(score * scale - most); sums of earlier tiles are brought to the new
+ * largest score by `shrink`.  `scale` contains log2(e).  With `gaps` a row may not have seen a key
+ * yet: then its weights are 0.
+ */
+template <int keys, bool gaps>
+static __device__ __forceinline__ void weigh(float s[keys / 8][4], softmax *rows, float shrink[2],
+                                             float scale)
+{
+#pragma unroll
+    for (int row = 0; row < 2; row++) {
+        float most = rows->most[row];
+#pragma unroll
+        for (int j = 0; j < keys / 8; j++)
+            most = fmaxf(most, fmaxf(s[j][2 * row], s[j][2 * row + 1]));
+        most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
+        float from = gaps && most == -INFINITY ? 0.0f : most, offset = -from * scale;
+        shrink[row] = ft_power_of_two((rows->most[row] - from) * scale);
+        float sum = rows->sum[row] * shrink[row];
+        rows->most[row] = most;
+#pragma unroll
+        for (int j = 0; j < keys / 8; j++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                float *at = &s[j][2 * row + i];
+                *at = ft_power_of_two(fmaf(*at, scale, offset));
+                sum += *at;
+            }
+        rows->sum[row] = sum;
+    }
+}
+
+template <int width>
+static __device__ __forceinline__ void shrink_sums(float sums[width / 8][4], const float shrink[2])
+{
+#pragma unroll
+    for (int j = 0; j < width / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            sums[j][i] *= shrink[i / 2];
+}
+
+template <int width, int keys, bool bf16>
+static __device__ __forceinline__ void mix(float sums[][width / 8][4], const float s[][keys / 8][4],
+                                           const uint8_t *area)
+{
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int step = 0; step < keys / 16; step++) {
+        uint32_t p[tiles<width>][4];
+#pragma unroll
+        for (int m = 0; m < tiles<width>; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float *pair = &s[m][2 * step + i / 2][i % 2 * 2];
+                p[m][i] = pack<bf16>(pair[0], pair[1]);
+            }
+#pragma unroll
+        for (int j = 0; j < width / 16; j++) {
+            uint32_t v[4];
+            ft_load_transposed(v, area + ft_panel_offset<2 * width, keys>(16 * step + lane % 16,
+                                                                          2 * j + lane / 16));
+#pragma unroll
+            for (int m = 0; m < tiles<width>; m++) {
+                ft_mma_halves<bf16>(sums[m][2 * j], p[m], v[0], v[1]);
+                ft_mma_halves<bf16>(sums[m][2 * j + 1], p[m], v[2], v[3]);
+            }
+        }
+    }
+}
+
+/* Where results go: the row of query 0, elements of one head. */
+typedef struct results {
+    uint16_t *row;
+    size_t stride; /* of rows, elements */
+    int queries, head_size;
+} results;
+
+/* The 16 queries from `first` on, of which some may not exist. */
+template <int width, bool bf16>
+static __device__ __forceinline__ void store(const results &to, int first, const softmax *rows,
+                                             const float sums[width / 8][4])
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int row = 0; row < 2; row++) {
+        float sum = rows->sum[row] + __shfl_xor_sync(~0u, rows->sum[row], 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        float share = 1.0f / sum;
+        int query = first + g + 8 * row;
+        uint16_t *y = to.row + (size_t) query * to.stride;
+        if (query < to.queries)
+#pragma unroll
+            for (int j = 0; j < width / 8; j++) {
+                int col = 8 * j + 2 * t;
+                uint32_t word = pack<bf16>(sums[j][2 * row] * share, sums[j][2 * row + 1] * share);
+                if (col + 1 < to.head_size && to.head_size % 2 == 0)
+                    *(uint32_t *) (y + col) = word;
+                else
+                    for (int i = 0; i < 2 && col + i < to.head_size; i++)
+                        y[col + i] = (uint16_t) (word >> (16 * i));
+            }
+    }
+}
+
+#endif

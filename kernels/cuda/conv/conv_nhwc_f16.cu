@@ -1,0 +1,13 @@
+/*
+ * conv_nhwc_f16.cu - conv_nhwc.cuh with floats of 16 bits.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/conv/conv_nhwc.cuh"
+
+int ft_cuda_conv_rows_halves(const ft_cuda_chip *chip, void *stream, conv_product *p,
+                             const conv_rows_tile *tile)
+{
+    return p->t.x_dtype == FT_F16 ? rows_launch_tile<FT_F16, 0>(chip, stream, p, tile)
+                                  : rows_launch_tile<FT_BF16, 0>(chip, stream, p, tile);
+}

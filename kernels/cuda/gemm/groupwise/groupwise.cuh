@@ -1,0 +1,417 @@
+/*
+ * groupwise.cuh - the one order in which products with weights in blocks are added, and how codes
+ * become numbers.
+ *
+ * Columns go by in stretches of 512, and in these in runs of 128.  The sums of a run are what the
+ * tensor cores make of it, 16 columns an instruction, from zero on; they are multiplied by the
+ * scale and added to those of the stretch, one run after the other.  Where groups are not multiples
+ * of 128 the sums of each 32 columns are scaled, these are added up to a run, and runs to a
+ * stretch. Stretches are added from the first to the last.  No bit depends on the number of rows of
+ * x, nor on who computes which stretch: it may be another warp, block or kernel.
+ *
+ * A code less its zero is a whole number of at most 9 bits and a sign, exact as f16; one less than
+ * 256 is exact as bf16.  Activations in float are the sum of three numbers of bf16, so that
+ * products of them are exact too.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_GEMM_GROUPWISE_GROUPWISE_CUH
+#define FT_KERNELS_CUDA_GEMM_GROUPWISE_GROUPWISE_CUH
+
+#include "kernels/cuda/gemm/groupwise/groupwise.h"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/ptx/cp_async.cuh"
+#include "kernels/cuda/ptx/mma.cuh"
+#include "kernels/cuda/rows.cuh"
+
+enum {
+    BLOCKS_STEP = 32, /* columns that are unpacked together */
+    BLOCKS_RUN = 128,
+    BLOCKS_STRETCH = 512,
+    BLOCKS_PANEL = 32, /* rows of the weights */
+    BLOCKS_BLOCK = 512 /* bytes that a warp reads at once */
+};
+
+/* What x is multiplied as. */
+typedef enum blocks_kind {
+    BLOCKS_F16,
+    BLOCKS_BF16,
+    BLOCKS_F32 /* three numbers of bf16 */
+} blocks_kind;
+
+template <blocks_kind kind> static constexpr int blocks_terms = kind == BLOCKS_F32 ? 3 : 1;
+
+/* Of a launch: what kernels would have to divide for. */
+typedef struct blocks_shape {
+    int panels;                     /* of all parts */
+    int first[FT_CUDA_PARTS];       /* panel of each part, beyond the last one: panels */
+    int padded_rows[FT_CUDA_PARTS]; /* of scales and zeros */
+    int stretches;
+    int k;                         /* columns */
+    int group;                     /* columns of a group, never 0 */
+    uint32_t per_group, per_panel; /* blocks_inverse() of steps of a group, and of stretches */
+    int panel_bytes;
+} blocks_shape;
+
+/*
+ * What blocks_divide() multiplies by instead of dividing by n: exact while number * n is below
+ * 2^31.  Kernels divide a lot, and a real division is some twenty instructions.
+ */
+static inline uint32_t blocks_inverse(uint32_t n)
+{
+    return (uint32_t) (((1ull << 31) + n - 1) / n);
+}
+
+__device__ __forceinline__ int blocks_divide(int number, uint32_t inverse)
+{
+    return (int) ((uint64_t) number * inverse >> 31);
+}
+
+/* The group of a column. */
+__device__ __forceinline__ int blocks_group_of(const blocks_shape &shape, int column)
+{
+    return blocks_divide(column / BLOCKS_STEP, shape.per_group);
+}
+
+static inline blocks_shape blocks_shape_of(const ft_cuda_blocks *p)
+{
+    blocks_shape s = {};
+    for (int i = 0; i < FT_CUDA_PARTS; i++) {
+        s.first[i] = s.panels;
+        if (i >= p->parts)
+            continue;
+        s.padded_rows[i] = (int) ft_layout_rows(FT_PANEL32, p->part[i].rows);
+        s.panels += s.padded_rows[i] / BLOCKS_PANEL;
+    }
+    s.k = (int) p->k;
+    s.stretches = (s.k + BLOCKS_STRETCH - 1) / BLOCKS_STRETCH;
+    s.group = p->group == 0 ? INT32_MAX : p->group;
+    s.per_group = p->group == 0 ? 0 : blocks_inverse((uint32_t) p->group / BLOCKS_STEP);
+    s.per_panel = blocks_inverse((uint32_t) s.stretches);
+    s.panel_bytes = (int) ft_panel_bytes(BLOCKS_PANEL, p->k, p->bits);
+    return s;
+}
+
+/* Whether sums of 32 columns have scales of their own. */
+static inline bool blocks_are_fine(const ft_cuda_blocks *p)
+{
+    return p->group % BLOCKS_RUN != 0;
+}
+
+/* The part that a panel is of; `panel` becomes the number it has there. */
+__device__ __forceinline__ int blocks_part_of(const blocks_shape &shape, int &panel)
+{
+    int part = 0;
+#pragma unroll
+    for (int i = 1; i < FT_CUDA_PARTS; i++)
+        part = panel >= shape.first[i] ? i : part;
+    panel -= shape.first[part];
+    return part;
+}
+
+/*
+ * Where a lane's 16 bytes of a block lie in shared memory.  Lane (g, t) = (lane / 4, lane % 4)
+ * wants chunk g of line t; it lies at g ^ 2t, so that no eight lanes of a load meet in a bank.
+ * blocks_copied: where the chunk goes that is the lane's in memory.
+ */
+__device__ __forceinline__ unsigned blocks_wanted(unsigned lane)
+{
+    return lane % 4 * 128 + (lane / 4 ^ lane % 4 * 2) * 16;
+}
+
+__device__ __forceinline__ unsigned blocks_copied(unsigned lane)
+{
+    return lane / 8 * 128 + (lane % 8 ^ lane / 8 * 2) * 16;
+}
+
+/* Until the oldest stage of a ring of 2, 3 or 4, filled by copies, has arrived. */
+__device__ __forceinline__ void blocks_wait_slots(int slots)
+{
+    if (slots == 2)
+        ft_copy_wait<1>();
+    else if (slots == 3)
+        ft_copy_wait<2>();
+    else
+        ft_copy_wait<3>();
+}
+
+/* ---- From codes to numbers ------------------------------------------------------------------ */
+
+template <ft_dtype dtype>
+__device__ __forceinline__ uint32_t blocks_subtract(uint32_t a, uint32_t b)
+{
+    if constexpr (dtype == FT_F16) {
+        __half2 difference = __hsub2(*(__half2 *) &a, *(__half2 *) &b);
+        return *(uint32_t *) &difference;
+    } else {
+        __nv_bfloat162 difference = __hsub2(*(__nv_bfloat162 *) &a, *(__nv_bfloat162 *) &b);
+        return *(uint32_t *) &difference;
+    }
+}
+
+/*
+ * word & mask | magic as one instruction: with two constants the compiler makes two of it, and of
+ * these a multiprocessor does only half as many as of additions.
+ */
+__device__ __forceinline__ uint32_t blocks_pick(uint32_t word, uint32_t mask, uint32_t magic)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t picked;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(picked) : "r"(word), "r"(mask), "r"(magic));
+    return picked;
+#else
+    return (word & mask) | magic;
+#endif
+}
+
+/*
+ * The four rows of a lane: what is subtracted.  A code in the low bits of 1024 as f16, or of 128 as
+ * bf16, is that number plus the code; bytes do not fit into those of bf16, so they go through
+ * float.
+ */
+template <int bits, blocks_kind kind> struct blocks_unpacker {
+    static constexpr bool half = kind == BLOCKS_F16;
+    uint32_t low[4], high[4];
+
+    /* Where no zeros are: all are in the middle. */
+    __device__ __forceinline__ blocks_unpacker()
+    {
+        set(bits == 4 ? 0x08080808 : 0x80808080);
+    }
+    /* Zeros of the four rows, a byte each. */
+    __device__ __forceinline__ void set(uint32_t zeros)
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            uint32_t zero = zeros >> 8 * i & 0xff;
+            if constexpr (half) {
+                low[i] = 0x64006400 | zero * 0x10001;
+                high[i] = 0xd400d400 | zero * 0x100010; /* -(64 + zero) */
+            } else if constexpr (bits == 4) {
+                low[i] = 0x43004300 | zero * 0x10001;
+            } else {
+                low[i] = 0x4b000000 | zero;
+            }
+        }
+    }
+    /* Eight codes of row i: pairs of neighbouring columns 2t, 2t + 1 of each eight. */
+    __device__ __forceinline__ void nibbles(uint32_t pair[4], uint32_t word, int i) const
+    {
+        if constexpr (half) {
+            const uint32_t sixteenth = 0x2c002c00; /* 1 / 16 */
+#pragma unroll
+            for (int j = 0; j < 4; j += 2) {
+                uint32_t even = blocks_pick(word >> 4 * j, 0x000f000f, 0x64006400);
+                uint32_t odd = blocks_pick(word >> 4 * j, 0x00f000f0, 0x64006400);
+                pair[j] = blocks_subtract<FT_F16>(even, low[i]);
+                __half2 value = __hfma2(*(__half2 *) &odd, *(const __half2 *) &sixteenth,
+                                        *(const __half2 *) &high[i]);
+                pair[j + 1] = *(uint32_t *) &value;
+            }
+        } else {
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                pair[j] = blocks_subtract<FT_BF16>(
+                    blocks_pick(word >> 4 * j, 0x000f000f, 0x43004300), low[i]);
+        }
+    }
+    /* Four codes of row i: columns 2t, 2t + 1, 2t + 8, 2t + 9. */
+    __device__ __forceinline__ void bytes(uint32_t pair[2], uint32_t word, int i) const
+    {
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            if constexpr (half) {
+                pair[j] = blocks_subtract<FT_F16>(
+                    __byte_perm(word, 0x64646464, j == 0 ? 0x4140 : 0x4342), low[i]);
+            } else {
+                float zero = __uint_as_float(low[i]), value[2];
+#pragma unroll
+                for (int c = 0; c < 2; c++)
+                    value[c] =
+                        __uint_as_float(__byte_perm(word, 0x4b000000, 0x7440 + 2 * j + c)) - zero;
+                pair[j] = __byte_perm(__float_as_uint(value[0]), __float_as_uint(value[1]), 0x7632);
+            }
+        }
+    }
+    /* 32 columns of the four rows, from one block of nibbles or two of bytes. */
+    __device__ __forceinline__ void unpack(uint32_t (&pair)[4][4],
+                                           const uint4 (&block)[bits / 4]) const
+    {
+        const uint32_t word[4] = { block[0].x, block[0].y, block[0].z, block[0].w };
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            if constexpr (bits == 4) {
+                nibbles(pair[i], word[i], i);
+            } else {
+                const uint4 &next = block[bits / 4 - 1];
+                const uint32_t more[4] = { next.x, next.y, next.z, next.w };
+                bytes(pair[i], word[i], i);
+                bytes(pair[i] + 2, more[i], i);
+            }
+        }
+    }
+};
+
+/* ---- Sums ----------------------------------------------------------------------------------- */
+
+/*
+ * What a lane has of 32 rows and eight tokens: sum[i][c] is of row 4g + 2i + c / 2 and of token
+ * 2t + c % 2.
+ */
+typedef float blocks_sums[2][4];
+
+/* sum += w . x of 32 columns; x[term] as ft_load_tiles() gives four tiles of 8 columns. */
+template <blocks_kind kind>
+__device__ __forceinline__ void blocks_multiply(blocks_sums &sum, const uint32_t (&w)[4][4],
+                                                const uint32_t (&x)[blocks_terms<kind>][4])
+{
+#pragma unroll
+    for (int half = 0; half < 4; half += 2)
+#pragma unroll
+        for (int term = 0; term < blocks_terms<kind>; term++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const uint32_t a[4] = { w[2 * i][half], w[2 * i + 1][half], w[2 * i][half + 1],
+                                        w[2 * i + 1][half + 1] };
+                ft_mma_halves<kind != BLOCKS_F16>(sum[i], a, x[term][half], x[term][half + 1]);
+            }
+}
+
+__device__ __forceinline__ void blocks_clear(blocks_sums &sum)
+{
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        sum[i / 4][i % 4] = 0.0f;
+}
+
+/* to += scale * sum; scales of the four rows. */
+__device__ __forceinline__ void blocks_scale(blocks_sums &to, const blocks_sums &sum,
+                                             const float (&scale)[4])
+{
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        to[i / 4][i % 4] = fmaf(scale[i / 2], sum[i / 4][i % 4], to[i / 4][i % 4]);
+}
+
+/* Four scales as they lie in shared memory. */
+__device__ __forceinline__ void blocks_scales(float (&scale)[4], const void *at)
+{
+    ft_bits<2> bits = *(const ft_bits<2> *) at;
+    ft_bits<4> four;
+    four.word[0] = bits.word[0];
+    four.word[1] = bits.word[1];
+    ft_unpack_as<FT_F16, 4>(scale, four);
+}
+
+/* The three numbers of bf16 whose sum is a float (but where the last is too small for one). */
+__device__ __forceinline__ void blocks_split(uint32_t (&term)[3], float low, float high)
+{
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        term[i] = ft_pack_halves<FT_BF16>(low, high);
+        low -= __uint_as_float(term[i] << 16);
+        high -= __uint_as_float(term[i] & 0xffff0000);
+    }
+}
+
+/* ---- Results -------------------------------------------------------------------------------- */
+
+/* Bias, activation, and N neighbouring columns of a row of y, or as many as there are. */
+template <int N>
+__device__ __forceinline__ void blocks_put(const ft_cuda_blocks &p, const ft_cuda_blocks_part &part,
+                                           size_t token, size_t row, float *value)
+{
+    bool whole = part.rows % N == 0 && (uintptr_t) part.y % 16 == 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (part.bias != NULL && row + i < part.rows)
+            value[i] += part.bias[row + i];
+        value[i] = ft_activate(p.activation, value[i]);
+    }
+    if (whole && row < part.rows) {
+        ft_store<N>(part.y, p.y_dtype, token * part.rows + row, value);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (row + i < part.rows)
+            ft_store<1>(part.y, p.y_dtype, token * part.rows + row + i, value + i);
+}
+
+/* ---- Ranges --------------------------------------------------------------------------------- */
+
+/*
+ * What a block computes, of all stretches of all panels or tiles: the end of its range first, which
+ * it may share with the next block, as it may the begin with the one before.
+ */
+struct blocks_range {
+    int begin, count, head, tail; /* head, tail: stretches of what it shares */
+
+    __device__ __forceinline__ blocks_range(int all, int stretches, int share)
+    {
+        begin = (int) blockIdx.x * share;
+        count = all - begin < share ? all - begin : share;
+        head = (stretches - begin % stretches) % stretches;
+        tail = (begin + count) % stretches;
+    }
+    __device__ __forceinline__ int at(int i) const
+    {
+        return begin + (i < tail           ? count - tail + i
+                        : i < count - head ? head + i - tail
+                                           : i - (count - head));
+    }
+};
+
+/* Stretches of a block: whole panels or tiles, if that is not much slower than equal shares. */
+static inline int blocks_share(int blocks, int tiles, int stretches)
+{
+    int even = (tiles * stretches + blocks - 1) / blocks;
+    int whole = (tiles + blocks - 1) / blocks * stretches;
+    return even < stretches || whole * 16 <= even * 17 ? whole : even;
+}
+
+/* The product of rows `first` .. of x, of up to `most` of them. */
+static inline ft_cuda_blocks blocks_some_rows(const ft_cuda_blocks *p, size_t first, size_t most)
+{
+    ft_cuda_blocks some = *p;
+    some.m = p->m - first < most ? p->m - first : most;
+    some.x = (char *) p->x + first * p->k * ft_dtype_size(p->x_dtype);
+    for (int i = 0; i < p->parts; i++)
+        some.part[i].y =
+            (char *) p->part[i].y + first * p->part[i].rows * ft_dtype_size(p->y_dtype);
+    return some;
+}
+
+/* Bytes of shared memory of which a multiprocessor has just room for two blocks. */
+static inline size_t blocks_half_of(const ft_cuda_chip *chip)
+{
+    enum { RESERVED = 1024, ALIGNED = 256 }; /* of a block; what shared memory is divided into */
+    return (chip->shared + RESERVED) / 2 - RESERVED - ALIGNED;
+}
+
+/* What a block of `bytes` asks for that is to lie beside no other of them: more than half. */
+static inline size_t blocks_apart(const ft_cuda_chip *chip, size_t bytes)
+{
+    size_t least = blocks_half_of(chip) + 512;
+    return bytes > least ? bytes : least;
+}
+
+/* ---- Launchers of kernels ------------------------------------------------------------------- */
+
+bool ft_cuda_blocks_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
+size_t ft_cuda_blocks_few_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p); /* at a time */
+size_t ft_cuda_blocks_few_scratch(const ft_cuda_chip *chip);
+int ft_cuda_blocks_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
+bool ft_cuda_blocks_tiles_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
+int ft_cuda_blocks_tiles(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
+size_t ft_cuda_blocks_tiles_scratch(const ft_cuda_chip *chip, size_t m, size_t n, size_t k,
+                                    ft_dtype x_dtype);
+bool ft_cuda_blocks_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
+int ft_cuda_blocks_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
+bool ft_cuda_blocks_plain_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
+int ft_cuda_blocks_plain(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
+bool ft_cuda_blocks_codes_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
+int ft_cuda_blocks_codes(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
+size_t ft_cuda_blocks_codes_scratch(size_t m, size_t k);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * groupwise_int8.cuh - what the kernels for inputs made codes share: how codes lie in memory, and how
+ * weights meet them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_GEMM_GROUPWISE_GROUPWISE_INT8_CUH
+#define FT_KERNELS_CUDA_GEMM_GROUPWISE_GROUPWISE_INT8_CUH
+
+#include "kernels/cuda/gemm/groupwise/groupwise.cuh"
+
+/*
+ * Sums of codes of 32 rows and eight tokens, as blocks_sums.  From 1.5 * 2^23 as float on, whole
+ * numbers below 2^22 become floats by a subtraction; those of a group of 128 are: 128 * 127 * 255.
+ */
+typedef int32_t codes_sums[2][4];
+enum { CODES_ROUNDER = 0x4b400000, CODES_SMALL = 128 };
+
+/* Where the code of a column lies among its 32. */
+template <int bits> __device__ __forceinline__ int codes_place(int column)
+{
+    int t = column % 8 / 2, odd = column % 2, eight = column / 8;
+    return bits == 4 ? eight % 2 * 16 + 4 * t + 2 * odd + eight / 2
+                     : eight / 2 * 16 + 4 * t + eight % 2 * 2 + odd;
+}
+
+/* What the lane's bytes of 32 columns are in the tensor cores. */
+template <int bits>
+__device__ __forceinline__ void codes_spread(uint32_t (&a)[2][4], const uint4 (&block)[bits / 4])
+{
+    const uint32_t word[4] = { block[0].x, block[0].y, block[0].z, block[0].w };
+    const uint4 &next = block[bits / 4 - 1];
+    const uint32_t more[4] = { next.x, next.y, next.z, next.w };
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if constexpr (bits == 4) {
+            a[i / 2][i % 2] = word[i] & 0x0f0f0f0f;
+            a[i / 2][i % 2 + 2] = word[i] >> 4 & 0x0f0f0f0f;
+        } else {
+            a[i / 2][i % 2] = word[i] ^ 0x80808080;
+            a[i / 2][i % 2 + 2] = more[i] ^ 0x80808080;
+        }
+}
+
+/* What is subtracted from codes as codes_spread() leaves them, of a zero. */
+template <int bits> __device__ __forceinline__ int32_t codes_zero(uint32_t zeros, int row)
+{
+    return (int32_t) (zeros >> 8 * row & 0xff) - (bits == 4 ? 0 : 128);
+}
+
+/* Few tokens, and groups that divide a run: groupwise_int8_small_m.cu. */
+bool ft_cuda_blocks_codes_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
+size_t ft_cuda_blocks_codes_few_scratch(size_t m, size_t k);
+int ft_cuda_blocks_codes_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
+
+/* Up to 16 tokens whose codes fit into shared memory: groupwise_int8_resident.cu. */
+bool ft_cuda_blocks_codes_held_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
+int ft_cuda_blocks_codes_held(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * groupwise_int8_records.cuh - what tokens become where these are few: records of 128 columns.
+ *
+ * A run is 128 columns of a panel.  What some tokens have of it, codes, scales and sums of codes,
+ * lies together in memory as a record, in the order in which shared memory wants it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_GEMM_GROUPWISE_GROUPWISE_INT8_RECORDS_CUH
+#define FT_KERNELS_CUDA_GEMM_GROUPWISE_GROUPWISE_INT8_RECORDS_CUH
+
+#include "kernels/cuda/gemm/groupwise/groupwise_int8.cuh"
+
+/*
+ * Of a launch.  A record has 128 codes of each token, then a float of each group and token, the
+ * scale, and then a sum of codes of each.
+ */
+typedef struct codes_records {
+    char *at;         /* [tiles of tokens, runs] */
+    int runs, of_run; /* of_run: groups of a run */
+    int group;        /* columns of it */
+    int tokens;       /* of a tile */
+    int bytes;        /* of a record */
+    bool early;       /* the product's blocks have no room beside those of the one before */
+} codes_records;
+
+/* ---- From numbers to codes ------------------------------------------------------------------ */
+
+/* Four neighbouring numbers of a row, zeros beyond its end. */
+__device__ __forceinline__ void codes_fetch(float (&value)[4], const ft_cuda_blocks &p, size_t row,
+                                            int column)
+{
+    if (p.k % 4 == 0 && (uintptr_t) p.x % 16 == 0) {
+        ft_bits<4> bits = {};
+        if (column < (int) p.k)
+            ft_fetch<4>(bits, p.x, p.x_dtype, row * p.k + column);
+        ft_unpack<4>(value, bits, p.x_dtype);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        value[i] = 0.0f;
+        if (column + i < (int) p.k)
+            ft_load<1>(value + i, p.x, p.x_dtype, row * p.k + column + i);
+    }
+}
+
+/* Of the lanes that have a group, as the next one. */
+__device__ __forceinline__ float codes_amax(const float (&value)[4], int group)
+{
+    float amax = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        amax = fmaxf(amax, fabsf(value[i]));
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    if (group == BLOCKS_RUN) /* numbers that are not negative have the order of their bits */
+        return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(amax)));
+#endif
+    for (int apart = group / 8; apart > 0; apart /= 2)
+        amax = fmaxf(amax, __shfl_xor_sync(~0u, amax, apart));
+    return amax;
+}
+
+__device__ __forceinline__ int32_t codes_sum(int32_t sum, int group)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    if (group == BLOCKS_RUN)
+        return __reduce_add_sync(~0u, sum);
+#endif
+    for (int apart = group / 8; apart > 0; apart /= 2)
+        sum += __shfl_xor_sync(~0u, sum, apart);
+    return sum;
+}
+
+/*
+ * Four neighbouring codes are pairs of two words of codes_place(); the other pairs of these are in
+ * one other lane.  Each lane gets one whole word.  Adds the codes up.
+ */
+template <int bits>
+__device__ __forceinline__ uint32_t codes_word(int32_t &sum, const float (&value)[4], float inverse,
+                                               int lane)
+{
+    constexpr int apart = bits == 4 ? 4 : 2, shift = bits == 4 ? 16 : 8; /* of a pair */
+    uint32_t pair[2];
+    bool second = (lane & apart) != 0; /* this lane's are the later ones of a word */
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        int8_t low = ft_quantize(value[2 * i], inverse);
+        int8_t high = ft_quantize(value[2 * i + 1], inverse);
+        pair[i] = (uint32_t) (uint8_t) low | (uint32_t) (uint8_t) high << shift;
+        sum += low + high;
+    }
+    uint32_t other = __shfl_xor_sync(~0u, pair[second ? 0 : 1], apart);
+    return second ? other | pair[1] << (24 - shift) : pair[0] | other << (24 - shift);
+}
+
+/* Where it lies among those of 32 columns, which eight lanes have. */
+template <int bits> __device__ __forceinline__ int codes_word_at(int lane)
+{
+    bool second = (lane & (bits == 4 ? 4 : 2)) != 0;
+    return codes_place<bits>((lane & ~(bits == 4 ? 4 : 2)) * 4 + (second ? 2 : 0));
+}
+
+/* A warp makes a token's codes of a run.  grid = (runs, cover of m) */
+template <int bits>
+static __global__ void codes_record_kernel(const __grid_constant__ ft_cuda_blocks p,
+                                           const __grid_constant__ codes_records all)
+{
+    int run = (int) blockIdx.x, lane = (int) threadIdx.x, group = all.group;
+    int row = (int) (blockIdx.y * blockDim.y + threadIdx.y), token = row % all.tokens;
+    float value[4];
+    int32_t sum = 0;
+    /*
+     * The product begins as multiprocessors become free, and fills its rings; it reads nothing but
+     * weights before it has waited in its turn.
+     */
+    if (all.early)
+        ft_let_successor_begin();
+    ft_wait_for_predecessor();
+    ft_let_successor_begin();
+    if (row >= (int) p.m)
+        return;
+    char *record = all.at + ((size_t) (row / all.tokens) * all.runs + run) * all.bytes;
+    codes_fetch(value, p, (size_t) row, run * BLOCKS_RUN + lane * 4);
+    float scale = ft_scale_from_amax(codes_amax(value, group)), inverse = ft_inverse_scale(scale);
+    uint32_t word = codes_word<bits>(sum, value, inverse, lane);
+    int at = lane / 8 * BLOCKS_STEP + codes_word_at<bits>(lane % 8);
+    *(uint32_t *) (record + token * BLOCKS_RUN + (at / 16 ^ token % 8) * 16 + at % 16) = word;
+    sum = codes_sum(sum, group);
+    if (lane % (group / 4) != 0)
+        return;
+    char *scales = record + all.tokens * BLOCKS_RUN;
+    at = lane / (group / 4) * all.tokens + token;
+    ((float *) scales)[at] = scale;
+    ((int32_t *) scales)[all.of_run * all.tokens + at] = sum;
+}
+
+/* ---- Reading records ------------------------------------------------------------------------ */
+
+/*
+ * Codes of 32 columns from a record: of eight `eight` of the tokens x[0] and x[1], of the next
+ * eight, where there are more than one, x[2] and x[3].
+ */
+template <int EIGHTS>
+__device__ __forceinline__ void codes_load(uint32_t (&x)[4], const char *record, int eight,
+                                           int step, int lane)
+{
+    if constexpr (EIGHTS == 1) {
+        const char *own = record + lane / 4 * BLOCKS_RUN + lane % 4 * 4;
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            x[i] = *(const uint32_t *) (own + ((step * 2 + i) ^ lane / 4) * 16);
+    } else {
+        int token = (eight + lane / 16) * 8 + lane % 8;
+        int chunk = (step * 2 + lane / 8 % 2) ^ lane % 8;
+        ft_load_tiles(x, record + token * BLOCKS_RUN + chunk * 16);
+    }
+}
+
+/* ---- Host ----------------------------------------------------------------------------------- */
+
+static inline codes_records codes_records_of(const ft_cuda_blocks *p, int tokens, bool early)
+{
+    codes_records r = {};
+    r.at = (char *) p->scratch;
+    r.runs = (int) ((p->k + BLOCKS_RUN - 1) / BLOCKS_RUN);
+    r.of_run = BLOCKS_RUN / p->group;
+    r.group = p->group;
+    r.tokens = tokens;
+    r.bytes = tokens * (BLOCKS_RUN + r.of_run * 8);
+    r.early = early;
+    return r;
+}
+
+template <int bits>
+static int codes_make_records(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
+                              const codes_records *records)
+{
+    unsigned warps = p->m <= 16 ? 1 : 8; /* all multiprocessors make some, but not too many */
+    dim3 grid((unsigned) records->runs, ft_cover(p->m, warps));
+    return ft_launch(codes_record_kernel<bits>, grid, dim3(32, warps), 0, stream, chip->overlaps, 1,
+                     *p, *records);
+}
+
+#endif

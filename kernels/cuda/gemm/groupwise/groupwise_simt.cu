@@ -1,0 +1,83 @@
+/*
+ * groupwise_simt.cu - products with weights in blocks on any device and of any shape: what devices
+ * before sm_80 have, whose tensor cores know no bf16.
+ *
+ * A lane has a row of a panel, so that words of codes come in whole lines and a number of x is one
+ * for all lanes.  A warp has a token.  A row's products are added column by column, groups one
+ * after the other: not the order of the other kernels, but one that depends on nothing but the row
+ * either.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cuda/gemm/groupwise/groupwise.cuh"
+
+enum { TOKENS = 4, THREADS = 32 * TOKENS };
+
+/* The sum of the columns of one word: 2t and 2t + 1 of each eight from `column` on. */
+template <int bits>
+__device__ __forceinline__ float add_word(float sum, const ft_cuda_blocks &p, size_t row,
+                                          uint32_t word, int zero, int column)
+{
+#pragma unroll
+    for (int i = 0; i < 32 / bits; i++) {
+        int own = i / 2 * 8 + i % 2; /* a code's place among the columns of the word */
+        int code = (int) (word >> ft_panel_shift((size_t) own, bits) & (1u << bits) - 1);
+        float x = 0.0f;
+        if (column + own < (int) p.k)
+            ft_load<1>(&x, p.x, p.x_dtype, row * p.k + column + own);
+        sum = fmaf((float) (code - zero), x, sum);
+    }
+    return sum;
+}
+
+/* grid = (panels, cover of m / TOKENS) */
+template <int bits>
+static __global__ void plain_kernel(const __grid_constant__ ft_cuda_blocks p,
+                                    const __grid_constant__ blocks_shape shape)
+{
+    constexpr int wide = 128 / bits; /* columns of a block */
+    size_t token = (size_t) blockIdx.y * TOKENS + threadIdx.x / 32;
+    int lane = (int) threadIdx.x % 32, panel = (int) blockIdx.x;
+    int which = blocks_part_of(shape, panel);
+    const ft_cuda_blocks_part &part = p.part[which];
+    const uint32_t *words = (const uint32_t *) (part.w + (size_t) panel * shape.panel_bytes) + lane;
+    float total = 0.0f;
+    ft_wait_for_predecessor();
+    ft_let_successor_begin();
+    if (token >= p.m)
+        return;
+    for (int from = 0, next; from < shape.k; from = next) {
+        next = shape.k - from > shape.group ? from + shape.group : shape.k;
+        size_t at = (size_t) blocks_group_of(shape, from) * shape.padded_rows[which] +
+                    panel * BLOCKS_PANEL + lane;
+        int zero = part.zero != NULL ? part.zero[at] : 1 << (bits - 1);
+        float sum = 0.0f;
+        for (int column = from; column < next; column += wide)
+            for (int t = 0; t < 4; t++)
+                sum = add_word<bits>(sum, p, token, words[(column / wide * 4 + t) * 32], zero,
+                                     column + 2 * t);
+        total = fmaf(__half2float(((const __half *) part.scale)[at]), sum, total);
+    }
+    size_t row = (size_t) panel * BLOCKS_PANEL + lane;
+    if (row >= part.rows)
+        return;
+    if (part.bias != NULL)
+        total += part.bias[row];
+    total = ft_activate(p.activation, total);
+    ft_store<1>(part.y, p.y_dtype, token * part.rows + row, &total);
+}
+
+/* Grids have up to 65535 tiles of tokens. */
+bool ft_cuda_blocks_plain_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
+{
+    (void) chip;
+    return p->m <= (size_t) 65535 * TOKENS && p->k < 1u << 20;
+}
+
+int ft_cuda_blocks_plain(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
+{
+    blocks_shape shape = blocks_shape_of(p);
+    dim3 grid((unsigned) shape.panels, ft_cover(p->m, TOKENS));
+    return ft_launch(p->bits == 4 ? plain_kernel<4> : plain_kernel<8>, grid, THREADS, 0, stream,
+                     chip->overlaps, 1, *p, shape);
+}

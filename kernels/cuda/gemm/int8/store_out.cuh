@@ -1,0 +1,243 @@
+/*
+ * store_out.cuh - where the sums of a product go: scaled, activated, and stored as codes or floats.
+ *
+ * The products differ in how they add; what follows is the same for all and lives here.  A thread
+ * brings eight neighbouring columns of a row.  What does not depend on the row is found out once,
+ * by ft_out_open(): a division and two multiplications of 64 bits cost more than eight results.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_GEMM_INT8_STORE_OUT_CUH
+#define FT_KERNELS_CUDA_GEMM_INT8_STORE_OUT_CUH
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/epilogue.cuh"
+
+#include <cuda_fp16.h>
+
+/* Of a launch: where the parts end, and whether eight columns are one aligned store (or two). */
+typedef struct ft_out_shape {
+    uint32_t end[FT_CUDA_PARTS]; /* columns of this part and those before; n where there is none */
+    bool wide;
+} ft_out_shape;
+
+static inline ft_out_shape ft_out_shape_of(const ft_cuda_product *p)
+{
+    ft_out_shape shape = {};
+    uintptr_t address = (uintptr_t) p->residual;
+    uint32_t ends = 0;
+    size_t end = 0;
+    for (int i = 0; i < FT_CUDA_PARTS; i++) {
+        end += i < p->parts ? p->width[i] : 0;
+        shape.end[i] = (uint32_t) end;
+        ends |= shape.end[i];
+        address |= i < p->parts ? (uintptr_t) p->y[i] : 0;
+    }
+    shape.wide = ends % 8 == 0 && address % (p->y_dtype == FT_I8 ? 8 : 16) == 0;
+    return shape;
+}
+
+/* ---- Scales ------------------------------------------------------------------------------- */
+
+/* What a column's sums are multiplied by, but for the scale of the row where rows have scales. */
+__device__ __forceinline__ float ft_column_scale(const ft_cuda_product &p, uint32_t col)
+{
+    return p.x_scales != nullptr ? p.w_scale[col] : p.x_scale * p.w_scale[col];
+}
+
+__device__ __forceinline__ float ft_column_bias(const ft_cuda_product &p, uint32_t col)
+{
+    return p.bias != nullptr ? p.bias[col] : 0.0f;
+}
+
+/* Multiplying by 1 changes nothing, so one formula serves both kinds of scale. */
+__device__ __forceinline__ float ft_row_scale(const ft_cuda_product &p, uint32_t row)
+{
+    return p.x_scales != nullptr ? p.x_scales[row] : 1.0f;
+}
+
+/* Out of line: the switch over all activations, eight times and more, would be 10 KB of code. */
+static __device__ __noinline__ float ft_activate_any(ft_activation activation, float value)
+{
+    return ft_activate(activation, value);
+}
+
+template <ft_epilogue epilogue>
+__device__ __forceinline__ float ft_out_value(const ft_cuda_product &p, int32_t sum, float scale,
+                                              float bias)
+{
+    if (epilogue == FT_EPILOGUE_ANY)
+        return ft_activate_any(p.activation, ft_dequantize(sum, scale, bias));
+    return ft_finish<epilogue>(sum, scale, bias, p.activation);
+}
+
+/* ---- One element -------------------------------------------------------------------------- */
+
+/* The part of a column, and where it begins: selections, since parameters cannot be indexed. */
+typedef struct ft_out_part {
+    uint32_t index, first, width;
+} ft_out_part;
+
+__device__ __forceinline__ ft_out_part ft_out_part_of(ft_out_shape shape, uint32_t col)
+{
+    uint32_t index = (col >= shape.end[0]) + (col >= shape.end[1]);
+    uint32_t first = index == 0 ? 0 : index == 1 ? shape.end[0] : shape.end[1];
+    uint32_t end = index == 0 ? shape.end[0] : index == 1 ? shape.end[1] : shape.end[2];
+    return ft_out_part{ index, first, end - first };
+}
+
+/* The pointer and the scale of a part. */
+__device__ __forceinline__ void *ft_out_data(const ft_cuda_product &p, uint32_t part)
+{
+    return part == 0 ? p.y[0] : part == 1 ? p.y[1] : p.y[2];
+}
+
+__device__ __forceinline__ float ft_out_inverse(const ft_cuda_product &p, uint32_t part)
+{
+    return part == 0 ? p.y_inverse[0] : part == 1 ? p.y_inverse[1] : p.y_inverse[2];
+}
+
+/* What is added to an element, if anything. */
+__device__ __forceinline__ float ft_out_residual(const ft_cuda_product &p, uint32_t row,
+                                                 uint32_t col)
+{
+    size_t source = (size_t) row * p.n + col;
+    return p.y_dtype == FT_F32 ? ((const float *) p.residual)[source]
+                               : __half2float(((const __half *) p.residual)[source]);
+}
+
+/* Any column of any row; FT_F32 with y_inverse > 0 holds codes in float (faked plans). */
+__device__ __forceinline__ void ft_out_put(const ft_cuda_product &p, ft_out_shape shape,
+                                           uint32_t row, uint32_t col, float value)
+{
+    ft_out_part part = ft_out_part_of(shape, col);
+    size_t place = (size_t) row * part.width + (col - part.first);
+    void *y = ft_out_data(p, part.index);
+    float inverse = ft_out_inverse(p, part.index);
+    if (p.y_dtype == FT_I8)
+        ((int8_t *) y)[place] = (int8_t) ft_code_bits(value, inverse);
+    else if (p.y_dtype == FT_F32)
+        ((float *) y)[place] = inverse > 0.0f ? ft_quantize_to_float(value, inverse) : value;
+    else
+        ((__half *) y)[place] = __float2half_rn(value);
+}
+
+__device__ __forceinline__ void ft_out_one(const ft_cuda_product &p, ft_out_shape shape,
+                                           uint32_t row, uint32_t col, float value)
+{
+    if (p.residual != nullptr)
+        value = value + ft_out_residual(p, row, col);
+    ft_out_put(p, shape, row, col, value);
+}
+
+/* Eight elements where rows are not aligned, or end.  Out of line, since it is rare and long. */
+static __device__ __noinline__ void ft_out_narrow(const ft_cuda_product &p, ft_out_shape shape,
+                                                  uint32_t row, uint32_t col, const float *value)
+{
+    for (uint32_t i = 0; i < 8 && col + i < p.n; i++)
+        ft_out_one(p, shape, row, col + i, value[i]);
+}
+
+/* ---- Eight elements ----------------------------------------------------------------------- */
+
+/* Eight columns of y, from `col` on, a multiple of 8. */
+typedef struct ft_out {
+    float scale[8], bias[8];            /* of ft_column_scale(), ft_column_bias(): the caller's */
+    char *y;                            /* of row 0 */
+    const char *residual;               /* likewise, or NULL */
+    uint32_t y_stride, residual_stride; /* bytes of a row */
+    float inverse;
+    uint32_t col;
+} ft_out;
+
+__device__ __forceinline__ void ft_out_open(ft_out &out, const ft_cuda_product &p,
+                                            ft_out_shape shape, uint32_t col)
+{
+    uint32_t size = p.y_dtype == FT_I8 ? 1 : p.y_dtype == FT_F16 ? 2 : 4;
+    ft_out_part part = ft_out_part_of(shape, col);
+    out.y = (char *) ft_out_data(p, part.index) + (size_t) (col - part.first) * size;
+    out.residual =
+        p.residual != nullptr ? (const char *) p.residual + (size_t) col * size : nullptr;
+    out.y_stride = part.width * size;
+    out.residual_stride = (uint32_t) p.n * size;
+    out.inverse = ft_out_inverse(p, part.index);
+    out.col = col;
+    /* opaque from here on, or the compiler finds it all out again for each row */
+    asm("" : "+l"(out.y), "+l"(out.residual), "+r"(out.y_stride), "+r"(out.residual_stride));
+}
+
+__device__ __forceinline__ void ft_out_codes(char *y, const float value[8], float inverse)
+{
+    uint32_t code[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        code[i] = ft_code_bits(value[i], inverse);
+    *(uint2 *) y = make_uint2(ft_pack_codes(code[0], code[1], code[2], code[3]),
+                              ft_pack_codes(code[4], code[5], code[6], code[7]));
+}
+
+__device__ __forceinline__ void ft_out_floats(char *y, const float value[8], const char *residual)
+{
+#pragma unroll
+    for (int i = 0; i < 8; i += 4) {
+        float4 four = make_float4(value[i], value[i + 1], value[i + 2], value[i + 3]);
+        if (residual != nullptr) {
+            float4 other = ((const float4 *) residual)[i / 4];
+            four =
+                make_float4(four.x + other.x, four.y + other.y, four.z + other.z, four.w + other.w);
+        }
+        ((float4 *) y)[i / 4] = four;
+    }
+}
+
+__device__ __forceinline__ void ft_out_halves(char *y, float value[8], const char *residual)
+{
+    union {
+        uint4 words;
+        __half2 pair[4];
+    } out;
+    if (residual != nullptr) {
+        out.words = *(const uint4 *) residual;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            value[2 * i] = value[2 * i] + __low2float(out.pair[i]);
+            value[2 * i + 1] = value[2 * i + 1] + __high2float(out.pair[i]);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        out.pair[i] = __floats2half2_rn(value[2 * i], value[2 * i + 1]);
+    *(uint4 *) y = out.words;
+}
+
+/* One row of an opened eight. */
+template <ft_epilogue epilogue>
+__device__ __forceinline__ void ft_out_eight(const ft_out &out, const ft_cuda_product &p,
+                                             ft_out_shape shape, uint32_t row, const int32_t sum[8])
+{
+    float value[8], row_scale = ft_row_scale(p, row);
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        value[i] = ft_out_value<epilogue>(p, sum[i], out.scale[i] * row_scale, out.bias[i]);
+    if (!shape.wide) {
+        float copy[8]; /* in memory; `value` stays in registers */
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            copy[i] = value[i];
+        ft_out_narrow(p, shape, row, out.col, copy);
+        return;
+    }
+    char *y = out.y + (size_t) row * out.y_stride;
+    const char *residual =
+        out.residual != nullptr ? out.residual + (size_t) row * out.residual_stride : nullptr;
+    if (out.col >= (uint32_t) p.n)
+        return;
+    if (p.y_dtype == FT_I8)
+        ft_out_codes(y, value, out.inverse);
+    else if (p.y_dtype == FT_F32)
+        ft_out_floats(y, value, residual);
+    else
+        ft_out_halves(y, value, residual);
+}
+
+#endif

@@ -1,0 +1,146 @@
+/*
+ * wgmma_float_out.cuh - residuals, and a result of float32, for the products of sm_90a.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_GEMM_INT8_WGMMA_FLOAT_OUT_CUH
+#define FT_KERNELS_CUDA_GEMM_INT8_WGMMA_FLOAT_OUT_CUH
+
+#include "kernels/cuda/gemm/int8/wgmma_epilogue.cuh"
+
+#include <type_traits>
+
+#ifdef FT_HAS_WGMMA
+
+/* ---- Four values, and eight ----------------------------------------------------------------- */
+
+/* value += four halves or floats */
+template <typename Y> __device__ __forceinline__ void wgmma_add(float (&value)[4], const Y *from)
+{
+    typedef std::conditional_t<sizeof(Y) == 2, uint2, uint4> words;
+    alignas(16) Y terms[4];
+    *(words *) terms = *(const words *) from;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        value[i] += (float) terms[i];
+}
+
+/* Eight neighbours of a row, straight to memory. */
+template <typename Y>
+__device__ __forceinline__ void wgmma_store_eight(Y *y, const float (&value)[2][4], float inverse)
+{
+    typename wgmma_stored<Y>::four four[2];
+    wgmma_narrow<true>(four[0], value[0], inverse);
+    wgmma_narrow<true>(four[1], value[1], inverse);
+    wgmma_store(y, wgmma_stored<Y>::join(four[0], four[1]), true);
+}
+
+template <>
+__device__ __forceinline__ void wgmma_store_eight<float>(float *y, const float (&value)[2][4],
+                                                         float)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        wgmma_store(y + 4 * i,
+                    make_uint4(__float_as_uint(value[i][0]), __float_as_uint(value[i][1]),
+                               __float_as_uint(value[i][2]), __float_as_uint(value[i][3])),
+                    true);
+}
+
+/*
+ * The residual, in registers: only there does it cost neither a wait behind the product nor room in
+ * the ring.
+ */
+template <int COLS, typename Y> struct wgmma_residual {
+    static constexpr int chunks = sizeof(Y) / 2;
+    uint4 v[COLS / 32][2][chunks];
+    bool any;
+
+    __device__ __forceinline__ wgmma_residual(const wgmma_args &a, const wgmma_place &place,
+                                              int row)
+        : any(a.residual != NULL)
+    {
+        int left = wgmma_end(a, place) - place.col - wgmma_lane_col(),
+            down = a.m - row - wgmma_lane_row();
+        const Y *from = (const Y *) a.residual + (size_t) (row + wgmma_lane_row()) * a.n +
+                        place.col + wgmma_lane_col();
+        if (!any)
+            return;
+#pragma unroll
+        for (int block = 0; block < COLS / 32; block++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+#pragma unroll
+                for (int i = 0; i < chunks; i++)
+                    v[block][h][i] = wgmma_fetch(
+                        (const uint4 *) (from + (size_t) (8 * h) * a.n + block * 32) + i,
+                        block * 32 < left && 8 * h < down);
+    }
+    __device__ __forceinline__ void add(float (&value)[4], int block, int h, int quad) const
+    {
+        if (any)
+            wgmma_add(value, (const Y *) v[block][h] + 4 * quad);
+    }
+};
+
+/* ---- A result of floats --------------------------------------------------------------------- */
+
+/*
+ * Through lines of 32 floats of a row.  Chunk c of row r lies at c ^ r % 8: then neither the lanes
+ * that write sums nor those that read lines share banks.  When a warp moves lines, a lane has chunk
+ * l % 8 of rows l / 8, + 4, + 8, + 12.
+ */
+template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, float> {
+    float *y;
+    uint4 (*lines)[WGMMA_LINE];
+    int width, left, down; /* columns of y; columns and rows that are left */
+    wgmma_columns_reader<COLS> columns;
+
+    __device__ __forceinline__ explicit wgmma_result(wgmma_lines &own) : lines(own) {}
+    __device__ __forceinline__ void open(const wgmma_args &a, const wgmma_place &place, int row,
+                                         const wgmma_columns<COLS> &of)
+    {
+        int col = place.col + threadIdx.x % 8 * 4;
+        row += threadIdx.x % WGMMA_TEAM / 32 * 16 + threadIdx.x % 32 / 8;
+        width = wgmma_end(a, place) - wgmma_first(a, place);
+        left = wgmma_end(a, place) - col;
+        down = a.m - row;
+        columns.open(of);
+        y = (float *) a.y[place.which] + (size_t) row * width + (col - wgmma_first(a, place));
+    }
+    /* To the 64 rows below. */
+    __device__ __forceinline__ void descend()
+    {
+        y += (size_t) 64 * width;
+        down -= 64;
+    }
+    template <int N, class ADDED, class ROWS>
+    __device__ __forceinline__ void finish(const int32_t (&sums)[1][N], int block,
+                                           const ADDED &added, const ROWS &rows)
+    {
+#pragma unroll
+        for (int quad = 0; quad < 2; quad++) {
+            columns.fetch(2 * block + quad + 1);
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                alignas(16) float value[4];
+                int row = threadIdx.x % 32 / 4 + 8 * h, chunk = threadIdx.x % 4 * 2 + quad;
+                wgmma_values<EPILOGUE>(value, sums[0], block, h, quad, columns.scale[quad],
+                                       columns.bias[quad], rows.of[h]);
+                added.add(value, block, h, quad);
+                lines[row][chunk ^ row % 8] = *(const uint4 *) value;
+            }
+        }
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int row = threadIdx.x % 32 / 8 + 4 * i;
+            wgmma_store(y + (size_t) (4 * i) * width + block * 32,
+                        lines[row][threadIdx.x % 8 ^ row % 8], block * 32 < left && 4 * i < down);
+        }
+        __syncwarp();
+    }
+};
+
+#endif
+#endif

@@ -1,0 +1,101 @@
+/*
+ * counter_download.c - counters of a calibration in device memory, and their way to the host.
+ *
+ * The device counts by key alone: on the host the largest keys become the tail, each magnitude the
+ * smallest of its key (off by 2^-12 at most); the largest magnitude of all is exact.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cuda/host/exec.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+
+enum { SPECIALS = 3 };
+
+/* Counters of one point: keys, zeros/NaNs/infinities, the largest magnitude (in a word of 8). */
+static const size_t words = FT_COUNT_KEYS + SPECIALS + 1;
+
+ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error *err)
+{
+    const ft_plan *plan = exec->plan;
+    size_t points = 0;
+    for (int i = 0; i < plan->nvalue; i++)
+        points += counts[i] != NULL;
+    size_t bytes = points * words * sizeof(uint64_t);
+    exec->counts = ft_array((size_t) plan->nvalue, sizeof *exec->counts);
+    if (exec->counts == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu counters", points);
+    int code = (int) cudaSetDevice(exec->device->chip.index);
+    FT_TRY(
+        ft_cuda_alloc((void **) &exec->count_memory, &exec->device->chip, bytes, "counters", err));
+    if (code == 0)
+        code = (int) cudaMemsetAsync(exec->count_memory, 0, bytes, exec->stream);
+    unsigned long long *next = (unsigned long long *) (void *) exec->count_memory;
+    for (int i = 0; i < plan->nvalue; i++)
+        if (counts[i] != NULL) {
+            exec->counts[i] = (ft_cuda_counts){
+                .key = next,
+                .special = next + FT_COUNT_KEYS,
+                .largest = (uint32_t *) (next + FT_COUNT_KEYS + SPECIALS),
+            };
+            next += words;
+        }
+    return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->chip, code, "counters");
+}
+
+void ft_cuda_counts_close(ft_exec *exec)
+{
+    (void) cudaFree(exec->count_memory);
+    free(exec->counts);
+}
+
+/* From the largest key down, so that the tail fills with what belongs there. */
+static void add_keys(ft_counts *counts, const uint64_t *found)
+{
+    const uint64_t *special = found + FT_COUNT_KEYS;
+    uint32_t largest = (uint32_t) special[SPECIALS];
+    for (uint32_t key = FT_COUNT_KEYS; key-- > 1;) {
+        uint64_t times = found[key];
+        if (times > 0 && key == ft_count_key(largest)) {
+            ft_counts_put(counts, largest, 1);
+            times--;
+        }
+        if (times > 0)
+            ft_counts_put(counts, ft_count_magnitude(key), times);
+    }
+    counts->key[0] += found[0];
+    counts->zeros += special[0];
+    counts->nans += special[1];
+    counts->infinities += special[2];
+}
+
+ft_status ft_cuda_collect(ft_exec *exec, ft_counts *const *counts, ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    if (exec->counts == NULL)
+        return FT_OK;
+    uint64_t *found = ft_array(words, sizeof *found);
+    if (found == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for counters");
+    int code = (int) cudaSetDevice(chip->index);
+    for (int i = 0; i < exec->plan->nvalue && code == 0; i++) {
+        ft_cuda_counts *device = &exec->counts[i];
+        if (device->key == NULL || counts[i] == NULL)
+            continue;
+        size_t bytes = words * sizeof *found;
+        code =
+            (int) cudaMemcpyAsync(found, device->key, bytes, cudaMemcpyDeviceToHost, exec->stream);
+        if (code == 0)
+            code = (int) cudaMemsetAsync(device->key, 0, bytes, exec->stream);
+        if (code == 0)
+            code = (int) cudaStreamSynchronize(exec->stream);
+        if (code == 0)
+            add_keys(counts[i], found);
+    }
+    free(found);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "counters");
+}

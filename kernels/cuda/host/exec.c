@@ -1,0 +1,347 @@
+/*
+ * exec.c - making a plan ready: memory, and moving values in and out.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cuda/sampling/beam_search.h"
+#include "kernels/cuda/sampling/sample.h"
+#include "kernels/cuda/host/exec.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+
+#include <cublas_v2.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 256, BLAS_BYTES = 32 << 20, COUNT_BYTES = 16 };
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+size_t ft_cuda_most_blocks(size_t tokens, size_t sequences)
+{
+    return tokens / FT_CUDA_QUERIES + sequences;
+}
+
+/* The place of `bytes` more. */
+static size_t append(size_t *at, size_t bytes)
+{
+    size_t begin = *at;
+    *at += ft_round_up(bytes, 16);
+    return begin;
+}
+
+ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket)
+{
+    ft_cuda_inputs_at in = { 0 };
+    size_t at = 0, each = sizeof(int32_t);
+    for (int i = 0; i < exec->ninputs; i++)
+        in.value[i] = append(&at, bucket->tokens * each);
+    in.start = append(&at, (bucket->sequences + 1) * each);
+    in.blocks = append(&at, bucket->blocks * sizeof(ft_cuda_queries));
+    if (exec->has_cache) {
+        in.owner = append(&at, bucket->tokens * each);
+        in.past = append(&at, bucket->sequences * each);
+        in.reach = append(&at, bucket->sequences * each);
+        in.seat = append(&at, bucket->sequences * each);
+        in.pages = append(&at, bucket->sequences * exec->limits.context / FT_PAGE * each);
+        in.select = append(&at, bucket->selected * each);
+        in.choice = append(&at, bucket->selected * sizeof(ft_choice));
+        in.beams = append(&at, bucket->groups * sizeof(ft_beams));
+        in.memory_last = append(&at, bucket->sequences * each);
+        in.memory_pages = append(&at, bucket->sequences * exec->limits.memory / FT_PAGE * each);
+    }
+    in.bytes = at;
+    return in;
+}
+
+static bool has_producer(const ft_plan *plan, int value)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].out == value || plan->op[i].codes == value)
+            return true;
+    return false;
+}
+
+static ft_status find_inputs(ft_exec *exec, ft_error *err)
+{
+    const ft_plan *plan = exec->plan;
+    for (int i = 0; i < plan->nvalue; i++) {
+        const ft_value *value = &plan->value[i];
+        if (value->dtype != FT_I32 || value->state || has_producer(plan, i))
+            continue;
+        if (exec->ninputs == FT_CUDA_INPUTS)
+            return ft_fail(err, FT_ELIMIT, "%s: more than %d inputs", value->name, FT_CUDA_INPUTS);
+        exec->input[exec->ninputs] = i;
+        exec->column[exec->ninputs] = ft_array(exec->limits.tokens, sizeof(int32_t));
+        if (exec->column[exec->ninputs++] == NULL)
+            return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", exec->limits.tokens);
+    }
+    return FT_OK;
+}
+
+static size_t scratch_of(const ft_exec *exec, const ft_op *op)
+{
+    const ft_plan *plan = exec->plan;
+    if (op->kind == FT_OP_LINEAR)
+        return ft_cuda_linear_scratch(&exec->device->chip, plan, op,
+                                      ft_rows_within(&exec->limits, plan->value[op->in[0]].rows));
+    if (op->kind == FT_OP_CONV)
+        return ft_cuda_conv_scratch(&exec->device->chip, plan, op, exec->limits.sequences);
+    if (op->kind == FT_OP_ATTEND)
+        return ft_cuda_attend_scratch(plan, op, exec->limits.sequences,
+                                      op->attr.memory ? exec->limits.memory : exec->limits.context);
+    if (op->kind == FT_OP_CHOOSE)
+        return ft_cuda_choose_scratch(&exec->device->chip, exec->limits.selected,
+                                      (size_t) plan->value[op->in[0]].cols);
+    if (op->kind == FT_OP_BEAM)
+        return ft_cuda_beam_scratch(exec->limits.sequences, (size_t) plan->value[op->in[0]].cols);
+    return op->kind == FT_OP_ATTENTION ? ft_cuda_attention_scratch(plan, op, exec->limits.tokens)
+                                       : 0;
+}
+
+/* What the operations of a plan share, as large as the largest needs it. */
+static void find_scratch(ft_exec *exec, size_t *counters)
+{
+    *counters = 0;
+    for (int i = 0; i < exec->plan->nop; i++) {
+        const ft_op *op = &exec->plan->op[i];
+        size_t bytes = scratch_of(exec, op);
+        size_t count = op->kind == FT_OP_ATTEND
+                           ? ft_cuda_attend_counters(op, exec->limits.sequences)
+                       : op->kind == FT_OP_LINEAR ? ft_cuda_linear_counters(exec->plan, op)
+                                                  : 0;
+        exec->scratch_bytes = bytes > exec->scratch_bytes ? bytes : exec->scratch_bytes;
+        *counters = count > *counters ? count : *counters;
+    }
+}
+
+/* Floats of tokens are multiplied by the library, and codes where that needs scratch. */
+static bool needs_blas(const ft_exec *exec)
+{
+    const ft_plan *plan = exec->plan;
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        if (op->kind != FT_OP_LINEAR || plan->weight[op->weight[0]].blocks.scale != NULL)
+            continue;
+        bool floats = plan->weight[op->weight[0]].scale == NULL && !plan->steady;
+        if ((floats && plan->value[op->in[0]].rows == FT_TOKENS) || scratch_of(exec, op) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* The float library, with memory of its own so that it allocates nothing during a run. */
+static ft_status open_blas(ft_exec *exec, ft_error *err)
+{
+    if (!needs_blas(exec))
+        return FT_OK;
+    FT_TRY(ft_cuda_alloc(&exec->blas_memory, &exec->device->chip, BLAS_BYTES, "cuBLAS", err));
+    cublasHandle_t blas = NULL;
+    cublasStatus_t status = cublasCreate(&blas);
+    exec->blas = blas;
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasSetStream(blas, exec->stream);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasSetWorkspace(blas, exec->blas_memory, BLAS_BYTES);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return FT_OK;
+    return ft_fail(err, FT_EDEVICE, "cuda:%d: cuBLAS: %s", exec->device->chip.index,
+                   cublasGetStatusString(status));
+}
+
+static ft_status allocate(ft_exec *exec, ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    size_t counters;
+    find_scratch(exec, &counters);
+    ft_cuda_bucket most = {
+        .tokens = exec->limits.tokens,
+        .sequences = exec->limits.sequences,
+        .blocks = ft_cuda_most_blocks(exec->limits.tokens, exec->limits.sequences),
+        .selected = exec->limits.selected,
+        .groups = exec->limits.sequences,
+    };
+    size_t inputs = ft_cuda_lay_inputs(exec, &most).bytes;
+    size_t arena = ft_round_up(exec->plan->arena, ALIGN);
+    size_t bytes = arena + ft_round_up(exec->scratch_bytes, ALIGN) + inputs + COUNT_BYTES +
+                   counters * sizeof *exec->counters;
+    FT_TRY(ft_cuda_alloc((void **) &exec->arena, chip, bytes, "memory of a session", err));
+    exec->scratch = exec->arena + arena;
+    exec->inputs = exec->scratch + ft_round_up(exec->scratch_bytes, ALIGN);
+    exec->count = (uint32_t *) (void *) (exec->inputs + inputs);
+    exec->counters = (uint32_t *) (void *) (exec->inputs + inputs + COUNT_BYTES);
+    size_t answers = 2 * exec->limits.selected * sizeof *exec->answers;
+    int code = (int) cudaHostAlloc((void **) &exec->staging, inputs + COUNT_BYTES + answers,
+                                   cudaHostAllocDefault);
+    if (code == 0) {
+        exec->taken = (uint32_t *) (void *) (exec->staging + inputs);
+        exec->answers = (ft_cuda_answer *) (void *) (exec->staging + inputs + COUNT_BYTES);
+        memset(exec->taken, 0, COUNT_BYTES + answers);
+    }
+    if (code == 0) /* rows between a run and its bucket are computed: let them be numbers */
+        code = (int) cudaMemsetAsync(exec->arena, 0, bytes, exec->stream);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "memory of a session");
+}
+
+/* ---- Opening and closing ------------------------------------------------------------------ */
+
+static ft_status fill(ft_exec *exec, ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    int code = (int) cudaSetDevice(chip->index);
+    if (code == 0)
+        code = (int) cudaStreamCreateWithFlags(&exec->stream, cudaStreamNonBlocking);
+    if (code != 0)
+        return ft_cuda_fail(err, chip, code, "a stream");
+    exec->has_cache = exec->limits.pages > 0 || exec->limits.memory_pages > 0;
+    FT_TRY(ft_cuda_find_steps(exec, err));
+    FT_TRY(find_inputs(exec, err));
+    FT_TRY(allocate(exec, err));
+    return open_blas(exec, err);
+}
+
+ft_status ft_cuda_prepare(ft_exec **out, ft_device *device, const ft_plan *plan,
+                          const ft_limits *limits, ft_error *err)
+{
+    ft_exec *exec = ft_array(1, sizeof *exec);
+    *out = NULL;
+    if (exec == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to run a plan");
+    exec->plan = plan;
+    exec->device = device;
+    exec->limits = *limits;
+    ft_status status = fill(exec, err);
+    if (status == FT_OK)
+        *out = exec;
+    else
+        ft_cuda_release(exec);
+    return status;
+}
+
+void ft_cuda_release(ft_exec *exec)
+{
+    (void) cudaSetDevice(exec->device->chip.index);
+    if (exec->stream != NULL)
+        (void) cudaStreamSynchronize(exec->stream);
+    for (int i = 0; i < FT_CUDA_GRAPHS; i++)
+        if (exec->graphs[i].graph != NULL)
+            (void) cudaGraphExecDestroy(exec->graphs[i].graph);
+    ft_cuda_counts_close(exec);
+    if (exec->blas != NULL)
+        (void) cublasDestroy(exec->blas);
+    (void) cudaFree(exec->blas_memory);
+    (void) cudaFree(exec->arena);
+    (void) cudaFreeHost(exec->staging);
+    if (exec->stream != NULL)
+        (void) cudaStreamDestroy(exec->stream);
+    for (int i = 0; i < exec->ninputs; i++)
+        free(exec->column[i]);
+    free(exec->steps);
+    free(exec);
+}
+
+float *ft_cuda_row_scales(const ft_exec *exec, const ft_value *v)
+{
+    return (float *) (void *) (exec->arena + v->offset + ft_row_scales_offset(v, &exec->limits));
+}
+
+/* ---- Values ------------------------------------------------------------------------------- */
+
+ft_status ft_cuda_write(ft_exec *exec, int value, const void *data, size_t rows, ft_error *err)
+{
+    for (int i = 0; i < exec->ninputs; i++)
+        if (exec->input[i] == value) {
+            memcpy(exec->column[i], data, rows * sizeof(int32_t));
+            exec->rows[i] = rows;
+            return FT_OK;
+        }
+    /* Any other value goes straight to its place: what tests and benchmarks begin with. */
+    const ft_value *v = &exec->plan->value[value];
+    const ft_cuda_chip *chip = &exec->device->chip;
+    int code = (int) cudaSetDevice(chip->index);
+    if (code == 0)
+        code = (int) cudaMemcpyAsync(exec->arena + v->offset, data,
+                                     rows * (size_t) v->cols * ft_dtype_size(v->dtype),
+                                     cudaMemcpyHostToDevice, exec->stream);
+    if (code == 0)
+        code = (int) cudaStreamSynchronize(exec->stream);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, v->name);
+}
+
+ft_status ft_cuda_read(const ft_exec *exec, int value, void *data, float *scales, size_t rows,
+                       ft_error *err)
+{
+    const ft_value *v = &exec->plan->value[value];
+    const ft_cuda_chip *chip = &exec->device->chip;
+    for (int i = 0; i < exec->ninputs; i++)
+        if (exec->input[i] == value) {
+            memcpy(data, exec->column[i], rows * sizeof(int32_t));
+            return FT_OK;
+        }
+    int code = (int) cudaSetDevice(chip->index);
+    if (code == 0)
+        code = (int) cudaMemcpyAsync(data, exec->arena + v->offset,
+                                     rows * (size_t) v->cols * ft_dtype_size(v->dtype),
+                                     cudaMemcpyDeviceToHost, exec->stream);
+    if (code == 0 && v->dynamic && scales != NULL)
+        code = (int) cudaMemcpyAsync(scales, ft_cuda_row_scales(exec, v), rows * sizeof *scales,
+                                     cudaMemcpyDeviceToHost, exec->stream);
+    if (code == 0)
+        code = (int) cudaStreamSynchronize(exec->stream);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, v->name);
+}
+
+/* ---- Answers ------------------------------------------------------------------------------ */
+
+/*
+ * Half an answer, as soon as this run has written it.  The stream is asked now and then: a run that
+ * failed answers nothing.
+ */
+static int wait_for_half(const ft_exec *exec, const void *half, uint32_t run, uint32_t *word)
+{
+    enum { LOOKS = 1 << 12 };
+    int code = (int) cudaErrorNotReady;
+    for (bool ended = false;;) {
+        for (int i = 0; i < LOOKS; i++) {
+            uint64_t both = __atomic_load_n((const uint64_t *) half, __ATOMIC_ACQUIRE);
+            if (both >> 32 == run) {
+                *word = (uint32_t) both;
+                return (int) cudaSuccess;
+            }
+        }
+        if (ended)
+            return code == (int) cudaSuccess ? (int) cudaErrorUnknown : code;
+        code = (int) cudaStreamQuery(exec->stream);
+        ended = code != (int) cudaErrorNotReady;
+    }
+}
+
+ft_status ft_cuda_chosen(ft_exec *exec, unsigned back, int32_t *token, float *logprob, size_t rows,
+                         ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    uint32_t run = exec->staged - back;
+    const ft_cuda_answer *answer = exec->answers + run % 2 * exec->limits.selected;
+    int code = (int) cudaSetDevice(chip->index);
+    for (size_t i = 0; i < rows && code == 0; i++) {
+        uint32_t words[2] = { 0 };
+        code = wait_for_half(exec, &answer[i].token, run, &words[0]);
+        if (code == 0)
+            code = wait_for_half(exec, &answer[i].logprob, run, &words[1]);
+        memcpy(&token[i], &words[0], sizeof *token);
+        memcpy(&logprob[i], &words[1], sizeof *logprob);
+    }
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "chosen tokens");
+}
+
+ft_status ft_cuda_wait(ft_exec *exec, ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    int code = (int) cudaSetDevice(chip->index);
+    if (code == 0)
+        code = (int) cudaStreamSynchronize(exec->stream);
+    return code == 0 ? FT_OK : ft_cuda_fail(err, chip, code, "a run");
+}

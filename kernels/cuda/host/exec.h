@@ -1,0 +1,111 @@
+/*
+ * exec.h - one plan on one stream: its memory, its steps, and the graphs of the shapes it has met.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_HOST_EXEC_H
+#define FT_KERNELS_CUDA_HOST_EXEC_H
+
+#include "kernels/fused_ops.h"
+#include "kernels/cuda/host/device.h"
+
+enum { FT_CUDA_GRAPHS = 32, FT_CUDA_INPUTS = 4 };
+
+/*
+ * The shape that a graph was made for.  Runs are rounded up to it, so that a few graphs serve all
+ * lengths; the rows in between hold zeros as inputs and belong to no sequence.
+ */
+typedef struct ft_cuda_bucket {
+    size_t tokens, sequences, blocks;
+    size_t context, selected; /* plans with a cache: ft_batch */
+    size_t groups, widest;    /* ... texts that are searched by beams; lanes of the widest */
+    size_t memory, lanes;     /* encoder-decoders: tokens of the longest source; ft_batch */
+    bool step, chooses, source;
+} ft_cuda_bucket;
+
+/* Where the inputs of a run begin, in the pinned buffer and on the device: bytes. */
+typedef struct ft_cuda_inputs_at {
+    size_t value[FT_CUDA_INPUTS];
+    size_t start, blocks;
+    size_t owner, past, reach, seat, pages, select, choice, beams; /* plans with a cache */
+    size_t memory_last, memory_pages;                              /* encoder-decoders */
+    size_t bytes;
+} ft_cuda_inputs_at;
+
+typedef struct ft_cuda_graph {
+    ft_cuda_bucket bucket;
+    cudaGraphExec_t graph; /* NULL: the slot is free */
+    unsigned long used;    /* the run that used it last */
+} ft_cuda_graph;
+
+struct ft_exec {
+    const ft_plan *plan;
+    const ft_device *device;
+    ft_limits limits;
+    bool has_cache; /* or a memory */
+    cudaStream_t stream;
+    void *blas; /* cublasHandle_t; NULL where the plan multiplies no floats */
+    void *blas_memory;
+    ft_chain *steps; /* all operations, in order */
+    int nsteps;
+
+    char *arena;   /* the plan's values */
+    char *scratch; /* shared by all operations: they run one after the other */
+    size_t scratch_bytes;
+    uint32_t *counters; /* of operations: zeros between any two */
+
+    /* Values without a producer live here, then starts and blocks; one kernel brings them all. */
+    int input[FT_CUDA_INPUTS], ninputs;
+    int32_t *column[FT_CUDA_INPUTS]; /* as written, on the host */
+    size_t rows[FT_CUDA_INPUTS];
+    char *staging;   /* pinned */
+    char *inputs;    /* on the device */
+    uint32_t *count; /* of ft_cuda_take_inputs(), on the device */
+    uint32_t *taken; /* pinned: runs whose inputs have left `staging` ... */
+    uint32_t staged; /* ... of so many that were launched */
+    ft_cuda_answer *answers; /* pinned, [2][selected] */
+
+    ft_cuda_counts *counts; /* [nvalue] of counted values, else zeros; NULL before a run counts */
+    char *count_memory;
+    bool counting; /* in this run */
+
+    ft_cuda_graph graphs[FT_CUDA_GRAPHS];
+    unsigned long runs;
+};
+
+/* The inputs of a run of this shape. */
+ft_cuda_inputs_at ft_cuda_lay_inputs(const ft_exec *exec, const ft_cuda_bucket *bucket);
+
+/* stage.c: the shape of a run, ... */
+ft_cuda_bucket ft_cuda_bucket_of(const ft_exec *exec, const ft_batch *batch);
+
+/* ... and its inputs in the pinned buffer, in the order of that shape; returns their bytes. */
+size_t ft_cuda_stage(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket);
+
+/* launch_ops.c: the steps of exec->plan, ... */
+ft_status ft_cuda_find_steps(ft_exec *exec, ft_error *err);
+
+/* ... what all operations of a run share, ... */
+typedef struct ft_cuda_launch {
+    const ft_exec *exec;
+    const ft_cuda_bucket *bucket;
+    ft_cuda_batch batch;
+    ft_cuda_inputs_at at;
+} ft_cuda_launch;
+
+ft_cuda_launch ft_cuda_launch_of(const ft_exec *exec, const ft_cuda_bucket *bucket);
+
+/* ... and a step of it put on the stream. */
+ft_status ft_cuda_run_step(const ft_cuda_launch *l, const ft_chain *step, ft_error *err);
+
+/* The scales of a dynamic value's rows. */
+float *ft_cuda_row_scales(const ft_exec *exec, const ft_value *v);
+
+/* Blocks of queries that sequences of these rows make at most. */
+size_t ft_cuda_most_blocks(size_t tokens, size_t sequences);
+
+/* counter_download.c: device counters for every value that has counters on the host. */
+ft_status ft_cuda_counts_open(ft_exec *exec, ft_counts *const *counts, ft_error *err);
+void ft_cuda_counts_close(ft_exec *exec);
+
+#endif

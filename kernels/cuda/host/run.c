@@ -1,0 +1,139 @@
+/*
+ * run.c - a whole run is one graph: its inputs, then every operation of the plan.
+ *
+ * A graph is captured when its shape is first met and launched from then on: nothing is allocated
+ * and the host waits for nothing but the inputs of the run before.  Runs that count go without
+ * graphs and without rounding up, so that nothing but real rows is counted.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cuda/host/exec.h"
+#include "runtime/error.h"
+
+/* Whether a run of this shape is of the part of the plan that this step is in. */
+static bool is_in_part(const ft_exec *exec, const ft_cuda_bucket *bucket, const ft_chain *step)
+{
+    return (step->first < exec->plan->source_ops) == bucket->source;
+}
+
+/* Everything that a run puts on the stream. */
+static ft_status enqueue(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, ft_error *err)
+{
+    ft_cuda_launch l = ft_cuda_launch_of(exec, bucket);
+    ft_cuda_inputs inputs = { .to = exec->inputs,
+                              .from = exec->staging,
+                              .bytes = bytes,
+                              .count = exec->count,
+                              .taken = exec->taken };
+    int code = ft_cuda_take_inputs(&exec->device->chip, exec->stream, &inputs);
+    if (code != 0)
+        return ft_cuda_fail(err, &exec->device->chip, code, "inputs");
+    exec->staged += exec->counting; /* else a launch of the graph counts */
+    for (int i = 0; i < exec->nsteps; i++)
+        if (is_in_part(exec, bucket, &exec->steps[i]))
+            FT_TRY(ft_cuda_run_step(&l, &exec->steps[i], err));
+    return FT_OK;
+}
+
+/* ---- Graphs ------------------------------------------------------------------------------- */
+
+static bool same_bucket(const ft_cuda_bucket *a, const ft_cuda_bucket *b)
+{
+    return a->tokens == b->tokens && a->sequences == b->sequences && a->context == b->context &&
+           a->selected == b->selected && a->step == b->step && a->chooses == b->chooses &&
+           a->groups == b->groups && a->widest == b->widest && a->memory == b->memory &&
+           a->lanes == b->lanes && a->source == b->source;
+}
+
+/* The graph of this shape, or the slot for it: a free one, or that of the longest unused. */
+static ft_cuda_graph *find_graph(ft_exec *exec, const ft_cuda_bucket *bucket)
+{
+    ft_cuda_graph *oldest = &exec->graphs[0];
+    for (int i = 0; i < FT_CUDA_GRAPHS; i++) {
+        ft_cuda_graph *g = &exec->graphs[i];
+        if (g->graph != NULL && same_bucket(&g->bucket, bucket))
+            return g;
+        if (g->graph == NULL ? oldest->graph != NULL
+                             : oldest->graph != NULL && g->used < oldest->used)
+            oldest = g;
+    }
+    if (oldest->graph != NULL)
+        (void) cudaGraphExecDestroy(oldest->graph);
+    oldest->graph = NULL;
+    return oldest;
+}
+
+static ft_status capture(ft_exec *exec, ft_cuda_graph *slot, const ft_cuda_bucket *bucket,
+                         size_t bytes, ft_error *err)
+{
+    const ft_cuda_chip *chip = &exec->device->chip;
+    cudaGraph_t graph = NULL;
+    int code = (int) cudaStreamBeginCapture(exec->stream, cudaStreamCaptureModeThreadLocal);
+    if (code != 0)
+        return ft_cuda_fail(err, chip, code, "a graph");
+    ft_status status = enqueue(exec, bucket, bytes, err);
+    code = (int) cudaStreamEndCapture(exec->stream, &graph);
+    if (status == FT_OK && code == 0)
+        code = (int) cudaGraphInstantiate(&slot->graph, graph, 0);
+    if (status == FT_OK && code != 0)
+        status = ft_cuda_fail(err, chip, code, "a graph");
+    if (graph != NULL)
+        (void) cudaGraphDestroy(graph);
+    if (status != FT_OK)
+        slot->graph = NULL;
+    slot->bucket = *bucket;
+    return status;
+}
+
+static ft_status run_graph(ft_exec *exec, const ft_cuda_bucket *bucket, size_t bytes, ft_error *err)
+{
+    ft_cuda_graph *g = find_graph(exec, bucket);
+    if (g->graph == NULL)
+        FT_TRY(capture(exec, g, bucket, bytes, err));
+    g->used = ++exec->runs;
+    int code = (int) cudaGraphLaunch(g->graph, exec->stream);
+    exec->staged += code == 0;
+    return code == 0 ? FT_OK : ft_cuda_fail(err, &exec->device->chip, code, "a run");
+}
+
+/* ---- Runs --------------------------------------------------------------------------------- */
+
+/*
+ * Until the inputs of all runs have left the pinned buffer.  The stream is asked too: a run that
+ * failed takes no inputs.
+ */
+static int wait_for_buffer(const ft_exec *exec)
+{
+    int code = (int) cudaErrorNotReady;
+    while (__atomic_load_n(exec->taken, __ATOMIC_ACQUIRE) != exec->staged &&
+           code == (int) cudaErrorNotReady)
+        code = (int) cudaStreamQuery(exec->stream);
+    return code == (int) cudaErrorNotReady ? (int) cudaSuccess : code;
+}
+
+/* Wait until the inputs of the run before have left the pinned buffer, then fill it. */
+static ft_status begin(ft_exec *exec, const ft_batch *batch, const ft_cuda_bucket *bucket,
+                       size_t *bytes, ft_error *err)
+{
+    int code = (int) cudaSetDevice(exec->device->chip.index);
+    if (code == 0)
+        code = wait_for_buffer(exec);
+    if (code != 0)
+        return ft_cuda_fail(err, &exec->device->chip, code, "the run before");
+    *bytes = ft_cuda_stage(exec, batch, bucket);
+    return FT_OK;
+}
+
+ft_status ft_cuda_run(ft_exec *exec, const ft_batch *batch, ft_counts *const *counts, ft_error *err)
+{
+    exec->counting = counts != NULL;
+    if (exec->counting && exec->counts == NULL)
+        FT_TRY(ft_cuda_counts_open(exec, counts, err));
+    ft_cuda_bucket bucket = ft_cuda_bucket_of(exec, batch);
+    size_t bytes = 0;
+    FT_TRY(begin(exec, batch, &bucket, &bytes, err));
+    return exec->counting ? enqueue(exec, &bucket, bytes, err)
+                          : run_graph(exec, &bucket, bytes, err);
+}

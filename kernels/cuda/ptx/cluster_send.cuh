@@ -1,0 +1,57 @@
+/*
+ * cluster_send.cuh - what the blocks of a cluster send each other's shared memory while they work.
+ *
+ * Barriers are those of tma.cuh: who receives counts bytes on one of its own.
+ * Source: PTX ISA, "st.async" and "mbarrier".
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_PTX_CLUSTER_SEND_CUH
+#define FT_KERNELS_CUDA_PTX_CLUSTER_SEND_CUH
+
+#include "kernels/cuda/ptx/tma.cuh"
+
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+
+/* An address in this block's shared memory as one in that of block `rank`. */
+__device__ __forceinline__ uint32_t ft_peer_address(uint32_t address, int rank)
+{
+    uint32_t theirs;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(address), "r"(rank));
+    return theirs;
+}
+
+/* Four floats to a peer, whose barrier counts their bytes. */
+__device__ __forceinline__ void ft_peer_send(uint32_t to, uint32_t barrier, const float *value)
+{
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
+                 "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(barrier)
+                 : "memory");
+}
+
+/* An arrival at a peer's barrier: what was read before may be written anew. */
+__device__ __forceinline__ void ft_peer_arrive(uint32_t barrier)
+{
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
+                 : "memory");
+}
+
+/* Until the phase of this parity is complete, and what peers have sent is there. */
+__device__ __forceinline__ void ft_peer_wait(uint64_t *barrier, unsigned parity)
+{
+    uint32_t done;
+    do {
+        asm volatile("{\n\t"
+                     ".reg .pred p;\n\t"
+                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n\t"
+                     "selp.u32 %0, 1, 0, p;\n\t"
+                     "}"
+                     : "=r"(done)
+                     : "r"(ft_shared_address(barrier)), "r"(parity)
+                     : "memory");
+    } while (!done);
+}
+
+#endif
+#endif

@@ -1,0 +1,356 @@
+/*
+ * tma.cuh - copies by the tensor memory accelerator, and the barriers in shared memory that count
+ * them.  sm_90 and later; on older architectures nothing here is called.
+ *
+ * A ring of stages has two barriers a stage: `full` counts the bytes that arrive, `empty` the warps
+ * that have read them.  A wait names a phase by its parity, so a thread must never be two phases
+ * ahead of a barrier.
+ * Source: PTX ISA, "mbarrier" and "cp.async.bulk.tensor".
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_PTX_TMA_CUH
+#define FT_KERNELS_CUDA_PTX_TMA_CUH
+
+#include <cudaTypedefs.h>
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+/* ---- Host: maps ---------------------------------------------------------------------------- */
+
+/* From the driver, so that a program without a driver still starts. */
+static inline PFN_cuTensorMapEncodeTiled_v12000 ft_find_map_encoder(void)
+{
+    void *function = NULL;
+    cudaDriverEntryPointQueryResult found;
+    cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                          12000, cudaEnableDefault, &found);
+    if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
+        return NULL;
+    return (PFN_cuTensorMapEncodeTiled_v12000) function;
+}
+
+/*
+ * A map of bytes for boxes whose rows have 128 bytes; size and box from the innermost on.  What is
+ * read for one box may bring its neighbours to the second-level cache: `promotion`.
+ */
+static inline int
+ft_map_bytes(CUtensorMap *map, const void *data, cuuint32_t dimensions, const cuuint64_t *size,
+             const cuuint64_t *strides, const cuuint32_t *box,
+             CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
+{
+    static const PFN_cuTensorMapEncodeTiled_v12000 encode = ft_find_map_encoder();
+    const cuuint32_t step[5] = { 1, 1, 1, 1, 1 };
+    if (encode == NULL)
+        return (int) cudaErrorNotSupported;
+    CUresult status =
+        encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, dimensions, (void *) (uintptr_t) data, size,
+               strides, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return status == CUDA_SUCCESS ? 0 : (int) cudaErrorInvalidValue;
+}
+
+/*
+ * Boxes of 128 columns and `box_rows` rows of a matrix of codes (rows cols bytes apart, a multiple
+ * of 16, as is the address).  In shared memory a row has 128 bytes, and 16-byte chunk c of row r
+ * lies at c ^ (r % 8).  What lies beyond the matrix reads as zero.
+ */
+static inline int
+ft_map_codes(CUtensorMap *map, const void *data, size_t rows, size_t cols, unsigned box_rows,
+             CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
+{
+    cuuint64_t size[2] = { cols, rows }, strides[1] = { cols };
+    cuuint32_t box[2] = { 128, box_rows };
+    return ft_map_bytes(map, data, 2, size, strides, box, promotion);
+}
+
+/*
+ * Boxes of 128 k and `box_rows` rows (a multiple of 32) of weights in `groups` of 32 rows, each as
+ * `blocks` of 32 rows x 128 k.
+ */
+static inline int ft_map_tiles(CUtensorMap *map, const void *data, size_t groups, size_t blocks,
+                               unsigned box_rows)
+{
+    cuuint64_t size[3] = { 128, blocks * 32, groups }, strides[2] = { 128, blocks * 4096 };
+    cuuint32_t box[3] = { 128, 32, box_rows / 32 };
+    return ft_map_bytes(map, data, 3, size, strides, box);
+}
+
+/*
+ * Boxes of 128 bytes and `box_rows` rows (a multiple of 32) of a matrix (rows, a multiple of 32,
+ * `bytes` apart): of each 32 rows, row 8a + 2i + b is brought to place 8i + 2a + b, so that
+ * columns of a lane are neighbours after a product, as by ft_cuda_tiles_offset().
+ */
+static inline int ft_map_woven(CUtensorMap *map, const void *data, size_t rows, size_t bytes,
+                               unsigned box_rows)
+{
+    cuuint64_t size[5] = { bytes, 2, 4, 4, rows / 32 };
+    cuuint64_t strides[4] = { bytes, 8 * bytes, 2 * bytes, 32 * bytes };
+    cuuint32_t box[5] = { 128, 2, 4, 4, box_rows / 32 };
+    return ft_map_bytes(map, data, 5, size, strides, box);
+}
+
+/*
+ * Boxes of 128 k and `box_rows` rows (a multiple of 8) of weights in COL4_4R2_8C, n rows padded to
+ * padded_n, as rows of 128 bytes: 4 weight rows x 32 k each.
+ */
+static inline int ft_map_col4(CUtensorMap *map, const void *data, size_t padded_n, size_t k,
+                              unsigned box_rows)
+{
+    cuuint64_t size[3] = { 128, padded_n / 4, (k + 31) / 32 }, strides[2] = { 128, 32 * padded_n };
+    cuuint32_t box[3] = { 128, box_rows / 4, 4 };
+    return ft_map_bytes(map, data, 3, size, strides, box);
+}
+
+/*
+ * A map for boxes of taps: images [count, height, width] of `pixel` bytes each, of which a box has
+ * `line` bytes (32, 64 or 128, its swizzle) of `windows` neighbouring windows.  Pairs are of rows
+ * and of columns; windows begin `padding` before an image, and what lies outside reads as zero.
+ */
+typedef struct ft_taps {
+    const void *data;
+    size_t count, height, width, pixel;
+    int padding[2], reach[2]; /* reach: from the first tap of a window to the last */
+    int stride[2];
+    unsigned line, windows;
+} ft_taps;
+
+static inline int ft_map_taps(CUtensorMap *map, const ft_taps *t)
+{
+    void *function = NULL;
+    cudaDriverEntryPointQueryResult found;
+    cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", &function,
+                                                          12000, cudaEnableDefault, &found);
+    if (status != cudaSuccess || found != cudaDriverEntryPointSuccess)
+        return (int) cudaErrorNotSupported;
+    const cuuint64_t size[4] = { t->pixel, t->width, t->height, t->count };
+    const cuuint64_t strides[3] = { t->pixel, t->pixel * t->width,
+                                    t->pixel * t->width * t->height };
+    const int lower[2] = { -t->padding[1], -t->padding[0] };
+    const int upper[2] = { t->padding[1] - t->reach[1], t->padding[0] - t->reach[0] };
+    const cuuint32_t step[4] = { 1, (cuuint32_t) t->stride[1], (cuuint32_t) t->stride[0], 1 };
+    CUtensorMapSwizzle swizzle = t->line == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                                 : t->line == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                 : CU_TENSOR_MAP_SWIZZLE_32B;
+    CUresult result = ((PFN_cuTensorMapEncodeIm2col_v12000) function)(
+        map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 4, (void *) (uintptr_t) t->data, size, strides, lower,
+        upper, t->line, t->windows, step, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return result == CUDA_SUCCESS ? 0 : (int) cudaErrorInvalidValue;
+}
+
+/* ---- Device -------------------------------------------------------------------------------- */
+
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+
+__device__ __forceinline__ uint32_t ft_shared_address(const void *shared)
+{
+    return (uint32_t) __cvta_generic_to_shared(shared);
+}
+
+__device__ __forceinline__ void ft_barrier_init(uint64_t *barrier, unsigned arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(ft_shared_address(barrier)),
+                 "r"(arrivals)
+                 : "memory");
+}
+
+/* After the last ft_barrier_init(), before other threads and the copies see the barriers. */
+__device__ __forceinline__ void ft_barriers_ready()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;\n\tfence.proxy.async.shared::cta;" ::
+                     : "memory");
+}
+
+__device__ __forceinline__ void ft_barrier_arrive(uint64_t *barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(ft_shared_address(barrier))
+                 : "memory");
+}
+
+/* One arrival, and `bytes` of copies that the phase waits for too. */
+__device__ __forceinline__ void ft_barrier_expect(uint64_t *barrier, unsigned bytes)
+{
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(ft_shared_address(barrier)),
+        "r"(bytes)
+        : "memory");
+}
+
+/* Until the phase of this parity is complete. */
+__device__ __forceinline__ void ft_barrier_wait(uint64_t *barrier, unsigned parity)
+{
+    uint32_t done;
+    do {
+        asm volatile("{\n\t"
+                     ".reg .pred p;\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+                     "selp.u32 %0, 1, 0, p;\n\t"
+                     "}"
+                     : "=r"(done)
+                     : "r"(ft_shared_address(barrier)), "r"(parity)
+                     : "memory");
+    } while (!done);
+}
+
+/* Whether it is complete; false may also be if it is about to be. */
+__device__ __forceinline__ bool ft_barrier_is_past(uint64_t *barrier, unsigned parity)
+{
+    uint32_t done;
+    asm volatile("{\n\t"
+                 ".reg .pred p;\n\t"
+                 "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+                 "selp.u32 %0, 1, 0, p;\n\t"
+                 "}"
+                 : "=r"(done)
+                 : "r"(ft_shared_address(barrier)), "r"(parity)
+                 : "memory");
+    return done;
+}
+
+/*
+ * All threads of a cluster, whole warps at a time: each arrives and waits.  The first arrival
+ * publishes nothing but barriers (ft_barriers_ready), the other kind all that was written before.
+ */
+__device__ __forceinline__ void ft_cluster_begin()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void ft_cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void ft_cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void ft_prefetch_map(const CUtensorMap *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+/* The box whose first element is (row, col), to shared memory; its bytes count on `barrier`. */
+__device__ __forceinline__ void ft_load_box(void *shared, const CUtensorMap *map, uint64_t *barrier,
+                                            int row, int col)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(ft_shared_address(shared)),
+                 "l"(map), "r"(col), "r"(row), "r"(ft_shared_address(barrier))
+                 : "memory");
+}
+
+/* What is read once and should leave the second-level cache first. */
+__device__ __forceinline__ uint64_t ft_policy_passing()
+{
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+__device__ __forceinline__ void ft_load_box(void *shared, const CUtensorMap *map, uint64_t *barrier,
+                                            int row, int col, uint64_t policy)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(ft_shared_address(shared)),
+                 "l"(map), "r"(col), "r"(row), "r"(ft_shared_address(barrier)), "l"(policy)
+                 : "memory");
+}
+
+/* `bytes` that lie together, both sides and the number multiples of 16. */
+__device__ __forceinline__ void ft_load_bulk(void *shared, const void *data, unsigned bytes,
+                                             uint64_t *barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(ft_shared_address(shared)),
+                 "l"(data), "r"(bytes), "r"(ft_shared_address(barrier))
+                 : "memory");
+}
+
+__device__ __forceinline__ void ft_load_bulk(void *shared, const void *data, unsigned bytes,
+                                             uint64_t *barrier, uint64_t policy)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(ft_shared_address(shared)),
+                 "l"(data), "r"(bytes), "r"(ft_shared_address(barrier)), "l"(policy)
+                 : "memory");
+}
+
+/* The same in three dimensions, from the innermost on. */
+__device__ __forceinline__ void ft_load_cube(void *shared, const CUtensorMap *map,
+                                             uint64_t *barrier, int x, int y, int z)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(ft_shared_address(shared)),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(ft_shared_address(barrier))
+                 : "memory");
+}
+
+/*
+ * A tap of windows: those from the one whose first tap is pixel (row, col) of image `image` on;
+ * their tap lies (down, right) of that.  From byte `byte` of the pixels on.
+ */
+__device__ __forceinline__ void ft_load_taps(void *shared, const CUtensorMap *map,
+                                             uint64_t *barrier, int byte, int col, int row,
+                                             int image, int right, int down)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(ft_shared_address(shared)),
+        "l"(map), "r"(byte), "r"(col), "r"(row), "r"(image), "r"(ft_shared_address(barrier)),
+        "h"((short) right), "h"((short) down)
+        : "memory");
+}
+
+/*
+ * The box whose first element is (x, y, z), from shared memory: what lies beyond is not written.
+ * The threads that wrote it have called ft_store_ready() before.
+ */
+__device__ __forceinline__ void ft_store_cube(const void *shared, const CUtensorMap *map, int x,
+                                              int y, int z)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];\n\t"
+        "cp.async.bulk.commit_group;" ::"l"(map),
+        "r"(x), "r"(y), "r"(z), "r"(ft_shared_address(shared))
+        : "memory");
+}
+
+__device__ __forceinline__ void ft_store_ready()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Until the thread's stores have read what they write. */
+__device__ __forceinline__ void ft_stores_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+/* Until they are done. */
+__device__ __forceinline__ void ft_stores_done()
+{
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+/* Of ft_map_woven(): the box that begins with row `row`, a multiple of 32, and byte `byte`. */
+__device__ __forceinline__ void ft_load_woven(void *shared, const CUtensorMap *map,
+                                              uint64_t *barrier, int row, int byte)
+{
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %3, %3, %4}], [%5];" ::"r"(ft_shared_address(shared)),
+                 "l"(map), "r"(byte), "r"(0), "r"(row / 32), "r"(ft_shared_address(barrier))
+                 : "memory");
+}
+
+/* Weights of ft_map_tiles(): the box that begins with row `row`, a multiple of 32, and `block`. */
+__device__ __forceinline__ void ft_load_weights(void *shared, const CUtensorMap *map,
+                                                uint64_t *barrier, int row, int block)
+{
+    ft_load_cube(shared, map, barrier, 0, block * 32, row / 32);
+}
+
+#endif
+#endif

@@ -1,0 +1,53 @@
+/*
+ * amax.cuh - the largest magnitude of a row, from which the scale of its codes is made.
+ *
+ * A maximum is the same in any order, so threads may share a row as they like.  One NaN makes the
+ * scale of its row NaN: it is above all numbers, as its bits are.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_ROWWISE_AMAX_CUH
+#define FT_KERNELS_CUDA_ROWWISE_AMAX_CUH
+
+#include "kernels/quant.h"
+
+#include <stdint.h>
+
+/* The larger of amax and |value|. */
+__device__ __forceinline__ float ft_amax(float amax, float value)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    asm("max.NaN.f32 %0, %0, %1;" : "+f"(amax) : "f"(fabsf(value)));
+    return amax;
+#else
+    return __uint_as_float(max(__float_as_uint(amax), __float_as_uint(fabsf(value))));
+#endif
+}
+
+/* The largest of a warp, in all its lanes; what they have is not negative. */
+__device__ __forceinline__ float ft_amax_of_warp(float amax)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    return __uint_as_float(__reduce_max_sync(0xffffffff, __float_as_uint(amax)));
+#else
+    for (int apart = 16; apart > 0; apart /= 2)
+        amax = ft_amax(amax, __shfl_xor_sync(0xffffffff, amax, apart));
+    return amax;
+#endif
+}
+
+/*
+ * The largest of a block of up to 1024 threads, in all of them; `warps` is shared memory for one
+ * number of each warp.  blockDim.x is a multiple of 32.
+ */
+__device__ __forceinline__ float ft_amax_of_block(float amax, float warps[32])
+{
+    unsigned lane = threadIdx.x % 32;
+    amax = ft_amax_of_warp(amax);
+    if (lane == 0)
+        warps[threadIdx.x / 32] = amax;
+    __syncthreads();
+    return ft_amax_of_warp(lane < blockDim.x / 32 ? warps[lane] : 0.0f);
+}
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * count.cuh - counting values on the device, by the keys of kernels/count.h.
+ *
+ * Every finite magnitude goes to its key by an atomic addition; the 262145 keys of 8 bytes stay in
+ * the second cache.  Additions to one address come one after the other, so what is frequent is
+ * added up first: zeros, and what is not finite, by each thread; and lanes of a warp that have the
+ * same key (the ones of a saturated tanh, or of a softmax over one key) become one addition.
+ * There is no tail of exact magnitudes here; the largest is kept exactly.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_ROWWISE_COUNT_CUH
+#define FT_KERNELS_CUDA_ROWWISE_COUNT_CUH
+
+#include "kernels/cuda/cuda.h"
+
+/* What a thread has seen and not yet added to the counters; begins as zeros. */
+typedef struct ft_seen {
+    uint32_t special[3]; /* zeros, NaNs, infinities */
+    uint32_t largest;    /* float bits of the largest finite magnitude */
+} ft_seen;
+
+/* Whether this lane is the first of `lanes`. */
+__device__ __forceinline__ bool ft_is_first(uint32_t lanes)
+{
+    uint32_t before;
+    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(before));
+    return (lanes & before) == 0;
+}
+
+/* Count one value.  Any lanes of a warp may be here together. */
+__device__ __forceinline__ void ft_count_one(const ft_cuda_counts &counts, ft_seen &seen,
+                                             float value)
+{
+    uint32_t magnitude = __float_as_uint(value) & ~FT_COUNT_SIGN;
+    if (magnitude == 0) {
+        seen.special[0]++;
+    } else if (magnitude >= FT_COUNT_INFINITY) {
+        seen.special[magnitude > FT_COUNT_INFINITY ? 1 : 2]++;
+    } else {
+        uint32_t key = ft_count_key(magnitude);
+        uint32_t same = __match_any_sync(__activemask(), key);
+        if (ft_is_first(same))
+            atomicAdd(&counts.key[key], (unsigned long long) __popc(same));
+        seen.largest = max(seen.largest, magnitude);
+    }
+}
+
+/* Sum and maximum over `lanes`, which are here together; Turing leaves each lane its own. */
+__device__ __forceinline__ uint32_t ft_sum_lanes(uint32_t lanes, uint32_t value)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    value = __reduce_add_sync(lanes, value);
+    return ft_is_first(lanes) ? value : 0;
+#else
+    return value;
+#endif
+}
+
+__device__ __forceinline__ uint32_t ft_max_lanes(uint32_t lanes, uint32_t value)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    value = __reduce_max_sync(lanes, value);
+    return ft_is_first(lanes) ? value : 0;
+#else
+    return value;
+#endif
+}
+
+/* Add what the thread has seen; once, after its last value.  Zeros are part of key 0. */
+__device__ __forceinline__ void ft_count_seen(const ft_cuda_counts &counts, const ft_seen &seen)
+{
+    uint32_t lanes = __activemask();
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        uint32_t times = ft_sum_lanes(lanes, seen.special[i]);
+        if (times > 0)
+            atomicAdd(&counts.special[i], (unsigned long long) times);
+        if (i == 0 && times > 0)
+            atomicAdd(&counts.key[0], (unsigned long long) times);
+    }
+    uint32_t largest = ft_max_lanes(lanes, seen.largest);
+    if (largest > *counts.largest) /* an old maximum at worst: the atomic decides */
+        atomicMax(counts.largest, largest);
+}
+
+/* Both, for one value: simpler, and dearer. */
+__device__ __forceinline__ void ft_count_value(const ft_cuda_counts &counts, float value)
+{
+    ft_seen seen = {};
+    ft_count_one(counts, seen, value);
+    ft_count_seen(counts, seen);
+}
+
+#endif

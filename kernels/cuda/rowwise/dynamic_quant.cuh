@@ -1,0 +1,15 @@
+/*
+ * dynamic_quant.cuh - the forms of operations on elements that read or write the scales of rows.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_ROWWISE_DYNAMIC_QUANT_CUH
+#define FT_KERNELS_CUDA_ROWWISE_DYNAMIC_QUANT_CUH
+
+#include "kernels/cuda/cuda.h"
+
+int ft_cuda_quantize_rows(const ft_cuda_args *args);
+int ft_cuda_dequantize_rows(const ft_cuda_args *args);
+int ft_cuda_gate_rows(const ft_cuda_args *args);
+
+#endif

@@ -1,0 +1,331 @@
+/*
+ * logits_row.cuh - one row of logits under the hands of a block, or of a cluster of them: where it
+ * lies, how it gets there, and sums over all of it.
+ *
+ * The logits are read once, into shared memory.  There each later look at all of them costs a
+ * quarter of an instruction for a token, and the loops stay short: a row in registers would need
+ * all loops unrolled, and code that runs once is as slow as its way from memory.
+ *
+ * The blocks of a cluster have a slice of the row each.  What they find they tell all others, and
+ * then every block does the same with the same numbers; so a block alone is a cluster of one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_KERNELS_CUDA_SAMPLING_LOGITS_ROW_CUH
+#define FT_KERNELS_CUDA_SAMPLING_LOGITS_ROW_CUH
+
+#include "kernels/sampling.h"
+#include "kernels/cuda/sampling/sample.h"
+#include "kernels/cuda/ptx/cluster.cuh"
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/ptx/cp_async.cuh"
+
+enum {
+    FT_CHOOSE_THREADS = 1024,
+    FT_CHOOSE_WARPS = FT_CHOOSE_THREADS / 32,
+    FT_CHOOSE_BINS = 2 * FT_CHOOSE_THREADS,
+    FT_CHOOSE_LIST = 1024, /* tokens of a bin that are put in order directly */
+    FT_CHOOSE_BLOCKS = 8,  /* of a cluster, at most */
+};
+
+typedef unsigned long long ft_wide; /* uint64_t, by the name that CUDA's functions know */
+
+/* A token in the order, and the sum of weights up to it and with it. */
+typedef struct ft_place {
+    float value;
+    int32_t id;
+    ft_wide sum;
+} ft_place;
+
+/* What one thread, and then a block and all of them, know of a row. */
+typedef struct ft_extremes {
+    float most, least; /* of the adjusted logits */
+    float raw;         /* the largest before they were adjusted */
+    uint32_t at;       /* of a thread: the first group that holds its largest */
+    bool nan;
+} ft_extremes;
+
+typedef struct ft_choose_shared {
+    uint32_t low[FT_CHOOSE_BINS + 32], high[FT_CHOOSE_BINS + 32]; /* halves of the sums of bins */
+    float value[FT_CHOOSE_LIST];
+    int32_t id[FT_CHOOSE_LIST];
+    uint32_t weight[FT_CHOOSE_LIST];
+    uint32_t listed; /* tokens that belong in the list, even if it is full */
+    ft_wide part[FT_CHOOSE_WARPS];
+    float most[FT_CHOOSE_WARPS], least[FT_CHOOSE_WARPS], raw[FT_CHOOSE_WARPS];
+    ft_extremes told[FT_CHOOSE_BLOCKS]; /* by the blocks of the cluster */
+    ft_wide sum[FT_CHOOSE_BLOCKS];
+    ft_wide before; /* the sum of weights before `bin` */
+    int32_t bin;
+    uint32_t key_low, key_high; /* of the tokens in a bin */
+    int32_t id_low, id_high;
+    ft_place place;
+    int32_t first;   /* the smallest id of the largest logit */
+    uint64_t random; /* bits of this step */
+    ft_choice choice;
+} ft_choose_shared;
+
+/* A row: its length, and a block's slice of it. */
+typedef struct ft_choose_row {
+    uint32_t vocabulary, blocks; /* of the whole row */
+    uint32_t first, count;       /* the slice: all that follows is of it alone */
+    const float *logits;         /* as they came */
+    const uint32_t *seen;
+    uint32_t *banned;     /* a bit for each token, in shared memory */
+    float *values;        /* adjusted logits, padded to fours: in shared memory, or in scratch */
+    bool aligned;         /* logits and seen may be read in fours */
+    bool penalizes, bans; /* values are not the logits */
+} ft_choose_row;
+
+/* ---- Sums ----------------------------------------------------------------------------------- */
+
+/*
+ * From sm_80 on a warp adds 32-bit numbers by one instruction, where shuffles of 64-bit numbers
+ * take 25: so a sum goes in three pieces, each with room for 32 of its kind.
+ */
+__device__ __forceinline__ ft_wide ft_sum_warp(ft_wide x)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    uint32_t low = __reduce_add_sync(~0u, (uint32_t) x & 0x7ffffff);
+    uint32_t middle = __reduce_add_sync(~0u, (uint32_t) (x >> 27) & 0x7ffffff);
+    uint32_t high = __reduce_add_sync(~0u, (uint32_t) (x >> 54));
+    return ((ft_wide) high << 54) + ((ft_wide) middle << 27) + low;
+#else
+#pragma unroll
+    for (int lane = 16; lane > 0; lane >>= 1)
+        x += __shfl_xor_sync(~0u, x, lane);
+    return x;
+#endif
+}
+
+/* Inclusive, in the order of lanes. */
+__device__ __forceinline__ ft_wide ft_scan_warp(ft_wide x)
+{
+#pragma unroll
+    for (int lane = 1; lane < 32; lane <<= 1) {
+        ft_wide other = __shfl_up_sync(~0u, x, lane);
+        x += (int) threadIdx.x % 32 >= lane ? other : 0;
+    }
+    return x;
+}
+
+/* An integer for each float in the same order; -0 is 0. */
+__device__ __forceinline__ uint32_t ft_order_key(float x)
+{
+    uint32_t bits = __float_as_uint(x + 0.0f);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+__device__ __forceinline__ float ft_order_value(uint32_t key)
+{
+    return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
+
+__device__ __forceinline__ float ft_most_of_warp(float x)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    return ft_order_value(__reduce_max_sync(~0u, ft_order_key(x)));
+#else
+#pragma unroll
+    for (int lane = 16; lane > 0; lane >>= 1)
+        x = fmaxf(x, __shfl_xor_sync(~0u, x, lane));
+    return x;
+#endif
+}
+
+/* What the warps before `end` have put into s.part. */
+__device__ __forceinline__ ft_wide ft_sum_parts(const ft_choose_shared &s, uint32_t end)
+{
+    uint32_t lane = threadIdx.x % 32;
+    return ft_sum_warp(lane < end ? s.part[lane] : 0);
+}
+
+/* Over all blocks.  Two sums need a join between them. */
+__device__ __forceinline__ ft_wide ft_sum_row(ft_choose_shared &s, const ft_choose_row &row,
+                                              ft_wide x)
+{
+    x = ft_sum_warp(x);
+    __syncthreads(); /* part[] has been read by all */
+    if (threadIdx.x % 32 == 0)
+        s.part[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = ft_sum_parts(s, FT_CHOOSE_WARPS);
+    if (row.blocks == 1)
+        return x;
+    if (threadIdx.x < row.blocks)
+        *ft_cluster_peer(&s.sum[ft_cluster_rank()], threadIdx.x) = x;
+    ft_cluster_join(row.blocks);
+    x = 0;
+#pragma unroll 1
+    for (uint32_t block = 0; block < row.blocks; block++)
+        x += s.sum[block];
+    return x;
+}
+
+/* ---- Logits --------------------------------------------------------------------------------- */
+
+/* Four neighbours from `at` on; what lies behind the end is `none`. */
+template <typename Four, typename One>
+__device__ __forceinline__ Four ft_fetch_four(const One *row, uint32_t at, uint32_t end,
+                                              bool aligned, One none)
+{
+    if (aligned)
+        return *(const Four *) (row + at);
+    Four four;
+    four.x = row[at];
+    four.y = at + 1 < end ? row[at + 1] : none;
+    four.z = at + 2 < end ? row[at + 2] : none;
+    four.w = at + 3 < end ? row[at + 3] : none;
+    return four;
+}
+
+/* visit(at, values) for all groups of four of the slice; values behind the end are -inf. */
+template <typename Visit>
+__device__ __forceinline__ void ft_each_four(const ft_choose_row &row, Visit visit)
+{
+#pragma unroll 2
+    for (uint32_t at = threadIdx.x * 4; at < row.count; at += FT_CHOOSE_THREADS * 4)
+        visit(at, *(const float4 *) (row.values + at));
+}
+
+/* visit(id, value) for all tokens. */
+template <typename Visit>
+__device__ __forceinline__ void ft_each(const ft_choose_row &row, Visit visit)
+{
+    ft_each_four(row, [&](uint32_t at, float4 v) {
+        int32_t id = (int32_t) (row.first + at);
+        visit(id, v.x);
+        visit(id + 1, v.y);
+        visit(id + 2, v.z);
+        visit(id + 3, v.w);
+    });
+}
+
+__device__ __forceinline__ void ft_ban(const ft_choose_row &row, int32_t id)
+{
+    uint32_t at = (uint32_t) id - row.first;
+    if (id >= 0 && at < row.count)
+        atomicOr(&row.banned[at / 32], 1u << at % 32);
+}
+
+/* Mark what must not be chosen; the history is read by the whole block. */
+__device__ __forceinline__ void ft_mark_bans(const ft_choose_row &row, const ft_choice &choice,
+                                             const int32_t *history)
+{
+    int32_t n = choice.ngram, thread = (int32_t) threadIdx.x;
+    for (uint32_t i = threadIdx.x; i < (row.count + 31) / 32; i += FT_CHOOSE_THREADS)
+        row.banned[i] = 0;
+    __syncthreads();
+    for (int32_t i = thread; i < choice.bans; i += FT_CHOOSE_THREADS)
+        ft_ban(row, choice.ban[i]);
+    for (int32_t at = thread; n > 0 && at <= choice.known - n; at += FT_CHOOSE_THREADS)
+        if (ft_choice_recurs(history, choice.known, n, at))
+            ft_ban(row, history[at + n - 1]);
+    __syncthreads();
+}
+
+/* The four logits at `at`, with penalties and bans. */
+__device__ __forceinline__ float4 ft_adjust_four(const ft_choose_row &row, const ft_choice &choice,
+                                                 float4 x, uint32_t at)
+{
+    if (row.penalizes) {
+        uint4 seen = ft_fetch_four<uint4>(row.seen, at, row.count, row.aligned, 0u);
+        x.x = ft_choice_penalize(x.x, seen.x, &choice);
+        x.y = ft_choice_penalize(x.y, seen.y, &choice);
+        x.z = ft_choice_penalize(x.z, seen.z, &choice);
+        x.w = ft_choice_penalize(x.w, seen.w, &choice);
+    }
+    if (row.bans) {
+        uint32_t banned = row.banned[at / 32] >> at % 32;
+        x.x = banned & 1 ? -INFINITY : x.x;
+        x.y = banned & 2 ? -INFINITY : x.y;
+        x.z = banned & 4 ? -INFINITY : x.z;
+        x.w = banned & 8 ? -INFINITY : x.w;
+    }
+    return x;
+}
+
+__device__ __forceinline__ void ft_look_at(ft_extremes &e, float4 raw, float4 x, uint32_t at)
+{
+    float most = fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w));
+    e.nan |= !(raw.x == raw.x) | !(raw.y == raw.y) | !(raw.z == raw.z) | !(raw.w == raw.w);
+    e.raw = fmaxf(fmaxf(e.raw, fmaxf(raw.x, raw.y)), fmaxf(raw.z, raw.w));
+    e.at = most > e.most ? at : e.at;
+    e.most = fmaxf(e.most, most);
+    e.least = fminf(fminf(e.least, fminf(x.x, x.y)), fminf(x.z, x.w));
+}
+
+/* Send for the slice: each thread brings what it will look at itself, a group for each round. */
+__device__ __forceinline__ void ft_send_for(const ft_choose_row &row)
+{
+    for (uint32_t at = threadIdx.x * 4; at < row.count; at += FT_CHOOSE_THREADS * 4) {
+        ft_copy_16(row.values + at, row.logits + at, true);
+        ft_copy_commit();
+    }
+}
+
+/*
+ * Adjust the slice and look at it; `sent`: its logits are on their way to row.values.  All but the
+ * last four rounds begin when no more than four are still to come.
+ */
+__device__ __forceinline__ ft_extremes ft_take_row(const ft_choose_row &row,
+                                                   const ft_choice &choice, bool sent)
+{
+    ft_extremes e = { -INFINITY, INFINITY, -INFINITY, 0, false };
+#pragma unroll 2
+    for (uint32_t at = threadIdx.x * 4; at < row.count; at += FT_CHOOSE_THREADS * 4) {
+        if (at + 4 * FT_CHOOSE_THREADS * 4 < row.count)
+            ft_copy_wait<4>();
+        else
+            ft_copy_wait<0>();
+        float4 *place = (float4 *) (row.values + at);
+        float4 raw = sent
+                         ? *place
+                         : ft_fetch_four<float4>(row.logits, at, row.count, row.aligned, -INFINITY);
+        float4 x = row.penalizes || row.bans ? ft_adjust_four(row, choice, raw, at) : raw;
+        if (!sent || row.penalizes || row.bans)
+            *place = x;
+        ft_look_at(e, raw, x, at);
+    }
+    return e;
+}
+
+__device__ __forceinline__ void ft_join_warp(ft_extremes &e)
+{
+    e.most = ft_most_of_warp(e.most);
+    e.least = -ft_most_of_warp(-e.least);
+    e.raw = ft_most_of_warp(e.raw);
+}
+
+/* The extremes of the whole row from those of the threads. */
+__device__ __forceinline__ ft_extremes ft_join_extremes(ft_choose_shared &s,
+                                                        const ft_choose_row &row, ft_extremes e)
+{
+    int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
+    ft_join_warp(e);
+    if (lane == 0) {
+        s.most[warp] = e.most;
+        s.least[warp] = e.least;
+        s.raw[warp] = e.raw;
+    }
+    e.nan = __syncthreads_or(e.nan);
+    e.most = s.most[lane % FT_CHOOSE_WARPS];
+    e.least = s.least[lane % FT_CHOOSE_WARPS];
+    e.raw = s.raw[lane % FT_CHOOSE_WARPS];
+    ft_join_warp(e);
+    if (row.blocks == 1)
+        return e;
+    if (threadIdx.x < row.blocks)
+        *ft_cluster_peer(&s.told[ft_cluster_rank()], threadIdx.x) = e;
+    ft_cluster_join(row.blocks);
+#pragma unroll 1
+    for (uint32_t block = 0; block < row.blocks; block++) {
+        e.most = fmaxf(e.most, s.told[block].most);
+        e.least = fminf(e.least, s.told[block].least);
+        e.raw = fmaxf(e.raw, s.told[block].raw);
+        e.nan |= s.told[block].nan;
+    }
+    return e;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * cgroup.c - CPU quotas of control groups, version 1 and 2: see processors.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/threads/processors.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = PATH_MAX + 512 };
+
+/* Where the control groups of one hierarchy are, and which one this process belongs to. */
+typedef struct hierarchy {
+    bool second;           /* version 2: one hierarchy, whose file is cpu.max */
+    char mount[PATH_MAX];  /* the folder of the group `top` */
+    char top[PATH_MAX];    /* "/" but for mounts of a part of the hierarchy */
+    char member[PATH_MAX]; /* the group of this process; "" is none */
+} hierarchy;
+
+static FILE *open_below(const char *root, const char *folder, const char *name)
+{
+    char path[2 * PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s%s/%s", root, folder, name);
+    return length >= 0 && (size_t) length < sizeof path ? fopen(path, "re") : NULL;
+}
+
+static bool copy_path(char to[PATH_MAX], const char *from)
+{
+    int length = snprintf(to, PATH_MAX, "%s", from);
+    return length >= 0 && length < PATH_MAX;
+}
+
+/* Whether a list such as "cpu,cpuacct" has the word. */
+static bool lists(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += length)
+        if ((at == list || at[-1] == ',') && (at[length] == '\0' || at[length] == ','))
+            return true;
+    return false;
+}
+
+/* A line "4:cpu,cpuacct:/group", or "0::/group" of version 2. */
+static void read_member(hierarchy *h, char *line)
+{
+    char *controllers = strchr(line, ':'), *path;
+    if (controllers == NULL || (path = strchr(controllers + 1, ':')) == NULL)
+        return;
+    *controllers++ = '\0';
+    *path++ = '\0';
+    bool wanted =
+        h->second ? strcmp(line, "0") == 0 && *controllers == '\0' : lists(controllers, "cpu");
+    if (wanted && !copy_path(h->member, path))
+        h->member[0] = '\0';
+}
+
+/*
+ * A line "31 23 0:26 /top /mount rw,nosuid shared:9 - cgroup2 cgroup2 rw"; behind the dash are the
+ * type, the source and the options, which name the controllers of version 1.
+ */
+static void read_mount(hierarchy *h, char *line)
+{
+    char *behind = strstr(line, " - "), *rest, *field[5];
+    int count = 0;
+    if (behind == NULL)
+        return;
+    *behind = '\0';
+    for (char *word = strtok_r(line, " ", &rest); word != NULL && count < 5;
+         word = strtok_r(NULL, " ", &rest))
+        field[count++] = word;
+    char *type = strtok_r(behind + 3, " ", &rest), *source = strtok_r(NULL, " ", &rest);
+    char *options = strtok_r(NULL, " ", &rest);
+    if (count < 5 || source == NULL || options == NULL)
+        return;
+    bool wanted = h->second ? strcmp(type, "cgroup2") == 0
+                            : strcmp(type, "cgroup") == 0 && lists(options, "cpu");
+    if (wanted && (!copy_path(h->top, field[3]) || !copy_path(h->mount, field[4])))
+        h->mount[0] = '\0';
+}
+
+static void read_lines(hierarchy *h, const char *root, const char *name,
+                       void (*read)(hierarchy *, char *))
+{
+    char line[LINE];
+    FILE *file = open_below(root, "/proc/self", name);
+    if (file == NULL)
+        return;
+    while (fgets(line, sizeof line, file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        read(h, line);
+    }
+    fclose(file);
+}
+
+/* The number in a file, or the first two; how many there were. */
+static int read_numbers(const char *root, const char *folder, const char *name, double number[2])
+{
+    FILE *file = open_below(root, folder, name);
+    if (file == NULL)
+        return 0;
+    int found = fscanf(file, "%lf %lf", &number[0], &number[1]);
+    fclose(file);
+    return found < 0 ? 0 : found;
+}
+
+/* CPUs of one group; 0: it has no quota ("max" is no number, and version 1 says -1). */
+static double quota_of(const hierarchy *h, const char *root, const char *folder)
+{
+    double number[2] = { 0.0, 0.0 }, none[2];
+    bool found = h->second ? read_numbers(root, folder, "cpu.max", number) == 2
+                           : read_numbers(root, folder, "cpu.cfs_quota_us", &number[0]) >= 1 &&
+                                 read_numbers(root, folder, "cpu.cfs_period_us", none) >= 1;
+    if (found && !h->second)
+        number[1] = none[0];
+    return found && number[0] > 0.0 && number[1] > 0.0 ? number[0] / number[1] : 0.0;
+}
+
+static double lesser(double quota, double other)
+{
+    return quota == 0.0 || (other > 0.0 && other < quota) ? other : quota;
+}
+
+/* Of the process's group and of all above it that are mounted. */
+static double least_quota(const hierarchy *h, const char *root)
+{
+    char folder[2 * PATH_MAX];
+    size_t top = strcmp(h->top, "/") == 0 ? 0 : strlen(h->top), mount = strlen(h->mount);
+    const char *below = strncmp(h->member, h->top, top) == 0 ? h->member + top : "";
+    int length = snprintf(folder, sizeof folder, "%s%s", h->mount, below);
+    if (length < 0 || (size_t) length >= sizeof folder)
+        return 0.0;
+    double least = 0.0;
+    for (char *slash; strlen(folder) >= mount; *slash = '\0') {
+        least = lesser(least, quota_of(h, root, folder));
+        slash = strrchr(folder, '/');
+        if (slash == NULL)
+            break;
+    }
+    return least;
+}
+
+double ft_cgroup_cpus(const char *root)
+{
+    double least = 0.0;
+    for (int version = 1; version <= 2; version++) {
+        hierarchy h = { .second = version == 2 };
+        read_lines(&h, root, "cgroup", read_member);
+        read_lines(&h, root, "mountinfo", read_mount);
+        if (h.mount[0] != '\0' && h.member[0] != '\0')
+            least = lesser(least, least_quota(&h, root));
+    }
+    return least;
+}

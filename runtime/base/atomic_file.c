@@ -1,0 +1,342 @@
+/*
+ * atomic_file.c - temporary file, lock, fsync, rename.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/base/atomic_file.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/base/temp_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char mark[] = ".ft-tmp-";
+
+enum { MAX_NAME = 200, MAX_TRIES = 1000 };
+
+struct ft_output {
+    char *path;
+    const char *name; /* its last component */
+    bool force, committed;
+    bool replaces; /* a file, whose permissions are to stay: */
+    mode_t mode;
+    int folder, fd;
+    FILE *stream;                 /* over a copy of fd; NULL until somebody asks */
+    char temporary[NAME_MAX + 1]; /* in the folder; empty before there is one */
+    int listed;                   /* its place in the list of unfinished files */
+};
+
+const char *ft_output_path(const ft_output *o)
+{
+    return o->path;
+}
+
+int ft_output_fd(const ft_output *o)
+{
+    return o->fd;
+}
+
+FILE *ft_output_stream(ft_output *o)
+{
+    if (o->stream != NULL)
+        return o->stream;
+    int copy = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+    if (copy >= 0 && (o->stream = fdopen(copy, "wb")) == NULL)
+        close(copy);
+    return o->stream;
+}
+
+/* ---- Paths -------------------------------------------------------------------------------- */
+
+/* The last component. */
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* What is before it, for free(); NULL without memory. */
+static char *folder_of(const char *path)
+{
+    size_t length = (size_t) (name_of(path) - path);
+    if (length > 1) /* without the slash, unless it is the root */
+        length--;
+    return length == 0 ? ft_strdup(".") : strndup(path, length);
+}
+
+char *ft_output_hidden(const ft_output *o)
+{
+    char *folder = folder_of(o->path), *hidden = NULL;
+    if (folder != NULL) {
+        size_t bytes = strlen(folder) + strlen(o->temporary) + 2;
+        hidden = malloc(bytes);
+        if (hidden != NULL)
+            snprintf(hidden, bytes, "%s/%s", folder, o->temporary);
+    }
+    free(folder);
+    return hidden;
+}
+
+static bool same_inode(const char *a, const char *b)
+{
+    struct stat left, right;
+    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev &&
+           left.st_ino == right.st_ino;
+}
+
+bool ft_output_same_file(const char *a, const char *b)
+{
+    if (same_inode(a, b))
+        return true;
+    char *left = folder_of(a), *right = folder_of(b);
+    bool same = left != NULL && right != NULL && strcmp(name_of(a), name_of(b)) == 0 &&
+                same_inode(left, right);
+    free(left);
+    free(right);
+    return same;
+}
+
+ft_status ft_output_spare_input(const char *path, const char *input, ft_error *err)
+{
+    if (ft_output_same_file(path, input))
+        return ft_fail(err, FT_EARG, "%s: would replace the input %s", path, input);
+    return FT_OK;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+static ft_status open_folder(ft_output *o, ft_error *err)
+{
+    char *folder = folder_of(o->path);
+    if (folder == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", o->path);
+    o->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ft_status rc = FT_OK;
+    if (o->folder < 0)
+        rc = ft_fail_errno(err, "%s: cannot write to folder %s", o->path, folder);
+    free(folder);
+    return rc;
+}
+
+static ft_status check_target(ft_output *o, ft_error *err)
+{
+    struct stat st;
+    if (fstatat(o->folder, o->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? FT_OK : ft_fail_errno(err, "%s", o->path);
+    /* A link is replaced, not followed, but only where a file could be. */
+    bool dangling = S_ISLNK(st.st_mode) && fstatat(o->folder, o->name, &st, 0) != 0;
+    if (!dangling && S_ISDIR(st.st_mode))
+        return ft_fail(err, FT_EARG, "%s: is a folder", o->path);
+    if (!dangling && !S_ISREG(st.st_mode))
+        return ft_fail(err, FT_EARG, "%s: is not a regular file", o->path);
+    if (!o->force)
+        return ft_fail(err, FT_EARG, "%s: exists already; --force replaces it", o->path);
+    o->replaces = !dangling;
+    o->mode = st.st_mode & 0777;
+    return FT_OK;
+}
+
+/* Remove a hidden file that nobody holds a lock on. */
+static void remove_if_stale(int folder, const char *name)
+{
+    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, name, 0);
+    close(fd);
+}
+
+static void remove_leftovers(const ft_output *o)
+{
+    char prefix[NAME_MAX + 1];
+    int length = snprintf(prefix, sizeof prefix, ".%s%s", o->name, mark);
+    int fd = dup(o->folder);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (folder == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    rewinddir(folder);
+    for (const struct dirent *e; (e = readdir(folder)) != NULL;)
+        if (strncmp(e->d_name, prefix, (size_t) length) == 0)
+            remove_if_stale(o->folder, e->d_name);
+    closedir(folder);
+}
+
+/*
+ * Take the lock on our new file.  False when another writer saw the file before it was locked and
+ * took it for a leftover.  A file system without locks has no leftovers removed either.
+ */
+static bool lock_temporary(const ft_output *o)
+{
+    struct stat st;
+    if (flock(o->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return false;
+    return fstat(o->fd, &st) == 0 && st.st_nlink == 1;
+}
+
+/*
+ * A name that nobody else has: process numbers are not enough where machines share a folder.  So
+ * the file can be listed before it is made, and a signal in between does no harm to another's.
+ */
+static void choose_temporary(ft_output *o, unsigned attempt)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+        number = attempt;
+    snprintf(o->temporary, sizeof o->temporary, ".%s%s%ld-%" PRIx64, o->name, mark, (long) getpid(),
+             number);
+}
+
+/* What replaces a file is nobody's to read whose the old one was not. */
+static int make_temporary(ft_output *o)
+{
+    o->listed = ft_unfinished_add(o->folder, o->temporary);
+    return openat(o->folder, o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+                  o->replaces ? 0600 : 0666);
+}
+
+static void forget_temporary(ft_output *o)
+{
+    ft_unfinished_drop(o->listed);
+    o->listed = -1;
+    o->temporary[0] = '\0';
+}
+
+static ft_status open_temporary(ft_output *o, ft_error *err)
+{
+    for (unsigned attempt = 0; attempt < MAX_TRIES; attempt++) {
+        choose_temporary(o, attempt);
+        o->fd = make_temporary(o);
+        if (o->fd >= 0 && lock_temporary(o))
+            return FT_OK;
+        forget_temporary(o);
+        if (o->fd < 0 && errno != EEXIST)
+            return ft_fail_errno(err, "%s: cannot write to its folder", o->path);
+        if (o->fd >= 0)
+            close(o->fd);
+        o->fd = -1;
+    }
+    return ft_fail(err, FT_EIO, "%s: no free name for a temporary file", o->path);
+}
+
+ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error *err)
+{
+    *out = NULL;
+    ft_output *o = calloc(1, sizeof *o);
+    if (o == NULL || (o->path = ft_strdup(path)) == NULL) {
+        free(o);
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
+    }
+    o->name = name_of(o->path);
+    o->force = force;
+    o->folder = o->fd = o->listed = -1;
+
+    ft_status rc = FT_OK;
+    if (o->name[0] == '\0')
+        rc = ft_fail(err, FT_EARG, "\"%s\": names no file", path);
+    else if (strlen(o->name) > MAX_NAME)
+        rc = ft_fail(err, FT_EARG, "%s: the name is longer than %d bytes", path, MAX_NAME);
+    if (rc == FT_OK)
+        rc = open_folder(o, err);
+    if (rc == FT_OK)
+        rc = check_target(o, err);
+    if (rc == FT_OK) {
+        remove_leftovers(o);
+        rc = open_temporary(o, err);
+    }
+    if (rc != FT_OK) {
+        ft_output_close(o);
+        return rc;
+    }
+    *out = o;
+    return FT_OK;
+}
+
+/* ---- Ending ------------------------------------------------------------------------------- */
+
+ft_status ft_output_reserve(ft_output *o, uint64_t bytes, ft_error *err)
+{
+#ifdef FALLOC_FL_KEEP_SIZE
+    bool refused = bytes <= INT64_MAX &&
+                   fallocate(o->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t) bytes) != 0 &&
+                   (errno == ENOSPC || errno == EDQUOT);
+    if (refused) /* other errors only say that this file system cannot promise */
+        return ft_fail_errno(err, "%s: %llu bytes are needed", o->path, (unsigned long long) bytes);
+#else
+    (void) o, (void) bytes, (void) err;
+#endif
+    return FT_OK;
+}
+
+/* Permissions are those of the file that is replaced, at last: a reader may not have been meant. */
+static ft_status keep_mode(const ft_output *o, ft_error *err)
+{
+    struct stat st;
+    if (!o->replaces || (fstat(o->fd, &st) == 0 && (st.st_mode & 0777) == o->mode))
+        return FT_OK;
+    if (fchmod(o->fd, o->mode) != 0)
+        return ft_fail_errno(err, "%s: cannot keep its permissions %03o", o->path,
+                             (unsigned) o->mode);
+    return FT_OK;
+}
+
+/* Without force a file that came up in the meantime is not ours to replace. */
+static int move_into_place(const ft_output *o)
+{
+#ifdef RENAME_NOREPLACE
+    if (!o->force) {
+        int rc = renameat2(o->folder, o->temporary, o->folder, o->name, RENAME_NOREPLACE);
+        if (rc == 0 || (errno != EINVAL && errno != ENOSYS))
+            return rc;
+    }
+#endif
+    return renameat(o->folder, o->temporary, o->folder, o->name);
+}
+
+ft_status ft_output_commit(ft_output *o, ft_error *err)
+{
+    if (o->stream != NULL && (ferror(o->stream) || fflush(o->stream) != 0))
+        return ft_fail_errno(err, "%s: cannot write", o->path);
+    FT_TRY(keep_mode(o, err));
+    if (fsync(o->fd) != 0)
+        return ft_fail_errno(err, "%s: cannot make it durable", o->path);
+    if (move_into_place(o) != 0)
+        return ft_fail_errno(err, "%s: cannot give it its name", o->path);
+    o->committed = true;
+    if (fsync(o->folder) != 0 && errno != EINVAL) /* some file systems sync no folders */
+        return ft_fail_errno(err, "%s: cannot make its name durable", o->path);
+    return FT_OK;
+}
+
+void ft_output_close(ft_output *o)
+{
+    if (o == NULL)
+        return;
+    if (o->temporary[0] != '\0' && !o->committed)
+        unlinkat(o->folder, o->temporary, 0);
+    forget_temporary(o);
+    if (o->stream != NULL)
+        fclose(o->stream);
+    if (o->fd >= 0)
+        close(o->fd);
+    if (o->folder >= 0)
+        close(o->folder);
+    free(o->path);
+    free(o);
+}

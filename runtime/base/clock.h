@@ -1,0 +1,19 @@
+/*
+ * clock.h - how long something took.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_BASE_CLOCK_H
+#define FT_RUNTIME_BASE_CLOCK_H
+
+#include <time.h>
+
+/* Seconds since some time; nobody sets this clock. */
+static inline double ft_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+#endif

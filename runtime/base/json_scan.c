@@ -1,0 +1,264 @@
+/*
+ * json_scan.c - strict JSON tokens (RFC 8259), and not one byte beyond the text.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/base/json_scan.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+static const char *text_name(const ft_scan *scan)
+{
+    return scan->what == NULL ? "header" : scan->what;
+}
+
+ft_status ft_scan_fail(const ft_scan *scan, const char *format, ...)
+{
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+
+    size_t byte = (size_t) (scan->at - scan->start);
+    if (scan->tensor == NULL)
+        return ft_fail(scan->err, FT_EFORMAT, "%s: %s byte %zu: %s", scan->file, text_name(scan),
+                       byte, what);
+    const char *field = scan->field == NULL ? "" : scan->field;
+    const char *colon = scan->field == NULL ? "" : ": ";
+    return ft_fail(scan->err, FT_EFORMAT, "%s: %.256s: %.64s%s%s byte %zu: %s", scan->file,
+                   scan->tensor, field, colon, text_name(scan), byte, what);
+}
+
+ft_status ft_scan_expected(const ft_scan *scan, const char *what)
+{
+    if (scan->at == scan->end)
+        return ft_scan_fail(scan, "expected %s, found the end of the %s", what,
+                            text_name(scan));
+    if (*scan->at < 0x20 || *scan->at > 0x7e)
+        return ft_scan_fail(scan, "expected %s, found byte 0x%02x", what, *scan->at);
+    return ft_scan_fail(scan, "expected %s, found '%c'", what, *scan->at);
+}
+
+static bool is_space(unsigned char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static void skip_space(ft_scan *scan)
+{
+    while (scan->at < scan->end && is_space(*scan->at))
+        scan->at++;
+}
+
+bool ft_scan_take(ft_scan *scan, char mark)
+{
+    skip_space(scan);
+    if (scan->at == scan->end || *scan->at != (unsigned char) mark)
+        return false;
+    scan->at++;
+    return true;
+}
+
+ft_status ft_scan_expect(ft_scan *scan, char mark)
+{
+    return ft_scan_take(scan, mark) ? FT_OK
+                                    : ft_scan_expected(scan, (char[]){ '\'', mark, '\'', '\0' });
+}
+
+ft_status ft_scan_close(ft_scan *scan, char close)
+{
+    if (ft_scan_take(scan, close))
+        return FT_OK;
+    return ft_scan_expected(scan, close == '}' ? "',' or '}'" : "',' or ']'");
+}
+
+ft_status ft_scan_end(ft_scan *scan)
+{
+    skip_space(scan);
+    return scan->at == scan->end ? FT_OK
+                                 : ft_scan_expected(scan, "nothing after the header's object");
+}
+
+/* ---- Strings ------------------------------------------------------------------------------ */
+
+size_t ft_utf8_length(const unsigned char *at, const unsigned char *end)
+{
+    /* The Unicode Standard, table 3-7: ranges of the first and second byte, and how many follow. */
+    static const struct {
+        unsigned char first, last, low, high, more;
+    } rows[] = {
+        { 0x00, 0x7f, 0x00, 0x00, 0 }, { 0xc2, 0xdf, 0x80, 0xbf, 1 }, { 0xe0, 0xe0, 0xa0, 0xbf, 2 },
+        { 0xe1, 0xec, 0x80, 0xbf, 2 }, { 0xed, 0xed, 0x80, 0x9f, 2 }, { 0xee, 0xef, 0x80, 0xbf, 2 },
+        { 0xf0, 0xf0, 0x90, 0xbf, 3 }, { 0xf1, 0xf3, 0x80, 0xbf, 3 }, { 0xf4, 0xf4, 0x80, 0x8f, 3 },
+    };
+    size_t row = 0;
+    while (row < FT_COUNT(rows) && (*at < rows[row].first || *at > rows[row].last))
+        row++;
+    if (row == FT_COUNT(rows) || (size_t) (end - at) < 1u + rows[row].more)
+        return 0;
+    if (rows[row].more > 0 && (at[1] < rows[row].low || at[1] > rows[row].high))
+        return 0;
+    for (size_t i = 2; i <= rows[row].more; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    return 1u + rows[row].more;
+}
+
+static char *put_utf8(char *out, uint32_t code)
+{
+    int more = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
+    if (more == 0) {
+        *out++ = (char) code;
+        return out;
+    }
+    *out++ = (char) (0xff00 >> (more + 1) | code >> 6 * more);
+    while (more-- > 0)
+        *out++ = (char) (0x80 | (code >> 6 * more & 0x3f));
+    return out;
+}
+
+/* The XXXX of \uXXXX, stepped over; -1 when it is not that. */
+static int32_t take_unit(ft_scan *scan)
+{
+    int32_t unit = 0;
+    if (scan->end - scan->at < 6 || scan->at[0] != '\\' || scan->at[1] != 'u')
+        return -1;
+    for (int i = 2; i < 6; i++) {
+        static const char digits[] = "0123456789abcdefABCDEF";
+        const char *digit = memchr(digits, scan->at[i], sizeof digits - 1);
+        if (digit == NULL)
+            return -1;
+        int32_t value = (int32_t) (digit - digits);
+        unit = unit << 4 | (value < 16 ? value : value - 6);
+    }
+    scan->at += 6;
+    return unit;
+}
+
+static bool is_high_surrogate(int32_t unit)
+{
+    return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+static bool is_low_surrogate(int32_t unit)
+{
+    return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+static ft_status decode_unicode_escape(ft_scan *scan, char **out)
+{
+    const unsigned char *escape = scan->at;
+    int32_t code = take_unit(scan);
+    if (code < 0)
+        return ft_scan_fail(scan, "expected four hexadecimal digits after \\u");
+    if (is_high_surrogate(code)) {
+        int32_t low = take_unit(scan);
+        code = is_low_surrogate(low) ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : 0xd800;
+    }
+    if (code == 0 || is_high_surrogate(code) || is_low_surrogate(code)) {
+        scan->at = escape;
+        return ft_scan_fail(scan, code == 0 ? "U+0000 in a string" : "lone surrogate in a string");
+    }
+    *out = put_utf8(*out, (uint32_t) code);
+    return FT_OK;
+}
+
+static ft_status decode_escape(ft_scan *scan, char **out)
+{
+    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    if (scan->end - scan->at >= 2 && scan->at[1] == 'u')
+        return decode_unicode_escape(scan, out);
+    const char *letter =
+        scan->end - scan->at < 2 ? NULL : memchr(letters, scan->at[1], sizeof letters - 1);
+    if (letter == NULL)
+        return ft_scan_fail(scan, "unknown escape in a string");
+    *(*out)++ = meanings[letter - letters];
+    scan->at += 2;
+    return FT_OK;
+}
+
+/* How many characters from here on are ASCII and stand for themselves: mostly, all. */
+static size_t plain_length(const ft_scan *scan)
+{
+    const unsigned char *at = scan->at;
+    while (at < scan->end && *at >= 0x20 && *at < 0x80 && *at != '"' && *at != '\\')
+        at++;
+    return (size_t) (at - scan->at);
+}
+
+static ft_status decode_characters(ft_scan *scan, char **out)
+{
+    if (*scan->at == '\\')
+        return decode_escape(scan, out);
+    if (*scan->at < 0x20)
+        return ft_scan_fail(scan, "control character 0x%02x in a string", *scan->at);
+    size_t length = plain_length(scan);
+    if (length == 0)
+        length = ft_utf8_length(scan->at, scan->end);
+    if (length == 0)
+        return ft_scan_fail(scan, "bad UTF-8 in a string");
+    memcpy(*out, scan->at, length);
+    *out += length;
+    scan->at += length;
+    return FT_OK;
+}
+
+ft_status ft_scan_string(ft_scan *scan, const char **text)
+{
+    if (!ft_scan_take(scan, '"'))
+        return ft_scan_expected(scan, "a string");
+    char *out = scan->room;
+    while (scan->at < scan->end && *scan->at != '"')
+        FT_TRY(decode_characters(scan, &out));
+    if (!ft_scan_take(scan, '"'))
+        return ft_scan_expected(scan, "'\"' to close the string");
+    *out++ = '\0';
+    *text = scan->room;
+    scan->room = out;
+    return FT_OK;
+}
+
+/* ---- Numbers ------------------------------------------------------------------------------ */
+
+static bool is_digit(unsigned char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Everything that could belong to some number, so that the message shows all of a wrong one. */
+static size_t number_length(const ft_scan *scan)
+{
+    size_t length = 0;
+    while (scan->at + length < scan->end &&
+           (is_digit(scan->at[length]) || memchr("+-.eE", scan->at[length], 5) != NULL))
+        length++;
+    return length;
+}
+
+ft_status ft_scan_whole(ft_scan *scan, int64_t *number)
+{
+    skip_space(scan);
+    size_t length = number_length(scan);
+    if (length == 0)
+        return ft_scan_expected(scan, "a whole number");
+
+    int64_t value = 0;
+    bool whole = length == 1 || scan->at[0] != '0';
+    for (size_t i = 0; whole && i < length; i++)
+        whole = is_digit(scan->at[i]) && !__builtin_mul_overflow(value, 10, &value) &&
+                !__builtin_add_overflow(value, scan->at[i] - '0', &value);
+    if (!whole)
+        return ft_scan_fail(scan, "expected a whole number from 0 to %" PRId64 ", found %.*s",
+                            INT64_MAX, (int) ft_min_size(length, 40), (const char *) scan->at);
+    scan->at += length;
+    *number = value;
+    return FT_OK;
+}

@@ -1,0 +1,131 @@
+/*
+ * json_stream.c - JSON written as it becomes known.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/cli/json_stream.h"
+
+#include "runtime/base/utf8.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static void put_text(FILE *file, const char *text, size_t bytes)
+{
+    putc('"', file);
+    while (bytes > 0) {
+        size_t valid = ft_utf8_valid(text, bytes);
+        for (size_t i = 0; i < valid; i++) {
+            unsigned char c = (unsigned char) text[i];
+            if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
+                fprintf(file, c == '"' || c == '\\' ? "\\%c" : "\\u%04x", c);
+            else
+                putc(c, file);
+        }
+        if (valid < bytes) {
+            fputs("\xef\xbf\xbd", file);
+            valid++;
+        }
+        text += valid;
+        bytes -= valid;
+    }
+    putc('"', file);
+}
+
+static void begin_line(const ft_json_stream *json)
+{
+    fprintf(json->file, "\n%*s", json->depth, "");
+}
+
+/* All that stands before a value. */
+static void begin_member(ft_json_stream *json, const char *key)
+{
+    if (json->depth == 0)
+        return;
+    if (!json->empty)
+        putc(',', json->file);
+    json->empty = false;
+    begin_line(json);
+    if (key == NULL)
+        return;
+    put_text(json->file, key, strlen(key));
+    fputs(": ", json->file);
+}
+
+void ft_json_open(ft_json_stream *json, const char *key, char bracket)
+{
+    begin_member(json, key);
+    putc(bracket, json->file);
+    json->depth++;
+    json->empty = true;
+}
+
+void ft_json_close(ft_json_stream *json, char bracket)
+{
+    json->depth--;
+    if (!json->empty)
+        begin_line(json);
+    putc(bracket == '{' ? '}' : ']', json->file);
+    json->empty = false;
+    if (json->depth == 0)
+        putc('\n', json->file);
+}
+
+void ft_json_whole(ft_json_stream *json, const char *key, int64_t number)
+{
+    begin_member(json, key);
+    fprintf(json->file, "%" PRId64, number);
+}
+
+/* A real number shows that it is one. */
+void ft_json_real(ft_json_stream *json, const char *key, double number)
+{
+    char text[40];
+    begin_member(json, key);
+    snprintf(text, sizeof text, "%.*g", json->digits, number);
+    fputs(isfinite(number) ? text : "null", json->file);
+    if (isfinite(number) && strpbrk(text, ".e") == NULL)
+        fputs(".0", json->file);
+}
+
+void ft_json_flag(ft_json_stream *json, const char *key, bool flag)
+{
+    begin_member(json, key);
+    fputs(flag ? "true" : "false", json->file);
+}
+
+void ft_json_null(ft_json_stream *json, const char *key)
+{
+    begin_member(json, key);
+    fputs("null", json->file);
+}
+
+void ft_json_word(ft_json_stream *json, const char *key, const char *text)
+{
+    ft_json_stream_text(json, key, text, strlen(text));
+}
+
+void ft_json_stream_text(ft_json_stream *json, const char *key, const char *text, size_t bytes)
+{
+    begin_member(json, key);
+    put_text(json->file, text, bytes);
+}
+
+void ft_json_reals(ft_json_stream *json, const char *key, const float *x, size_t count)
+{
+    ft_json_open(json, key, '[');
+    for (size_t i = 0; i < count; i++)
+        ft_json_real(json, NULL, (double) x[i]);
+    ft_json_close(json, '[');
+}
+
+void ft_json_wholes(ft_json_stream *json, const char *key, const int32_t *x, size_t count)
+{
+    ft_json_open(json, key, '[');
+    for (size_t i = 0; i < count; i++)
+        ft_json_whole(json, NULL, x[i]);
+    ft_json_close(json, '[');
+}

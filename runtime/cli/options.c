@@ -1,0 +1,296 @@
+/*
+ * options.c - getopt_long, fed from a table.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/cli/options.h"
+
+#include "runtime/model/devices.h"
+#include "runtime/model/session.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_OPTIONS = 64, HELP_COLUMN = 28 };
+
+static const ft_option common[] = {
+    { 'h', "help", NULL, "print this help" },
+    { 'V', "version", NULL, "print the version" },
+};
+
+enum { COMMON = sizeof common / sizeof *common };
+
+/* Option `index` of the tool's and the common ones; NULL after the last. */
+static const ft_option *option_at(const ft_tool *tool, int index)
+{
+    int own = 0;
+    while (tool->option[own].id != 0)
+        own++;
+    if (index < own)
+        return &tool->option[index];
+    return index < own + COMMON ? &common[index - own] : NULL;
+}
+
+static bool known(const ft_tool *tool, int id)
+{
+    const ft_option *o;
+    for (int i = 0; (o = option_at(tool, i)) != NULL; i++)
+        if (o->id == id)
+            return true;
+    return false;
+}
+
+/* ---- Help --------------------------------------------------------------------------------- */
+
+/* One option, its help in a column of its own. */
+static void print_option(const ft_option *o)
+{
+    char letter[8] = "    ";
+    if (o->id < FT_LONG_ONLY)
+        snprintf(letter, sizeof letter, "-%c, ", o->id);
+    const char *argument = o->argument != NULL ? o->argument : "";
+    const char *joint = argument[0] == '[' ? "[=" : argument[0] != '\0' ? " " : "";
+    int width = printf("  %s--%s%s%s", letter, o->name, joint, argument + (argument[0] == '['));
+    printf("%*s", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "");
+    for (const char *c = o->help; *c != '\0'; c++) {
+        putchar(*c);
+        if (*c == '\n')
+            printf("%*s", HELP_COLUMN, "");
+    }
+    putchar('\n');
+}
+
+static _Noreturn void print_help(const ft_tool *tool)
+{
+    const char *start = "usage: ";
+    for (const char *line = tool->usage; line != NULL;) {
+        const char *end = strchr(line, '\n');
+        size_t length = end != NULL ? (size_t) (end - line) : strlen(line);
+        printf("%s%s %.*s\n", start, tool->name, (int) length, line);
+        start = "       ";
+        line = end != NULL ? end + 1 : NULL;
+    }
+    printf("\n%s\n\n", tool->about);
+    const ft_option *o;
+    for (int i = 0; (o = option_at(tool, i)) != NULL; i++)
+        print_option(o);
+    exit(ft_tool_end(tool, EXIT_SUCCESS));
+}
+
+static _Noreturn void print_version(const ft_tool *tool)
+{
+    printf("%s %s\n", tool->name, ft_version());
+    exit(ft_tool_end(tool, EXIT_SUCCESS));
+}
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+static void accept_underscores(char *argument)
+{
+    if (strncmp(argument, "--", 2) != 0)
+        return;
+    for (char *c = argument; *c != '\0' && *c != '='; c++)
+        if (*c == '_')
+            *c = '-';
+}
+
+/* The table as getopt_long wants it. */
+static void translate(const ft_tool *tool, struct option *longs, char *letters)
+{
+    const ft_option *o;
+    *letters++ = ':';
+    for (int i = 0; i < MAX_OPTIONS && (o = option_at(tool, i)) != NULL; i++) {
+        int argument = o->argument == NULL     ? no_argument
+                       : o->argument[0] == '[' ? optional_argument
+                                               : required_argument;
+        longs[i] = (struct option){ o->name, argument, NULL, o->id };
+        if (o->id >= FT_LONG_ONLY)
+            continue;
+        *letters++ = (char) o->id;
+        for (int colons = argument; colons > 0; colons--) /* "x:" required, "x::" optional */
+            *letters++ = ':';
+    }
+}
+
+static bool is_file(const ft_option *o)
+{
+    return o->argument != NULL &&
+           (strncmp(o->argument, "FILE", 4) == 0 || strcmp(o->argument, "PATH") == 0);
+}
+
+/* Read all options once, for their files alone; what else is wrong is told when they are taken. */
+static void check_files(const ft_tool *tool, int argc, char **argv,
+                                const struct option *longs, const char *letters)
+{
+    const char *file[MAX_OPTIONS] = { NULL };
+    for (int id; (id = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
+        const ft_option *o;
+        int i = 0;
+        while ((o = option_at(tool, i)) != NULL && o->id != id)
+            i++;
+        if (o == NULL || !is_file(o))
+            continue;
+        if (optarg[0] == '\0')
+            ft_tool_usage(tool, "--%s: the name of a file is empty", o->name);
+        if (strcmp(o->argument, "FILE") != 0) /* but "FILE...", or ft-convert's "PATH" */
+            continue;
+        if (file[i] != NULL)
+            ft_tool_usage(tool, "--%s is given twice: \"%s\" and \"%s\"", o->name, file[i], optarg);
+        file[i] = optarg;
+    }
+    optind = 0; /* which makes getopt_long begin anew */
+}
+
+int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **value)
+{
+    static char **begun; /* optind stays 1 between the letters of "-fq" */
+    struct option longs[MAX_OPTIONS + 1] = { { 0 } };
+    char letters[3 * MAX_OPTIONS + 2] = { 0 };
+    translate(tool, longs, letters);
+    opterr = 0;
+    if (begun != argv) {
+        begun = argv;
+        for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+            accept_underscores(argv[i]);
+        check_files(tool, argc, argv, longs, letters);
+    }
+    int id = getopt_long(argc, argv, letters, longs, NULL);
+    *value = optarg;
+    switch (id) {
+    case 'h':
+        print_help(tool);
+    case 'V':
+        print_version(tool);
+    case ':':
+        ft_tool_usage(tool, "option %s needs an argument", argv[optind - 1]);
+    case '?':
+        if (optopt != 0 && !known(tool, optopt))
+            ft_tool_usage(tool, "unknown option -%c", optopt);
+        ft_tool_usage(tool, "option %s is not understood", argv[optind - 1]);
+    default:
+        return id;
+    }
+}
+
+/* ---- Values ------------------------------------------------------------------------------- */
+
+const char *ft_tool_name_of(const ft_tool *tool, int option)
+{
+    const ft_option *o = tool->option;
+    while (o->id != option)
+        o++;
+    return o->name;
+}
+
+int ft_tool_whole_to(const ft_tool *tool, int option, const char *text, int low, int high)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || number < low)
+        ft_tool_usage(tool, "--%s: \"%s\" is not a %s number", ft_tool_name_of(tool, option), text,
+                      low > 0 ? "positive" : "whole");
+    if (number > high)
+        ft_tool_usage(tool, "--%s: %s is too large: %d is the most", ft_tool_name_of(tool, option),
+                      text, high);
+    return (int) number;
+}
+
+int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low)
+{
+    return ft_tool_whole_to(tool, option, text, low, 1 << 24);
+}
+
+int ft_tool_threads(const ft_tool *tool, int option, const char *text)
+{
+    return ft_tool_whole_to(tool, option, text, 1, FT_MAX_THREADS);
+}
+
+const char *ft_tool_device(const ft_tool *tool, int option, const char *text)
+{
+    ft_error err;
+    if (ft_device_name_check(text, &err) != FT_OK)
+        ft_tool_usage(tool, "--%s: %s", ft_tool_name_of(tool, option), err.text);
+    return text;
+}
+
+double ft_tool_real(const ft_tool *tool, int option, const char *text, double low, double high)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end != '\0' || !(number >= low && number <= high))
+        ft_tool_usage(tool, "--%s: \"%s\" is not a number from %g to %g",
+                      ft_tool_name_of(tool, option), text, low, high);
+    return number;
+}
+
+static int one_of(const ft_tool *tool, int option, const char *text, const char *const words[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    ft_tool_usage(tool, "--%s: \"%s\" is none of %s, %s and %s", ft_tool_name_of(tool, option),
+                  text, words[0], words[1], words[2]);
+}
+
+ft_verify ft_tool_verify(const ft_tool *tool, int option, const char *text)
+{
+    static const char *const levels[3] = {
+        [FT_VERIFY_STRUCTURE] = "structure", [FT_VERIFY_CRC] = "crc", [FT_VERIFY_SHA256] = "sha256"
+    };
+    return (ft_verify) one_of(tool, option, text, levels);
+}
+
+ft_kv ft_tool_kv(const ft_tool *tool, int option, const char *text)
+{
+    static const char *const kinds[3] = {
+        [FT_KV_AUTO] = "auto", [FT_KV_F16] = "f16", [FT_KV_INT8] = "int8"
+    };
+    return (ft_kv) one_of(tool, option, text, kinds);
+}
+
+/* ---- Ending ------------------------------------------------------------------------------- */
+
+void ft_tool_usage(const ft_tool *tool, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "%s: ", tool->name);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "; try %s --help\n", tool->name);
+    va_end(args);
+    exit(FT_EXIT_USAGE);
+}
+
+int ft_tool_fail(const ft_tool *tool, const char *text)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", tool->name, text);
+    return FT_EXIT_FAILURE;
+}
+
+void ft_tool_print(const char *text, int width)
+{
+    for (; *text != '\0'; text++, width--)
+        putchar((unsigned char) *text < 0x20 || *text == 0x7f ? '?' : *text);
+    for (; width > 0; width--)
+        putchar(' ');
+}
+
+/* A write that failed before has left its reason to nobody; but what was not written is still there. */
+int ft_tool_end(const ft_tool *tool, int status)
+{
+    bool failed = ferror(stdout);
+    if (fflush(stdout) != 0)
+        fprintf(stderr, "%s: standard output: %s\n", tool->name, strerror(errno));
+    else if (failed)
+        fprintf(stderr, "%s: standard output: not all of it could be written\n", tool->name);
+    else
+        return status;
+    return FT_EXIT_FAILURE;
+}

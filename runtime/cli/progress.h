@@ -1,0 +1,33 @@
+/*
+ * progress.h - how far long work is, on a terminal; nothing on a pipe.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_CLI_PROGRESS_H
+#define FT_RUNTIME_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct ft_progress_line {
+    const char *what; /* "observing" */
+    const char *unit; /* "samples"; NULL: bytes, shown as MB */
+    bool shown;       /* standard error is a terminal, and nobody asked for quiet */
+    bool printed;     /* there is a line to erase */
+    double begun, last;
+} ft_progress_line;
+
+void ft_progress_begin(ft_progress_line *line, const char *what, const char *unit, bool quiet);
+
+/* "observing: 64 of 200 samples, 12.3/s, 11 s left", after so many seconds of work. */
+enum { FT_PROGRESS_TEXT = 160 };
+char *ft_progress_text(char text[FT_PROGRESS_TEXT], const ft_progress_line *line, uint64_t done,
+                       uint64_t total, double seconds);
+
+/* A ft_progress callback (user is the line): rewrites the line at most ten times a second. */
+void ft_progress_step(void *line, uint64_t done, uint64_t total);
+
+/* Erase the line. */
+void ft_progress_end(ft_progress_line *line);
+
+#endif

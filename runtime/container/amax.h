@@ -1,0 +1,106 @@
+/*
+ * amax.h - the calibrated range of every quantized value, by name, and FasterTransformer's list.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_CONTAINER_AMAX_H
+#define FT_RUNTIME_CONTAINER_AMAX_H
+
+#include "runtime/ft.h"
+
+enum {
+    FT_AMAX_METHOD_MAX = 24,  /* bytes of a method's name, with its end */
+    FT_AMAX_MAX_COUNT = 65536 /* points of one model */
+};
+
+typedef struct ft_amax_entry {
+    char *name;                      /* of the value: "layer.3.ffn.gelu" */
+    float amax;                      /* codes -127..127 cover -amax..amax */
+    char method[FT_AMAX_METHOD_MAX]; /* that chose it: "percentile" */
+    double clipped;                  /* fraction of the samples beyond amax, 0..1 */
+    double sqnr;                     /* of the samples after quantization, dB; may be infinite */
+} ft_amax_entry;
+
+typedef struct ft_amax {
+    ft_amax_entry *entry; /* in the order of adding */
+    size_t count;
+    size_t capacity;
+    uint32_t *by_name; /* indices, sorted */
+} ft_amax;
+
+/* An empty list, or NULL. */
+ft_amax *ft_amax_new(void);
+void ft_amax_free(ft_amax *list); /* takes NULL */
+
+/*
+ * Append a copy of *entry.  FT_EFORMAT for a name that is there already or is no name, an amax that
+ * is not positive and finite or whose scale amax / 127 underflows, a clipped fraction outside 0..1,
+ * an SQNR that is NaN.
+ */
+ft_status ft_amax_add(ft_amax *list, const ft_amax_entry *entry, ft_error *err);
+
+/* NULL when the value has no amax. */
+const ft_amax_entry *ft_amax_find(const ft_amax *list, const char *name);
+
+/*
+ * amax.tsv: a header line, then a line for each entry: name, amax, method, clipped, sqnr.  Numbers
+ * have the digits that bring back the same amax, whatever the locale.  `label` names the file in
+ * error texts, which tell the line.  free() *text.
+ */
+ft_status ft_amax_parse(ft_amax **out, const char *label, const void *text, size_t bytes,
+                        ft_error *err);
+ft_status ft_amax_format(const ft_amax *list, char **text, size_t *bytes, ft_error *err);
+
+/* ---- FasterTransformer v3.0's amaxList of one encoder layer ------------------------------- */
+
+/* Activations, in the order of the list. */
+enum {
+    FT_AMAX_LIST_INPUT,   /* layer input, which Q, K and V share */
+    FT_AMAX_LIST_Q,       /* after bias */
+    FT_AMAX_LIST_K,       /* after bias */
+    FT_AMAX_LIST_V,       /* after bias */
+    FT_AMAX_LIST_SOFTMAX, /* attention probabilities */
+    FT_AMAX_LIST_CONTEXT, /* probabilities times V */
+    FT_AMAX_LIST_NORM1,   /* output of the norm after attention */
+    FT_AMAX_LIST_GELU,    /* inside the feed-forward part */
+    FT_AMAX_LIST_NORM2,   /* output of the layer: the next one's input */
+    FT_AMAX_LIST_ACTIVATIONS
+};
+
+/* Weights, in the order of the list; one amax per output channel. */
+enum {
+    FT_AMAX_LIST_WQ,   /* [H] */
+    FT_AMAX_LIST_WK,   /* [H] */
+    FT_AMAX_LIST_WV,   /* [H] */
+    FT_AMAX_LIST_WO,   /* [H] */
+    FT_AMAX_LIST_UP,   /* [4H] */
+    FT_AMAX_LIST_DOWN, /* [H] */
+    FT_AMAX_LIST_WEIGHTS
+};
+
+enum { FT_AMAX_LIST_HEAD = 80 }; /* floats before the weights: four for each activation, zeros */
+
+typedef struct ft_amax_layer {
+    size_t hidden, ffn; /* H, and the width of the feed-forward part, which must be 4H */
+    float activation[FT_AMAX_LIST_ACTIVATIONS];
+    const float *weight[FT_AMAX_LIST_WEIGHTS];
+} ft_amax_layer;
+
+/* 80 + 9H floats; 0 when that overflows. */
+size_t ft_amax_list_count(size_t hidden);
+
+/*
+ * Write the list of one layer into list[0..ft_amax_list_count(hidden)).  Each activation becomes
+ * amax, amax/127, amax/127/127, 127/amax, computed in double and rounded once; four zeros for 0.
+ * FT_EUNSUPPORTED when ffn is not 4H: the list has no place for such a layer, which is no fault.
+ */
+ft_status ft_amax_list_layer(float *list, const ft_amax_layer *layer, ft_error *err);
+
+/*
+ * What list[index] means, for people: "q after bias: amax / 127", "up weight amax, channel 12",
+ * "reserved".  Written into `text`, which is returned.
+ */
+enum { FT_AMAX_LIST_TEXT = 64 };
+char *ft_amax_list_meaning(char text[FT_AMAX_LIST_TEXT], size_t hidden, size_t index);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * amax_list.c - FasterTransformer v3.0's positional view of one encoder layer's ranges.
+ *
+ * Source: FasterTransformer v3.0, bert_encoder_transformer.h, which reads a layer's list by index.
+ * Later versions place other tensors at the same indices.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/container/amax.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <string.h>
+
+/* Widths of the weights, in units of H. */
+static const size_t weight_units[FT_AMAX_LIST_WEIGHTS] = {
+    [FT_AMAX_LIST_WQ] = 1, [FT_AMAX_LIST_WK] = 1, [FT_AMAX_LIST_WV] = 1,
+    [FT_AMAX_LIST_WO] = 1, [FT_AMAX_LIST_UP] = 4, [FT_AMAX_LIST_DOWN] = 1,
+};
+
+static const char *const activation_names[FT_AMAX_LIST_ACTIVATIONS] = {
+    [FT_AMAX_LIST_INPUT] = "layer input",
+    [FT_AMAX_LIST_Q] = "q after bias",
+    [FT_AMAX_LIST_K] = "k after bias",
+    [FT_AMAX_LIST_V] = "v after bias",
+    [FT_AMAX_LIST_SOFTMAX] = "softmax output",
+    [FT_AMAX_LIST_CONTEXT] = "attention context",
+    [FT_AMAX_LIST_NORM1] = "norm after attention",
+    [FT_AMAX_LIST_GELU] = "activation in feed-forward",
+    [FT_AMAX_LIST_NORM2] = "norm after feed-forward",
+};
+
+static const char *const weight_names[FT_AMAX_LIST_WEIGHTS] = {
+    [FT_AMAX_LIST_WQ] = "q",
+    [FT_AMAX_LIST_WK] = "k",
+    [FT_AMAX_LIST_WV] = "v",
+    [FT_AMAX_LIST_WO] = "attention output",
+    [FT_AMAX_LIST_UP] = "feed-forward up",
+    [FT_AMAX_LIST_DOWN] = "feed-forward down",
+};
+
+static const char *const quad_names[4] = { "amax", "amax / 127", "amax / 127 / 127", "127 / amax" };
+
+size_t ft_amax_list_count(size_t hidden)
+{
+    size_t count;
+    return ft_mul(hidden, 9, &count) && ft_add(count, FT_AMAX_LIST_HEAD, &count) ? count : 0;
+}
+
+ft_status ft_amax_list_layer(float *list, const ft_amax_layer *layer, ft_error *err)
+{
+    size_t h = layer->hidden;
+    if (layer->ffn / 4 != h || layer->ffn % 4 != 0)
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "amaxList has no place for a feed-forward width of %zu, expected 4 x %zu",
+                       layer->ffn, h);
+    memset(list, 0, FT_AMAX_LIST_HEAD * sizeof *list);
+    for (int i = 0; i < FT_AMAX_LIST_ACTIVATIONS; i++) {
+        double amax = (double) layer->activation[i];
+        list[4 * i] = (float) amax;
+        list[4 * i + 1] = (float) (amax / 127.0);
+        list[4 * i + 2] = (float) (amax / 127.0 / 127.0);
+        list[4 * i + 3] = amax > 0.0 ? (float) (127.0 / amax) : 0.0f;
+    }
+    float *next = list + FT_AMAX_LIST_HEAD;
+    for (int i = 0; i < FT_AMAX_LIST_WEIGHTS; i++) {
+        size_t channels = weight_units[i] * h;
+        memcpy(next, layer->weight[i], channels * sizeof *next);
+        next += channels;
+    }
+    return FT_OK;
+}
+
+char *ft_amax_list_meaning(char text[FT_AMAX_LIST_TEXT], size_t hidden, size_t index)
+{
+    if (index < 4 * FT_AMAX_LIST_ACTIVATIONS) {
+        snprintf(text, FT_AMAX_LIST_TEXT, "%s: %s", activation_names[index / 4],
+                 quad_names[index % 4]);
+        return text;
+    }
+    snprintf(text, FT_AMAX_LIST_TEXT, "reserved");
+    if (index < FT_AMAX_LIST_HEAD)
+        return text;
+    size_t channel = index - FT_AMAX_LIST_HEAD;
+    for (int i = 0; i < FT_AMAX_LIST_WEIGHTS; i++) {
+        size_t channels = weight_units[i] * hidden;
+        if (channel < channels) {
+            snprintf(text, FT_AMAX_LIST_TEXT, "%s weight amax, channel %zu", weight_names[i],
+                     channel);
+            break;
+        }
+        channel -= channels;
+    }
+    return text;
+}

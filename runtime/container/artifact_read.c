@@ -1,0 +1,340 @@
+/*
+ * artifact_read.c - map an artifact and believe nothing in it before it is checked.
+ *
+ * The order: the directory, the manifest, then each side against the other, so that every entry is
+ * named exactly once and lies where the manifest says.  Last come the numbers that int8 arithmetic
+ * hangs on: scales and amax.  Weights are not read.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/container/artifact_private.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/container/file_type.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are used as they lie in files");
+
+/* ---- Manifest against directory ----------------------------------------------------------- */
+
+static ft_status read_manifest(ft_artifact *a, zip_t *zip, ft_error *err)
+{
+    const ft_zip_entry *entry = ft_zipdir_find(&a->dir, FT_MANIFEST_ENTRY);
+    if (entry == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: no " FT_MANIFEST_ENTRY, a->label);
+    FT_TRY(ft_artifact_check_crc(a, zip, entry, err));
+    return ft_manifest_parse(&a->manifest, a->label, entry->data, entry->bytes, err);
+}
+
+/* The entry prefix + name, which the manifest names now and must not name again. */
+static ft_status claim(ft_artifact *a, const char *prefix, const char *name, const uint8_t *digest,
+                       const ft_zip_entry **out, ft_error *err)
+{
+    char path[FT_ZIP_NAME_MAX + 1];
+    int length = snprintf(path, sizeof path, "%s%s", prefix, name);
+    *out = length < (int) sizeof path ? ft_zipdir_find(&a->dir, path) : NULL;
+    if (*out == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: missing, but in " FT_MANIFEST_ENTRY, a->label,
+                       path);
+    const uint8_t **slot = &a->digest[*out - a->dir.entry];
+    if (*slot != NULL || strcmp(path, FT_MANIFEST_ENTRY) == 0)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: named twice by " FT_MANIFEST_ENTRY, a->label,
+                       path);
+    *slot = digest;
+    return FT_OK;
+}
+
+static ft_status resolve_tensors(ft_artifact *a, ft_error *err)
+{
+    for (size_t i = 0; i < a->manifest.tensors; i++) {
+        ft_artifact_tensor *t = &a->manifest.tensor[i];
+        const ft_zip_entry *entry;
+        FT_TRY(claim(a, FT_WEIGHT_PREFIX, t->name, t->sha256, &entry, err));
+        if (t->bytes != entry->bytes || t->offset != entry->offset)
+            return ft_fail(err, FT_EFORMAT,
+                           "%s: %s: %zu bytes at byte %zu, " FT_MANIFEST_ENTRY
+                           " says %zu at byte %zu",
+                           a->label, entry->name, entry->bytes, entry->offset, t->bytes, t->offset);
+        t->data = entry->data;
+    }
+    return FT_OK;
+}
+
+static ft_status resolve_files(ft_artifact *a, ft_error *err)
+{
+    for (size_t i = 0; i < a->manifest.files; i++) {
+        ft_artifact_entry *f = &a->manifest.file[i];
+        const ft_zip_entry *entry;
+        FT_TRY(claim(a, "", f->name, f->sha256, &entry, err));
+        if (f->bytes != entry->bytes)
+            return ft_fail(err, FT_EFORMAT, "%s: %s: %zu bytes, " FT_MANIFEST_ENTRY " says %zu",
+                           a->label, entry->name, entry->bytes, f->bytes);
+        f->data = entry->data;
+    }
+    return FT_OK;
+}
+
+static ft_status check_all_named(const ft_artifact *a, ft_error *err)
+{
+    for (size_t i = 0; i < a->dir.count; i++)
+        if (a->digest[i] == NULL && strcmp(a->dir.entry[i].name, FT_MANIFEST_ENTRY) != 0)
+            return ft_fail(err, FT_EFORMAT, "%s: %s: not in " FT_MANIFEST_ENTRY, a->label,
+                           a->dir.entry[i].name);
+    return FT_OK;
+}
+
+/* ---- Ranges ------------------------------------------------------------------------------------
+ */
+
+static ft_status read_amax(ft_artifact *a, zip_t *zip, ft_error *err)
+{
+    const ft_zip_entry *entry = ft_zipdir_find(&a->dir, FT_AMAX_ENTRY);
+    bool wanted = ft_artifact_has_ranges(&a->manifest.head);
+    if (entry == NULL && !wanted)
+        return FT_OK;
+    if (entry == NULL || !wanted)
+        return ft_fail(err, FT_EFORMAT, "%s: " FT_AMAX_ENTRY ": %s", a->label,
+                       wanted ? "missing in an int8 artifact"
+                              : "in an artifact that has no calibrated ranges");
+    FT_TRY(ft_artifact_check_crc(a, zip, entry, err));
+    char label[1024];
+    snprintf(label, sizeof label, "%s: " FT_AMAX_ENTRY, a->label);
+    return ft_amax_parse(&a->amax, label, entry->data, entry->bytes, err);
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+static int by_name(const void *x, const void *y)
+{
+    const ft_artifact_tensor *const *a = x, *const *b = y;
+    return strcmp((*a)->name, (*b)->name);
+}
+
+static ft_status index_tensors(ft_artifact *a, ft_error *err)
+{
+    a->by_name = ft_array(a->manifest.tensors, sizeof *a->by_name);
+    if (a->by_name == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", a->label);
+    for (size_t i = 0; i < a->manifest.tensors; i++)
+        a->by_name[i] = &a->manifest.tensor[i];
+    qsort(a->by_name, a->manifest.tensors, sizeof *a->by_name, by_name);
+    return FT_OK;
+}
+
+static ft_status read_contents(ft_artifact *a, zip_t *zip, ft_error *err)
+{
+    FT_TRY(read_manifest(a, zip, err));
+    FT_TRY(resolve_tensors(a, err));
+    FT_TRY(resolve_files(a, err));
+    FT_TRY(check_all_named(a, err));
+    FT_TRY(index_tensors(a, err));
+    FT_TRY(ft_artifact_read_scales(a, zip, err));
+    return read_amax(a, zip, err);
+}
+
+/*
+ * Headers lie scattered between weights.  Read around as usual, each would bring in its neighbours:
+ * most of a small model, from a disk, before it is asked for.
+ */
+static void expect(const ft_artifact *a, int access)
+{
+    if (a->mapped)
+        posix_madvise((void *) (uintptr_t) a->map, a->bytes, access);
+}
+
+static ft_status read_artifact(ft_artifact *a, ft_verify verify, ft_error *err)
+{
+    expect(a, POSIX_MADV_RANDOM);
+    FT_TRY(ft_zipdir_read(&a->dir, a->label, a->map, a->bytes, err));
+    a->digest = ft_array(a->dir.count, sizeof *a->digest);
+    if (a->digest == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", a->label);
+    zip_t *zip;
+    FT_TRY(ft_artifact_zip(a, &zip, err));
+    ft_status rc = read_contents(a, zip, err);
+    zip_discard(zip);
+    expect(a, POSIX_MADV_NORMAL);
+    if (rc == FT_OK && verify != FT_VERIFY_STRUCTURE)
+        rc = ft_artifact_verify(a, verify, NULL, NULL, err);
+    return rc;
+}
+
+static ft_status map_file(ft_artifact *a, int fd, ft_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return ft_fail_errno(err, "%s", a->label);
+    if (!S_ISREG(st.st_mode))
+        return ft_fail(err, FT_EIO, "%s: not a regular file", a->label);
+    if ((uintmax_t) st.st_size > SIZE_MAX)
+        return ft_fail(err, FT_ELIMIT, "%s: too large for this machine's memory map", a->label);
+    if (st.st_size == 0)
+        return ft_fail(err, FT_EFORMAT, "%s: not an artifact: empty", a->label);
+    void *map = mmap(NULL, (size_t) st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return ft_fail_errno(err, "%s: cannot map", a->label);
+    a->map = map;
+    a->bytes = (size_t) st.st_size;
+    a->mapped = true;
+    return FT_OK;
+}
+
+static ft_artifact *new_artifact(const char *label, ft_error *err)
+{
+    ft_artifact *a = calloc(1, sizeof *a);
+    if (a != NULL)
+        a->label = ft_strdup(label);
+    if (a == NULL || a->label == NULL) {
+        free(a);
+        ft_fail(err, FT_ENOMEM, "%s: no memory", label);
+        return NULL;
+    }
+    return a;
+}
+
+/* Give a read artifact away, or close one that could not be read. */
+static ft_status deliver(ft_artifact **out, ft_artifact *a, ft_status rc)
+{
+    if (rc == FT_OK)
+        *out = a;
+    else
+        ft_artifact_close(a);
+    return rc;
+}
+
+ft_status ft_artifact_open_fd(ft_artifact **out, const char *label, int fd, ft_verify verify,
+                              ft_error *err)
+{
+    *out = NULL;
+    ft_artifact *a = new_artifact(label, err);
+    if (a == NULL)
+        return FT_ENOMEM;
+    ft_status rc = map_file(a, fd, err);
+    if (rc == FT_OK)
+        rc = read_artifact(a, verify, err);
+    return deliver(out, a, rc);
+}
+
+static ft_status open_path(ft_artifact **out, const char *path, ft_verify verify, ft_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+    if (fd < 0)
+        return ft_fail_errno(err, "%s", path);
+    ft_status rc = ft_artifact_open_fd(out, path, fd, verify, err);
+    close(fd);
+    return rc;
+}
+
+ft_status ft_artifact_open(ft_artifact **out, const char *path, ft_verify verify, ft_error *err)
+{
+    *out = NULL;
+    ft_status rc = open_path(out, path, verify, err);
+    return rc == FT_OK ? FT_OK : ft_mistaken(path, FT_WANTED_ARTIFACT, rc, err);
+}
+
+ft_status ft_artifact_open_memory(ft_artifact **out, const char *label, const void *data,
+                                  size_t bytes, ft_verify verify, ft_error *err)
+{
+    *out = NULL;
+    if ((uintptr_t) data % FT_ZIP_ALIGN != 0)
+        return ft_fail(err, FT_EARG, "%s: memory is not aligned to %d bytes", label, FT_ZIP_ALIGN);
+    ft_artifact *a = new_artifact(label, err);
+    if (a == NULL)
+        return FT_ENOMEM;
+    a->map = data;
+    a->bytes = bytes;
+    return deliver(out, a, read_artifact(a, verify, err));
+}
+
+void ft_artifact_close(ft_artifact *a)
+{
+    if (a == NULL)
+        return;
+    ft_amax_free(a->amax);
+    ft_manifest_fini(&a->manifest);
+    ft_zipdir_fini(&a->dir);
+    free(a->digest);
+    free(a->by_name);
+    if (a->mapped)
+        munmap((void *) (uintptr_t) a->map, a->bytes);
+    free(a->label);
+    free(a);
+}
+
+/* ---- Asking ------------------------------------------------------------------------------- */
+
+const ft_artifact_head *ft_artifact_get_head(const ft_artifact *a)
+{
+    return &a->manifest.head;
+}
+
+const json_t *ft_artifact_manifest(const ft_artifact *a)
+{
+    return a->manifest.json;
+}
+
+size_t ft_artifact_bytes(const ft_artifact *a)
+{
+    return a->bytes;
+}
+
+size_t ft_artifact_count(const ft_artifact *a)
+{
+    return a->manifest.tensors;
+}
+
+const ft_artifact_tensor *ft_artifact_at(const ft_artifact *a, size_t index)
+{
+    return &a->manifest.tensor[index];
+}
+
+const ft_artifact_tensor *ft_artifact_find(const ft_artifact *a, const char *name)
+{
+    const ft_artifact_tensor key = { .name = name }, *wanted = &key;
+    const ft_artifact_tensor **found =
+        bsearch(&wanted, a->by_name, a->manifest.tensors, sizeof *a->by_name, by_name);
+    return found != NULL ? *found : NULL;
+}
+
+size_t ft_artifact_file_count(const ft_artifact *a)
+{
+    return a->manifest.files;
+}
+
+const ft_artifact_entry *ft_artifact_file_at(const ft_artifact *a, size_t index)
+{
+    return &a->manifest.file[index];
+}
+
+const ft_artifact_entry *ft_artifact_find_file(const ft_artifact *a, const char *name)
+{
+    for (size_t i = 0; i < a->manifest.files; i++)
+        if (strcmp(a->manifest.file[i].name, name) == 0)
+            return &a->manifest.file[i];
+    return NULL;
+}
+
+ft_status ft_artifact_file(const ft_artifact *a, const char *name, const void **data, size_t *bytes,
+                           ft_error *err)
+{
+    const ft_artifact_entry *file = ft_artifact_find_file(a, name);
+    if (file == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: no %s", a->label, name);
+    *data = file->data;
+    *bytes = file->bytes;
+    return FT_OK;
+}
+
+const ft_amax *ft_artifact_amax(const ft_artifact *a)
+{
+    return a->amax;
+}

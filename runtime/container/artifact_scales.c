@@ -1,0 +1,139 @@
+/*
+ * artifact_scales.c - the numbers that codes are multiplied by, and what they are counted from.
+ *
+ * Arithmetic hangs on them, so every one is looked at when an artifact is opened.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/container/artifact_private.h"
+
+#include "kernels/half.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <math.h>
+
+/*
+ * The entry prefix + name of a tensor, which must hold `count` elements of `size` bytes; errors
+ * call them `what`.
+ */
+static ft_status find_numbers(const ft_artifact *a, zip_t *zip, const ft_artifact_tensor *t,
+                              const char *prefix, const char *what, size_t count, size_t size,
+                              const void **out, ft_error *err)
+{
+    char path[FT_ZIP_NAME_MAX + 1];
+    snprintf(path, sizeof path, "%s%s", prefix, t->name);
+    const ft_zip_entry *entry = ft_zipdir_find(&a->dir, path);
+    if (entry == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: missing: the %s of %s", a->label, path, what,
+                       t->name);
+    size_t expected;
+    if (!ft_mul(count, size, &expected) || entry->bytes != expected)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: %zu %s, expected %zu", a->label, path,
+                       entry->bytes / size, what, count);
+    *out = entry->data;
+    return ft_artifact_check_crc(a, zip, entry, err);
+}
+
+/* ---- One scale a channel ------------------------------------------------------------------ */
+
+static ft_status read_channels(const ft_artifact *a, zip_t *zip, ft_artifact_tensor *t,
+                               ft_error *err)
+{
+    const void *scales;
+    FT_TRY(find_numbers(a, zip, t, FT_SCALE_PREFIX, "scales", (size_t) t->dim[0], sizeof *t->scale,
+                        &scales, err));
+    t->scale = scales;
+    for (int64_t i = 0; i < t->dim[0]; i++)
+        if (!(t->scale[i] > 0.0f) || !isfinite(t->scale[i]))
+            return ft_fail(err, FT_EFORMAT,
+                           "%s: %s: scale of channel %lld is %g, expected a positive finite number",
+                           a->label, t->name, (long long) i, (double) t->scale[i]);
+    return FT_OK;
+}
+
+/* ---- One scale a row and group ------------------------------------------------------------ */
+
+static ft_status check_group_scales(const ft_artifact *a, const ft_artifact_tensor *t, size_t count,
+                                    ft_error *err)
+{
+    size_t rows = (size_t) t->dim[0], padded = ft_layout_rows(FT_PANEL32, rows);
+    for (size_t i = 0; i < count; i++) {
+        bool pad = i % padded >= rows;
+        uint16_t bits = t->blocks.scale[i];
+        if (pad ? bits == 0 : bits > 0 && bits < 0x7c00) /* positive, not infinite, no NaN */
+            continue;
+        return ft_fail(err, FT_EFORMAT, "%s: %s: scale of row %zu, group %zu is %g, expected %s",
+                       a->label, t->name, i % padded, i / padded, (double) ft_float_from_f16(bits),
+                       pad ? "0, as there is no such row" : "a positive finite number");
+    }
+    return FT_OK;
+}
+
+static ft_status check_group_zeros(const ft_artifact *a, const ft_artifact_tensor *t, size_t count,
+                                   ft_error *err)
+{
+    size_t rows = (size_t) t->dim[0], padded = ft_layout_rows(FT_PANEL32, rows);
+    for (size_t i = 0; i < count; i++) {
+        int most = i % padded >= rows ? 0 : (1 << ft_blocks_bits(t->dtype)) - 1;
+        if (t->blocks.zero[i] > most)
+            return ft_fail(err, FT_EFORMAT,
+                           "%s: %s: zero of row %zu, group %zu is %d, expected at most %d",
+                           a->label, t->name, i % padded, i / padded, t->blocks.zero[i], most);
+    }
+    return FT_OK;
+}
+
+static ft_status read_groups(const ft_artifact *a, zip_t *zip, ft_artifact_tensor *t, ft_error *err)
+{
+    const void *numbers;
+    size_t count = ft_blocks_count(&t->blocks, (size_t) t->dim[0], (size_t) t->dim[1]);
+    FT_TRY(find_numbers(a, zip, t, FT_SCALE_PREFIX, "scales", count, sizeof *t->blocks.scale,
+                        &numbers, err));
+    t->blocks.scale = numbers;
+    FT_TRY(check_group_scales(a, t, count, err));
+    if (!t->zeros)
+        return FT_OK;
+    FT_TRY(find_numbers(a, zip, t, FT_ZERO_PREFIX, "zeros", count, sizeof *t->blocks.zero, &numbers,
+                        err));
+    t->blocks.zero = numbers;
+    return check_group_zeros(a, t, count, err);
+}
+
+/* ---- All ---------------------------------------------------------------------------------- */
+
+static bool starts_with(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* Scales and zeros all belong to a tensor that has such. */
+static ft_status check_owner(const ft_artifact *a, const char *name, ft_error *err)
+{
+    const ft_artifact_tensor *t = NULL;
+    bool scales = starts_with(name, FT_SCALE_PREFIX);
+    if (scales || starts_with(name, FT_ZERO_PREFIX))
+        t = ft_artifact_find(a, name + strlen(FT_SCALE_PREFIX));
+    else
+        return FT_OK;
+    if (t != NULL && (scales ? t->scale != NULL || t->blocks.scale != NULL : t->zeros))
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: %s: %s of no tensor of codes", a->label, name,
+                   scales ? "scales" : "zeros");
+}
+
+ft_status ft_artifact_read_scales(ft_artifact *a, zip_t *zip, ft_error *err)
+{
+    for (size_t i = 0; i < a->manifest.tensors; i++) {
+        ft_artifact_tensor *t = &a->manifest.tensor[i];
+        if (t->dtype == FT_I8)
+            FT_TRY(read_channels(a, zip, t, err));
+        if (t->layout == FT_PANEL32)
+            FT_TRY(read_groups(a, zip, t, err));
+    }
+    for (size_t i = 0; i < a->manifest.files; i++)
+        FT_TRY(check_owner(a, a->manifest.file[i].name, err));
+    return FT_OK;
+}

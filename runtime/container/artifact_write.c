@@ -1,0 +1,381 @@
+/*
+ * artifact_write.c - announce entries, then write them in one pass.
+ *
+ * Digests have a fixed width, so the size of the manifest, and with it the place of everything, is
+ * known before the first byte.  The manifest is formatted twice: once for its size, and again as
+ * the last entry, when the digests are there.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/container/artifact_private.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/container/zip_writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 256 * 1024 }; /* bytes asked of a producer at once; stays in a core's cache */
+
+typedef struct {
+    char *entry; /* its name in the archive */
+    size_t bytes, done;
+    ft_produce produce; /* or NULL: */
+    const void *memory;
+    void *user;
+    bool tensor; /* w/NAME: `what` says more */
+    ft_artifact_tensor what;
+    char role[FT_ARTIFACT_WORD_MAX + 1];
+    uint8_t sha256[FT_SHA256_BYTES];
+} item;
+
+struct ft_artifact_writer {
+    ft_output *output;
+    item *item; /* the last one is the manifest, once finishing has begun */
+    size_t items, capacity;
+    size_t planned; /* bytes of data so far */
+    ft_manifest manifest;
+    char *manifest_text;
+    ft_zip_item *plan;
+    size_t end; /* of the last entry */
+
+    ft_sha256 *hash; /* of the item being written */
+    unsigned char *block;
+    size_t used, filled; /* bytes of the block */
+
+    ft_progress progress;
+    void *progress_user;
+};
+
+/* ---- Announcing --------------------------------------------------------------------------- */
+
+ft_status ft_artifact_create(ft_artifact_writer **out, const char *path, bool force, ft_error *err)
+{
+    *out = NULL;
+    ft_artifact_writer *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", path);
+    w->hash = ft_sha256_new();
+    w->block = ft_alloc(BLOCK);
+    ft_status rc = FT_OK;
+    if (w->hash == NULL || w->block == NULL)
+        rc = ft_fail(err, FT_ENOMEM, "%s: no memory", path);
+    if (rc == FT_OK)
+        rc = ft_output_open(&w->output, path, force, err);
+    if (rc != FT_OK) {
+        ft_artifact_discard(w);
+        return rc;
+    }
+    *out = w;
+    return FT_OK;
+}
+
+static const char *label(const ft_artifact_writer *w)
+{
+    return ft_output_path(w->output);
+}
+
+static bool taken(const ft_artifact_writer *w, const char *entry)
+{
+    for (size_t i = 0; i < w->items; i++)
+        if (strcmp(w->item[i].entry, entry) == 0)
+            return true;
+    return false;
+}
+
+/* Append an item called prefix + name; *out is valid until the next one. */
+static ft_status append(ft_artifact_writer *w, const char *prefix, const char *name, size_t bytes,
+                        item **out, ft_error *err)
+{
+    char entry[FT_ZIP_NAME_MAX + 1];
+    int length = snprintf(entry, sizeof entry, "%s%s", prefix, name);
+    if (length >= (int) sizeof entry || !ft_zip_name_ok(entry, (size_t) length))
+        return ft_fail(err, FT_EARG, "%s: \"%s%s\" is no name for an entry", label(w), prefix,
+                       name);
+    if (taken(w, entry))
+        return ft_fail(err, FT_EARG, "%s: two entries are called %s", label(w), entry);
+    if (w->items == w->capacity) {
+        item *grown = ft_grown(w->item, &w->capacity, 64, sizeof *grown);
+        if (grown == NULL)
+            return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu entries", label(w), w->items + 1);
+        w->item = grown;
+    }
+    if (!ft_add(w->planned, bytes, &w->planned))
+        return ft_fail(err, FT_ELIMIT, "%s: %s: %zu bytes are too many", label(w), entry, bytes);
+    char *copy = ft_strdup(entry);
+    if (copy == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", label(w));
+    *out = &w->item[w->items++];
+    **out = (item){ .entry = copy, .bytes = bytes };
+    return FT_OK;
+}
+
+/* Tensors have their prefixes to themselves, and the manifest its name. */
+static ft_status append_file(ft_artifact_writer *w, const char *entry, size_t bytes, item **out,
+                             ft_error *err)
+{
+    if (strncmp(entry, FT_WEIGHT_PREFIX, strlen(FT_WEIGHT_PREFIX)) == 0 ||
+        strncmp(entry, FT_SCALE_PREFIX, strlen(FT_SCALE_PREFIX)) == 0 ||
+        strncmp(entry, FT_ZERO_PREFIX, strlen(FT_ZERO_PREFIX)) == 0 ||
+        strcmp(entry, FT_MANIFEST_ENTRY) == 0)
+        return ft_fail(err, FT_EARG, "%s: %s: this name is reserved", label(w), entry);
+    return append(w, "", entry, bytes, out, err);
+}
+
+ft_status ft_artifact_add(ft_artifact_writer *w, const char *entry, size_t bytes,
+                          ft_produce produce, void *user, ft_error *err)
+{
+    item *it;
+    FT_TRY(append_file(w, entry, bytes, &it, err));
+    it->produce = produce;
+    it->user = user;
+    return FT_OK;
+}
+
+ft_status ft_artifact_add_memory(ft_artifact_writer *w, const char *entry, const void *data,
+                                 size_t bytes, ft_error *err)
+{
+    item *it;
+    FT_TRY(append_file(w, entry, bytes, &it, err));
+    it->memory = data;
+    return FT_OK;
+}
+
+/* An entry that the producer of the tensor before it goes on with. */
+static ft_status add_continued(ft_artifact_writer *w, const char *prefix,
+                               const ft_artifact_tensor *t, size_t bytes, ft_produce produce,
+                               void *user, ft_error *err)
+{
+    item *it;
+    FT_TRY(append(w, prefix, t->name, bytes, &it, err));
+    it->produce = produce;
+    it->user = user;
+    return FT_OK;
+}
+
+static ft_status add_groups(ft_artifact_writer *w, const ft_artifact_tensor *t, ft_produce produce,
+                            void *user, ft_error *err)
+{
+    size_t count = ft_blocks_count(&t->blocks, (size_t) t->dim[0], (size_t) t->dim[1]);
+    FT_TRY(
+        add_continued(w, FT_SCALE_PREFIX, t, count * sizeof *t->blocks.scale, produce, user, err));
+    return t->zeros ? add_continued(w, FT_ZERO_PREFIX, t, count, produce, user, err) : FT_OK;
+}
+
+ft_status ft_artifact_add_tensor(ft_artifact_writer *w, const ft_artifact_tensor *t,
+                                 ft_produce produce, void *user, ft_error *err)
+{
+    size_t bytes;
+    FT_TRY(ft_artifact_tensor_bytes(label(w), t, &bytes, err));
+    if (!ft_word_ok(t->role))
+        return ft_fail(err, FT_EARG, "%s: %s: \"%s\" is no role", label(w), t->name, t->role);
+    if ((t->dtype == FT_I8) != (t->scale != NULL))
+        return ft_fail(err, FT_EARG, "%s: %s: %s %s scale", label(w), t->name,
+                       ft_dtype_name(t->dtype), t->scale != NULL ? "with a" : "without");
+    item *it;
+    FT_TRY(append(w, FT_WEIGHT_PREFIX, t->name, bytes, &it, err));
+    it->produce = produce;
+    it->user = user;
+    it->tensor = true;
+    it->what = *t;
+    it->what.name = it->entry + strlen(FT_WEIGHT_PREFIX);
+    strcpy(it->role, t->role);
+    if (t->layout == FT_PANEL32)
+        return add_groups(w, t, produce, user, err);
+    if (t->scale == NULL)
+        return FT_OK;
+    FT_TRY(append(w, FT_SCALE_PREFIX, t->name, (size_t) t->dim[0] * sizeof *t->scale, &it, err));
+    it->memory = t->scale;
+    return FT_OK;
+}
+
+uint64_t ft_artifact_planned_bytes(const ft_artifact_writer *w)
+{
+    return w->planned;
+}
+
+void ft_artifact_set_progress(ft_artifact_writer *w, ft_progress progress, void *user)
+{
+    w->progress = progress;
+    w->progress_user = user;
+}
+
+/* ---- The manifest ------------------------------------------------------------------------- */
+
+static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_head *head,
+                            ft_error *err)
+{
+    if (!ft_word_ok(head->family) || !ft_word_ok(head->tool))
+        return ft_fail(err, FT_EARG, "%s: \"%s\" or \"%s\" is no name of a family or tool",
+                       label(w), head->family, head->tool);
+    bool is_float = head->state == FT_STATE_FLOAT;
+    bool recipe_fits = is_float ? head->recipe == NULL : json_is_object(head->recipe);
+    if (!json_is_object(head->config) || !recipe_fits)
+        return ft_fail(err, FT_EARG, "%s: config or recipe is not what state %s has", label(w),
+                       ft_state_name(head->state));
+    if (ft_artifact_has_ranges(head) != taken(w, FT_AMAX_ENTRY))
+        return ft_fail(err, FT_EARG, "%s: %s " FT_AMAX_ENTRY, label(w),
+                       ft_artifact_has_ranges(head) ? "an int8 artifact needs"
+                                                    : "an artifact without ranges has no");
+    for (size_t i = 0; i < w->items; i++)
+        if (w->item[i].tensor && !ft_state_has(head->state, &w->item[i].what))
+            return ft_fail(err, FT_EARG, "%s: %s: %s in an artifact of state %s", label(w),
+                           w->item[i].what.name, ft_dtype_name(w->item[i].what.dtype),
+                           ft_state_name(head->state));
+    return FT_OK;
+}
+
+/* Put what is known now of all items into the manifest and format it. */
+static ft_status format_manifest(ft_artifact_writer *w, ft_error *err)
+{
+    ft_manifest *m = &w->manifest;
+    m->tensors = m->files = 0;
+    for (size_t i = 0; i + 1 < w->items; i++) {
+        const item *it = &w->item[i];
+        if (!it->tensor) {
+            ft_artifact_entry *f = &m->file[m->files++];
+            *f = (ft_artifact_entry){ .name = it->entry, .bytes = it->bytes };
+            memcpy(f->sha256, it->sha256, sizeof f->sha256);
+            continue;
+        }
+        ft_artifact_tensor *t = &m->tensor[m->tensors++];
+        *t = it->what;
+        t->role = it->role;
+        t->bytes = it->bytes;
+        t->offset = w->plan[i].offset;
+        memcpy(t->sha256, it->sha256, sizeof t->sha256);
+    }
+    free(w->manifest_text);
+    item *self = &w->item[w->items - 1];
+    FT_TRY(ft_manifest_format(m, &w->manifest_text, &self->bytes, err));
+    self->memory = w->manifest_text;
+    return FT_OK;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------ */
+
+/* Have `it` give its next bytes to the block. */
+static ft_status produce(item *it, unsigned char *block, size_t asked, size_t *got, ft_error *err)
+{
+    if (it->produce != NULL)
+        return it->produce(it->user, block, asked, got, err);
+    memcpy(block, (const unsigned char *) it->memory + it->done, asked);
+    *got = asked;
+    return FT_OK;
+}
+
+static ft_status refill(ft_artifact_writer *w, size_t index, ft_error *err)
+{
+    item *it = &w->item[index];
+    if (it->done == 0) {
+        ft_sha256_start(w->hash);
+        if (index + 1 == w->items)
+            FT_TRY(format_manifest(w, err));
+        if (it->bytes != w->plan[index].bytes)
+            return ft_fail(err, FT_EFORMAT, "%s: %s: has %zu bytes, expected are %zu", label(w),
+                           it->entry, it->bytes, w->plan[index].bytes);
+    }
+    size_t asked = ft_min_size(it->bytes - it->done, BLOCK), got = 0;
+    FT_TRY(produce(it, w->block, asked, &got, err));
+    if (got == 0 || got > asked)
+        return ft_fail(err, FT_EARG, "%s: %s: producer gave %zu of %zu bytes at %zu", label(w),
+                       it->entry, got, asked, it->done);
+    ft_sha256_add(w->hash, w->block, got);
+    w->used = 0;
+    w->filled = got;
+    it->done += got;
+    if (it->done == it->bytes && !ft_sha256_finish(w->hash, it->sha256))
+        return ft_fail(err, FT_ENOMEM, "%s: %s: cannot compute SHA-256", label(w), it->entry);
+    if (w->progress != NULL)
+        w->progress(w->progress_user, w->plan[index].offset + it->done, w->end);
+    return FT_OK;
+}
+
+static ft_status pull(void *user, size_t index, void *buffer, size_t bytes, size_t *got,
+                      ft_error *err)
+{
+    ft_artifact_writer *w = user;
+    if (w->used == w->filled)
+        FT_TRY(refill(w, index, err));
+    *got = ft_min_size(bytes, w->filled - w->used);
+    memcpy(buffer, w->block + w->used, *got);
+    w->used += *got;
+    return FT_OK;
+}
+
+/* Decide where everything lies; sizes of all items but the manifest's are known. */
+static ft_status plan_entries(ft_artifact_writer *w, const ft_artifact_head *head, ft_error *err)
+{
+    item *self;
+    FT_TRY(append(w, "", FT_MANIFEST_ENTRY, 0, &self, err));
+    w->plan = ft_array(w->items, sizeof *w->plan);
+    w->manifest.tensor = ft_array(w->items, sizeof *w->manifest.tensor);
+    w->manifest.file = ft_array(w->items, sizeof *w->manifest.file);
+    if (w->plan == NULL || w->manifest.tensor == NULL || w->manifest.file == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu entries", label(w), w->items);
+    w->manifest.head = *head;
+    for (size_t i = 0; i < w->items; i++) {
+        item *it = &w->item[i];
+        w->plan[i] = (ft_zip_item){ .name = it->entry, .bytes = it->bytes };
+        if (it->bytes == 0 && !ft_sha256_of("", 0, it->sha256)) /* it will never be read */
+            return ft_fail(err, FT_ENOMEM, "%s: cannot compute SHA-256", label(w));
+    }
+    bool fits = ft_zip_plan(w->plan, w->items, &w->end);
+    if (fits) {
+        FT_TRY(format_manifest(w, err));
+        w->plan[w->items - 1].bytes = self->bytes;
+        fits = ft_zip_plan(w->plan, w->items, &w->end);
+    }
+    return fits ? FT_OK : ft_fail(err, FT_ELIMIT, "%s: too large", label(w));
+}
+
+ft_status ft_artifact_write(ft_artifact_writer *w, const ft_artifact_head *head, ft_error *err)
+{
+    int fd = ft_output_fd(w->output);
+    FT_TRY(check_head(w, head, err));
+    FT_TRY(plan_entries(w, head, err));
+    FT_TRY(ft_output_reserve(w->output, w->end, err));
+    FT_TRY(ft_zip_write(fd, label(w), w->plan, w->items, pull, w, err));
+
+    /* The reader's checks are the definition of the format: nothing leaves that it refuses. */
+    ft_artifact *written;
+    FT_TRY(ft_artifact_open_fd(&written, label(w), fd, FT_VERIFY_STRUCTURE, err));
+    ft_artifact_close(written);
+    return FT_OK;
+}
+
+char *ft_artifact_hidden(const ft_artifact_writer *w)
+{
+    return ft_output_hidden(w->output);
+}
+
+ft_status ft_artifact_commit(ft_artifact_writer *w, ft_error *err)
+{
+    return ft_output_commit(w->output, err);
+}
+
+ft_status ft_artifact_finish(ft_artifact_writer *w, const ft_artifact_head *head, ft_error *err)
+{
+    FT_TRY(ft_artifact_write(w, head, err));
+    return ft_artifact_commit(w, err);
+}
+
+void ft_artifact_discard(ft_artifact_writer *w)
+{
+    if (w == NULL)
+        return;
+    for (size_t i = 0; i < w->items; i++)
+        free(w->item[i].entry);
+    free(w->item);
+    free(w->plan);
+    free(w->manifest_text);
+    ft_manifest_fini(&w->manifest);
+    ft_sha256_free(w->hash);
+    free(w->block);
+    ft_output_close(w->output);
+    free(w);
+}

@@ -1,0 +1,343 @@
+/*
+ * file_type.c - tables of first bytes, and of what to do with such a file.
+ *
+ * Sources: the specifications of GGUF (ggml), safetensors, NPY (NumPy), Git LFS pointers (v1), ONNX
+ * (onnx.proto), PKWARE's APPNOTE.TXT, RFC 1952 (gzip), and file(1)'s database for the others.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/container/file_type.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/base/json_scan.h"
+#include "runtime/container/zip_directory.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Bytes ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    const unsigned char *at;
+    size_t count;
+} bytes;
+
+/* The order matters where more than one fits: what is strict comes first. */
+static const struct {
+    ft_file_kind kind;
+    unsigned offset, length;
+    const char *magic;
+} magics[] = {
+    { FT_FILE_COUNTERS, 0, 8, "FTCOUNTS" },
+    { FT_FILE_GGUF, 0, 4, "GGUF" },
+    { FT_FILE_GGUF, 0, 4, "FUGG" }, /* of a machine of the other byte order */
+    { FT_FILE_GGML, 0, 4, "lmgg" },
+    { FT_FILE_GGML, 0, 4, "fmgg" },
+    { FT_FILE_GGML, 0, 4, "tjgg" },
+    { FT_FILE_TFLITE, 4, 4, "TFL3" },
+    { FT_FILE_HDF5, 0, 8, "\211HDF\r\n\032\n" },
+    { FT_FILE_NUMPY, 0, 6, "\223NUMPY" },
+    { FT_FILE_GZIP, 0, 3, "\037\213\010" },
+    { FT_FILE_XZ, 0, 6, "\3757zXZ" },
+    { FT_FILE_ZSTD, 0, 4, "\050\265\057\375" },
+    { FT_FILE_BZIP2, 0, 3, "BZh" },
+    { FT_FILE_7Z, 0, 6, "7z\274\257\047\034" },
+    { FT_FILE_TAR, 257, 5, "ustar" },
+    { FT_FILE_LFS, 0, 42, "version https://git-lfs.github.com/spec/v1" },
+    { FT_FILE_PNG, 0, 8, "\211PNG\r\n\032\n" },
+    { FT_FILE_JPEG, 0, 3, "\377\330\377" },
+    { FT_FILE_TEXT, 0, 2, "\377\376" }, /* UTF-16 */
+    { FT_FILE_TEXT, 0, 2, "\376\377" },
+};
+
+static bool has(bytes b, size_t offset, const char *part, size_t length)
+{
+    return b.count >= offset + length && memcmp(b.at + offset, part, length) == 0;
+}
+
+/* The length of a header of less than a terabyte, and the header's brace. */
+static bool is_safetensors(bytes b)
+{
+    return b.count > 8 && ft_le64(b.at) >> 40 == 0 && b.at[8] == '{';
+}
+
+/* ModelProto: a small ir_version, and behind it another field of a model. */
+static bool is_onnx(bytes b)
+{
+    static const unsigned char fields[] = { 0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72 };
+    return b.count > 2 && b.at[0] == 0x08 && b.at[1] > 0 && b.at[1] < 32 &&
+           memchr(fields, b.at[2], sizeof fields) != NULL;
+}
+
+/* Protocols 2 to 5; nothing that is pickled begins with a zero byte. */
+static bool is_pickle(bytes b)
+{
+    return b.count > 2 && b.at[0] == 0x80 && b.at[1] >= 2 && b.at[1] <= 5 && b.at[2] != 0;
+}
+
+static bool ends_with(bytes name, const char *end)
+{
+    size_t length = strlen(end);
+    return name.count >= length && has(name, name.count - length, end, length);
+}
+
+/* By the first entry of the archive. */
+static ft_file_kind kind_of_zip(bytes b)
+{
+    enum { LOCAL = 30 };
+    if (!has(b, 0, "PK\003\004", 4))
+        return has(b, 0, "PK\005\006", 4) ? FT_FILE_ZIP : FT_FILE_UNKNOWN;
+    size_t length = b.count >= LOCAL ? ft_le16(b.at + 26) : SIZE_MAX;
+    if (b.count < LOCAL || length > b.count - LOCAL)
+        return FT_FILE_ZIP;
+    bytes name = { b.at + LOCAL, length };
+    size_t extra = LOCAL + length;
+    if (b.count >= extra + 2 && ft_le16(b.at + extra) == FT_ZIP_ALIGN_EXTRA_ID)
+        return FT_FILE_ARTIFACT;
+    if (ends_with(name, "/data.pkl") || ends_with(name, "/.format_version") ||
+        ends_with(name, "/version") || ends_with(name, "/byteorder"))
+        return FT_FILE_PYTORCH;
+    return ends_with(name, ".npy") ? FT_FILE_NPZ : FT_FILE_ZIP;
+}
+
+/* ---- Texts ---------------------------------------------------------------------------------- */
+
+/* Characters of UTF-8 alone, but for one that is cut off at the end. */
+static bool is_text(bytes b)
+{
+    const unsigned char *at = b.at, *end = b.at + b.count;
+    while (at < end) {
+        size_t length = ft_utf8_length(at, end);
+        if (length == 0)
+            return b.count == FT_RECOGNIZED_BYTES && end - at < 4 && *at >= 0xc2;
+        if (length == 1 && (*at == 0x7f || (*at < ' ' && !isspace(*at))))
+            return false;
+        at += length;
+    }
+    return b.count > 0;
+}
+
+static bool begins(bytes text, const char *word)
+{
+    size_t length = strlen(word);
+    return text.count >= length && strncasecmp((const char *) text.at, word, length) == 0;
+}
+
+static ft_file_kind kind_of_text(bytes b)
+{
+    static const char *const pages[] = {
+        "<!doctype", "<html", "<head", "<body", "<?xml", "<error"
+    };
+    if (!is_text(b))
+        return FT_FILE_UNKNOWN;
+    if (has(b, 0, "\357\273\277", 3)) /* the mark of the byte order */
+        b = (bytes){ b.at + 3, b.count - 3 };
+    while (b.count > 0 && isspace(*b.at))
+        b = (bytes){ b.at + 1, b.count - 1 };
+    for (size_t i = 0; i < FT_COUNT(pages); i++)
+        if (begins(b, pages[i]))
+            return FT_FILE_HTML;
+    return begins(b, "{") || begins(b, "[") ? FT_FILE_JSON : FT_FILE_TEXT;
+}
+
+/* ---- Recognizing ---------------------------------------------------------------------------- */
+
+ft_file_kind ft_recognize(const void *data, size_t count)
+{
+    const bytes b = { data, count < FT_RECOGNIZED_BYTES ? count : FT_RECOGNIZED_BYTES };
+    if (is_safetensors(b))
+        return FT_FILE_SAFETENSORS;
+    for (size_t i = 0; i < FT_COUNT(magics); i++)
+        if (has(b, magics[i].offset, magics[i].magic, magics[i].length))
+            return magics[i].kind;
+    if (is_onnx(b))
+        return FT_FILE_ONNX;
+    if (is_pickle(b))
+        return FT_FILE_PICKLE;
+    ft_file_kind zip = kind_of_zip(b);
+    return zip != FT_FILE_UNKNOWN ? zip : kind_of_text(b);
+}
+
+ft_file_kind ft_recognize_file(const char *path)
+{
+    unsigned char first[FT_RECOGNIZED_BYTES];
+    struct stat about;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+    if (fd < 0)
+        return FT_FILE_UNKNOWN;
+    ssize_t count =
+        fstat(fd, &about) == 0 && S_ISREG(about.st_mode) ? pread(fd, first, sizeof first, 0) : 0;
+    close(fd);
+    return count > 0 ? ft_recognize(first, (size_t) count) : FT_FILE_UNKNOWN;
+}
+
+/* ---- What to do ----------------------------------------------------------------------------- */
+
+#define FROM_ORIGIN "take the safetensors checkpoint that it was made from"
+#define BY_PYTHON                                                                                  \
+    "reading pickles can run code; convert them in Python with model.save_pretrained(folder, "     \
+    "safe_serialization=True) of transformers or save_file(state_dict, \"model.safetensors\") of " \
+    "safetensors.torch"
+#define BY_TORCH "write them with save_file() of safetensors.torch"
+#define BY_NUMPY "write them with save_file() of safetensors.numpy"
+#define UNPACK "unpack it first", "unpack it first"
+#define PULL "only the pointer was cloned: git lfs pull downloads the file itself"
+#define RETRY                                                                                      \
+    "a download got this page, perhaps for a login: download the file again, with a token where "  \
+    "the model is gated"
+#define MODEL "ft-run, ft-calibrate, ft-eval and ft-bench take it as it is"
+#define COUNTED "ft-calibrate --merge takes it"
+#define SEEN "ft-run --image takes it"
+
+/* What to do for who wants weights, and for who wants data. */
+static const struct {
+    const char *name, *weights, *data;
+} kinds[] = {
+    [FT_FILE_UNKNOWN] = { "something unknown", NULL, NULL },
+    [FT_FILE_ARTIFACT] = { "an artifact", MODEL, "artifacts are for -i" },
+    [FT_FILE_COUNTERS] = { "counters of ft-calibrate", COUNTED, COUNTED },
+    [FT_FILE_SAFETENSORS] = { "safetensors", NULL, NULL },
+    [FT_FILE_GGUF] = { "GGUF", FROM_ORIGIN, NULL },
+    [FT_FILE_GGML] = { "GGML, an older format of llama.cpp", FROM_ORIGIN, NULL },
+    [FT_FILE_ONNX] = { "ONNX", FROM_ORIGIN, NULL },
+    [FT_FILE_TFLITE] = { "TensorFlow Lite", FROM_ORIGIN, NULL },
+    [FT_FILE_HDF5] = { "HDF5, as of Keras", FROM_ORIGIN, NULL },
+    [FT_FILE_PYTORCH] = { "a PyTorch file of pickled tensors", BY_PYTHON, BY_TORCH },
+    [FT_FILE_PICKLE] = { "a Python pickle, as of older PyTorch", BY_PYTHON, BY_TORCH },
+    [FT_FILE_NUMPY] = { "a NumPy array", BY_NUMPY, BY_NUMPY },
+    [FT_FILE_NPZ] = { "an npz archive of NumPy arrays", BY_NUMPY, BY_NUMPY },
+    [FT_FILE_ZIP] = { "a zip archive", UNPACK },
+    [FT_FILE_GZIP] = { "gzip", UNPACK },
+    [FT_FILE_XZ] = { "xz", UNPACK },
+    [FT_FILE_ZSTD] = { "zstd", UNPACK },
+    [FT_FILE_BZIP2] = { "bzip2", UNPACK },
+    [FT_FILE_7Z] = { "a 7z archive", UNPACK },
+    [FT_FILE_TAR] = { "a tar archive", UNPACK },
+    [FT_FILE_LFS] = { "a Git LFS pointer", PULL, PULL },
+    [FT_FILE_HTML] = { "an HTML or XML page", RETRY, RETRY },
+    [FT_FILE_PNG] = { "a PNG image", SEEN, SEEN },
+    [FT_FILE_JPEG] = { "a JPEG image", SEEN, SEEN },
+    [FT_FILE_JSON] = { "JSON", NULL, NULL },
+    [FT_FILE_TEXT] = { "plain text", NULL, NULL },
+};
+
+const char *ft_file_kind_name(ft_file_kind kind)
+{
+    return kinds[kind].name;
+}
+
+/* What a reader reads, and how it says so. */
+static const struct {
+    ft_file_kind kind;
+    const char *expected;
+} readers[] = {
+    [FT_WANTED_CHECKPOINT] = { FT_FILE_SAFETENSORS, "ft-convert reads safetensors" },
+    [FT_WANTED_ARTIFACT] = { FT_FILE_ARTIFACT,
+                             "expected an artifact, which ft-convert makes from safetensors" },
+    [FT_WANTED_DATA] = { FT_FILE_SAFETENSORS, "data are read from safetensors, with input_ids "
+                                              "[N, S] or pixel_values [N, C, H, W]" },
+    [FT_WANTED_COUNTERS] = { FT_FILE_COUNTERS,
+                             "expected counters, which ft-calibrate --save-counters writes" },
+    [FT_WANTED_JSON] = { FT_FILE_JSON, "expected JSON" },
+};
+
+static const char *remedy(ft_wanted wanted, ft_file_kind kind)
+{
+    if (wanted == FT_WANTED_COUNTERS)
+        return NULL;
+    bool weights = wanted == FT_WANTED_CHECKPOINT || wanted == FT_WANTED_ARTIFACT;
+    return weights ? kinds[kind].weights : kinds[kind].data;
+}
+
+static ft_status refuse_kind(const char *path, ft_wanted wanted, ft_file_kind kind, ft_error *err)
+{
+    const char *advice = remedy(wanted, kind);
+    if (wanted == FT_WANTED_ARTIFACT && kind == FT_FILE_SAFETENSORS)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: looks like safetensors: convert it first with ft-convert -i %s -o "
+                       "model.ft",
+                       path, path);
+    return ft_fail(err, FT_EFORMAT, "%s: looks like %s: %s%s%s", path, ft_file_kind_name(kind),
+                   readers[wanted].expected, advice != NULL ? "; " : "",
+                   advice != NULL ? advice : "");
+}
+
+static ft_status explain_kind(const char *path, ft_wanted wanted, ft_file_kind kind,
+                              ft_status failure, ft_error *err)
+{
+    if (kind == FT_FILE_UNKNOWN || kind == readers[wanted].kind)
+        return failure;
+    return refuse_kind(path, wanted, kind, err);
+}
+
+/* ---- No file at all ------------------------------------------------------------------------- */
+
+/*
+ * "org/name", or for who wants a checkpoint the mere "name" of the oldest models; without any of the
+ * endings that files have.
+ */
+static bool is_hub_name(const char *path, ft_wanted wanted)
+{
+    static const char *const ends[] = { ".ft",   ".safetensors", ".json", ".bin",
+                                        ".gguf", ".onnx",        ".pt" };
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t first = strspn(path, letters);
+    bool pair = path[first] == '/';
+    const char *name = pair ? path + first + 1 : path;
+    for (size_t i = 0; i < FT_COUNT(ends); i++)
+        if (ends_with((bytes){ (const unsigned char *) path, strlen(path) }, ends[i]))
+            return false;
+    return first > 0 && path[0] != '.' && name[0] != '.' && name[0] != '\0' &&
+           name[strspn(name, letters)] == '\0' && (pair || wanted == FT_WANTED_CHECKPOINT);
+}
+
+static ft_status explain_absence(const char *path, ft_wanted wanted, ft_status failure,
+                                 ft_error *err)
+{
+    if (errno != ENOENT || !is_hub_name(path, wanted))
+        return failure;
+    const char *slash = strchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    return ft_fail(err, failure,
+                   "%s: No such file or directory; if that is a model of a hub, nothing is "
+                   "downloaded here: hf download %s --local-dir %s, then ft-convert -i %s -o %s.ft",
+                   path, path, name, name, name);
+}
+
+static ft_status explain_folder(const char *path, ft_wanted wanted, ft_status failure,
+                                ft_error *err)
+{
+    if (wanted == FT_WANTED_ARTIFACT)
+        return ft_fail(err, failure,
+                       "%s: is a folder, expected an artifact; if it is a checkpoint, convert it "
+                       "first with ft-convert -i %s -o model.ft",
+                       path, path);
+    return ft_fail(err, failure, "%s: is a folder, expected a file: %s", path,
+                   readers[wanted].expected);
+}
+
+ft_status ft_mistaken(const char *path, ft_wanted wanted, ft_status failure, ft_error *err)
+{
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return explain_absence(path, wanted, failure, err);
+    if (S_ISDIR(about.st_mode))
+        return explain_folder(path, wanted, failure, err);
+    return explain_kind(path, wanted, ft_recognize_file(path), failure, err);
+}
+
+ft_status ft_mistaken_bytes(const char *label, const void *data, size_t count, ft_wanted wanted,
+                            ft_status failure, ft_error *err)
+{
+    ft_file_kind kind = ft_recognize(data, count);
+    bool plain = wanted == FT_WANTED_JSON && kind == FT_FILE_TEXT;
+    return plain ? failure : explain_kind(label, wanted, kind, failure, err);
+}

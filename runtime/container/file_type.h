@@ -1,0 +1,72 @@
+/*
+ * file_type.h - what a file is, by its first bytes: for whoever was given another file than wanted.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_CONTAINER_FILE_TYPE_H
+#define FT_RUNTIME_CONTAINER_FILE_TYPE_H
+
+#include "runtime/ft.h"
+
+typedef enum ft_file_kind {
+    FT_FILE_UNKNOWN,
+    FT_FILE_ARTIFACT,
+    FT_FILE_COUNTERS,
+    FT_FILE_SAFETENSORS,
+    FT_FILE_GGUF,
+    FT_FILE_GGML,
+    FT_FILE_ONNX,
+    FT_FILE_TFLITE,
+    FT_FILE_HDF5,
+    FT_FILE_PYTORCH,
+    FT_FILE_PICKLE,
+    FT_FILE_NUMPY,
+    FT_FILE_NPZ,
+    FT_FILE_ZIP,
+    FT_FILE_GZIP,
+    FT_FILE_XZ,
+    FT_FILE_ZSTD,
+    FT_FILE_BZIP2,
+    FT_FILE_7Z,
+    FT_FILE_TAR,
+    FT_FILE_LFS,
+    FT_FILE_HTML,
+    FT_FILE_PNG,
+    FT_FILE_JPEG,
+    FT_FILE_JSON,
+    FT_FILE_TEXT,
+} ft_file_kind;
+
+/* How many bytes of a file are looked at. */
+enum { FT_RECOGNIZED_BYTES = 512 };
+
+/* What begins with these bytes. */
+ft_file_kind ft_recognize(const void *bytes, size_t count);
+
+/* What the file at `path` is; unknown where it cannot be read or is no regular file. */
+ft_file_kind ft_recognize_file(const char *path);
+
+/* "GGUF", "a NumPy array", for sentences; "something unknown". */
+const char *ft_file_kind_name(ft_file_kind kind);
+
+/* What a reader reads. */
+typedef enum ft_wanted {
+    FT_WANTED_CHECKPOINT, /* a safetensors file of weights */
+    FT_WANTED_ARTIFACT,
+    FT_WANTED_DATA, /* a safetensors file of samples */
+    FT_WANTED_COUNTERS,
+    FT_WANTED_JSON, /* a file that goes with a checkpoint */
+} ft_wanted;
+
+/*
+ * For a reader of `path` that has failed with `failure` and *err.  Where there is something else
+ * that is known, or only the name of a model on a hub, *err says so and what to do instead, with
+ * FT_EFORMAT where that is a file; else both stay as they are.  Returns the status.
+ */
+ft_status ft_mistaken(const char *path, ft_wanted wanted, ft_status failure, ft_error *err);
+
+/* The same for the bytes of a file; text that nothing is known about is left to its reader. */
+ft_status ft_mistaken_bytes(const char *label, const void *bytes, size_t count, ft_wanted wanted,
+                            ft_status failure, ft_error *err);
+
+#endif

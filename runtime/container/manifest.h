@@ -1,0 +1,46 @@
+/*
+ * manifest.h - manifest.json: what the other entries of an artifact are.
+ *
+ * One structure is written and read, so both ends of the format stand side by side in manifest.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_CONTAINER_MANIFEST_H
+#define FT_RUNTIME_CONTAINER_MANIFEST_H
+
+#include "runtime/container/artifact.h"
+
+#define FT_MANIFEST_ENTRY "manifest.json"
+#define FT_AMAX_ENTRY "amax.tsv"
+#define FT_WEIGHT_PREFIX "w/"
+#define FT_SCALE_PREFIX "s/"
+#define FT_ZERO_PREFIX "z/"
+
+typedef struct ft_manifest {
+    ft_artifact_head head;
+    ft_artifact_tensor *tensor; /* without data and scale */
+    size_t tensors;
+    ft_artifact_entry *file; /* without data */
+    size_t files;
+    json_t *json; /* of a parsed one; owns all strings */
+} ft_manifest;
+
+/* The text of manifest.json; the same for the same content.  free() *text. */
+ft_status ft_manifest_format(const ft_manifest *manifest, char **text, size_t *bytes,
+                             ft_error *err);
+
+/*
+ * Parse and check what needs no other entry: keys, types, names, versions, sizes against shapes.
+ * On failure *out is empty.
+ */
+ft_status ft_manifest_parse(ft_manifest *out, const char *label, const void *text, size_t bytes,
+                            ft_error *err);
+void ft_manifest_fini(ft_manifest *manifest); /* takes an empty one */
+
+/* Codes are the mark of a state: float has none at all, blocks none of I8. */
+bool ft_state_has(ft_state state, const ft_artifact_tensor *tensor);
+
+/* 1 to 31 visible ASCII characters: what roles, families and tools are called. */
+bool ft_word_ok(const char *word);
+
+#endif

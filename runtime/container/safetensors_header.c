@@ -1,0 +1,339 @@
+/*
+ * safetensors_header.c - the grammar of a safetensors header, and what each entry must satisfy.
+ *
+ * Memory stays proportional to the header: an entry of the list takes twice the shortest text that
+ * describes one, and names are decoded into one block of the header's size.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/container/safetensors_header.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/base/json_scan.h"
+#include "runtime/tensor.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct entry {
+    ft_tensor tensor;
+    int64_t begin, end; /* data_offsets */
+    unsigned seen;      /* fields so far, one bit each */
+} entry;
+
+/* Fail with "FILE: TENSOR: ...": a fault in the meaning of an entry, not in its letters. */
+__attribute__((format(printf, 3, 4), cold)) static ft_status
+refuse(const ft_scan *scan, ft_status code, const char *format, ...)
+{
+    char what[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return ft_fail(scan->err, code, "%s: %.256s: %s", scan->file, scan->tensor, what);
+}
+
+/* Read [1, 2, ...], at most `room` numbers; one more is reported as `limit`. */
+static ft_status read_numbers(ft_scan *scan, int64_t *number, int room, int *count, ft_status limit,
+                              const char *what)
+{
+    *count = 0;
+    FT_TRY(ft_scan_expect(scan, '['));
+    if (ft_scan_take(scan, ']'))
+        return FT_OK;
+    do {
+        if (*count == room)
+            return refuse(scan, limit, "%s has more than %d numbers", what, room);
+        FT_TRY(ft_scan_whole(scan, &number[*count]));
+        ++*count;
+    } while (ft_scan_take(scan, ','));
+    return ft_scan_close(scan, ']');
+}
+
+/* ---- One entry ---------------------------------------------------------------------------- */
+
+/* What the format has and ft_dtype has not. */
+static bool is_known_elsewhere(const char *dtype)
+{
+    static const char *const names[] = {
+        "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3",
+        "F6_E3M2", "F4",      "U16",     "U32",         "U64",         "C64",
+    };
+    for (size_t i = 0; i < FT_COUNT(names); i++)
+        if (strcmp(names[i], dtype) == 0)
+            return true;
+    return false;
+}
+
+static ft_status read_dtype(ft_scan *scan, entry *e)
+{
+    static const char choices[] = "F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL";
+    const char *dtype;
+    FT_TRY(ft_scan_string(scan, &dtype));
+    if (ft_dtype_parse(dtype, &e->tensor.dtype) && ft_dtype_size(e->tensor.dtype) > 0)
+        return FT_OK;
+    if (is_known_elsewhere(dtype))
+        return refuse(scan, FT_EUNSUPPORTED, "dtype %s is not supported, expected %s", dtype,
+                      choices);
+    return refuse(scan, FT_EFORMAT, "unknown dtype \"%.40s\", expected %s", dtype, choices);
+}
+
+static ft_status read_shape(ft_scan *scan, entry *e)
+{
+    return read_numbers(scan, e->tensor.dim, FT_MAX_DIMS, &e->tensor.ndim, FT_ELIMIT, "shape");
+}
+
+static ft_status read_offsets(ft_scan *scan, entry *e)
+{
+    int64_t offset[2];
+    int count;
+    FT_TRY(read_numbers(scan, offset, 2, &count, FT_EFORMAT, "data_offsets"));
+    if (count != 2)
+        return refuse(scan, FT_EFORMAT, "data_offsets has %d numbers, expected 2", count);
+    e->begin = offset[0];
+    e->end = offset[1];
+    return FT_OK;
+}
+
+static const struct {
+    const char *name;
+    ft_status (*read)(ft_scan *, entry *);
+} fields[] = {
+    { "dtype", read_dtype },
+    { "shape", read_shape },
+    { "data_offsets", read_offsets },
+};
+
+static ft_status read_field(ft_scan *scan, entry *e)
+{
+    const char *name;
+    FT_TRY(ft_scan_string(scan, &name));
+    FT_TRY(ft_scan_expect(scan, ':'));
+    size_t i = 0;
+    while (i < FT_COUNT(fields) && strcmp(fields[i].name, name) != 0)
+        i++;
+    if (i == FT_COUNT(fields))
+        return refuse(scan, FT_EFORMAT,
+                      "unknown field \"%.40s\", expected dtype, shape and data_offsets", name);
+    if (e->seen & 1u << i)
+        return refuse(scan, FT_EFORMAT, "%s is given twice", name);
+    e->seen |= 1u << i;
+    scan->field = fields[i].name;
+    FT_TRY(fields[i].read(scan, e));
+    scan->field = NULL;
+    return FT_OK;
+}
+
+/*
+ * Bytes of a tensor.  Zeros are left out of the product until its end, so that no part of the
+ * product overflows either, in whatever order others multiply.
+ */
+static bool size_of(const ft_tensor *tensor, size_t *bytes)
+{
+    bool empty = false;
+    *bytes = ft_dtype_size(tensor->dtype);
+    for (int i = 0; i < tensor->ndim; i++) {
+        empty |= tensor->dim[i] == 0;
+        if (__builtin_mul_overflow(*bytes, tensor->dim[i] == 0 ? 1 : tensor->dim[i], bytes))
+            return false;
+    }
+    if (empty)
+        *bytes = 0;
+    return true;
+}
+
+/* Check an entry whose three fields were read, and point the tensor at its data. */
+static ft_status place(ft_scan *scan, entry *e, const ft_safetensors_header *header)
+{
+    for (size_t i = 0; i < FT_COUNT(fields); i++)
+        if (!(e->seen & 1u << i))
+            return refuse(scan, FT_EFORMAT, "%s is missing", fields[i].name);
+
+    char shape[FT_SHAPE_TEXT];
+    const ft_tensor *t = &e->tensor;
+    size_t bytes;
+    if (!size_of(t, &bytes))
+        return refuse(scan, FT_EFORMAT, "%s %s overflows", ft_dtype_name(t->dtype),
+                      ft_shape_text(shape, t->ndim, t->dim));
+    if (e->begin > e->end)
+        return refuse(scan, FT_EFORMAT,
+                      "data_offsets [%" PRId64 ", %" PRId64 "] end before they begin", e->begin,
+                      e->end);
+    if ((uint64_t) e->end > header->bytes)
+        return refuse(scan, FT_EFORMAT,
+                      "data_offsets [%" PRId64 ", %" PRId64
+                      "] lie outside the data, which are %zu bytes",
+                      e->begin, e->end, header->bytes);
+    if ((uint64_t) (e->end - e->begin) != bytes)
+        return refuse(scan, FT_EFORMAT,
+                      "data_offsets [%" PRId64 ", %" PRId64 "] hold %" PRId64
+                      " bytes, expected %zu for %s %s",
+                      e->begin, e->end, e->end - e->begin, bytes, ft_dtype_name(t->dtype),
+                      ft_shape_text(shape, t->ndim, t->dim));
+
+    /* Tensors have one kind of pointer; safetensors.h says that these are for reading. */
+    e->tensor.data = (void *) (uintptr_t) (header->data + e->begin);
+    return FT_OK;
+}
+
+static ft_status append(ft_safetensors_header *header, const char *name, const ft_tensor *tensor,
+                        const ft_scan *scan)
+{
+    if (header->count == header->capacity) {
+        void *grown = ft_grown(header->tensor, &header->capacity, 64, sizeof *header->tensor);
+        if (grown == NULL)
+            return ft_fail(scan->err, FT_ENOMEM, "%s: no memory", scan->file);
+        header->tensor = grown;
+    }
+    header->tensor[header->count++] = (ft_named_tensor){ name, *tensor };
+    return FT_OK;
+}
+
+static ft_status read_entry(ft_scan *scan, const char *name, ft_safetensors_header *header)
+{
+    entry e = { .tensor.layout = FT_ROW };
+    char *room = scan->room;
+    if (*name == '\0')
+        return ft_scan_fail(scan, "empty tensor name");
+    scan->tensor = name;
+    FT_TRY(ft_scan_expect(scan, '{'));
+    if (!ft_scan_take(scan, '}')) {
+        do {
+            FT_TRY(read_field(scan, &e));
+        } while (ft_scan_take(scan, ','));
+        FT_TRY(ft_scan_close(scan, '}'));
+    }
+    FT_TRY(place(scan, &e, header));
+    scan->tensor = NULL;
+    scan->room = room; /* names stay, field names and dtypes go */
+    return append(header, name, &e.tensor, scan);
+}
+
+/* ---- The header --------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+/* `keys` are strings one behind the other. */
+static ft_status check_unique(const ft_scan *scan, const char *keys, size_t count)
+{
+    const char **sorted = ft_array(count, sizeof *sorted);
+    if (sorted == NULL)
+        return ft_fail(scan->err, FT_ENOMEM, "%s: no memory", scan->file);
+    for (size_t i = 0; i < count; i++, keys += strlen(keys) + 1)
+        sorted[i] = keys;
+    qsort(sorted, count, sizeof *sorted, by_text);
+
+    ft_status rc = FT_OK;
+    for (size_t i = 1; i < count && rc == FT_OK; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            rc = ft_fail(scan->err, FT_EFORMAT, "%s: __metadata__: \"%.256s\" is given twice",
+                         scan->file, sorted[i]);
+    free(sorted);
+    return rc;
+}
+
+/* Pairs of strings.  Nothing in them changes what the tensors mean, so they are only checked. */
+static ft_status read_metadata(ft_scan *scan)
+{
+    char *keys = scan->room;
+    size_t count = 0;
+    FT_TRY(ft_scan_expect(scan, '{'));
+    if (ft_scan_take(scan, '}'))
+        return FT_OK;
+    do {
+        const char *key, *value;
+        FT_TRY(ft_scan_string(scan, &key));
+        FT_TRY(ft_scan_expect(scan, ':'));
+        char *room = scan->room;
+        FT_TRY(ft_scan_string(scan, &value));
+        scan->room = room;
+        count++;
+    } while (ft_scan_take(scan, ','));
+    FT_TRY(ft_scan_close(scan, '}'));
+    FT_TRY(check_unique(scan, keys, count));
+    scan->room = keys;
+    return FT_OK;
+}
+
+static ft_status read_member(ft_scan *scan, ft_safetensors_header *header, bool *metadata)
+{
+    const char *name;
+    FT_TRY(ft_scan_string(scan, &name));
+    FT_TRY(ft_scan_expect(scan, ':'));
+    if (strcmp(name, "__metadata__") != 0)
+        return read_entry(scan, name, header);
+    if (*metadata)
+        return ft_scan_fail(scan, "__metadata__ is given twice");
+    *metadata = true;
+    return read_metadata(scan);
+}
+
+static ft_status read_object(ft_scan *scan, ft_safetensors_header *header)
+{
+    bool metadata = false;
+    if (scan->at < scan->end && *scan->at != '{') /* not even a space may come first */
+        return ft_scan_expected(scan, "'{'");
+    FT_TRY(ft_scan_expect(scan, '{'));
+    if (!ft_scan_take(scan, '}')) {
+        do {
+            FT_TRY(read_member(scan, header, &metadata));
+        } while (ft_scan_take(scan, ','));
+        FT_TRY(ft_scan_close(scan, '}'));
+    }
+    return ft_scan_end(scan);
+}
+
+/* The length stands before anything else and sizes an allocation: it is believed last. */
+static ft_status read_length(const char *file, const void *bytes, size_t size, size_t *length,
+                             ft_error *err)
+{
+    if (size < 8)
+        return ft_fail(err, FT_EFORMAT, "%s: file of %zu bytes, expected at least 8", file, size);
+    uint64_t found = ft_le64(bytes);
+    if (found > FT_SAFETENSORS_MAX_HEADER)
+        return ft_fail(err, FT_ELIMIT, "%s: header of %" PRIu64 " bytes, expected at most %d", file,
+                       found, FT_SAFETENSORS_MAX_HEADER);
+    if (found > size - 8)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: header of %" PRIu64
+                       " bytes, but the file has only %zu after its length",
+                       file, found, size - 8);
+    *length = (size_t) found;
+    return FT_OK;
+}
+
+ft_status ft_safetensors_header_read(ft_safetensors_header *header, const char *file,
+                                     const void *bytes, size_t size, ft_error *err)
+{
+    size_t length = 0;
+    *header = (ft_safetensors_header){ .count = 0 };
+    FT_TRY(read_length(file, bytes, size, &length, err));
+    header->names = malloc(length + 1);
+    if (header->names == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", file);
+
+    const unsigned char *text = (const unsigned char *) bytes + 8;
+    header->data = text + length;
+    header->bytes = size - 8 - length;
+    ft_scan scan = { .file = file,
+                     .start = text,
+                     .at = text,
+                     .end = header->data,
+                     .room = header->names,
+                     .err = err };
+    return read_object(&scan, header);
+}
+
+void ft_safetensors_header_fini(ft_safetensors_header *header)
+{
+    free(header->tensor);
+    free(header->names);
+}

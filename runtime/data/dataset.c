@@ -1,0 +1,222 @@
+/*
+ * dataset.c - token ids of many sequences, or many images.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/data/dataset.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/model/model.h"
+#include "runtime/model/pixels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Encoding ----------------------------------------------------------------------------- */
+
+/* Encode one text into at most `positions` ids; the closing token survives a cut. */
+static ft_status encode_row(const ft_tokenizer *tokenizer, const char *text, size_t number,
+                            int32_t *ids, size_t positions, bool truncate, size_t *count,
+                            ft_error *err)
+{
+    FT_TRY(ft_tokenizer_encode(tokenizer, text, strlen(text), ids, positions, count, err));
+    if (*count <= positions)
+        return FT_OK;
+    if (!truncate)
+        return ft_fail(err, FT_ELIMIT, "text %zu: %zu tokens, but the model has %zu positions",
+                       number + 1, *count, positions);
+    if (ft_tokenizer_end_id(tokenizer) >= 0)
+        ids[positions - 1] = ft_tokenizer_end_id(tokenizer);
+    *count = positions;
+    return FT_OK;
+}
+
+/* Make rows as narrow as the longest one. */
+static void tighten(ft_dataset *dataset, size_t longest)
+{
+    for (size_t row = 0; row < dataset->rows; row++) {
+        memmove(dataset->ids + row * longest, dataset->ids + row * dataset->cols,
+                longest * sizeof *dataset->ids);
+        memmove(dataset->mask + row * longest, dataset->mask + row * dataset->cols,
+                longest * sizeof *dataset->mask);
+    }
+    dataset->cols = longest;
+}
+
+ft_status ft_dataset_encode(ft_dataset *out, const ft_tokenizer *tokenizer, const ft_model *model,
+                            const char *const *texts, size_t count, bool truncate, ft_error *err)
+{
+    const ft_model_info info = ft_model_get_info(model);
+    size_t positions = (size_t) (truncate ? info.max_seq_length : info.max_positions);
+    size_t longest = 1, cells;
+    memset(out, 0, sizeof *out);
+    if (!ft_mul(count, positions, &cells))
+        return ft_fail(err, FT_ELIMIT, "%zu texts are too many", count);
+    out->rows = count;
+    out->cols = positions;
+    out->ids = ft_array(cells, sizeof *out->ids);
+    out->mask = ft_array(cells, sizeof *out->mask);
+    ft_status status = FT_OK;
+    if (out->ids == NULL || out->mask == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for %zu texts", count);
+    for (size_t row = 0; row < count && status == FT_OK; row++) {
+        size_t tokens;
+        int32_t *ids = out->ids + row * positions;
+        status = encode_row(tokenizer, texts[row], row, ids, positions, truncate, &tokens, err);
+        for (size_t i = 0; i < tokens && status == FT_OK; i++)
+            out->mask[row * positions + i] = 1;
+        longest = status == FT_OK && tokens > longest ? tokens : longest;
+    }
+    if (status == FT_OK)
+        tighten(out, longest);
+    else
+        ft_dataset_fini(out);
+    return status;
+}
+
+/* ---- Using -------------------------------------------------------------------------------- */
+
+size_t ft_dataset_pixels(const ft_dataset *dataset)
+{
+    return (size_t) (dataset->image[0] * dataset->image[1] * dataset->image[2]);
+}
+
+ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows)
+{
+    size_t skipped = first * dataset->cols, targets = first * dataset->target_cols;
+    return (ft_dataset){
+        .rows = ft_min_size(rows, dataset->rows - first),
+        .cols = dataset->cols,
+        .ids = dataset->ids == NULL ? NULL : dataset->ids + skipped,
+        .mask = dataset->mask == NULL ? NULL : dataset->mask + skipped,
+        .types = dataset->types == NULL ? NULL : dataset->types + skipped,
+        .labels = dataset->labels == NULL ? NULL : dataset->labels + first,
+        .number_cols = dataset->number_cols,
+        .numbers =
+            dataset->numbers == NULL ? NULL : dataset->numbers + first * dataset->number_cols,
+        .pixels =
+            dataset->pixels == NULL ? NULL : dataset->pixels + first * ft_dataset_pixels(dataset),
+        .image = { dataset->image[0], dataset->image[1], dataset->image[2] },
+        .target_cols = dataset->target_cols,
+        .target_ids = dataset->target_ids == NULL ? NULL : dataset->target_ids + targets,
+        .target_mask = dataset->target_ids == NULL ? NULL : dataset->target_mask + targets,
+        .target_labels = dataset->target_labels == NULL ? NULL : dataset->target_labels + targets,
+    };
+}
+
+/* Tokens of a row of a mask; without one all are. */
+static size_t tokens_of(const int32_t *mask, size_t cols, size_t row)
+{
+    size_t tokens = 0;
+    if (mask == NULL)
+        return cols;
+    for (size_t i = row * cols; i < (row + 1) * cols; i++)
+        tokens += mask[i] != 0;
+    return tokens;
+}
+
+size_t ft_dataset_row_tokens(const ft_dataset *dataset, size_t row)
+{
+    size_t tokens = tokens_of(dataset->mask, dataset->cols, row), target = 0;
+    if (dataset->target_ids != NULL)
+        target = tokens_of(dataset->target_mask, dataset->target_cols, row);
+    return tokens > target ? tokens : target;
+}
+
+size_t ft_dataset_tokens(const ft_dataset *dataset)
+{
+    size_t tokens = 0;
+    for (size_t row = 0; row < dataset->rows; row++)
+        tokens += ft_dataset_row_tokens(dataset, row);
+    return tokens;
+}
+
+static size_t all_tokens_of(const int32_t *mask, size_t cols, size_t rows)
+{
+    size_t tokens = 0;
+    for (size_t row = 0; row < rows; row++)
+        tokens += tokens_of(mask, cols, row);
+    return tokens;
+}
+
+size_t ft_dataset_text_tokens(const ft_dataset *dataset)
+{
+    return all_tokens_of(dataset->mask, dataset->cols, dataset->rows);
+}
+
+size_t ft_dataset_target_tokens(const ft_dataset *dataset)
+{
+    return all_tokens_of(dataset->target_mask, dataset->target_cols, dataset->rows);
+}
+
+size_t ft_dataset_context(const ft_dataset *dataset)
+{
+    return dataset->target_ids != NULL ? dataset->target_cols : dataset->cols;
+}
+
+size_t ft_dataset_longest(const ft_dataset *dataset)
+{
+    return dataset->cols > dataset->target_cols ? dataset->cols : dataset->target_cols;
+}
+
+size_t ft_dataset_batch(const ft_dataset *dataset, size_t first, size_t tokens, size_t sequences)
+{
+    size_t count = 0, used = 0;
+    while (first + count < dataset->rows && count < sequences) {
+        used += ft_dataset_row_tokens(dataset, first + count);
+        if (used > tokens && count > 0)
+            break;
+        count++;
+    }
+    return count;
+}
+
+static ft_status bind(ft_session *session, const char *name, int32_t *numbers, size_t rows,
+                      size_t cols, ft_error *err)
+{
+    const ft_tensor tensor = {
+        .dtype = FT_I32, .ndim = 2, .dim = { (int64_t) rows, (int64_t) cols }, .data = numbers
+    };
+    return numbers == NULL ? FT_OK : ft_session_set(session, name, &tensor, err);
+}
+
+static ft_status bind_images(ft_session *session, const ft_dataset *d, ft_error *err)
+{
+    const ft_tensor tensor = {
+        .dtype = FT_F32,
+        .ndim = 4,
+        .dim = { (int64_t) d->rows, d->image[0], d->image[1], d->image[2] },
+        .data = d->pixels,
+    };
+    return ft_session_set(session, FT_PIXEL_VALUES, &tensor, err);
+}
+
+ft_status ft_dataset_bind(const ft_dataset *dataset, size_t first, size_t count,
+                          ft_session *session, ft_error *err)
+{
+    ft_dataset d = ft_dataset_slice(dataset, first, count);
+    if (d.pixels != NULL)
+        return bind_images(session, &d, err);
+    FT_TRY(bind(session, "input_ids", d.ids, d.rows, d.cols, err));
+    FT_TRY(bind(session, "attention_mask", d.mask, d.rows, d.cols, err));
+    FT_TRY(bind(session, "token_type_ids", d.types, d.rows, d.cols, err));
+    FT_TRY(bind(session, "decoder_input_ids", d.target_ids, d.rows, d.target_cols, err));
+    return bind(session, "decoder_attention_mask", d.target_mask, d.rows, d.target_cols, err);
+}
+
+void ft_dataset_fini(ft_dataset *dataset)
+{
+    free(dataset->ids);
+    free(dataset->pixels);
+    free(dataset->mask);
+    free(dataset->types);
+    free(dataset->labels);
+    free(dataset->numbers);
+    free(dataset->target_ids);
+    free(dataset->target_mask);
+    free(dataset->target_labels);
+    memset(dataset, 0, sizeof *dataset);
+}

@@ -1,0 +1,269 @@
+/*
+ * processor.c - preprocessor_config.json, and its steps.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/data/images/processor.h"
+
+#include "runtime/error.h"
+#include "runtime/base/json_reader.h"
+#include "runtime/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Which processor ---------------------------------------------------------------------- */
+
+/* What a file need not say.  All later names of a processor begin with the first one's. */
+typedef struct kind {
+    const char *name;
+    size_t size, crop; /* crop 0: nothing is cut */
+    ft_resample resample;
+} kind;
+
+static const kind kinds[] = {
+    { "ViT", 224, 0, FT_RESAMPLE_BILINEAR },
+    { "DeiT", 256, 224, FT_RESAMPLE_BICUBIC },
+};
+
+static const char *const endings[] = {
+    "ImageProcessor", "ImageProcessorFast", "ImageProcessorPil", "FeatureExtractor", NULL,
+};
+
+static const kind *find_kind(const char *name)
+{
+    for (size_t i = 0; i < FT_COUNT(kinds); i++) {
+        size_t length = strlen(kinds[i].name);
+        for (size_t k = 0; endings[k] != NULL; k++)
+            if (strncmp(name, kinds[i].name, length) == 0 && strcmp(name + length, endings[k]) == 0)
+                return &kinds[i];
+    }
+    return NULL;
+}
+
+static ft_status choose_kind(const ft_section *in, bool distilled, const kind **out)
+{
+    static const char *const keys[] = { "image_processor_type", "feature_extractor_type" };
+    *out = &kinds[distilled];
+    for (size_t i = 0; i < FT_COUNT(keys); i++) {
+        const json_t *value = json_object_get(in->json, keys[i]);
+        if (value == NULL || json_is_null(value))
+            continue;
+        *out = json_is_string(value) ? find_kind(json_string_value(value)) : NULL;
+        return *out != NULL ? FT_OK
+                            : ft_section_wrong(in, FT_EUNSUPPORTED, keys[i], value,
+                                               "ViTImageProcessor or DeiTImageProcessor");
+    }
+    return FT_OK;
+}
+
+/* ---- Fields ------------------------------------------------------------------------------- */
+
+/* A field that may be absent or null. */
+static const json_t *field(const ft_section *in, const char *key)
+{
+    const json_t *value = json_object_get(in->json, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+static ft_status read_flag(const ft_section *in, const char *key, bool otherwise, bool *out)
+{
+    const json_t *value = field(in, key);
+    *out = value == NULL ? otherwise : json_is_true(value);
+    return value == NULL || json_is_boolean(value)
+               ? FT_OK
+               : ft_section_wrong(in, FT_EFORMAT, key, value, "true or false");
+}
+
+enum { MOST_SIZE = 65536 };
+
+static bool is_size(const json_t *value)
+{
+    return json_is_integer(value) && json_integer_value(value) >= 1 &&
+           json_integer_value(value) <= MOST_SIZE;
+}
+
+/* One number is both; {"shortest_edge": n} would be another size for each image. */
+static ft_status read_size(const ft_section *in, const char *key, size_t otherwise, size_t *width,
+                           size_t *height)
+{
+    const json_t *value = field(in, key), *w = value, *h = value;
+    *width = *height = otherwise;
+    if (value == NULL)
+        return FT_OK;
+    if (json_is_object(value)) {
+        w = json_object_get(value, "width");
+        h = json_object_get(value, "height");
+        if (w == NULL || h == NULL || json_object_size(value) != 2)
+            return ft_section_wrong(in, FT_EUNSUPPORTED, key, value,
+                                    "a number, or an object of width and height");
+    }
+    if (!is_size(w) || !is_size(h))
+        return ft_section_wrong(in, FT_EFORMAT, key, is_size(w) ? h : w,
+                                "a whole number from 1 to 65536");
+    *width = (size_t) json_integer_value(w);
+    *height = (size_t) json_integer_value(h);
+    return FT_OK;
+}
+
+static ft_status read_resample(const ft_section *in, ft_resample otherwise, ft_resample *out)
+{
+    const json_t *value = field(in, "resample");
+    json_int_t n = json_integer_value(value);
+    *out = value == NULL ? otherwise : (ft_resample) n;
+    if (value == NULL ||
+        (json_is_integer(value) && n >= FT_RESAMPLE_LANCZOS && n <= FT_RESAMPLE_BICUBIC))
+        return FT_OK;
+    return ft_section_wrong(in, FT_EUNSUPPORTED, "resample", value,
+                            "1 (Lanczos), 2 (bilinear) or 3 (bicubic)");
+}
+
+/* Three numbers, or one for all. */
+static ft_status read_colours(const ft_section *in, const char *key, bool divides, float out[3])
+{
+    const json_t *value = field(in, key);
+    bool fine = value == NULL || json_is_number(value) || json_array_size(value) == 3;
+    for (size_t i = 0; i < 3 && fine; i++) {
+        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
+        double number = value == NULL ? 0.5 : json_number_value(one);
+        fine = (value == NULL || json_is_number(one)) && isfinite((float) number) &&
+               !(divides && !((float) number > 0.0f));
+        out[i] = (float) number;
+    }
+    return fine ? FT_OK
+                : ft_section_wrong(in, FT_EFORMAT, key, value,
+                                   divides ? "three numbers above 0" : "three numbers");
+}
+
+/* How samples become numbers: (x * factor - mean) / deviation. */
+static ft_status read_numbers(ft_processor *out, const ft_section *in)
+{
+    bool scales, normalizes;
+    const json_t *factor = field(in, "rescale_factor");
+    FT_TRY(read_flag(in, "do_rescale", true, &scales));
+    FT_TRY(read_flag(in, "do_normalize", true, &normalizes));
+    out->factor = factor == NULL ? 1.0f / 255.0f : (float) json_number_value(factor);
+    if (factor != NULL && !(json_is_number(factor) && isfinite(out->factor)))
+        return ft_section_wrong(in, FT_EFORMAT, "rescale_factor", factor, "a number");
+    if (!scales)
+        out->factor = 1.0f;
+    FT_TRY(read_colours(in, "image_mean", false, out->mean));
+    FT_TRY(read_colours(in, "image_std", true, out->deviation));
+    for (size_t i = 0; i < 3 && !normalizes; i++) {
+        out->mean[i] = 0.0f;
+        out->deviation[i] = 1.0f;
+    }
+    return FT_OK;
+}
+
+/* ---- All of it ---------------------------------------------------------------------------- */
+
+/* Fields that are read, and those that change nothing: images are always made RGB. */
+/* clang-format off */
+static const char *const known[] = {
+    "image_processor_type", "feature_extractor_type", "do_resize", "size", "resample",
+    "do_center_crop", "crop_size", "do_rescale", "rescale_factor", "do_normalize", "image_mean",
+    "image_std",
+
+    "do_convert_rgb", "processor_class", "_processor_class", "_valid_processor_keys",
+    "return_tensors", "data_format", "input_data_format", "device", "disable_grouping",
+    "default_to_square", "model_input_names", "_name_or_path", "transformers_version",
+};
+/* clang-format on */
+
+static ft_status refuse_unknown(const ft_section *in)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(in->json, key, value)
+    {
+        size_t i = 0;
+        while (i < FT_COUNT(known) && strcmp(known[i], key) != 0)
+            i++;
+        if (i == FT_COUNT(known) && !json_is_null(value) && !json_is_false(value))
+            return ft_section_wrong(in, FT_EUNSUPPORTED, key, value,
+                                    "no such field, for it may change the result");
+    }
+    return FT_OK;
+}
+
+static ft_status read_all(ft_processor *out, const ft_section *in, bool distilled)
+{
+    const kind *like;
+    if (!json_is_object(in->json))
+        return ft_fail(in->err, FT_EFORMAT, "%s: is no JSON object", in->file);
+    FT_TRY(choose_kind(in, distilled, &like));
+    FT_TRY(refuse_unknown(in));
+    FT_TRY(read_flag(in, "do_resize", true, &out->resizes));
+    FT_TRY(read_size(in, "size", like->size, &out->width, &out->height));
+    FT_TRY(read_resample(in, like->resample, &out->resample));
+    FT_TRY(read_flag(in, "do_center_crop", like->crop > 0, &out->crops));
+    FT_TRY(read_size(in, "crop_size", like->crop > 0 ? like->crop : 224, &out->crop_width,
+                     &out->crop_height));
+    return read_numbers(out, in);
+}
+
+ft_status ft_processor_parse(ft_processor *out, const void *text, size_t bytes, const char *file,
+                             bool distilled, ft_error *err)
+{
+    json_error_t where;
+    ft_error ignored;
+    memset(out, 0, sizeof *out);
+    ft_section in = { .json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where),
+                      .file = file,
+                      .err = err != NULL ? err : &ignored };
+    if (in.json == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: line %d: %.100s", file, where.line, where.text);
+    ft_status status = read_all(out, &in, distilled);
+    json_decref(in.json);
+    return status;
+}
+
+/* ---- Steps -------------------------------------------------------------------------------- */
+
+void ft_processor_size(const ft_processor *processor, const ft_image *image, size_t *width,
+                       size_t *height)
+{
+    *width = processor->crops     ? processor->crop_width
+             : processor->resizes ? processor->width
+                                  : image->width;
+    *height = processor->crops     ? processor->crop_height
+              : processor->resizes ? processor->height
+                                   : image->height;
+}
+
+/* The middle of an image, [3, height, width]. */
+static void write_numbers(const ft_processor *p, const ft_image *image, size_t width, size_t height,
+                          float *out)
+{
+    size_t left = (image->width - width) / 2, top = (image->height - height) / 2;
+    for (size_t c = 0; c < 3; c++)
+        for (size_t y = 0; y < height; y++) {
+            const uint8_t *in = image->rgb + ((top + y) * image->width + left) * 3 + c;
+            for (size_t x = 0; x < width; x++)
+                *out++ = ((float) in[3 * x] * p->factor - p->mean[c]) / p->deviation[c];
+        }
+}
+
+ft_status ft_processor_run(const ft_processor *processor, const ft_image *image, const char *what,
+                           float *out, ft_error *err)
+{
+    ft_image resized = { 0 };
+    size_t width, height;
+    if (processor->resizes)
+        FT_TRY(ft_image_resize(&resized, image, processor->width, processor->height,
+                               processor->resample, err));
+    const ft_image *from = processor->resizes ? &resized : image;
+    ft_processor_size(processor, image, &width, &height);
+    ft_status status = FT_OK;
+    if (width > from->width || height > from->height)
+        status = ft_fail(err, FT_EUNSUPPORTED,
+                         "%s: %zu x %zu pixels, too few to cut %zu x %zu out of them", what,
+                         from->width, from->height, width, height);
+    else
+        write_numbers(processor, from, width, height, out);
+    ft_image_fini(&resized);
+    return status;
+}

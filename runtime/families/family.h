@@ -1,0 +1,133 @@
+/*
+ * family.h - what the toolchain must know of a model family: how checkpoints spell its
+ * configuration, the names and shapes of its weights, and its graph.
+ *
+ * Names and shapes are data: the converter, the artifact's reader and error messages use the same
+ * tables.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_FAMILIES_FAMILY_H
+#define FT_RUNTIME_FAMILIES_FAMILY_H
+
+#include "runtime/graph/graph.h"
+#include "runtime/graph/model_config.h"
+
+/* How a weight is used, which decides how it may be stored. */
+typedef enum ft_role {
+    FT_ROLE_LINEAR, /* a matrix that int8 recipes quantize */
+    FT_ROLE_DENSE,  /* a matrix that stays float (heads) */
+    FT_ROLE_TABLE,  /* rows are looked up */
+    FT_ROLE_VECTOR, /* always stored as F32 */
+} ft_role;
+
+/* "linear", "dense", "table", "vector"; parse is false for other words. */
+const char *ft_role_name(ft_role role);
+bool ft_role_parse(const char *name, ft_role *out);
+
+/* Checkpoints of one family may spell their configuration and their tensors in several ways. */
+enum { FT_MAX_DIALECTS = 3 };
+
+/*
+ * One line of a family's table of weights.  '*' in names runs over layers, '#' over those of an
+ * encoder before them.  Shapes are written with one letter a dimension ("F,H"), see
+ * ft_config_symbol(); where checkpoints have other dimensions for the same elements in the same
+ * order, theirs follow ("H,X/H,c,h,w").  A rule with bias stands for
+ * NAME.weight and the vector NAME.bias, one element a row; where `bias` is a symbol, NAME.bias is
+ * there only when that is not 0.  `when` names a symbol that must not be 0, or is 0.  source[d] is
+ * the name in checkpoints of dialect d; one that starts with '~' carries the model's prefix, if the
+ * checkpoint uses it; NULL: that dialect never has it.
+ */
+typedef struct ft_weight_rule {
+    const char *name, *shape;
+    ft_role role;
+    char bias; /* false, true, or a symbol */
+    char when;
+    const char *source[FT_MAX_DIALECTS];
+} ft_weight_rule;
+
+enum { FT_STORED_DIMS = 4 };
+
+/* A weight rule expanded for one layer. */
+typedef struct ft_weight_spec {
+    char name[FT_NAME];
+    char source[128]; /* with its '~'; empty when no dialect was asked for */
+    ft_role role;
+    int ndim, stored_ndim;
+    int64_t dim[2], stored[FT_STORED_DIMS]; /* here; in checkpoints */
+} ft_weight_spec;
+
+/* What a key of config.json means. */
+typedef enum ft_key {
+    FT_KEY_COUNT,      /* a whole number, stored in the int32 field */
+    FT_KEY_OPTIONAL,   /* the same, at least 1; null leaves 0 */
+    FT_KEY_PAIR,       /* the same for two neighbouring fields: one number for both, or a list */
+    FT_KEY_FLAG,       /* true or false, stored in the bool field */
+    FT_KEY_EPS,        /* a positive number, stored in the float field */
+    FT_KEY_ACTIVATION, /* a name, stored in the activation field */
+    FT_KEY_ID,         /* a token's id, or a list of one, stored in the int32 field; null is -1 */
+    FT_KEY_TWIN,       /* absent, null, or what key `must` says, which the int32 field holds */
+    FT_KEY_ROPE,       /* of rotary positions, see convert/config/rope.c */
+    FT_KEY_WINDOW,     /* of layers that see less than all, see convert/config/window.c */
+    FT_KEY_MUST_BE,    /* changes the result: only null and the value `must` are supported */
+    FT_KEY_ANY,        /* does not change the result of inference */
+} ft_key;
+
+/*
+ * One line about a key.  A key may have several: for each field that it is stored in, and one that
+ * says what it must be because the family's code does not read it.
+ */
+typedef struct ft_config_rule {
+    const char *key;
+    ft_key kind;
+    size_t field;     /* offsetof(ft_config, ...) */
+    const char *must; /* MUST_BE: JSON text; TWIN: the other key; others: JSON text of the default,
+                         NULL = required */
+} ft_config_rule;
+
+typedef struct ft_dialect {
+    const char *model_type;           /* config.json's "model_type" */
+    const char *prefix;               /* "bert." */
+    ft_head head;                     /* what a ...ForSequenceClassification has */
+    const char *const *architectures; /* the supported ones, NULL-terminated */
+    const ft_config_rule *rule;
+    size_t nrule;
+    int32_t leading;      /* of images: rows before those of patches */
+    const char *headless; /* the architecture without the head that predicts tokens; or NULL */
+    bool qkv_bias;        /* queries, keys and values have biases without a key that says so */
+
+    /* Of encoder-decoders. */
+    ft_sinusoids sinusoids;
+    const char *const *words;     /* other names of embed.word, NULL-terminated; or NULL */
+    const char *const *positions; /* where the sinusoids may be stored too, the same; or NULL */
+} ft_dialect;
+
+typedef struct ft_family {
+    const char *name;
+    ft_kind kind;
+    const ft_dialect *dialect;
+    size_t ndialect;
+    const ft_weight_rule *weight;
+    size_t nweight;
+    void (*build)(ft_graph *graph, const ft_config *config);
+} ft_family;
+
+/* All families, from index 0; NULL past the last one. */
+const ft_family *ft_family_at(size_t index);
+
+/* The family of that name; NULL when unknown. */
+const ft_family *ft_family_find(const char *name);
+
+/* The family whose dialect *dialect has this model_type; NULL when unknown. */
+const ft_family *ft_family_of(const char *model_type, int *dialect);
+
+/*
+ * All weights of a model, in the order in which it uses them, with their names in checkpoints of
+ * `dialect` (-1: none).  Free *out with free().  FT_EFORMAT: a weight would have no elements, so
+ * the configuration is of another family.
+ */
+FT_MUST_USE ft_status ft_family_weights(const ft_family *family, int dialect,
+                                        const ft_config *config, ft_weight_spec **out,
+                                        size_t *count, ft_error *err);
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * beam_search_check.c - what a beam search needs to know of its requests, and what can be wrong with
+ * them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/generate/beam_search.h"
+
+#include "kernels/beam_search.h"
+#include "runtime/error.h"
+#include "runtime/generate/requests.h"
+
+/* ---- Options ------------------------------------------------------------------------------ */
+
+static ft_status check_whole(const char *name, int32_t value, int32_t low, int32_t high,
+                             ft_error *err)
+{
+    if (value >= low && value <= high)
+        return FT_OK;
+    return ft_fail(err, FT_EARG, "%s is %d, expected %d to %d", name, value, low, high);
+}
+
+static ft_status check_real(const char *name, double value, double low, double high, ft_error *err)
+{
+    if (value >= low && value <= high)
+        return FT_OK;
+    return ft_fail(err, FT_EARG, "%s is %g, expected %g to %g", name, value, low, high);
+}
+
+static void put_defaults(ft_search_plan *plan)
+{
+    ft_search_options *o = &plan->options;
+    const ft_model *model = plan->session->model;
+    o->beams = o->beams == 0 ? 1 : o->beams;
+    o->n_best = o->n_best == 0 ? 1 : o->n_best;
+    o->length_penalty = o->keep_sums ? 0.0 : o->length_penalty == 0.0 ? 1.0 : o->length_penalty;
+    o->beam_groups = o->beam_groups == 0 ? 1 : o->beam_groups;
+    if (o->look_every == 0)
+        o->look_every = model->backend->runs_on ? 4 : 1;
+    plan->forced_bos = o->forced_bos != NULL ? *o->forced_bos : model->config.first_id;
+}
+
+/* Powers of lengths must be numbers, not 0, and logarithms of probabilities are far below 1e6. */
+static ft_status check_options(const ft_search_plan *plan, ft_error *err)
+{
+    const ft_search_options *o = &plan->options;
+    const double steepest = 8.0, any = 1e6;
+    FT_TRY(check_whole("beams", o->beams, 1, FT_MAX_BEAMS, err));
+    FT_TRY(check_whole("n_best", o->n_best, 1, o->beams, err));
+    FT_TRY(check_whole("beam_groups", o->beam_groups, 1, o->beams, err));
+    FT_TRY(check_whole("early_stopping", (int32_t) o->early_stopping, 0, FT_EARLY_NEVER, err));
+    FT_TRY(check_real("length_penalty", o->length_penalty, -steepest, steepest, err));
+    FT_TRY(check_real("diversity_penalty", (double) o->diversity_penalty, 0.0, any, err));
+    FT_TRY(check_whole("look_every", o->look_every, 1, INT32_MAX, err));
+    FT_TRY(check_whole("forced_bos", plan->forced_bos, -1,
+                       plan->session->model->config.vocabulary - 1, err));
+    if (o->beams % o->beam_groups != 0)
+        return ft_fail(err, FT_EARG, "beam_groups is %d, which does not divide %d beams",
+                       o->beam_groups, o->beams);
+    if (o->diversity_penalty != 0.0f && o->beam_groups == 1)
+        return ft_fail(err, FT_EARG, "diversity_penalty is %g, but there is one group of beams",
+                       (double) o->diversity_penalty);
+    return FT_OK;
+}
+
+static bool can_search(const ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].kind == FT_OP_BEAM)
+            return true;
+    return false;
+}
+
+ft_status ft_search_plan_make(ft_search_plan *out, const ft_session *session,
+                              const ft_search_options *options, ft_error *err)
+{
+    const ft_model *model = session->model;
+    *out = (ft_search_plan){ .session = session };
+    if (options != NULL)
+        out->options = *options;
+    if (!can_search(&session->plan))
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: a model of family %s has no beam search",
+                       model->path, model->family->name);
+    put_defaults(out);
+    FT_TRY(check_options(out, err));
+    if (ft_search_groups(out) == 0)
+        return ft_fail(err, FT_ELIMIT,
+                       "%d beams need as many sequences and tokens of a run; the session has %zu "
+                       "and %zu",
+                       out->options.beams, session->limits.sequences, session->limits.tokens);
+    if (model->artifact == NULL)
+        return FT_OK;
+    return ft_stop_ids_read(&out->stops, model->artifact, model->path, model->config.vocabulary,
+                            err);
+}
+
+/* ---- Requests ----------------------------------------------------------------------------- */
+
+size_t ft_search_groups(const ft_search_plan *plan)
+{
+    const ft_limits *limits = &plan->session->limits;
+    return ft_min_size(limits->sequences, limits->tokens) / (size_t) plan->options.beams;
+}
+
+const int32_t *ft_search_prompt(const ft_search_plan *plan, const ft_request *request,
+                                size_t *tokens)
+{
+    *tokens = request->prompt_tokens > 0 ? request->prompt_tokens : 1;
+    return request->prompt_tokens > 0 ? request->prompt : &plan->session->model->config.start_id;
+}
+
+size_t ft_search_longest(const ft_search_plan *plan, const ft_request *request)
+{
+    ft_request r = *request;
+    r.prompt = ft_search_prompt(plan, request, &r.prompt_tokens);
+    return r.prompt_tokens + ft_request_room(&r, plan->session->context);
+}
+
+/* What belongs to choices by chance, or to texts that are told as they come. */
+static ft_status check_unused(const ft_request *r, size_t index, ft_error *err)
+{
+    const char *name = r->temperature != 0.0f         ? "temperature"
+                       : r->top_k != 0                ? "top_k"
+                       : r->top_p != 0.0f             ? "top_p"
+                       : r->min_p != 0.0f             ? "min_p"
+                       : r->presence_penalty != 0.0f  ? "presence_penalty"
+                       : r->frequency_penalty != 0.0f ? "frequency_penalty"
+                       : r->stop_strings != NULL      ? "stop_strings"
+                                                      : NULL;
+    return name == NULL ? FT_OK
+                        : ft_fail(err, FT_EARG, "prompt %zu: a beam search has no %s", index, name);
+}
+
+static ft_status check_cache(const ft_search_plan *plan, const ft_request *r, size_t index,
+                             ft_error *err)
+{
+    const ft_limits *limits = &plan->session->limits;
+    size_t longest = ft_search_longest(plan, r), beams = (size_t) plan->options.beams;
+    size_t pages = beams * ft_pages_for(longest - 1);
+    if (pages <= limits->pages)
+        return FT_OK;
+    return ft_fail(err, FT_ELIMIT,
+                   "prompt %zu: %zu beams of %zu tokens need %zu of the cache, which has %zu",
+                   index, beams, longest, pages * FT_PAGE, limits->pages * FT_PAGE);
+}
+
+ft_status ft_search_check(const ft_search_plan *plan, const ft_request *requests, size_t count,
+                          ft_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        ft_request r = requests[i];
+        r.prompt = ft_search_prompt(plan, &requests[i], &r.prompt_tokens);
+        FT_TRY(check_unused(&r, i, err));
+        FT_TRY(ft_request_check(plan->session, &r, i, false, err));
+        FT_TRY(check_cache(plan, &r, i, err));
+    }
+    return FT_OK;
+}

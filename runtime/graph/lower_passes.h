@@ -1,0 +1,50 @@
+/*
+ * lower_passes.h - the passes of lower.c that have files of their own, and what they share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_GRAPH_LOWER_PASSES_H
+#define FT_RUNTIME_GRAPH_LOWER_PASSES_H
+
+#include "runtime/graph/lower.h"
+
+/* ---- Lists of operations ------------------------------------------------------------------ */
+
+bool ft_op_reads(const ft_op *op, int value);
+
+/* Whether a value is stored as codes, or as floats that are faked from codes. */
+bool ft_value_has_codes(const ft_value *value);
+
+/* The operation that makes `value`, if it is of this kind; else NULL. */
+ft_op *ft_lower_producer(ft_plan *plan, int value, ft_op_kind kind);
+
+void ft_lower_remove(ft_plan *plan, int index);
+
+/*
+ * What is inserted follows the operation whose result it reads, and belongs to the same run.  False
+ * without memory.
+ */
+bool ft_lower_insert(ft_plan *plan, int index, const ft_op *op);
+
+/* "NAME.float" from "NAME"; graphs leave room for it. */
+void ft_lower_suffix(ft_value *value, const char *suffix);
+
+/* ---- Codes -------------------------------------------------------------------------------- */
+
+void ft_lower_coarsen(ft_plan *plan);
+FT_MUST_USE bool ft_lower_quantize(ft_plan *plan, const ft_lowering *how); /* false: no memory */
+void ft_lower_fold(ft_plan *plan);
+
+/* ---- Types -------------------------------------------------------------------------------- */
+
+/* `fused` is the plan itself, or the fused one of the same graph: their values correspond. */
+void ft_lower_narrow(ft_plan *plan, const ft_plan *fused, ft_dtype real);
+
+/* Of plans without codes. */
+void ft_lower_set_real(ft_plan *plan, ft_dtype real);
+
+/* Keys and values become codes in the cache; false without memory. */
+FT_MUST_USE bool ft_lower_cache_codes(ft_plan *plan);
+void ft_lower_cache_halves(ft_plan *plan);
+
+#endif

@@ -1,0 +1,493 @@
+/*
+ * model_config.c - the sizes that a configuration stands for, and what makes one impossible.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/graph/model_config.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <string.h>
+
+/* ---- Sizes ---------------------------------------------------------------------------------- */
+
+int64_t ft_config_symbol(const ft_config *config, char symbol)
+{
+    switch (symbol) {
+    case 'L':
+        return config->layers;
+    case 'H':
+        return config->hidden;
+    case 'A':
+        return config->heads;
+    case 'F':
+        return config->ffn;
+    case 'V':
+        return config->vocabulary;
+    case 'P':
+        return config->positions;
+    case 'T':
+        return config->types;
+    case 'C':
+        return config->labels;
+    case 'K':
+        return config->pooler;
+    case 'D':
+        return config->head == FT_HEAD_DENSE || config->head == FT_HEAD_RELU;
+    case 'Q':
+        return (int64_t) config->heads * config->head_size;
+    case 'G':
+        return (int64_t) config->kv_heads * config->head_size;
+    case 'B':
+        return config->qkv_bias;
+    case 'O':
+        return config->out_bias;
+    case 'M':
+        return config->ffn_bias;
+    case 'U':
+        return !config->tied;
+    case 'E':
+        return config->encoder_layers;
+    case 'I':
+        return config->encoder_ffn;
+    case 'Z':
+        return config->head_bias;
+    case 'X':
+        return (int64_t) config->channels * config->patch_height * config->patch_width;
+    case 'c':
+        return config->channels;
+    case 'h':
+        return config->patch_height;
+    case 'w':
+        return config->patch_width;
+    case 'S':
+        return config->leading == 2;
+    case '1':
+        return 1;
+    }
+    return 0;
+}
+
+bool ft_config_sees(const ft_config *config)
+{
+    return config->channels > 0;
+}
+
+ft_conv ft_config_patches(const ft_config *config)
+{
+    return (ft_conv){ .channels = config->channels,
+                      .height = config->image_height,
+                      .width = config->image_width,
+                      .kernel = { config->patch_height, config->patch_width },
+                      .stride = { config->patch_height, config->patch_width },
+                      .dilation = { 1, 1 } };
+}
+
+bool ft_config_has_source(const ft_config *config)
+{
+    return config->sinusoids != FT_SINUSOIDS_NONE;
+}
+
+bool ft_config_writes(const ft_config *config)
+{
+    return config->rope != FT_ROPE_NONE || ft_config_has_source(config);
+}
+
+ft_kind ft_config_kind(const ft_config *config)
+{
+    return ft_config_sees(config)         ? FT_KIND_IMAGES
+           : ft_config_has_source(config) ? FT_KIND_TRANSLATOR
+           : config->rope != FT_ROPE_NONE ? FT_KIND_DECODER
+                                          : FT_KIND_ENCODER;
+}
+
+/* ---- Words ---------------------------------------------------------------------------------- */
+
+static const char *const heads[] = {
+    [FT_HEAD_NONE] = "none", [FT_HEAD_POOLED] = "pooled", [FT_HEAD_DENSE] = "dense",
+    [FT_HEAD_RELU] = "relu", [FT_HEAD_FIRST] = "first",
+};
+
+static const char *const problems[] = {
+    [FT_PROBLEM_SINGLE] = "single_label_classification",
+    [FT_PROBLEM_MULTI] = "multi_label_classification",
+    [FT_PROBLEM_REGRESSION] = "regression",
+};
+
+static const char *const embeddings[] = {
+    [FT_EMBEDDING_NONE] = "none",
+    [FT_EMBEDDING_FIRST] = "first",
+    [FT_EMBEDDING_MEAN] = "mean",
+};
+
+static const char *const ropes[] = {
+    [FT_ROPE_NONE] = "none",     [FT_ROPE_DEFAULT] = "default", [FT_ROPE_LINEAR] = "linear",
+    [FT_ROPE_LLAMA3] = "llama3", [FT_ROPE_DYNAMIC] = "dynamic",
+};
+
+static const char *const sinusoids[] = {
+    [FT_SINUSOIDS_NONE] = "none",
+    [FT_SINUSOIDS_CLOSED] = "closed",
+    [FT_SINUSOIDS_OPEN] = "open",
+};
+
+/* Index of a word among `count` words, or -1; the word may be NULL. */
+static int find_word(const char *const *words, int count, const char *word)
+{
+    for (int i = 0; word != NULL && i < count; i++)
+        if (strcmp(words[i], word) == 0)
+            return i;
+    return -1;
+}
+
+static const char *const kinds[] = {
+    [FT_KIND_ENCODER] = "an encoder of texts",
+    [FT_KIND_DECODER] = "a decoder",
+    [FT_KIND_TRANSLATOR] = "an encoder-decoder",
+    [FT_KIND_IMAGES] = "an encoder of images",
+};
+
+const char *ft_kind_name(ft_kind kind)
+{
+    return kinds[kind];
+}
+
+const char *ft_head_name(ft_head head)
+{
+    return heads[head];
+}
+
+bool ft_head_parse(const char *name, ft_head *out)
+{
+    int found = find_word(heads, FT_COUNT(heads), name);
+    *out = found < 0 ? FT_HEAD_NONE : (ft_head) found;
+    return found >= 0;
+}
+
+const char *ft_problem_name(ft_problem problem)
+{
+    return problems[problem];
+}
+
+bool ft_problem_parse(const char *name, ft_problem *out)
+{
+    int found = find_word(problems, FT_COUNT(problems), name);
+    *out = found < 0 ? FT_PROBLEM_SINGLE : (ft_problem) found;
+    return found >= 0;
+}
+
+ft_problem ft_problem_of(int32_t labels)
+{
+    return labels == 1 ? FT_PROBLEM_MULTI : FT_PROBLEM_SINGLE;
+}
+
+const char *ft_embedding_name(ft_embedding embedding)
+{
+    return embeddings[embedding];
+}
+
+bool ft_embedding_parse(const char *name, ft_embedding *out)
+{
+    int found = find_word(embeddings, FT_COUNT(embeddings), name);
+    *out = found < 0 ? FT_EMBEDDING_NONE : (ft_embedding) found;
+    return found >= 0;
+}
+
+const char *ft_rope_name(ft_rope rope)
+{
+    return ropes[rope];
+}
+
+bool ft_rope_parse(const char *name, ft_rope *out)
+{
+    int found = find_word(ropes, FT_COUNT(ropes), name);
+    *out = found < 0 ? FT_ROPE_NONE : (ft_rope) found;
+    return found >= 0;
+}
+
+const char *ft_sinusoids_name(ft_sinusoids kind)
+{
+    return sinusoids[kind];
+}
+
+bool ft_sinusoids_parse(const char *name, ft_sinusoids *out)
+{
+    int found = find_word(sinusoids, FT_COUNT(sinusoids), name);
+    *out = found < 0 ? FT_SINUSOIDS_NONE : (ft_sinusoids) found;
+    return found >= 0;
+}
+
+ft_rope_use ft_rope_uses(ft_rope rope)
+{
+    static const ft_rope_use uses[] = {
+        [FT_ROPE_LINEAR] = { .factor = true },
+        [FT_ROPE_LLAMA3] = { .factor = true, .band = true, .positions = true },
+        [FT_ROPE_DYNAMIC] = { .factor = true, .positions = true },
+    };
+    return uses[rope];
+}
+
+/* ---- What members must be to each other ------------------------------------------------------ */
+
+/* Columns of all heads together, as many as the widest model may have columns. */
+enum { MOST_COLUMNS = 65536 };
+
+/* Numbers of one table of sinusoids, 1 GiB: memory that no file answers for. */
+enum { MOST_SINUSOIDS = 1 << 28 };
+
+/* Elements of an image: so many that sizes of their arrays are far from overflow. */
+enum { MOST_PIXELS = 1 << 26 };
+
+static bool has_rope_members(const ft_config *c)
+{
+    return c->window != 0 || c->window_from != 0 || c->rope_positions != 0 ||
+           c->rope_theta != 0.0 || c->rope_factor != 0.0 || c->rope_low != 0.0 ||
+           c->rope_high != 0.0 || c->qkv_bias || c->out_bias || c->ffn_bias;
+}
+
+static bool has_source_members(const ft_config *c)
+{
+    return c->encoder_layers != 0 || c->encoder_heads != 0 || c->encoder_ffn != 0 ||
+           c->start_id != 0 || c->pad_id != 0 || c->first_id != 0 || c->last_id != 0 ||
+           c->banneds != 0 || c->scale_words || c->head_bias;
+}
+
+static bool has_decoder_members(const ft_config *c)
+{
+    return has_rope_members(c) || c->kv_heads != 0 || c->head_size != 0 || c->tied;
+}
+
+static ft_status check_columns(int32_t count, int32_t hidden, const char *what, ft_error *err)
+{
+    if (hidden % count == 0)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: config: %d heads do not divide %d columns", what, count,
+                   hidden);
+}
+
+static ft_status check_heads(const ft_config *c, const char *what, ft_error *err)
+{
+    if (c->kv_heads == 0 || c->head_size == 0)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: %d heads of keys of %d columns, expected at least 1", what,
+                       c->kv_heads, c->head_size);
+    if (c->heads % c->kv_heads != 0)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of keys do not divide %d heads", what,
+                       c->kv_heads, c->heads);
+    if ((int64_t) c->heads * c->head_size > MOST_COLUMNS)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d heads of %d columns, at most %d together",
+                       what, c->heads, c->head_size, MOST_COLUMNS);
+    return FT_OK;
+}
+
+static ft_status check_window(const ft_config *c, const char *what, ft_error *err)
+{
+    if (c->window_from >= c->layers)
+        return ft_fail(err, FT_EFORMAT, "%s: config: a window from layer %d on, of %d layers", what,
+                       c->window_from, c->layers);
+    if (c->window_from > 0 && c->window == 0)
+        return ft_fail(err, FT_EFORMAT, "%s: config: layer %d has no window to begin with", what,
+                       c->window_from);
+    return FT_OK;
+}
+
+/* Fail where a member is there although this scaling has none, or is missing although it has. */
+static ft_status check_use(const ft_config *c, bool found, bool expected, const char *member_name,
+                           const char *what, ft_error *err)
+{
+    if (found == expected)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: config: rope %s %s %s", what, ft_rope_name(c->rope),
+                   expected ? "without" : "with", member_name);
+}
+
+static ft_status check_rope(const ft_config *c, const char *what, ft_error *err)
+{
+    ft_rope_use use = ft_rope_uses(c->rope);
+    FT_TRY(check_use(c, c->rope_theta != 0.0, true, "rope_theta", what, err));
+    FT_TRY(check_use(c, c->rope_factor != 0.0, use.factor, "rope_factor", what, err));
+    FT_TRY(check_use(c, c->rope_low != 0.0, use.band, "rope_low", what, err));
+    FT_TRY(check_use(c, c->rope_high != 0.0, use.band, "rope_high", what, err));
+    FT_TRY(check_use(c, c->rope_positions != 0, use.positions, "rope_positions", what, err));
+    if (use.band && !(c->rope_low < c->rope_high))
+        return ft_fail(err, FT_EFORMAT, "%s: config: rope_low %g is not below rope_high %g", what,
+                       c->rope_low, c->rope_high);
+    /* A pair of columns is turned, and dynamic scaling divides by the columns less 2. */
+    if (c->head_size % 2 != 0 || (c->rope == FT_ROPE_DYNAMIC && c->head_size == 2))
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: heads of %d columns, which rope %s cannot turn", what,
+                       c->head_size, ft_rope_name(c->rope));
+    return FT_OK;
+}
+
+static ft_status check_rotary(const ft_config *c, const char *what, ft_error *err)
+{
+    FT_TRY(check_heads(c, what, err));
+    FT_TRY(check_rope(c, what, err));
+    return check_window(c, what, err);
+}
+
+/* The encoder, and the decoder's heads: as many of keys as of queries, which share the columns. */
+static ft_status check_halves(const ft_config *c, const char *what, ft_error *err)
+{
+    if (c->encoder_layers < 1 || c->encoder_heads < 1 || c->encoder_ffn < 1)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: an encoder of %d layers, %d heads and ffn %d, expected at "
+                       "least 1 of each",
+                       what, c->encoder_layers, c->encoder_heads, c->encoder_ffn);
+    FT_TRY(check_columns(c->encoder_heads, c->hidden, what, err));
+    FT_TRY(check_columns(c->heads, c->hidden, what, err));
+    if (c->kv_heads != c->heads || c->head_size != c->hidden / c->heads)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: %d heads of keys of %d columns, expected %d of %d", what,
+                       c->kv_heads, c->head_size, c->heads, c->hidden / c->heads);
+    return FT_OK;
+}
+
+static ft_status check_sinusoids(const ft_config *c, const char *what, ft_error *err)
+{
+    if (c->hidden % 2 != 0 || c->hidden < 4)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: %d columns have no sinusoids, expected an even number from 4 "
+                       "on",
+                       what, c->hidden);
+    int32_t low, high;
+    ft_config_bounds(offsetof(ft_config, positions), &low, &high);
+    if (c->positions > high || (int64_t) c->positions * c->hidden > MOST_SINUSOIDS)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: sinusoids of %d positions and %d columns, at most %d numbers",
+                       what, c->positions, c->hidden, MOST_SINUSOIDS);
+    return FT_OK;
+}
+
+static ft_status check_id(const ft_config *c, const char *name, int32_t id, const char *what,
+                          ft_error *err)
+{
+    if (id < c->vocabulary)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: config: %s %d is no token of %d", what, name, id,
+                   c->vocabulary);
+}
+
+/* Where positions count from the padding's on, the decoder's text must not begin with that. */
+static ft_status check_ids(const ft_config *c, const char *what, ft_error *err)
+{
+    FT_TRY(check_id(c, "start_id", c->start_id, what, err));
+    FT_TRY(check_id(c, "pad_id", c->pad_id, what, err));
+    FT_TRY(check_id(c, "first_id", c->first_id, what, err));
+    FT_TRY(check_id(c, "last_id", c->last_id, what, err));
+    for (int i = 0; i < c->banneds; i++)
+        FT_TRY(check_id(c, "banned", c->banned[i], what, err));
+    if (c->padding_id >= 0 && c->padding_id == c->start_id)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: texts begin with token %d, which is also the padding that "
+                       "positions are counted without",
+                       what, c->start_id);
+    return FT_OK;
+}
+
+static ft_status check_translator(const ft_config *c, const char *what, ft_error *err)
+{
+    if (has_rope_members(c))
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: an encoder-decoder with members of rotary decoders", what);
+    FT_TRY(check_halves(c, what, err));
+    FT_TRY(check_sinusoids(c, what, err));
+    return check_ids(c, what, err);
+}
+
+static bool has_image_members(const ft_config *c)
+{
+    return c->image_height != 0 || c->image_width != 0 || c->patch_height != 0 ||
+           c->patch_width != 0 || c->leading != 0;
+}
+
+/* The words of a text have no place beside an image, nor have positions that are not its rows'. */
+static ft_status check_sizes_of_images(const ft_config *c, const char *what, ft_error *err)
+{
+    int32_t low, most;
+    ft_conv conv = ft_config_patches(c);
+    ft_config_bounds(offsetof(ft_config, positions), &low, &most);
+    if (c->patch_height > c->image_height || c->patch_width > c->image_width)
+        return ft_fail(err, FT_EFORMAT, "%s: config: images of %d x %d have no patch of %d x %d",
+                       what, c->image_height, c->image_width, c->patch_height, c->patch_width);
+    if (ft_conv_pixels(&conv) > MOST_PIXELS || ft_conv_depth(&conv) > MOST_COLUMNS)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: images of %d x %d x %d, patches of %d x %d: at most %d and %d "
+                       "numbers",
+                       what, c->channels, c->image_height, c->image_width, c->patch_height,
+                       c->patch_width, MOST_PIXELS, MOST_COLUMNS);
+    if (c->positions > most)
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, at most %d", what, c->positions,
+                       most);
+    if (c->positions != ft_patch_rows(&conv, c->leading))
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d positions, but images become %lld rows",
+                       what, c->positions, (long long) ft_patch_rows(&conv, c->leading));
+    return FT_OK;
+}
+
+static ft_status check_images(const ft_config *c, const char *what, ft_error *err)
+{
+    ft_config plain = *c;
+    plain.qkv_bias = false; /* the one member of decoders that this encoder has too */
+    FT_TRY(check_columns(c->heads, c->hidden, what, err));
+    if (has_decoder_members(&plain) || has_source_members(c) || c->rope != FT_ROPE_NONE ||
+        ft_config_has_source(c))
+        return ft_fail(err, FT_EFORMAT, "%s: config: images with members of decoders", what);
+    if (c->vocabulary != 0 || c->types != 0 || c->position_offset != 0 || c->padding_id != -1 ||
+        c->max_seq_length != 0)
+        return ft_fail(err, FT_EFORMAT, "%s: config: images with members of texts", what);
+    return check_sizes_of_images(c, what, err);
+}
+
+static ft_status check_encoder(const ft_config *c, const char *what, ft_error *err)
+{
+    FT_TRY(check_columns(c->heads, c->hidden, what, err));
+    if (has_decoder_members(c))
+        return ft_fail(err, FT_EFORMAT, "%s: config: a decoder without rope", what);
+    return FT_OK;
+}
+
+static ft_status check_kind(const ft_config *c, const char *what, ft_error *err)
+{
+    if (ft_config_sees(c))
+        return check_images(c, what, err);
+    if (has_image_members(c))
+        return ft_fail(err, FT_EFORMAT, "%s: config: images without channels", what);
+    if (ft_config_has_source(c))
+        return c->rope == FT_ROPE_NONE
+                   ? check_translator(c, what, err)
+                   : ft_fail(err, FT_EFORMAT, "%s: config: both sinusoids and rope", what);
+    if (has_source_members(c))
+        return ft_fail(err, FT_EFORMAT, "%s: config: an encoder-decoder without sinusoids", what);
+    return c->rope != FT_ROPE_NONE ? check_rotary(c, what, err) : check_encoder(c, what, err);
+}
+
+ft_status ft_config_check(const ft_config *config, const char *what, ft_error *err)
+{
+    FT_TRY(check_kind(config, what, err));
+    if (config->position_offset >= config->positions)
+        return ft_fail(err, FT_EFORMAT, "%s: config: position offset %d, but only %d positions",
+                       what, config->position_offset, config->positions);
+    /* Where positions have an offset, padding tokens have the position of their id. */
+    if (config->position_offset > 0 && config->padding_id >= config->positions)
+        return ft_fail(err, FT_EFORMAT, "%s: config: padding id %d has no position, there are %d",
+                       what, config->padding_id, config->positions);
+    if ((config->labels > 0) != (config->head != FT_HEAD_NONE))
+        return ft_fail(err, FT_EFORMAT, "%s: config: %d labels, but head %s", what, config->labels,
+                       heads[config->head]);
+    if (config->labels == 1 && config->problem == FT_PROBLEM_SINGLE)
+        return ft_fail(err, FT_EFORMAT, "%s: config: problem_type %s, but there is one label", what,
+                       problems[config->problem]);
+    if ((config->head == FT_HEAD_FIRST) != (ft_config_sees(config) && config->labels > 0))
+        return ft_fail(err, FT_EFORMAT, "%s: config: %s with head %s", what,
+                       ft_config_sees(config) ? "images" : "texts", heads[config->head]);
+    if (config->head == FT_HEAD_POOLED && !config->pooler)
+        return ft_fail(err, FT_EFORMAT, "%s: config: the head needs a pooler", what);
+    if (config->normalize && config->embedding == FT_EMBEDDING_NONE)
+        return ft_fail(err, FT_EFORMAT, "%s: config: no embedding to normalize", what);
+    return FT_OK;
+}

@@ -1,0 +1,326 @@
+/*
+ * model_config_json.c - a configuration as JSON, which is how the manifest stores it, and back.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/graph/model_config.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- Members -------------------------------------------------------------------------------- */
+
+/* Whose member it is: every model's; any model's, where 0 need not be written; of those that have a
+ * source, that read images, or that read words instead. */
+typedef enum kind { EVERY, OPTIONAL, SOURCE, IMAGES, WORDS } kind;
+
+/* Bounds that no real model meets; they keep sizes far from overflow. */
+static const struct {
+    const char *key;
+    size_t field;
+    int32_t low, high;
+    kind whose;
+} numbers[] = {
+    { "channels", offsetof(ft_config, channels), 1, 1024, IMAGES },
+    { "image_height", offsetof(ft_config, image_height), 1, 65536, IMAGES },
+    { "image_width", offsetof(ft_config, image_width), 1, 65536, IMAGES },
+    { "patch_height", offsetof(ft_config, patch_height), 1, 65536, IMAGES },
+    { "patch_width", offsetof(ft_config, patch_width), 1, 65536, IMAGES },
+    { "leading", offsetof(ft_config, leading), 1, 2, IMAGES },
+    { "layers", offsetof(ft_config, layers), 1, 1000, EVERY },
+    { "hidden", offsetof(ft_config, hidden), 1, 65536, EVERY },
+    { "heads", offsetof(ft_config, heads), 1, 65536, EVERY },
+    { "ffn", offsetof(ft_config, ffn), 1, 65536, EVERY },
+    { "vocabulary", offsetof(ft_config, vocabulary), 1, 1 << 24, WORDS },
+    { "positions", offsetof(ft_config, positions), 1, 1 << 24, EVERY },
+    { "types", offsetof(ft_config, types), 0, 1 << 16, EVERY },
+    { "labels", offsetof(ft_config, labels), 0, 1 << 20, EVERY },
+    { "position_offset", offsetof(ft_config, position_offset), 0, 1 << 24, EVERY },
+    { "padding_id", offsetof(ft_config, padding_id), -1, 1 << 24, EVERY },
+    { "max_seq_length", offsetof(ft_config, max_seq_length), 0, 1 << 24, OPTIONAL },
+    { "kv_heads", offsetof(ft_config, kv_heads), 0, 65536, OPTIONAL },
+    { "head_size", offsetof(ft_config, head_size), 0, 65536, OPTIONAL },
+    { "window", offsetof(ft_config, window), 0, 1 << 24, OPTIONAL },
+    { "window_from", offsetof(ft_config, window_from), 0, 999, OPTIONAL },
+    { "rope_positions", offsetof(ft_config, rope_positions), 0, 1 << 24, OPTIONAL },
+    { "encoder_layers", offsetof(ft_config, encoder_layers), 1, 1000, SOURCE },
+    { "encoder_heads", offsetof(ft_config, encoder_heads), 1, 65536, SOURCE },
+    { "encoder_ffn", offsetof(ft_config, encoder_ffn), 1, 65536, SOURCE },
+    { "start_id", offsetof(ft_config, start_id), 0, 1 << 24, SOURCE },
+    { "pad_id", offsetof(ft_config, pad_id), 0, 1 << 24, SOURCE },
+    { "first_id", offsetof(ft_config, first_id), -1, 1 << 24, SOURCE },
+    { "last_id", offsetof(ft_config, last_id), -1, 1 << 24, SOURCE },
+};
+
+/* Of decoders, all of them. */
+static const struct {
+    const char *key;
+    size_t field;
+    double low, high; /* where it is not 0 */
+} reals[] = {
+    { "rope_theta", offsetof(ft_config, rope_theta), 1, 1e12 },
+    { "rope_factor", offsetof(ft_config, rope_factor), 1, 1e6 },
+    { "rope_low", offsetof(ft_config, rope_low), 1e-6, 1e6 },
+    { "rope_high", offsetof(ft_config, rope_high), 1e-6, 1e6 },
+};
+
+static const struct {
+    const char *key;
+    size_t field;
+} flags[] = {
+    { "qkv_bias", offsetof(ft_config, qkv_bias) },
+    { "out_bias", offsetof(ft_config, out_bias) },
+    { "ffn_bias", offsetof(ft_config, ffn_bias) },
+    { "tied", offsetof(ft_config, tied) },
+    { "scale_words", offsetof(ft_config, scale_words) },
+    { "head_bias", offsetof(ft_config, head_bias) },
+};
+
+void ft_config_bounds(size_t field, int32_t *low, int32_t *high)
+{
+    size_t i = 0;
+    while (i < FT_COUNT(numbers) && numbers[i].field != field)
+        i++;
+    assert(i < FT_COUNT(numbers));
+    *low = numbers[i].low;
+    *high = numbers[i].high;
+}
+
+void ft_config_real_bounds(size_t field, double *low, double *high)
+{
+    size_t i = 0;
+    while (i < FT_COUNT(reals) && reals[i].field != field)
+        i++;
+    assert(i < FT_COUNT(reals));
+    *low = reals[i].low;
+    *high = reals[i].high;
+}
+
+static void *member(ft_config *config, size_t field)
+{
+    return (char *) config + field;
+}
+
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+static bool put(json_t *json, const char *key, json_t *value)
+{
+    return json_object_set_new(json, key, value) == 0;
+}
+
+static bool put_problem(json_t *json, const ft_config *config)
+{
+    return config->labels == 0 ||
+           put(json, "problem_type", json_string(ft_problem_name(config->problem)));
+}
+
+static bool put_words(json_t *json, const ft_config *config)
+{
+    return put(json, "eps", json_real((double) config->eps)) &&
+           put(json, "activation", json_string(ft_activation_name(config->activation))) &&
+           put(json, "pooler", json_boolean(config->pooler)) &&
+           put(json, "head", json_string(ft_head_name(config->head))) &&
+           put_problem(json, config) &&
+           put(json, "embedding", json_string(ft_embedding_name(config->embedding))) &&
+           put(json, "normalize", json_boolean(config->normalize));
+}
+
+/* Whether a model has the members of this kind. */
+static bool has_kind(const ft_config *config, kind whose)
+{
+    return whose == SOURCE   ? ft_config_has_source(config)
+           : whose == IMAGES ? ft_config_sees(config)
+           : whose == WORDS  ? !ft_config_sees(config)
+                             : true;
+}
+
+/* What texts or images have is written among the members of every model. */
+static bool is_written_with(kind member, kind whose)
+{
+    return member == whose || (whose == EVERY && (member == WORDS || member == IMAGES));
+}
+
+static bool put_numbers(json_t *json, ft_config *config, kind whose)
+{
+    bool fine = true;
+    for (size_t i = 0; i < FT_COUNT(numbers); i++) {
+        int32_t value = *(int32_t *) member(config, numbers[i].field);
+        if (is_written_with(numbers[i].whose, whose) && has_kind(config, numbers[i].whose) &&
+            (value != 0 || whose != OPTIONAL))
+            fine = fine && put(json, numbers[i].key, json_integer(value));
+    }
+    return fine;
+}
+
+static bool put_decoder(json_t *json, ft_config *config)
+{
+    bool fine = put_numbers(json, config, OPTIONAL);
+    if (config->rope != FT_ROPE_NONE)
+        fine = fine && put(json, "rope", json_string(ft_rope_name(config->rope)));
+    for (size_t i = 0; i < FT_COUNT(reals); i++) {
+        double value = *(double *) member(config, reals[i].field);
+        if (value != 0.0)
+            fine = fine && put(json, reals[i].key, json_real(value));
+    }
+    for (size_t i = 0; i < FT_COUNT(flags); i++)
+        if (*(bool *) member(config, flags[i].field))
+            fine = fine && put(json, flags[i].key, json_true());
+    return fine;
+}
+
+static bool put_source(json_t *json, ft_config *config)
+{
+    if (!ft_config_has_source(config))
+        return true;
+    json_t *banned = json_array();
+    bool fine = put(json, "sinusoids", json_string(ft_sinusoids_name(config->sinusoids))) &&
+                put_numbers(json, config, SOURCE);
+    for (int i = 0; i < config->banneds; i++)
+        fine = fine && json_array_append_new(banned, json_integer(config->banned[i])) == 0;
+    return put(json, "banned", banned) && fine;
+}
+
+json_t *ft_config_to_json(const ft_config *config)
+{
+    json_t *json = json_object();
+    ft_config copy = *config;
+    if (json != NULL && put_numbers(json, &copy, EVERY) && put_words(json, config) &&
+        put_decoder(json, &copy) && put_source(json, &copy))
+        return json;
+    json_decref(json);
+    return NULL;
+}
+
+/* ---- Reading -------------------------------------------------------------------------------- */
+
+static ft_status read_number(ft_config *out, const json_t *json, size_t i, const char *what,
+                             ft_error *err)
+{
+    const json_t *value = json_object_get(json, numbers[i].key);
+    kind whose = numbers[i].whose;
+    if (value == NULL && (whose == OPTIONAL || !has_kind(out, whose)))
+        return FT_OK;
+    if (!json_is_integer(value))
+        return ft_fail(err, FT_EFORMAT, "%s: config: no whole number \"%s\"", what, numbers[i].key);
+    json_int_t n = json_integer_value(value);
+    if (n < numbers[i].low || n > numbers[i].high)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: \"%s\" is %" JSON_INTEGER_FORMAT ", expected %d to %d", what,
+                       numbers[i].key, n, numbers[i].low, numbers[i].high);
+    *(int32_t *) member(out, numbers[i].field) = (int32_t) n;
+    return FT_OK;
+}
+
+static ft_status read_real(ft_config *out, const json_t *json, size_t i, const char *what,
+                           ft_error *err)
+{
+    const json_t *value = json_object_get(json, reals[i].key);
+    double real = json_number_value(value);
+    if (value == NULL)
+        return FT_OK;
+    if (!json_is_number(value) || !(real >= reals[i].low && real <= reals[i].high))
+        return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is not a number from %g to %g", what,
+                       reals[i].key, reals[i].low, reals[i].high);
+    *(double *) member(out, reals[i].field) = real;
+    return FT_OK;
+}
+
+static ft_status read_flag(ft_config *out, const json_t *json, size_t i, const char *what,
+                           ft_error *err)
+{
+    const json_t *value = json_object_get(json, flags[i].key);
+    if (value != NULL && !json_is_boolean(value))
+        return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is neither true nor false", what,
+                       flags[i].key);
+    *(bool *) member(out, flags[i].field) = json_is_true(value);
+    return FT_OK;
+}
+
+static ft_status read_banned(ft_config *out, const json_t *json, const char *what, ft_error *err)
+{
+    const json_t *list = json_object_get(json, "banned"), *id;
+    size_t i;
+    if (list == NULL)
+        return FT_OK;
+    if (!json_is_array(list) || json_array_size(list) > FT_MAX_BANNED)
+        return ft_fail(err, FT_EFORMAT, "%s: config: \"banned\" is no list of at most %d ids", what,
+                       FT_MAX_BANNED);
+    json_array_foreach(list, i, id)
+    {
+        json_int_t n = json_is_integer(id) ? json_integer_value(id) : -1;
+        if (n < 0 || n >= out->vocabulary)
+            return ft_fail(err, FT_EFORMAT, "%s: config: \"banned\": id %zu is not 0 to %d", what,
+                           i, out->vocabulary - 1);
+        out->banned[out->banneds++] = (int32_t) n;
+    }
+    return FT_OK;
+}
+
+/* A row of equal values has no variance: what is added to it must be more than 0, in float too. */
+static bool is_eps(double value)
+{
+    return value > 0.0 && value < 1.0 && (float) value > 0.0f;
+}
+
+static const char *word_of(const json_t *json, const char *key)
+{
+    return json_string_value(json_object_get(json, key));
+}
+
+static ft_status read_words(ft_config *out, const json_t *json, const char *what, ft_error *err)
+{
+    const char *activation = word_of(json, "activation");
+    const json_t *rope = json_object_get(json, "rope");
+    const json_t *sinusoids = json_object_get(json, "sinusoids");
+    const json_t *pooler = json_object_get(json, "pooler");
+    const json_t *normalize = json_object_get(json, "normalize");
+    const char *bad =
+        activation == NULL || !ft_activation_parse(activation, &out->activation) ? "activation"
+        : !ft_head_parse(word_of(json, "head"), &out->head)                      ? "head"
+        : !ft_embedding_parse(word_of(json, "embedding"), &out->embedding)       ? "embedding"
+        : rope != NULL && !ft_rope_parse(word_of(json, "rope"), &out->rope)      ? "rope"
+        : sinusoids != NULL && !ft_sinusoids_parse(word_of(json, "sinusoids"), &out->sinusoids)
+            ? "sinusoids"
+        : !is_eps(json_number_value(json_object_get(json, "eps"))) ? "eps"
+        : !json_is_boolean(pooler)                                 ? "pooler"
+        : !json_is_boolean(normalize)                              ? "normalize"
+                                                                   : NULL;
+    if (bad != NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: config: \"%s\" is absent or unknown", what, bad);
+    out->eps = (float) json_number_value(json_object_get(json, "eps"));
+    out->pooler = json_is_true(pooler);
+    out->normalize = json_is_true(normalize);
+    return FT_OK;
+}
+
+/* Artifacts of classifiers that are older than this key do not have it. */
+static ft_status read_problem(ft_config *out, const json_t *json, const char *what, ft_error *err)
+{
+    const json_t *word = json_object_get(json, "problem_type");
+    out->problem = ft_problem_of(out->labels);
+    if (word == NULL || ft_problem_parse(json_string_value(word), &out->problem))
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: config: \"problem_type\" is unknown", what);
+}
+
+ft_status ft_config_from_json(ft_config *out, const json_t *json, const char *what, ft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    FT_TRY(read_words(out, json, what, err)); /* which numbers there must be depends on them ... */
+    if (json_object_get(json, "channels") != NULL)
+        out->channels = 1; /* ... and on whether there are images */
+    for (size_t i = 0; i < FT_COUNT(numbers); i++)
+        FT_TRY(read_number(out, json, i, what, err));
+    FT_TRY(read_problem(out, json, what, err));
+    for (size_t i = 0; i < FT_COUNT(reals); i++)
+        FT_TRY(read_real(out, json, i, what, err));
+    for (size_t i = 0; i < FT_COUNT(flags); i++)
+        FT_TRY(read_flag(out, json, i, what, err));
+    FT_TRY(read_banned(out, json, what, err));
+    return ft_config_check(out, what, err);
+}

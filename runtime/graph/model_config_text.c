@@ -1,0 +1,111 @@
+/*
+ * model_config_text.c - a configuration in words, for the tools.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/graph/model_config.h"
+
+static void write_heads(const ft_config *c, FILE *file)
+{
+    fprintf(file, ", %d heads", c->heads);
+    if (c->head_size > 0)
+        fprintf(file, " of %d", c->head_size);
+    if (c->kv_heads > 0 && c->kv_heads != c->heads)
+        fprintf(file, " (%d of keys and values)", c->kv_heads);
+}
+
+/* Of an encoder-decoder: where its halves differ, each for itself. */
+static void write_halves(const ft_config *c, FILE *file)
+{
+    fprintf(file, "%d + %d layers, hidden %d", c->encoder_layers, c->layers, c->hidden);
+    if (c->encoder_heads != c->heads)
+        fprintf(file, ", %d + %d heads", c->encoder_heads, c->heads);
+    else
+        fprintf(file, ", %d heads", c->heads);
+    if (c->encoder_ffn != c->ffn)
+        fprintf(file, ", ffn %d + %d", c->encoder_ffn, c->ffn);
+    else
+        fprintf(file, ", ffn %d", c->ffn);
+}
+
+static void write_id(const char *name, int32_t id, FILE *file)
+{
+    if (id >= 0)
+        fprintf(file, ", %s %d", name, id);
+}
+
+static void write_source(const ft_config *c, FILE *file)
+{
+    fprintf(file, ", sinusoids %s%s", ft_sinusoids_name(c->sinusoids),
+            c->scale_words ? ", scaled words" : "");
+    write_id("start", c->start_id, file);
+    write_id("pad", c->pad_id, file);
+    write_id("forced first", c->first_id, file);
+    write_id("forced last", c->last_id, file);
+    for (int i = 0; i < c->banneds; i++)
+        write_id(i == 0 ? "never" : "nor", c->banned[i], file);
+}
+
+static void write_rope(const ft_config *c, FILE *file)
+{
+    fprintf(file, ", rotary with theta %g", c->rope_theta);
+    if (c->rope != FT_ROPE_DEFAULT)
+        fprintf(file, ", scaled %s by %g", ft_rope_name(c->rope), c->rope_factor);
+    if (ft_rope_uses(c->rope).positions)
+        fprintf(file, " beyond %d", c->rope_positions);
+}
+
+static void write_window(const ft_config *c, FILE *file)
+{
+    fprintf(file, ", window of %d", c->window);
+    if (c->window_from > 0)
+        fprintf(file, " from layer %d on", c->window_from);
+}
+
+static void write_head(const ft_config *c, FILE *file)
+{
+    if (c->labels > 0)
+        fprintf(file, ", %d label%s, %s", c->labels, c->labels == 1 ? "" : "s",
+                ft_problem_name(c->problem));
+    if (c->embedding != FT_EMBEDDING_NONE)
+        fprintf(file, ", embedding by %s%s",
+                c->embedding == FT_EMBEDDING_MEAN ? "mean" : "first token",
+                c->normalize ? ", normalized" : "");
+    if (c->tied || c->head_bias)
+        fprintf(file, ",%s head%s", c->tied ? " tied" : "", c->head_bias ? " with bias" : "");
+}
+
+/* Words of a text, or images and what becomes of them. */
+static void write_inputs(const ft_config *c, FILE *file)
+{
+    if (!ft_config_sees(c)) {
+        fprintf(file, ", vocabulary %d, %d positions", c->vocabulary,
+                c->positions - c->position_offset);
+        if (c->max_seq_length > 0)
+            fprintf(file, ", texts cut to %d tokens", c->max_seq_length);
+        return;
+    }
+    fprintf(file, ", images of %d x %d x %d in patches of %d x %d, %d positions", c->channels,
+            c->image_height, c->image_width, c->patch_height, c->patch_width, c->positions);
+}
+
+void ft_config_write(const ft_config *config, FILE *file)
+{
+    if (ft_config_has_source(config)) {
+        write_halves(config, file);
+    } else {
+        fprintf(file, "%d layers, hidden %d", config->layers, config->hidden);
+        write_heads(config, file);
+        fprintf(file, ", ffn %d", config->ffn);
+    }
+    write_inputs(config, file);
+    if (ft_config_has_source(config))
+        write_source(config, file);
+    if (config->rope != FT_ROPE_NONE)
+        write_rope(config, file);
+    if (config->window > 0)
+        write_window(config, file);
+    write_head(config, file);
+}

@@ -1,0 +1,326 @@
+/*
+ * plan.c - plans as data.
+ *
+ * Small arrays and linear searches: a plan has a few hundred operations and is made once.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/graph/plan.h"
+
+#include "kernels/fused_ops.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ft_op ft_op_make(ft_op_kind kind)
+{
+    ft_op op = { .kind = kind, .out = -1, .codes = -1, .inner = -1, .second = -1 };
+    op.attr.embed_scale = 1.0f;
+    for (int i = 0; i < FT_MAX_IN; i++)
+        op.in[i] = -1;
+    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
+        op.weight[i] = -1;
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        op.state[i] = -1;
+    return op;
+}
+
+/* Room for one more element: arrays double at powers of two. */
+static void *grown(void *array, int count, size_t size)
+{
+    if (count != 0 && (count < 16 || (count & (count - 1)) != 0))
+        return array;
+    size_t capacity = count == 0 ? 16 : 2 * (size_t) count;
+    return realloc(array, capacity * size);
+}
+
+int ft_plan_add_value(ft_plan *plan, const ft_value *value)
+{
+    if (plan->nvalue == INT16_MAX)
+        return -1;
+    ft_value *array = grown(plan->value, plan->nvalue, sizeof *array);
+    if (array == NULL)
+        return -1;
+    plan->value = array;
+    array[plan->nvalue] = *value;
+    return plan->nvalue++;
+}
+
+int ft_plan_add_op(ft_plan *plan, const ft_op *op)
+{
+    if (plan->nop == INT16_MAX)
+        return -1;
+    ft_op *array = grown(plan->op, plan->nop, sizeof *array);
+    if (array == NULL)
+        return -1;
+    plan->op = array;
+    array[plan->nop] = *op;
+    return plan->nop++;
+}
+
+ft_status ft_plan_copy(ft_plan *out, const ft_plan *plan, ft_error *err)
+{
+    *out = *plan;
+    out->value = NULL;
+    out->op = NULL;
+    out->nvalue = out->nop = 0;
+    bool fits = true;
+    for (int i = 0; i < plan->nvalue; i++)
+        fits = fits && ft_plan_add_value(out, &plan->value[i]) >= 0;
+    for (int i = 0; i < plan->nop; i++)
+        fits = fits && ft_plan_add_op(out, &plan->op[i]) >= 0;
+    if (fits)
+        return FT_OK;
+    ft_plan_fini(out);
+    return ft_fail(err, FT_ENOMEM, "no memory for a plan of %d operations", plan->nop);
+}
+
+void ft_plan_fini(ft_plan *plan)
+{
+    free(plan->value);
+    free(plan->op);
+    memset(plan, 0, sizeof *plan);
+}
+
+int ft_plan_find(const ft_plan *plan, const char *name)
+{
+    for (int i = 0; i < plan->nvalue; i++)
+        if (strcmp(plan->value[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int ft_plan_find_weight(const ft_plan *plan, const char *name)
+{
+    for (int i = 0; i < plan->nweight; i++)
+        if (strcmp(plan->weight[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int ft_plan_producer(const ft_plan *plan, int value)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].out == value || plan->op[i].codes == value || plan->op[i].second == value)
+            return i;
+    return -1;
+}
+
+int ft_plan_uses(const ft_plan *plan, int value)
+{
+    int uses = 0;
+    for (int i = 0; i < plan->nop; i++)
+        for (int j = 0; j < FT_MAX_IN; j++)
+            uses += plan->op[i].in[j] == value;
+    for (int i = 0; i < plan->noutput; i++)
+        uses += plan->output[i].value == value;
+    return uses;
+}
+
+bool ft_plan_stores(const ft_plan *plan, int value)
+{
+    return plan->value[value].state ||
+           (!plan->value[value].inner &&
+            (ft_plan_producer(plan, value) >= 0 || ft_plan_uses(plan, value) > 0));
+}
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+/* For each operation the first and the last one of its chain. */
+static void find_chains(const ft_plan *plan, ft_lifetime *chain)
+{
+    for (int i = 0; i < plan->nop;) {
+        ft_lifetime all = { i, i + ft_chain_at(plan, i).count - 1 };
+        while (i <= all.last)
+            chain[i++] = all;
+    }
+}
+
+static ft_lifetime lifetime(const ft_plan *plan, const ft_lifetime *chain, int value)
+{
+    if (plan->value[value].state)
+        return (ft_lifetime){ 0, plan->nop };
+    ft_lifetime life = { plan->nop, -1 };
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        bool touched = op->out == value || op->codes == value || op->second == value;
+        for (int j = 0; j < FT_MAX_IN; j++)
+            touched = touched || op->in[j] == value;
+        if (touched && chain[i].first < life.first)
+            life.first = chain[i].first;
+        if (touched && chain[i].last > life.last)
+            life.last = chain[i].last;
+    }
+    bool kept = plan->value[value].keep;
+    for (int i = 0; i < plan->noutput; i++)
+        kept = kept || plan->output[i].value == value;
+    if (kept)
+        life.last = plan->nop;
+    if (ft_plan_producer(plan, value) < 0 && life.last >= 0)
+        life.first = 0;
+    return life;
+}
+
+/* More than any machine has, and so little that the sizes of all values of a plan add up. */
+#define MOST_BYTES ((SIZE_MAX >> 16) - 63)
+
+/* Dynamic codes have a float for each row behind them. */
+static bool value_bytes(const ft_value *value, const ft_limits *limits, size_t *bytes)
+{
+    size_t rows;
+    if (!ft_limits_rows(limits, value->rows, &rows) || !ft_mul(rows, (size_t) value->cols, bytes) ||
+        !ft_mul(*bytes, ft_dtype_size(value->dtype), bytes) || *bytes > MOST_BYTES ||
+        rows > MOST_BYTES / sizeof(float))
+        return false;
+    *bytes = ft_round_up(*bytes, 64);
+    if (value->dynamic)
+        *bytes += ft_round_up(rows * sizeof(float), 64);
+    return true;
+}
+
+static ft_status refuse_size(const ft_value *value, const ft_limits *limits, ft_error *err)
+{
+    size_t rows;
+    if (!ft_limits_rows(limits, value->rows, &rows))
+        return ft_fail(err, FT_ELIMIT, "%s: more rows than memory can hold", value->name);
+    return ft_fail(err, FT_ELIMIT, "%s: %zu rows of %d are more than memory can hold", value->name,
+                   rows, value->cols);
+}
+
+typedef struct placed {
+    ft_lifetime life;
+    size_t begin, end;
+} placed;
+
+/* The lowest offset at which `bytes` bytes collide with nothing that lives at the same time. */
+static size_t lowest_gap(const placed *others, int count, ft_lifetime life, size_t bytes)
+{
+    size_t offset = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < count; i++) {
+            const placed *p = &others[i];
+            bool together = p->life.first <= life.last && life.first <= p->life.last;
+            if (together && offset < p->end && p->begin < offset + bytes) {
+                offset = p->end;
+                moved = true;
+            }
+        }
+    }
+    return offset;
+}
+
+ft_status ft_plan_layout(ft_plan *plan, const ft_limits *limits, ft_error *err)
+{
+    placed *done = ft_array((size_t) plan->nvalue, sizeof *done);
+    ft_lifetime *chain = ft_array((size_t) plan->nop, sizeof *chain);
+    ft_status status = FT_OK;
+    if (done == NULL || chain == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory to lay out a plan");
+    else
+        find_chains(plan, chain);
+    plan->arena = 0;
+    for (int i = 0; i < plan->nvalue && status == FT_OK; i++) {
+        ft_value *value = &plan->value[i];
+        ft_lifetime life = lifetime(plan, chain, i);
+        size_t bytes;
+        if (value->inner || life.last < 0)
+            bytes = 0;
+        else if (!value_bytes(value, limits, &bytes))
+            status = refuse_size(value, limits, err);
+        else {
+            size_t offset = lowest_gap(done, i, life, bytes);
+            done[i] = (placed){ life, offset, offset + bytes };
+            value->offset = offset;
+            if (plan->arena < offset + bytes)
+                plan->arena = offset + bytes;
+        }
+    }
+    free(chain);
+    free(done);
+    return status;
+}
+
+/* ---- Text --------------------------------------------------------------------------------- */
+
+static void write_result(const ft_plan *plan, int index, FILE *file)
+{
+    const ft_value *value = &plan->value[index];
+    bool codes = value->scale > 0.0f || value->dynamic;
+    fprintf(file, "%s  %s x %d  %s%s", value->name, ft_rows_name(value->rows), value->cols,
+            codes && value->dtype == FT_F32 ? "codes in " : "", ft_dtype_name(value->dtype));
+    if (value->dynamic)
+        fprintf(file, " scaled by row");
+    if (value->scale > 0.0f)
+        fprintf(file, " amax %.6g", (double) value->scale * 127.0);
+}
+
+static void write_operands(const ft_plan *plan, const ft_op *op, FILE *file)
+{
+    const char *between = "  <- ";
+    for (int i = 0; i < FT_MAX_IN; i++)
+        if (op->in[i] >= 0) {
+            fprintf(file, "%s%s", between, plan->value[op->in[i]].name);
+            between = ", ";
+        }
+    between = "  with ";
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        if (op->state[i] >= 0) {
+            const ft_value *state = &plan->value[op->state[i]];
+            fprintf(file, "%s%s [%s]", between, state->name, ft_dtype_name(state->dtype));
+            between = ", ";
+        }
+    between = " . ";
+    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
+        if (op->weight[i] >= 0) {
+            const ft_weight *weight = &plan->weight[op->weight[i]];
+            fprintf(file, "%s%s [%s%s%s]", between, weight->name, ft_dtype_name(weight->dtype),
+                    weight->layout == FT_ROW ? "" : " ",
+                    weight->layout == FT_ROW ? "" : ft_layout_name(weight->layout));
+            between = ", ";
+        }
+}
+
+static void write_fused(const ft_op *op, FILE *file)
+{
+    if (op->attr.activation != FT_ACT_NONE)
+        fprintf(file, "  + %s", ft_activation_name(op->attr.activation));
+    if (op->attr.norm == FT_NORM_RMS)
+        fprintf(file, "  rms");
+    if (op->attr.window > 0)
+        fprintf(file, "  window %d", op->attr.window);
+    if (op->kind == FT_OP_POOL)
+        fprintf(file, "  %s", op->attr.pooling == FT_POOL_FIRST ? "first" : "mean");
+    if (op->codes >= 0 && op->kind != FT_OP_QUANTIZE)
+        fprintf(file, "  + quantize");
+}
+
+ft_status ft_plan_write(const ft_plan *plan, FILE *file, ft_error *err)
+{
+    for (int i = 0; i < plan->nop; i++) {
+        const ft_op *op = &plan->op[i];
+        fprintf(file, "%4d  %-10s  ", i, ft_op_name(op->kind));
+        if (op->out >= 0)
+            write_result(plan, op->out, file);
+        if (op->out >= 0 && op->codes >= 0)
+            fprintf(file, "  and  ");
+        if (op->codes >= 0)
+            write_result(plan, op->codes, file);
+        if (op->second >= 0) {
+            fprintf(file, "  and  ");
+            write_result(plan, op->second, file);
+        }
+        write_operands(plan, op, file);
+        write_fused(op, file);
+        fputc('\n', file);
+    }
+    for (int i = 0; i < plan->noutput; i++)
+        fprintf(file, "      output      %s = %s\n", plan->output[i].name,
+                plan->value[plan->output[i].value].name);
+    return ferror(file) ? ft_fail_errno(err, "cannot write the plan") : FT_OK;
+}

@@ -1,0 +1,50 @@
+/*
+ * sinusoids.c - tables of positions.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/graph/sinusoids.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The angle of pair i at a position.  Its steps are those of float tensors: each is rounded. */
+static double closed_angle(int32_t position, int32_t i, int32_t half)
+{
+    float step = (float) (-log(10000.0) / (half - 1));
+    float exponent = (float) i * step;
+    float frequency = (float) exp((double) exponent);
+    return (double) ((float) position * frequency);
+}
+
+static double open_angle(int32_t position, int32_t i, int32_t half)
+{
+    return position / pow(10000.0, (double) i / half);
+}
+
+static void write_row(float *out, const ft_config *c, int32_t position)
+{
+    int32_t half = c->hidden / 2;
+    bool closed = c->sinusoids == FT_SINUSOIDS_CLOSED;
+    for (int32_t i = 0; i < half; i++) {
+        double angle = closed ? closed_angle(position, i, half) : open_angle(position, i, half);
+        out[i] = (float) sin(angle);
+        out[half + i] = (float) cos(angle);
+    }
+}
+
+void ft_sinusoids_write_rows(float *out, const ft_config *config, int32_t first, int32_t count)
+{
+    for (int32_t row = first; row < first + count; row++, out += config->hidden)
+        if (row == config->padding_id)
+            memset(out, 0, (size_t) config->hidden * sizeof *out);
+        else
+            write_row(out, config, row);
+}
+
+void ft_sinusoids_write(float *out, const ft_config *config)
+{
+    ft_sinusoids_write_rows(out, config, 0, config->positions);
+}

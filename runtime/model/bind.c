@@ -1,0 +1,214 @@
+/*
+ * bind.c - give every weight of the family's table its data.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/model/bind.h"
+
+#include "runtime/error.h"
+#include "runtime/model/fake_quantize.h"
+#include "runtime/mem.h"
+#include "runtime/graph/rope.h"
+#include "runtime/graph/sinusoids.h"
+#include "runtime/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_float_dtype(ft_dtype dtype)
+{
+    return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16;
+}
+
+static ft_status check_shape(const ft_model *model, const ft_artifact_tensor *tensor,
+                             const ft_weight_spec *spec, ft_error *err)
+{
+    if (tensor->ndim == spec->ndim &&
+        memcmp(tensor->dim, spec->dim, (size_t) spec->ndim * sizeof spec->dim[0]) == 0)
+        return FT_OK;
+    char found[FT_SHAPE_TEXT], expected[FT_SHAPE_TEXT];
+    return ft_fail(err, FT_ESHAPE, "%s: %s: shape %s, expected %s", model->path, spec->name,
+                   ft_shape_text(found, tensor->ndim, tensor->dim),
+                   ft_shape_text(expected, spec->ndim, spec->dim));
+}
+
+/* The head is codes where the recipe says so, and then never the matrix of embeddings. */
+static bool is_coded_head(const ft_model *model, const char *name)
+{
+    return model->purpose.coded_head && strcmp(name, FT_HEAD_WEIGHT) == 0;
+}
+
+/* Codes that a linear may be: int8 with a scale a row, or in blocks. */
+static bool is_linear_codes(const ft_artifact_tensor *tensor)
+{
+    return tensor->dtype == FT_I8 ? tensor->layout == FT_COL4_4R2_8C : tensor->layout == FT_PANEL32;
+}
+
+/*
+ * Vectors are F32; matrices are floats, or codes where the role allows it.  Which codes a state can
+ * have was checked when the artifact was opened.
+ */
+static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *tensor,
+                               const ft_weight_spec *spec, ft_error *err)
+{
+    bool is_float = ft_artifact_get_head(model->artifact)->state == FT_STATE_FLOAT;
+    bool fine = tensor->layout == FT_ROW;
+    if (spec->role == FT_ROLE_VECTOR)
+        fine = fine && tensor->dtype == FT_F32;
+    else
+        fine = (spec->role == FT_ROLE_LINEAR && is_linear_codes(tensor)) ||
+               (fine && is_float_dtype(tensor->dtype));
+    if (!fine)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: stored as %s %s, which no %s weight is",
+                       model->path, spec->name, ft_dtype_name(tensor->dtype),
+                       ft_layout_name(tensor->layout), ft_role_name(spec->role));
+    ft_role role = is_float && is_coded_head(model, spec->name) ? FT_ROLE_DENSE : spec->role;
+    if (strcmp(tensor->role, ft_role_name(role)) != 0)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: role %s, expected %s", model->path, spec->name,
+                       tensor->role, ft_role_name(spec->role));
+    return FT_OK;
+}
+
+/* Weight `index` as the artifact has it. */
+static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *spec, ft_error *err)
+{
+    bool borrows = model->borrows_head && strcmp(spec->name, FT_HEAD_WEIGHT) == 0;
+    const ft_artifact_tensor *tensor =
+        ft_artifact_find(model->artifact, borrows ? "embed.word" : spec->name);
+    if (tensor == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: %s: missing", model->path, spec->name);
+    FT_TRY(check_shape(model, tensor, spec, err));
+    if (!borrows) /* it has been checked under its own name */
+        FT_TRY(check_storage(model, tensor, spec, err));
+    ft_weight *weight = &model->weight[index];
+    memcpy(weight->name, spec->name, sizeof weight->name);
+    weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
+    weight->cols = (size_t) spec->dim[spec->ndim - 1];
+    weight->dtype = tensor->dtype;
+    weight->layout = tensor->layout;
+    weight->scale = tensor->scale;
+    weight->blocks = tensor->blocks;
+    weight->data = tensor->data;
+    return FT_OK;
+}
+
+/* Weight `index` as somebody made it. */
+static ft_status take_weight(ft_model *model, int index, const ft_weight_spec *spec,
+                             const ft_weight *given, ft_error *err)
+{
+    size_t rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
+    size_t cols = (size_t) spec->dim[spec->ndim - 1];
+    if (strcmp(given->name, spec->name) != 0)
+        return ft_fail(err, FT_EARG, "%s: weight %d is %s, expected %s", model->path, index,
+                       given->name, spec->name);
+    if (given->rows != rows || given->cols != cols)
+        return ft_fail(err, FT_ESHAPE, "%s: %s: shape [%zu, %zu], expected [%zu, %zu]", model->path,
+                       spec->name, given->rows, given->cols, rows, cols);
+    model->weight[index] = *given;
+    return FT_OK;
+}
+
+/* Whether a linear is int8, or will be: of an artifact with codes nothing becomes what it is not.
+ */
+static bool is_quantizable(const ft_model *model, const ft_weight *weight)
+{
+    const ft_purpose *purpose = &model->purpose;
+    bool is_float = model->artifact != NULL
+                        ? ft_artifact_get_head(model->artifact)->state == FT_STATE_FLOAT
+                        : purpose->mode != FT_MODE_INT8;
+    if (!is_float || !is_float_dtype(weight->dtype))
+        return weight->dtype == FT_I8;
+    return purpose->is_int8 == NULL || purpose->is_int8(purpose->user, weight->name);
+}
+
+/* `parts` NULL: from the artifact. */
+static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *spec,
+                             const ft_model_parts *parts, ft_error *err)
+{
+    if (parts != NULL)
+        FT_TRY(take_weight(model, index, spec, &parts->weight[index], err));
+    else
+        FT_TRY(read_weight(model, index, spec, err));
+    model->quantizable[index] =
+        spec->role == FT_ROLE_LINEAR && is_quantizable(model, &model->weight[index]);
+    if (model->purpose.mode != FT_MODE_FAKE || !model->quantizable[index])
+        return FT_OK;
+    return ft_fake_weight(&model->weight[index], &model->faked[index], err);
+}
+
+static bool is_weight(const ft_weight_spec *spec, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(spec[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Name a tensor of the artifact that the model has no use for. */
+static ft_status refuse_stranger(const ft_model *model, const ft_weight_spec *spec, size_t count,
+                                 ft_error *err)
+{
+    size_t i = 0;
+    while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name))
+        i++;
+    return ft_fail(err, FT_EFORMAT, "%s: %s: is no weight of the model", model->path,
+                   ft_artifact_at(model->artifact, i)->name);
+}
+
+/*
+ * The weight that the configuration alone decides, if there is one: frequencies of rotary
+ * positions, or a table of sinusoids.  It lies behind those of the family's table.
+ */
+static ft_status make_positions(ft_model *model, ft_error *err)
+{
+    const ft_config *c = &model->config;
+    bool rotary = c->rope != FT_ROPE_NONE;
+    if (!ft_config_writes(c))
+        return FT_OK;
+    ft_weight made = { .rows = rotary ? 1 : (size_t) c->positions,
+                       .cols = (size_t) (rotary ? c->head_size / 2 : c->hidden),
+                       .dtype = FT_F32 };
+    snprintf(made.name, sizeof made.name, "%s", rotary ? FT_ROPE_WEIGHT : FT_SINUSOIDS_WEIGHT);
+    model->positions = ft_array(made.rows * made.cols, sizeof *model->positions);
+    if (model->positions == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %s", model->path, made.name);
+    if (rotary)
+        ft_rope_frequencies(model->positions, c);
+    else
+        ft_sinusoids_write(model->positions, c);
+    made.data = model->positions;
+    model->weight[model->nweight++] = made;
+    return FT_OK;
+}
+
+ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *err)
+{
+    ft_weight_spec *spec;
+    size_t count;
+    FT_TRY(ft_family_weights(model->family, -1, &model->config, &spec, &count, err));
+    for (size_t i = 0; i < count; i++)
+        if (is_coded_head(model, spec[i].name))
+            spec[i].role = FT_ROLE_LINEAR;
+    model->weight = ft_array(count + 1, sizeof *model->weight);
+    model->quantizable = ft_array(count + 1, sizeof *model->quantizable);
+    model->faked = ft_array(count + 1, sizeof *model->faked);
+    ft_status status = FT_OK;
+    if (model->weight == NULL || model->quantizable == NULL || model->faked == NULL)
+        status = ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, count);
+    else if (parts != NULL && parts->nweight != count)
+        status = ft_fail(err, FT_EARG, "%s: %zu weights, expected %zu", model->path, parts->nweight,
+                         count);
+    else
+        model->nweight = (int) count;
+    for (size_t i = 0; i < count && status == FT_OK; i++)
+        status = bind_weight(model, (int) i, &spec[i], parts, err);
+    if (status == FT_OK && parts == NULL &&
+        ft_artifact_count(model->artifact) + model->borrows_head != count)
+        status = refuse_stranger(model, spec, count, err);
+    if (status == FT_OK)
+        status = make_positions(model, err);
+    free(spec);
+    return status;
+}

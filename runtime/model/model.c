@@ -1,0 +1,383 @@
+/*
+ * model.c - from weights to a plan: bind the weights, build the graph, lower it, check it.
+ *
+ * The weights are those of an artifact, or somebody made them in memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/model/model.h"
+
+#include "runtime/model/bind.h"
+#include "runtime/model/validate.h"
+#include "runtime/model/devices.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/graph/plan.h"
+#include "runtime/text/stop_ids.h"
+#include "runtime/text/tokenizer.h"
+#include "runtime/text/word_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Plan --------------------------------------------------------------------------------- */
+
+static ft_status build_graph(ft_model *model, ft_error *err)
+{
+    ft_graph graph;
+    ft_graph_init(&graph, model->weight, model->quantizable, model->nweight);
+    model->family->build(&graph, &model->config);
+    ft_status status = ft_graph_finish(&graph, err);
+    model->graph = graph.plan;
+    for (int i = 0; i < model->graph.nop; i++)
+        model->has_cache = model->has_cache || model->graph.op[i].kind == FT_OP_STORE;
+    return status;
+}
+
+/*
+ * Halves end at 65504.  What lies between two points nobody has measured (a product, its sum with
+ * the residual stream), and what lies beyond an amax a method may have clipped: so halves are for
+ * models whose every amax stays 16 times below.
+ */
+#define MOST_AMAX_OF_HALVES 4096.0f
+
+static bool has_room_in_halves(const ft_amax *amax)
+{
+    for (size_t i = 0; i < amax->count; i++)
+        if (!(amax->entry[i].amax <= MOST_AMAX_OF_HALVES))
+            return false;
+    return true;
+}
+
+/* The precision of the matrices that are floats: of linears, or of tables beside linears of codes.
+ */
+static ft_dtype matrix_dtype(const ft_model *model)
+{
+    for (int i = 0; i < model->nweight; i++)
+        if (model->quantizable[i])
+            return model->weight[i].dtype;
+    for (int i = 0; i < model->nweight; i++)
+        if (model->weight[i].rows > 1 && model->weight[i].layout == FT_ROW)
+            return model->weight[i].dtype;
+    return FT_F32;
+}
+
+/* Whether tokens of a model of codes pass through products of floats, which have one precision. */
+static bool has_float_products(const ft_model *model)
+{
+    for (int i = 0; i < model->graph.nop; i++) {
+        const ft_op *op = &model->graph.op[i];
+        if (op->kind == FT_OP_LINEAR && model->graph.value[op->in[0]].rows == FT_TOKENS &&
+            !model->quantizable[op->weight[0]])
+            return true;
+    }
+    return false;
+}
+
+/*
+ * What real values are stored in: float plans, in the precision of the model's matrices where the
+ * device keeps that; plans of codes, in halves on every device, so that all give the same bits.
+ */
+static ft_dtype real_dtype(const ft_model *model)
+{
+    ft_mode mode = model->purpose.mode;
+    if (mode == FT_MODE_FLOAT && model->backend->keeps_half)
+        return matrix_dtype(model);
+    if (mode != FT_MODE_FAKE && mode != FT_MODE_INT8)
+        return FT_F32;
+    bool halves =
+        model->has_cache ? !has_float_products(model) : has_room_in_halves(model->purpose.amax);
+    return halves ? FT_F16 : FT_F32;
+}
+
+/* What the device refuses it must refuse before there are sessions. */
+static ft_status check_op(const ft_model *model, const ft_op *op, ft_error *err)
+{
+    FT_TRY(ft_op_check(&model->plan, op, model->path, err));
+    return model->backend->accept != NULL
+               ? model->backend->accept(&model->plan, op, model->path, err)
+               : FT_OK;
+}
+
+static ft_status make_plan(ft_model *model, ft_error *err)
+{
+    float *scale = ft_array((size_t) model->graph.nvalue, sizeof *scale);
+    if (scale == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for scales", model->path);
+    ft_status status = ft_contract_scales(model, scale, err);
+    if (status == FT_OK)
+        status = ft_lower(&model->plan, &model->graph,
+                          &(ft_lowering){ .mode = model->purpose.mode,
+                                          .fuse = model->fuse,
+                                          .int8_residual = model->purpose.int8_residual,
+                                          .dynamic = model->purpose.dynamic,
+                                          .int8_cache = model->int8_cache,
+                                          .half_cache = model->half_cache,
+                                          .scale = scale,
+                                          .real = real_dtype(model) },
+                          err);
+    model->plan.steady = model->has_cache;
+    for (int i = 0; i < model->plan.nop && status == FT_OK; i++)
+        status = check_op(model, &model->plan.op[i], err);
+    free(scale);
+    return status;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+static ft_status choose_purpose(ft_model *model, const ft_model_options *options,
+                                const ft_purpose *purpose, ft_error *err)
+{
+    ft_state state = ft_artifact_get_head(model->artifact)->state;
+    bool is_int8 = state == FT_STATE_INT8;
+    if (purpose != NULL && state != FT_STATE_FLOAT)
+        return ft_fail(err, FT_EARG, "%s: is an artifact of state %s, expected a float one",
+                       model->path, ft_state_name(state));
+    if (purpose != NULL) {
+        model->purpose = *purpose;
+        model->borrows_head = purpose->coded_head && model->config.tied;
+        if (model->borrows_head)
+            model->config.tied = false;
+        return FT_OK;
+    }
+    if (options->fake && !is_int8)
+        return ft_fail(err, FT_EARG, "%s: is an artifact of state %s: there is no int8 to fake",
+                       model->path, ft_state_name(state));
+    model->purpose.mode = !is_int8 ? FT_MODE_FLOAT : options->fake ? FT_MODE_FAKE : FT_MODE_INT8;
+    return ft_contract_recipe(model, &model->purpose, err);
+}
+
+static ft_status read_head(ft_model *model, ft_error *err)
+{
+    const ft_artifact_head *head = ft_artifact_get_head(model->artifact);
+    model->family = ft_family_find(head->family);
+    if (model->family == NULL)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: family %s is unknown to this version",
+                       model->path, head->family);
+    return ft_config_from_json(&model->config, head->config, model->path, err);
+}
+
+/* id2label of the checkpoint, for people; a model without it has numbers. */
+static void read_labels(ft_model *model)
+{
+    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, "config.json");
+    if (file == NULL)
+        return;
+    json_t *json = json_loadb(file->data, file->bytes, JSON_REJECT_DUPLICATES, NULL);
+    model->labels = json_incref(json_object_get(json, "id2label"));
+    json_decref(json);
+}
+
+/* From bound weights to a plan on a device. */
+static ft_status finish(ft_model *model, const ft_model_options *options, ft_error *err)
+{
+    FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
+    FT_TRY(build_graph(model, err));
+    FT_TRY(make_plan(model, err));
+    return model->backend->upload(model->device, model->weight, model->nweight, err);
+}
+
+static ft_status fill(ft_model *model, const ft_model_options *options, const ft_purpose *purpose,
+                      ft_error *err)
+{
+    FT_TRY(ft_artifact_open(&model->artifact, model->path, options->verify, err));
+    FT_TRY(read_head(model, err));
+    FT_TRY(ft_contract_family(model, err));
+    FT_TRY(choose_purpose(model, options, purpose, err));
+    FT_TRY(ft_model_bind(model, NULL, err));
+    FT_TRY(ft_contract_head(model, err));
+    read_labels(model);
+    return finish(model, options, err);
+}
+
+static ft_status assemble(ft_model *model, const ft_model_parts *parts,
+                          const ft_model_options *options, const ft_purpose *purpose, ft_error *err)
+{
+    model->family = parts->family;
+    model->config = *parts->config;
+    model->purpose = *purpose;
+    FT_TRY(ft_config_check(&model->config, model->path, err));
+    FT_TRY(ft_contract_family(model, err));
+    FT_TRY(ft_model_bind(model, parts, err));
+    return finish(model, options, err);
+}
+
+/* From an artifact if `parts` is NULL, else `name` is theirs. */
+static ft_status make_model(ft_model **out, const char *name, const ft_model_parts *parts,
+                            const ft_model_options *options, const ft_purpose *purpose,
+                            ft_error *err)
+{
+    static const ft_model_options defaults;
+    *out = NULL;
+    ft_model *model = ft_array(1, sizeof *model);
+    if (model == NULL || (model->path = ft_strdup(name)) == NULL) {
+        free(model);
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", name);
+    }
+    if (options == NULL)
+        options = &defaults;
+    model->fuse = !options->no_fuse;
+    model->half_cache = options->kv == FT_KV_F16;
+    model->int8_cache = options->kv == FT_KV_INT8;
+    ft_status status = parts != NULL ? assemble(model, parts, options, purpose, err)
+                                     : fill(model, options, purpose, err);
+    if (status != FT_OK) {
+        ft_model_close(model);
+        return status;
+    }
+    *out = model;
+    return FT_OK;
+}
+
+ft_status ft_model_make(ft_model **out, const ft_model_parts *parts,
+                        const ft_model_options *options, const ft_purpose *purpose, ft_error *err)
+{
+    return make_model(out, parts->name, parts, options, purpose, err);
+}
+
+ft_status ft_model_open_for(ft_model **out, const char *path, const ft_model_options *options,
+                            const ft_purpose *purpose, ft_error *err)
+{
+    return make_model(out, path, NULL, options, purpose, err);
+}
+
+/* Numbers that stand for nothing are no defaults. */
+static ft_status check_options(const ft_model_options *options, ft_error *err)
+{
+    if (options == NULL)
+        return FT_OK;
+    if ((unsigned) options->verify > FT_VERIFY_SHA256)
+        return ft_fail(err, FT_EARG, "options: verify is %d, expected 0 to %d",
+                       (int) options->verify, FT_VERIFY_SHA256);
+    if ((unsigned) options->kv > FT_KV_INT8)
+        return ft_fail(err, FT_EARG, "options: kv is %d, expected 0 to %d", (int) options->kv,
+                       FT_KV_INT8);
+    return FT_OK;
+}
+
+ft_status ft_model_open(ft_model **out, const char *path, const ft_model_options *options,
+                        ft_error *err)
+{
+    FT_NEED(out, err);
+    *out = NULL;
+    FT_NEED(path, err);
+    FT_TRY(check_options(options, err));
+    return ft_model_open_for(out, path, options, NULL, err);
+}
+
+void ft_model_close(ft_model *model)
+{
+    if (model == NULL)
+        return;
+    if (model->device != NULL)
+        model->backend->close(model->device);
+    ft_plan_fini(&model->plan);
+    ft_plan_fini(&model->graph);
+    for (int i = 0; i < model->nweight; i++)
+        free(model->faked[i]);
+    free(model->faked);
+    free(model->positions);
+    free(model->quantizable);
+    free(model->weight);
+    json_decref(model->labels);
+    ft_artifact_close(model->artifact);
+    free(model->path);
+    free(model);
+}
+
+/* ---- Questions ---------------------------------------------------------------------------- */
+
+static ft_state state_of(const ft_model *model)
+{
+    if (model->artifact != NULL)
+        return ft_artifact_get_head(model->artifact)->state;
+    if (model->purpose.mode == FT_MODE_INT8 || model->purpose.mode == FT_MODE_FAKE)
+        return FT_STATE_INT8;
+    for (int i = 0; i < model->nweight; i++)
+        if (model->weight[i].blocks.scale != NULL)
+            return FT_STATE_BLOCKS;
+    return FT_STATE_FLOAT;
+}
+
+static size_t weight_bytes(const ft_model *model)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < model->nweight && model->artifact == NULL; i++)
+        bytes += ft_weight_bytes(&model->weight[i]);
+    for (size_t i = 0; model->artifact != NULL && i < ft_artifact_count(model->artifact); i++)
+        bytes += ft_artifact_at(model->artifact, i)->bytes;
+    return bytes;
+}
+
+ft_model_info ft_model_get_info(const ft_model *model)
+{
+    if (model == NULL)
+        return (ft_model_info){ 0 };
+    const ft_config *c = &model->config;
+    const int32_t positions = c->positions - c->position_offset;
+    bool cuts = c->max_seq_length > 0 && c->max_seq_length < positions;
+    return (ft_model_info){
+        .family = model->family->name,
+        .precision = ft_state_name(state_of(model)),
+        .layers = c->layers,
+        .hidden = c->hidden,
+        .heads = c->heads,
+        .vocabulary = c->vocabulary,
+        .max_positions = positions,
+        .max_seq_length = cuts ? c->max_seq_length : positions,
+        .labels = c->labels,
+        .problem = c->labels > 0 ? ft_problem_name(c->problem) : NULL,
+        .embedding = c->embedding != FT_EMBEDDING_NONE,
+        .weight_bytes = weight_bytes(model),
+    };
+}
+
+const char *ft_model_label(const ft_model *model, int32_t index)
+{
+    char key[16];
+    if (model == NULL)
+        return NULL;
+    snprintf(key, sizeof key, "%d", index);
+    return json_string_value(json_object_get(model->labels, key));
+}
+
+ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err)
+{
+    FT_NEED(model, err);
+    FT_NEED(file, err);
+    return ft_plan_write(&model->plan, file, err);
+}
+
+/* Translators may come with a list of words alone. */
+static ft_status open_word_list(ft_tokenizer **out, const ft_model *model,
+                                const ft_artifact_entry *words, ft_error *err)
+{
+    ft_stop_ids ends;
+    const ft_config *config = &model->config;
+    FT_TRY(ft_stop_ids_read(&ends, model->artifact, model->path, config->vocabulary, err));
+    if (ends.count == 0)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: no token ends its texts: give token ids",
+                       model->path);
+    const int32_t special[] = { config->start_id, config->pad_id, ends.id[0] };
+    return ft_word_list_open(out, words->data, words->bytes, ends.id[0], special, FT_COUNT(special),
+                             err);
+}
+
+ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model, ft_error *err)
+{
+    const ft_artifact_entry *file = NULL, *words = NULL;
+    FT_NEED(out, err);
+    *out = NULL;
+    FT_NEED(model, err);
+    if (model->artifact != NULL) {
+        file = ft_artifact_find_file(model->artifact, "tokenizer.json");
+        words = ft_artifact_find_file(model->artifact, "vocab.json");
+    }
+    if (file != NULL)
+        return ft_tokenizer_parse(out, "tokenizer.json", file->data, file->bytes, err);
+    if (words != NULL && ft_config_has_source(&model->config))
+        return open_word_list(out, model, words, err);
+    return ft_fail(err, FT_EUNSUPPORTED, "%s: has no tokenizer.json: give token ids", model->path);
+}

@@ -1,0 +1,229 @@
+/*
+ * padded_batch.c - texts as callers give them, in padded matrices, and the rows that become of them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/model/padded_batch.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+ft_status ft_padded_init(ft_padded *p, const ft_padded_limits *limits, ft_error *err)
+{
+    *p = (ft_padded){ .limits = *limits };
+    p->start = ft_array(limits->sequences + 1, sizeof *p->start);
+    p->place = ft_array(limits->tokens, sizeof *p->place);
+    if (p->start == NULL || p->place == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a session of %zu tokens", limits->tokens);
+    return FT_OK;
+}
+
+static void forget(ft_padded *p, int input)
+{
+    free(p->input[input]);
+    p->input[input] = NULL;
+}
+
+void ft_padded_fini(ft_padded *p)
+{
+    for (int i = 0; i < FT_INPUTS; i++)
+        forget(p, i);
+    free(p->start);
+    free(p->place);
+}
+
+/* ---- Inputs ------------------------------------------------------------------------------- */
+
+int ft_padded_find(const ft_padded *p, const char *name)
+{
+    for (int i = 0; i < FT_INPUTS; i++)
+        if (p->limits.name[i] != NULL && strcmp(p->limits.name[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static ft_status check_input(const ft_padded *p, int input, const ft_tensor *tensor, ft_error *err)
+{
+    const ft_padded_limits *limits = &p->limits;
+    const char *name = limits->name[input];
+    char shape[FT_SHAPE_TEXT];
+    ft_shape_text(shape, tensor->ndim, tensor->dim);
+    if (tensor->dtype != FT_I32 && tensor->dtype != FT_I64)
+        return ft_fail(err, FT_EARG, "%s: dtype %s, expected I32 or I64", name,
+                       ft_dtype_name(tensor->dtype));
+    if (tensor->ndim != 2 || ft_tensor_count(tensor) == 0)
+        return ft_fail(err, FT_ESHAPE, "%s: shape %s, expected [sequences, positions]", name,
+                       shape);
+    if (input != FT_INPUT_IDS &&
+        ((size_t) tensor->dim[0] != p->rows || (size_t) tensor->dim[1] != p->cols))
+        return ft_fail(err, FT_ESHAPE, "%s: shape %s, expected that of %s [%zu, %zu]", name, shape,
+                       limits->name[FT_INPUT_IDS], p->rows, p->cols);
+    if ((size_t) tensor->dim[0] > limits->sequences)
+        return ft_fail(err, FT_ELIMIT, "%s: %" PRId64 " sequences, but the session allows %zu",
+                       name, tensor->dim[0], limits->sequences);
+    if (tensor->dim[1] > limits->positions)
+        return ft_fail(err, FT_ELIMIT,
+                       "%s: sequences of %" PRId64 " positions, but the %s has %" PRId64, name,
+                       tensor->dim[1], limits->whose, limits->positions);
+    return FT_OK;
+}
+
+static ft_status check_mask(const char *name, const int64_t *mask, size_t count, size_t cols,
+                            ft_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (mask[i] != 0 && mask[i] != 1)
+            return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %" PRId64 ", expected 0 or 1", name,
+                           i / cols, i % cols, mask[i]);
+    return FT_OK;
+}
+
+/* A copy of the tensor's numbers; free() it. */
+static ft_status copy_input(int64_t **out, const char *name, bool is_mask, const ft_tensor *tensor,
+                            ft_error *err)
+{
+    size_t count = ft_tensor_count(tensor);
+    int64_t *copy = ft_array(count, sizeof *copy);
+    if (copy == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu elements", name, count);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = ft_tensor_whole(tensor, i);
+    ft_status status = FT_OK;
+    if (is_mask)
+        status = check_mask(name, copy, count, (size_t) tensor->dim[1], err);
+    if (status == FT_OK)
+        *out = copy;
+    else
+        free(copy);
+    return status;
+}
+
+ft_status ft_padded_set(ft_padded *p, int input, const ft_tensor *tensor, ft_error *err)
+{
+    const char *const *name = p->limits.name;
+    int64_t *copy = NULL;
+    if (input != FT_INPUT_IDS && p->input[FT_INPUT_IDS] == NULL)
+        return ft_fail(err, FT_EARG, "%s: set %s first", name[input], name[FT_INPUT_IDS]);
+    FT_TRY(check_input(p, input, tensor, err));
+    FT_TRY(copy_input(&copy, name[input], input == FT_INPUT_MASK, tensor, err));
+    for (int i = 0; i < FT_INPUTS; i++)
+        if (i == input || input == FT_INPUT_IDS)
+            forget(p, i);
+    p->input[input] = copy;
+    p->rows = (size_t) tensor->dim[0];
+    p->cols = (size_t) tensor->dim[1];
+    return FT_OK;
+}
+
+void ft_padded_fill(ft_padded *p, size_t rows, size_t cols)
+{
+    p->rows = rows;
+    p->cols = p->longest = cols;
+    p->tokens = rows * cols;
+    for (size_t row = 0; row <= rows; row++)
+        p->start[row] = (int32_t) (row * cols);
+    for (size_t i = 0; i < p->tokens; i++)
+        p->place[i] = i;
+}
+
+/* ---- Rows --------------------------------------------------------------------------------- */
+
+static bool is_token(const ft_padded *p, size_t place)
+{
+    const int64_t *mask = p->input[FT_INPUT_MASK];
+    return mask == NULL || mask[place] != 0;
+}
+
+/* The rows of text `row`: where each came from. */
+static ft_status pack_text(ft_padded *p, size_t row, ft_error *err)
+{
+    const char *const *name = p->limits.name;
+    size_t before = p->tokens;
+    p->start[row] = (int32_t) before;
+    for (size_t col = 0; col < p->cols; col++) {
+        size_t place = row * p->cols + col;
+        if (!is_token(p, place))
+            continue;
+        if (p->tokens == p->limits.tokens)
+            return ft_fail(err, FT_ELIMIT, "%s: more than the %zu tokens that the session allows",
+                           name[FT_INPUT_IDS], p->limits.tokens);
+        p->place[p->tokens++] = place;
+    }
+    if (p->tokens == before)
+        return ft_fail(err, FT_EARG, "%s: sequence %zu has no token", name[FT_INPUT_MASK], row);
+    if (p->place[before] != row * p->cols && p->limits.reads_first)
+        return ft_fail(err, FT_EARG,
+                       "%s: sequence %zu masks its first token, which the model reads",
+                       name[FT_INPUT_MASK], row);
+    if (p->longest < p->tokens - before)
+        p->longest = p->tokens - before;
+    return FT_OK;
+}
+
+ft_status ft_padded_pack(ft_padded *p, ft_error *err)
+{
+    if (p->input[FT_INPUT_IDS] == NULL)
+        return ft_fail(err, FT_EARG, "%s is not set", p->limits.name[FT_INPUT_IDS]);
+    p->tokens = p->longest = 0;
+    for (size_t row = 0; row < p->rows; row++)
+        FT_TRY(pack_text(p, row, err));
+    p->start[p->rows] = (int32_t) p->tokens;
+    return FT_OK;
+}
+
+ft_status ft_padded_column(const ft_padded *p, int input, int32_t bound, int32_t *out,
+                           ft_error *err)
+{
+    const int64_t *from = p->input[input];
+    for (size_t i = 0; i < p->tokens; i++) {
+        size_t place = p->place[i];
+        int64_t number = from == NULL ? 0 : from[place];
+        if (number < 0 || number >= bound)
+            return ft_fail(err, FT_EARG, "%s[%zu][%zu]: %" PRId64 " is outside 0 to %d",
+                           p->limits.name[input], place / p->cols, place % p->cols, number,
+                           bound - 1);
+        out[i] = (int32_t) number;
+    }
+    return FT_OK;
+}
+
+void ft_padded_positions(const ft_padded *p, int32_t offset, int32_t padding_id, int32_t *out)
+{
+    const int64_t *ids = p->input[FT_INPUT_IDS];
+    size_t next = 0; /* tokens before this place are counted */
+    int32_t counted = 0;
+    for (size_t i = 0; i < p->tokens; i++) {
+        size_t place = p->place[i], column = place % p->cols;
+        if (next <= place - column) {
+            next = place - column;
+            counted = 0;
+        }
+        for (; next < place; next++)
+            counted += ids[next] != padding_id;
+        if (offset == 0)
+            out[i] = (int32_t) column;
+        else if (ids[place] == padding_id)
+            out[i] = padding_id;
+        else
+            out[i] = offset + counted;
+    }
+}
+
+/* From the last row on: none is overwritten before it has moved. */
+void ft_padded_unpack(const ft_padded *p, float *values, size_t cols)
+{
+    size_t place = p->rows * p->cols;
+    for (size_t i = p->tokens; i-- > 0;) {
+        for (place--; place > p->place[i]; place--)
+            memset(values + place * cols, 0, cols * sizeof *values);
+        memmove(values + place * cols, values + i * cols, cols * sizeof *values);
+    }
+    memset(values, 0, place * cols * sizeof *values);
+}

@@ -1,0 +1,238 @@
+/*
+ * session_open.c - what a session may hold at once, and the memory for it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/model/session.h"
+
+#include "kernels/threads/processors.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/model/pixels.h"
+#include "runtime/graph/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static ft_status keep_values(ft_session *session, const char *const *names, ft_error *err)
+{
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
+        int value = ft_plan_find(&session->plan, names[i]);
+        if (value < 0)
+            return ft_fail(err, FT_EARG, "%s: no value \"%s\" in the plan", session->model->path,
+                           names[i]);
+        if (!ft_plan_stores(&session->plan, value))
+            return ft_fail(err, FT_EARG, "%s: value \"%s\" exists only inside a fused operation",
+                           session->model->path, names[i]);
+        session->plan.value[value].keep = true;
+    }
+    return FT_OK;
+}
+
+/* Whether positions beyond those of the model are rotated too. */
+static bool stretches(const ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].kind == FT_OP_STORE)
+            return plan->op[i].attr.rope_positions > 0;
+    return false;
+}
+
+/* One whole context, or all sequences of a run that are read from their beginning. */
+static size_t pages_of_one_run(const ft_limits *limits)
+{
+    size_t run = ft_pages_for(limits->tokens) + ft_min_size(limits->sequences, limits->tokens);
+    size_t context = limits->context / FT_PAGE;
+    return run > context ? run : context;
+}
+
+/* What is remembered of sources: of one as much as a run can read, of all as much as they are. */
+static ft_status set_source_limits(ft_session *session, const ft_session_options *options,
+                                   ft_error *err)
+{
+    ft_limits *limits = &session->limits;
+    const ft_config *config = &session->model->config;
+    size_t positions = (size_t) (config->positions - config->position_offset);
+    if (options->source_tokens < 0)
+        return ft_fail(err, FT_EARG, "tokens of sources cannot be negative");
+    if (options->source_tokens > INT32_MAX)
+        return ft_fail(err, FT_ELIMIT, "sources have at most %d tokens", INT32_MAX);
+    limits->memory = ft_round_up(ft_min_size(positions, limits->tokens), FT_PAGE);
+    limits->memory_pages =
+        options->source_tokens > 0
+            ? ft_pages_for((size_t) options->source_tokens)
+            : ft_pages_for(limits->tokens) + ft_min_size(limits->sequences, limits->tokens);
+    return FT_OK;
+}
+
+/* Every page of every sequence may be there, or fewer: memory is what the tokens need. */
+static ft_status set_cache_limits(ft_session *session, const ft_session_options *options,
+                                  ft_error *err)
+{
+    const ft_config *config = &session->model->config;
+    int64_t positions = config->positions - config->position_offset;
+    int64_t context = options->context > 0 ? options->context : positions < 4096 ? positions : 4096;
+    if (options->context < 0 || options->cache_tokens < 0)
+        return ft_fail(err, FT_EARG, "context and cache cannot be negative");
+    if (context > positions && !stretches(&session->plan))
+        return ft_fail(err, FT_ELIMIT,
+                       "%s: a context of %" PRId64 " tokens, but the model has %" PRId64
+                       " positions",
+                       session->model->path, context, positions);
+    if (context > INT32_MAX / 2 || options->cache_tokens > INT32_MAX)
+        return ft_fail(err, FT_ELIMIT, "a cache has at most %d tokens", INT32_MAX);
+    ft_limits *limits = &session->limits;
+    session->context = (size_t) context;
+    limits->context = ft_round_up((size_t) context, FT_PAGE);
+    limits->pages = options->cache_tokens > 0 ? ft_pages_for((size_t) options->cache_tokens)
+                                              : pages_of_one_run(limits);
+    limits->selected = options->every_logits ? limits->tokens : limits->sequences;
+    session->every_logits = options->every_logits;
+    return session->plan.source_ops > 0 ? set_source_limits(session, options, err) : FT_OK;
+}
+
+static bool reads_first(const ft_plan *plan)
+{
+    for (int i = 0; i < plan->nop; i++)
+        if (plan->op[i].kind == FT_OP_POOL && plan->op[i].attr.pooling == FT_POOL_FIRST)
+            return true;
+    return false;
+}
+
+/* The matrices that callers set. */
+static ft_status open_texts(ft_session *session, ft_error *err)
+{
+    const ft_config *config = &session->model->config;
+    bool has_source = session->plan.source_ops > 0;
+    bool sees = ft_config_sees(config);
+    ft_padded_limits model = { .name = { sees ? NULL : "input_ids", sees ? NULL : "attention_mask",
+                                         config->types > 0 ? "token_type_ids" : NULL },
+                               .tokens = session->limits.tokens,
+                               .sequences = session->limits.sequences,
+                               .positions = config->positions - config->position_offset,
+                               .whose = "model",
+                               .reads_first = reads_first(&session->plan) };
+    ft_padded_limits cached = model;
+    cached.positions = (int64_t) session->context;
+    cached.whose = "session's context";
+    session->texts = has_source ? 2 : 1;
+    FT_TRY(ft_padded_init(&session->text[FT_TEXT],
+                          session->model->has_cache && !has_source ? &cached : &model, err));
+    session->ids_value[FT_TEXT] = ft_plan_find(&session->plan, "input_ids");
+    session->pixels_value = sees ? ft_plan_find(&session->plan, FT_PIXEL_VALUES) : -1;
+    if (sees) /* they are written once, for as many runs as there are */
+        session->plan.value[session->pixels_value].keep = true;
+    if (!has_source)
+        return FT_OK;
+    cached.name[FT_INPUT_IDS] = "decoder_input_ids";
+    cached.name[FT_INPUT_MASK] = "decoder_attention_mask";
+    session->ids_value[FT_TARGET] = ft_plan_find(&session->plan, "decoder_input_ids");
+    return ft_padded_init(&session->text[FT_TARGET], &cached, err);
+}
+
+static ft_status allocate(ft_session *session, ft_error *err)
+{
+    size_t tokens = session->limits.tokens;
+    session->column = ft_array(tokens, sizeof *session->column);
+    if (session->column == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a session of %zu tokens", tokens);
+    FT_TRY(open_texts(session, err));
+    if (session->model->has_cache)
+        FT_TRY(ft_passages_open(&session->passages, &session->limits, err));
+    session->positions_value = ft_plan_find(&session->plan, "positions");
+    FT_TRY(ft_plan_layout(&session->plan, &session->limits, err));
+    return session->model->backend->prepare(&session->exec, session->model->device, &session->plan,
+                                            &session->limits, err);
+}
+
+/*
+ * All images have as many rows: a run takes so many that both bounds hold.  The default is not that
+ * of texts, for images take memory before they are rows.
+ */
+static ft_status set_image_limits(ft_session *session, const ft_session_options *options,
+                                  ft_error *err)
+{
+    ft_limits *limits = &session->limits;
+    size_t rows = (size_t) session->model->config.positions, most = limits->tokens / rows;
+    if (options->max_tokens == 0 && options->max_sequences > 0)
+        most = limits->sequences;
+    else if (options->max_tokens == 0 && most == 0)
+        most = 1;
+    if (most == 0)
+        return ft_fail(err, FT_ELIMIT, "runs of %zu tokens, but an image has %zu", limits->tokens,
+                       rows);
+    limits->sequences = ft_min_size(limits->sequences, most);
+    if (limits->sequences > INT32_MAX / rows)
+        return ft_fail(err, FT_ELIMIT, "a run has at most %d tokens, but %zu images have more",
+                       INT32_MAX, limits->sequences);
+    limits->tokens = limits->sequences * rows;
+    return FT_OK;
+}
+
+static ft_status set_limits(ft_session *session, const ft_session_options *options, ft_error *err)
+{
+    if (options->threads < 0 || options->max_tokens < 0 || options->max_sequences < 0)
+        return ft_fail(err, FT_EARG, "threads, tokens and sequences cannot be negative");
+    if (options->max_tokens > INT32_MAX || options->max_sequences > INT32_MAX)
+        return ft_fail(err, FT_ELIMIT, "a run has at most %d tokens and sequences", INT32_MAX);
+    if (options->threads > FT_MAX_THREADS)
+        return ft_fail(err, FT_ELIMIT, "%d threads, but a session has at most %d", options->threads,
+                       FT_MAX_THREADS);
+    session->limits = (ft_limits){
+        .tokens = options->max_tokens > 0 ? (size_t) options->max_tokens : 4096,
+        .sequences = options->max_sequences > 0  ? (size_t) options->max_sequences
+                     : session->model->has_cache ? 64
+                                                 : 512,
+        .threads = options->threads > 0 ? options->threads : ft_processors(),
+    };
+    /* Counters have one owner: calibration runs a session for each thread instead. */
+    if (session->model->purpose.mode == FT_MODE_OBSERVE)
+        session->limits.threads = 1;
+    if (ft_config_sees(&session->model->config))
+        return set_image_limits(session, options, err);
+    return session->model->has_cache ? set_cache_limits(session, options, err) : FT_OK;
+}
+
+ft_status ft_session_open(ft_session **out, const ft_model *model,
+                          const ft_session_options *options, ft_error *err)
+{
+    static const ft_session_options defaults;
+    FT_NEED(out, err);
+    *out = NULL;
+    FT_NEED(model, err);
+    ft_session *session = ft_array(1, sizeof *session);
+    if (session == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a session");
+    session->model = model;
+    if (options == NULL)
+        options = &defaults;
+    ft_status status = ft_plan_copy(&session->plan, &model->plan, err);
+    if (status == FT_OK)
+        status = set_limits(session, options, err);
+    if (status == FT_OK)
+        status = keep_values(session, options->keep, err);
+    if (status == FT_OK)
+        status = allocate(session, err);
+    if (status != FT_OK) {
+        ft_session_close(session);
+        return status;
+    }
+    *out = session;
+    return FT_OK;
+}
+
+void ft_session_close(ft_session *session)
+{
+    if (session == NULL)
+        return;
+    if (session->exec != NULL)
+        session->model->backend->release(session->exec);
+    ft_plan_fini(&session->plan);
+    ft_passages_close(session->passages);
+    for (int i = 0; i < session->texts; i++)
+        ft_padded_fini(&session->text[i]);
+    free(session->column);
+    free(session);
+}

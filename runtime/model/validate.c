@@ -1,0 +1,164 @@
+/*
+ * validate.c - state, recipe, family, weights and ranges of an artifact against each other.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/model/validate.h"
+
+#include "kernels/quant.h"
+#include "runtime/container/artifact_private.h"
+#include "runtime/error.h"
+#include "runtime/graph/plan.h"
+
+#include <string.h>
+
+/* ---- Family ------------------------------------------------------------------------------- */
+
+ft_status ft_contract_family(const ft_model *model, ft_error *err)
+{
+    const ft_config *config = &model->config;
+    ft_kind kind = ft_config_kind(config), expected = model->family->kind;
+    if (kind != expected)
+        return ft_fail(err, FT_EFORMAT, "%s: config is that of %s, but family %s is %s",
+                       model->path, ft_kind_name(kind), model->family->name,
+                       ft_kind_name(expected));
+    if (ft_config_writes(config) && (config->labels > 0 || config->embedding != FT_EMBEDDING_NONE))
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: config: %s with classes or an embedding, which family %s has not",
+                       model->path, ft_kind_name(kind), model->family->name);
+    return FT_OK;
+}
+
+/* ---- Recipe ------------------------------------------------------------------------------- */
+
+static const json_t *recipe_of(const ft_model *model)
+{
+    return ft_artifact_get_head(model->artifact)->recipe;
+}
+
+/* Whether the recipe's word under `key` is the second of these two; it must be one of them. */
+static ft_status read_word(const ft_model *model, const char *key, const char *first,
+                           const char *second, bool *is_second, ft_error *err)
+{
+    const char *found = json_string_value(json_object_get(recipe_of(model), key));
+    *is_second = found != NULL && strcmp(found, second) == 0;
+    if (*is_second || (found != NULL && strcmp(found, first) == 0))
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: recipe: %s is neither %s nor %s", model->path, key, first,
+                   second);
+}
+
+/* "float" where the recipe does not speak of it; NULL for what is no word. */
+static const char *head_word(const ft_model *model)
+{
+    const json_t *head = json_object_get(recipe_of(model), "head");
+    return head == NULL ? "float" : json_string_value(head);
+}
+
+static ft_status read_head(const ft_model *model, ft_purpose *purpose, ft_error *err)
+{
+    const char *head = head_word(model);
+    purpose->coded_head =
+        head != NULL && (strcmp(head, "int8") == 0 || strcmp(head, "blocks") == 0);
+    if (!purpose->coded_head && (head == NULL || strcmp(head, "float") != 0))
+        return ft_fail(err, FT_EFORMAT, "%s: recipe: head is neither float, int8 nor blocks",
+                       model->path);
+    if (purpose->coded_head && !ft_config_writes(&model->config))
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: recipe: head is %s, but family %s has no head that may be codes",
+                       model->path, head, model->family->name);
+    return FT_OK;
+}
+
+ft_status ft_contract_recipe(const ft_model *model, ft_purpose *purpose, ft_error *err)
+{
+    const ft_artifact_head *head = ft_artifact_get_head(model->artifact);
+    if (head->state == FT_STATE_FLOAT)
+        return FT_OK;
+    FT_TRY(read_head(model, purpose, err));
+    if (head->state == FT_STATE_BLOCKS)
+        return FT_OK;
+    FT_TRY(read_word(model, "residual", "float", "int8", &purpose->int8_residual, err));
+    if (json_object_get(head->recipe, "activations") != NULL)
+        FT_TRY(read_word(model, "activations", "int8 per tensor", "int8 per token",
+                         &purpose->dynamic, err));
+    purpose->amax = ft_artifact_amax(model->artifact);
+    if (purpose->dynamic && purpose->int8_residual)
+        return ft_fail(err, FT_EFORMAT, "%s: recipe: int8 residuals need calibrated ranges",
+                       model->path);
+    return FT_OK;
+}
+
+/* ---- Head --------------------------------------------------------------------------------- */
+
+/* "float", "int8" or "blocks": how a matrix is stored. */
+static const char *storage(const ft_artifact_tensor *tensor)
+{
+    return tensor->dtype == FT_I8 ? "int8" : tensor->layout == FT_PANEL32 ? "blocks" : "float";
+}
+
+ft_status ft_contract_head(const ft_model *model, ft_error *err)
+{
+    const char *said = head_word(model);
+    const ft_artifact_tensor *head = ft_artifact_find(model->artifact, FT_HEAD_WEIGHT);
+    if (ft_artifact_get_head(model->artifact)->state == FT_STATE_FLOAT || said == NULL)
+        return FT_OK;
+    const char *found = head != NULL ? storage(head) : "float";
+    if (strcmp(found, said) == 0)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: recipe: head is %s, but " FT_HEAD_WEIGHT " is %s",
+                   model->path, said, head != NULL ? found : "not stored");
+}
+
+/* ---- Ranges ------------------------------------------------------------------------------- */
+
+static ft_status find_scales(const ft_model *model, float *scale, size_t *points, ft_error *err)
+{
+    *points = 0;
+    for (int i = 0; i < model->graph.nvalue; i++) {
+        const ft_value *value = &model->graph.value[i];
+        if (!value->point)
+            continue;
+        const ft_amax_entry *entry = ft_amax_find(model->purpose.amax, value->name);
+        if (entry == NULL)
+            return ft_fail(err, FT_EFORMAT, "%s: %s: no amax for this point", model->path,
+                           value->name);
+        scale[i] = ft_scale_from_amax(entry->amax);
+        (*points)++;
+    }
+    return FT_OK;
+}
+
+/* Name a range of what is no point of the model. */
+static ft_status refuse_stranger(const ft_model *model, ft_error *err)
+{
+    const ft_amax *amax = model->purpose.amax;
+    for (size_t i = 0; i < amax->count; i++) {
+        int value = ft_plan_find(&model->graph, amax->entry[i].name);
+        if (value < 0 || !model->graph.value[value].point)
+            return ft_fail(err, FT_EFORMAT, "%s: %s: has an amax, but is no point of the model",
+                           model->path, amax->entry[i].name);
+    }
+    return FT_OK;
+}
+
+ft_status ft_contract_scales(const ft_model *model, float *scale, ft_error *err)
+{
+    const ft_purpose *purpose = &model->purpose;
+    bool codes = purpose->mode == FT_MODE_FAKE || purpose->mode == FT_MODE_INT8;
+    size_t points;
+    if (codes && purpose->dynamic && !model->has_cache)
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: recipe: activations are int8 per token, which family %s cannot "
+                       "compute: it needs calibrated ranges (" FT_AMAX_ENTRY ")",
+                       model->path, model->family->name);
+    if (codes && !purpose->dynamic && purpose->amax == NULL)
+        return ft_fail(err, FT_EFORMAT, "%s: no calibrated ranges (" FT_AMAX_ENTRY ")",
+                       model->path);
+    if (purpose->amax == NULL)
+        return FT_OK;
+    FT_TRY(find_scales(model, scale, &points, err));
+    return points == purpose->amax->count ? FT_OK : refuse_stranger(model, err);
+}

@@ -1,0 +1,233 @@
+/*
+ * token_scores.c - the logits of every token of many rows, a run at a time.
+ *
+ * Rows are read in their order.  Only the last one of a run may be unfinished; it is the first one
+ * of the next.  Pairs of an encoder-decoder are read whole, the targets as data gives them,
+ * whatever the model would have chosen.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/scores/token_scores.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/graph/plan.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ft_scorer {
+    ft_session *session;
+    const ft_dataset *data;
+    int32_t *ids;           /* tokens of all rows, without padding */
+    size_t *start;          /* [rows + 1] */
+    size_t current, cached; /* the row that is being read, and how much of it has been */
+    int logits_value;
+    bool pairs;         /* sources and targets: `ids` and `start` are not used */
+    size_t count, *row; /* of a run */
+    int32_t *next;
+    float *logits;
+    size_t vocabulary;
+};
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+static ft_status allocate(ft_scorer *s, ft_error *err)
+{
+    size_t tokens = s->session->limits.tokens, cells;
+    s->ids = ft_array(s->pairs ? 0 : ft_dataset_tokens(s->data), sizeof *s->ids);
+    s->start = ft_array(s->data->rows + 1, sizeof *s->start);
+    s->row = ft_array(tokens, sizeof *s->row);
+    s->next = ft_array(tokens, sizeof *s->next);
+    if (ft_mul(tokens, s->vocabulary, &cells))
+        s->logits = ft_array(cells, sizeof *s->logits);
+    if (s->ids == NULL || s->start == NULL || s->row == NULL || s->next == NULL ||
+        s->logits == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens of %zu logits", tokens,
+                       s->vocabulary);
+    return FT_OK;
+}
+
+static void pack(ft_scorer *s)
+{
+    const ft_dataset *data = s->data;
+    size_t tokens = 0;
+    for (size_t i = 0; i < data->rows * data->cols; i++) {
+        if (data->mask[i] != 0)
+            s->ids[tokens++] = data->ids[i];
+        s->start[i / data->cols + 1] = tokens;
+    }
+}
+
+static ft_status check(const ft_scorer *s, ft_error *err)
+{
+    const ft_session *session = s->session;
+    for (size_t row = 0; row < s->data->rows; row++) {
+        size_t tokens = s->start[row + 1] - s->start[row];
+        if (tokens > session->context)
+            return ft_fail(err, FT_ELIMIT, "row %zu: %zu tokens, but the context has %zu", row,
+                           tokens, session->context);
+        if (ft_pages_for(tokens) > session->limits.pages)
+            return ft_fail(err, FT_ELIMIT, "row %zu: %zu tokens, but the cache has %zu", row,
+                           tokens, session->limits.pages * FT_PAGE);
+    }
+    return FT_OK;
+}
+
+/* A label can be judged only where the decoder reads what is before it. */
+static ft_status check_pairs(const ft_scorer *s, ft_error *err)
+{
+    const ft_dataset *d = s->data;
+    for (size_t i = 0; i < d->rows * d->target_cols; i++)
+        if (d->target_labels[i] >= 0 && d->target_mask[i] == 0)
+            return ft_fail(err, FT_EFORMAT,
+                           "labels[%zu][%zu] is %d, but what the decoder reads before it is "
+                           "padding",
+                           i / d->target_cols, i % d->target_cols, d->target_labels[i]);
+    return FT_OK;
+}
+
+ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const ft_dataset *data,
+                         ft_error *err)
+{
+    *out = NULL;
+    assert(session->every_logits);
+    ft_scorer *s = ft_array(1, sizeof *s);
+    if (s == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to score");
+    s->session = session;
+    s->data = data;
+    s->pairs = data->target_labels != NULL;
+    s->vocabulary = (size_t) session->model->config.vocabulary;
+    for (int i = 0; i < session->plan.noutput; i++)
+        if (strcmp(session->plan.output[i].name, "logits") == 0)
+            s->logits_value = session->plan.output[i].value;
+    ft_status status = allocate(s, err);
+    if (status == FT_OK && s->pairs) {
+        status = check_pairs(s, err);
+    } else if (status == FT_OK) {
+        pack(s);
+        status = check(s, err);
+    }
+    if (status != FT_OK) {
+        ft_scorer_close(s);
+        return status;
+    }
+    ft_pages_clear(&session->passages->pages);
+    *out = s;
+    return FT_OK;
+}
+
+void ft_scorer_close(ft_scorer *scorer)
+{
+    if (scorer == NULL)
+        return;
+    free(scorer->ids);
+    free(scorer->start);
+    free(scorer->row);
+    free(scorer->next);
+    free(scorer->logits);
+    free(scorer);
+}
+
+/* ---- Running ------------------------------------------------------------------------------ */
+
+static void note(ft_scorer *s, size_t first, size_t count)
+{
+    for (size_t i = first; i < first + count; i++) {
+        s->row[s->count] = s->current;
+        s->next[s->count++] = i + 1 < s->start[s->current + 1] ? s->ids[i + 1] : -1;
+    }
+}
+
+/* As much of the current row as there is room for; false: it must wait for another run. */
+static bool add_piece(ft_scorer *s)
+{
+    ft_passages *passages = s->session->passages;
+    size_t first = s->start[s->current] + s->cached, left = s->start[s->current + 1] - first;
+    size_t count = ft_min_size(left, s->session->limits.tokens - s->count);
+    size_t seat = s->current % s->session->limits.sequences; /* neighbours have different ones */
+    size_t tokens = s->cached + left;
+    if (count == 0 || passages->batch.sequences == s->session->limits.sequences ||
+        !ft_pages_reserve(&passages->pages, seat, tokens))
+        return false;
+    ft_passages_add(passages, &(ft_passage){ .seat = seat,
+                                             .past = s->cached,
+                                             .reach = tokens,
+                                             .ids = s->ids + first,
+                                             .count = count,
+                                             .wanted = FT_WANT_ALL });
+    note(s, first, count);
+    s->cached += count;
+    return true;
+}
+
+/* Rows that this run has ended give back their pages once it has been made. */
+static void add_rows(ft_scorer *s)
+{
+    ft_passages_clear(s->session->passages);
+    s->count = 0;
+    while (s->current < s->data->rows && add_piece(s)) {
+        if (s->cached < s->start[s->current + 1] - s->start[s->current])
+            return;
+        s->current++;
+        s->cached = 0;
+    }
+}
+
+static void release_ended(ft_scorer *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->row[i] != s->current)
+            ft_pages_release(&s->session->passages->pages,
+                             s->row[i] % s->session->limits.sequences);
+}
+
+/* The targets of the next rows, as many as a run takes, in the order in which they are packed. */
+static size_t note_pairs(ft_scorer *s)
+{
+    const ft_dataset *d = s->data;
+    const ft_limits *limits = &s->session->limits;
+    size_t rows = ft_dataset_batch(d, s->current, limits->tokens, limits->sequences);
+    size_t first = s->current * d->target_cols;
+    s->count = 0;
+    for (size_t i = first; i < first + rows * d->target_cols; i++)
+        if (d->target_mask[i] != 0) {
+            s->row[s->count] = i / d->target_cols;
+            s->next[s->count++] = d->target_labels[i];
+        }
+    return rows;
+}
+
+static ft_status run_pairs(ft_scorer *s, ft_error *err)
+{
+    size_t first = s->current, rows = note_pairs(s);
+    if (rows == 0)
+        return FT_OK;
+    s->current += rows;
+    FT_TRY(ft_dataset_bind(s->data, first, rows, s->session, err));
+    return ft_session_run(s->session, err);
+}
+
+static ft_status run_rows(ft_scorer *s, ft_error *err)
+{
+    add_rows(s);
+    if (s->count == 0)
+        return FT_OK;
+    FT_TRY(ft_session_run_passages(s->session, err));
+    release_ended(s);
+    return FT_OK;
+}
+
+ft_status ft_scorer_run(ft_scorer *scorer, ft_scored *out, ft_error *err)
+{
+    FT_TRY(scorer->pairs ? run_pairs(scorer, err) : run_rows(scorer, err));
+    *out =
+        (ft_scored){ scorer->count, scorer->row, scorer->next, scorer->logits, scorer->vocabulary };
+    return scorer->count > 0 ? ft_session_read_real(scorer->session, scorer->logits_value,
+                                                    scorer->logits, scorer->count, err)
+                             : FT_OK;
+}

@@ -1,0 +1,128 @@
+/*
+ * added_tokens.c - leftmost, then longest; a match that its token's rule forbids is skipped whole.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/text/added_tokens.h"
+
+#include "runtime/mem.h"
+#include "runtime/text/unicode/unicode.h"
+#include "runtime/base/utf8.h"
+
+#include <stdlib.h>
+
+ft_status ft_added_tokens_add(ft_added_tokens *set, const char *content, size_t bytes,
+                              ft_added_token token)
+{
+    /* The array doubles whenever its length is a power of two. */
+    if ((set->count & (set->count - 1)) == 0) {
+        size_t room = set->count == 0 ? 1 : set->count * 2;
+        ft_added_token *bigger = realloc(set->token, room * sizeof *bigger);
+        if (bigger == NULL)
+            return FT_ENOMEM;
+        set->token = bigger;
+    }
+    ft_status rc = ft_trie_add(&set->trie, content, bytes, (int32_t) set->count);
+    if (rc != FT_OK)
+        return rc;
+    set->token[set->count++] = token;
+    set->starts[(unsigned char) content[0]] = true;
+    return FT_OK;
+}
+
+void ft_added_tokens_fini(ft_added_tokens *set)
+{
+    ft_trie_fini(&set->trie);
+    free(set->token);
+    *set = (ft_added_tokens){ 0 };
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+/* The next token whose content stands in the text, at [*start, search->next); NULL at the end. */
+static const ft_added_token *find_content(ft_added_search *search, size_t *start)
+{
+    const ft_added_tokens *set = search->set;
+    for (size_t at = search->next; at < search->bytes; at++) {
+        int32_t index;
+        if (!set->starts[(unsigned char) search->text[at]])
+            continue;
+        size_t length = ft_trie_longest(&set->trie, FT_TRIE_ROOT, search->text + at,
+                                        search->bytes - at, &index);
+        if (length > 0) {
+            *start = at;
+            search->next = at + length;
+            return &set->token[index];
+        }
+    }
+    search->next = search->bytes;
+    return NULL;
+}
+
+static bool touches_a_word(const ft_added_search *search, size_t start, size_t end)
+{
+    const char *behind = search->text + end;
+    return (start > 0 && ft_char_is_word(ft_utf8_before(search->text + start))) ||
+           (end < search->bytes && ft_char_is_word(ft_utf8_next(&behind)));
+}
+
+/* Where the white space before `start` begins, but not before what the last token has taken. */
+static size_t skip_space_before(const ft_added_search *search, size_t start)
+{
+    if (start < search->used)
+        return search->used;
+    while (start > search->used && ft_char_is_space(ft_utf8_before(search->text + start)))
+        do
+            start--;
+        while (ft_utf8_continues(search->text[start]));
+    return start;
+}
+
+/* Where the white space at `end` ends.  No byte is looked at twice, however tokens overlap it. */
+static size_t skip_space_after(ft_added_search *search, size_t end)
+{
+    if (end < search->space_end)
+        return search->space_end;
+    const char *at = search->text + end, *next = at, *last = search->text + search->bytes;
+    while (at < last && ft_char_is_space(ft_utf8_next(&next)))
+        at = next;
+    search->space_end = (size_t) (at - search->text);
+    return search->space_end;
+}
+
+/*
+ * Whether the token counts whose content stands at [*start, *end); if so, widen that by the white
+ * space that it takes along.  A token made of space that an earlier one has taken does not count.
+ */
+static bool accept(ft_added_search *search, const ft_added_token *token, size_t *start, size_t *end)
+{
+    if (token->single_word && touches_a_word(search, *start, *end))
+        return false;
+    if (token->lstrip)
+        *start = skip_space_before(search, *start);
+    if (token->rstrip)
+        *end = skip_space_after(search, *end);
+    return *start < *end;
+}
+
+bool ft_added_search_next(ft_added_search *search, const char **plain, size_t *plain_bytes,
+                          int32_t *id)
+{
+    size_t begin = search->used, start, end;
+    const ft_added_token *token;
+    *plain = search->text + begin;
+    do {
+        token = find_content(search, &start);
+        if (token == NULL) {
+            *plain_bytes = search->bytes - begin;
+            return false;
+        }
+        end = search->next;
+    } while (!accept(search, token, &start, &end));
+    *plain_bytes = start > begin ? start - begin : 0;
+    *id = token->id;
+    search->used = end;
+    return true;
+}

@@ -1,0 +1,150 @@
+/*
+ * added_tokens_json.c - the section "added_tokens".
+ *
+ * A habit of the `tokenizers` library matters: an added token has the id that the vocabulary gives
+ * it or the next free one, whatever its own "id" says, so a file in which they differ is refused.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/text/tokenizer_json.h"
+
+#include "runtime/error.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct {
+    const char *content; /* the JSON's */
+    ft_added_token token;
+    bool normalized, special;
+} added_token;
+
+static ft_status read_added_token(added_token *out, const ft_section *in)
+{
+    FT_TRY(FT_SECTION_ONLY(in, "id", "content", "single_word", "lstrip", "rstrip", "normalized",
+                           "special"));
+    FT_TRY(ft_section_string(in, "content", &out->content));
+    FT_TRY(ft_json_read_id(in, "id", json_object_get(in->json, "id"), &out->token.id));
+    FT_TRY(ft_section_bool(in, "single_word", &out->token.single_word));
+    FT_TRY(ft_section_bool(in, "lstrip", &out->token.lstrip));
+    FT_TRY(ft_section_bool(in, "rstrip", &out->token.rstrip));
+    FT_TRY(ft_section_bool(in, "normalized", &out->normalized));
+    return ft_section_bool(in, "special", &out->special);
+}
+
+/* The id must be the vocabulary's, or the next one that is free. */
+static ft_status check_added_id(const added_token *added, const ft_word *known, int64_t next_id,
+                                const ft_section *in)
+{
+    int64_t expected = known == NULL ? next_id : known->id;
+    if (added->token.id != expected)
+        return ft_fail(in->err, FT_EUNSUPPORTED,
+                       "%s: %sid: found %" PRId32 ", expected %" PRId64 ", %s", in->file, in->path,
+                       added->token.id, expected,
+                       known == NULL ? "the next free one" : "as in the vocabulary");
+    if (known != NULL && known->added)
+        return ft_fail(in->err, FT_EUNSUPPORTED, "%s: %scontent: \"%.64s\" is added twice",
+                       in->file, in->path, added->content);
+    return FT_OK;
+}
+
+/* Make it a token of the vocabulary, if it is none yet; *next_id is the next one that is free. */
+static ft_status add_to_vocabulary(ft_vocabulary *vocabulary, const added_token *added,
+                                   int64_t *next_id, const ft_section *in)
+{
+    size_t bytes = strlen(added->content);
+    ft_word *token = ft_vocabulary_find(vocabulary, added->content, bytes);
+    FT_TRY(check_added_id(added, token, *next_id, in));
+    if (token == NULL) {
+        if (ft_vocabulary_add(vocabulary, added->content, bytes, added->token.id) != FT_OK)
+            return ft_section_no_memory(in);
+        token = &vocabulary->token[vocabulary->count - 1];
+        ++*next_id;
+    }
+    token->added = true;
+    token->special = added->special;
+    return FT_OK;
+}
+
+/* Empty contents match everywhere, and of equal ones the library picks any: refuse both. */
+static ft_status add_content(ft_added_tokens *set, const char *content, size_t bytes,
+                             const added_token *added, const ft_section *in)
+{
+    int32_t other;
+    if (bytes == 0)
+        return ft_fail(in->err, FT_EUNSUPPORTED, "%s: %scontent: \"%.64s\" is empty%s", in->file,
+                       in->path, added->content, added->normalized ? " when normalized" : "");
+    if (ft_trie_longest(&set->trie, FT_TRIE_ROOT, content, bytes, &other) == bytes)
+        return ft_fail(in->err, FT_EUNSUPPORTED,
+                       "%s: %scontent: \"%.64s\" normalizes to the same text as another", in->file,
+                       in->path, added->content);
+    ft_status rc = ft_added_tokens_add(set, content, bytes, added->token);
+    if (rc == FT_ELIMIT)
+        return ft_fail(in->err, rc, "%s: added_tokens: more than 2^24 prefixes", in->file);
+    return rc == FT_OK ? FT_OK : ft_section_no_memory(in);
+}
+
+/* Decoding shows a normalized token as it is looked for. */
+static ft_status show_normalized(ft_vocabulary *vocabulary, const added_token *added,
+                                 const char *text, size_t bytes, const ft_section *in)
+{
+    ft_word *token = ft_vocabulary_find(vocabulary, added->content, strlen(added->content));
+    if (ft_word_is(vocabulary, token, text, bytes))
+        return FT_OK;
+    return ft_vocabulary_show(vocabulary, token, text, bytes) ? FT_OK : ft_section_no_memory(in);
+}
+
+/* A token that is looked for in normalized text is normalized itself. */
+static ft_status add_token(ft_tokenizer *t, const added_token *added, const ft_section *in)
+{
+    const char *text = added->content;
+    const size_t content = strlen(text), growth = ft_text_growth(content);
+    size_t bytes = content;
+    ft_normal_text room = { .growth = growth };
+    if (!added->normalized || bytes == 0)
+        return add_content(added->normalized ? &t->normalized : &t->raw, text, bytes, added, in);
+    ft_status rc = ft_normalizer_run(&t->normalizer, &text, &bytes, &room);
+    if (rc == FT_OK)
+        rc = add_content(&t->normalized, text, bytes, added, in);
+    else if (rc == FT_ELIMIT)
+        rc = ft_fail(in->err, rc, "%s: %scontent: normalizer: adds more than %zu bytes to its %zu",
+                     in->file, in->path, growth, content);
+    else
+        rc = ft_section_no_memory(in);
+    if (rc == FT_OK)
+        rc = show_normalized(&t->vocabulary, added, text, bytes, in);
+    ft_normal_text_fini(&room);
+    return rc;
+}
+
+/* Where the vocabulary's ids have gaps, the next free one may be taken. */
+static ft_status check_all_ids(ft_vocabulary *vocabulary, const ft_section *file)
+{
+    if (!ft_vocabulary_sort(vocabulary))
+        return ft_section_no_memory(file);
+    const ft_word *clash = ft_vocabulary_clash(vocabulary);
+    if (clash == NULL)
+        return FT_OK;
+    return ft_fail(file->err, FT_EUNSUPPORTED,
+                   "%s: added_tokens: id %" PRId32 " is that of a word of the vocabulary",
+                   file->file, clash->id);
+}
+
+ft_status ft_json_read_added_tokens(ft_tokenizer *t, const ft_section *file)
+{
+    json_t *list;
+    int64_t next_id = (int64_t) t->vocabulary.count;
+    if (json_object_get(file->json, "added_tokens") == NULL)
+        return FT_OK;
+    FT_TRY(ft_section_array(file, "added_tokens", &list));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        ft_section in = ft_section_element(file, "added_tokens", i);
+        added_token added;
+        FT_TRY(read_added_token(&added, &in));
+        FT_TRY(add_to_vocabulary(&t->vocabulary, &added, &next_id, &in));
+        FT_TRY(add_token(t, &added, &in));
+    }
+    return check_all_ids(&t->vocabulary, file);
+}

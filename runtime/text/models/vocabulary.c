@@ -1,0 +1,201 @@
+/*
+ * vocabulary.c - one block of text, one array of tokens, one table with linear probing.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/text/models/vocabulary.h"
+
+#include "runtime/mem.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { FIRST_SLOTS = 1024 };
+
+void ft_random_key(uint64_t key[2])
+{
+    if (getentropy(key, 2 * sizeof *key) != 0) { /* then files could collide, and nothing worse */
+        key[0] = 0x9e3779b97f4a7c15;
+        key[1] = 0xd1b54a32d192ed03;
+    }
+    key[1] |= 1;
+}
+
+static uint32_t hash_of(const ft_vocabulary *v, const char *text, size_t bytes)
+{
+    uint64_t hash = v->key[0] ^ bytes, eight;
+    for (; bytes > 8; bytes -= 8, text += 8) {
+        memcpy(&eight, text, 8);
+        hash = ft_fold(hash ^ eight, v->key[1]);
+    }
+    eight = 0;
+    memcpy(&eight, text, bytes);
+    hash = ft_fold(hash ^ eight, v->key[1]);
+    return (uint32_t) (hash ^ hash >> 32);
+}
+
+/* The slot of the token with that text, or the free one where it belongs. */
+static ft_vocabulary_slot *find_slot(const ft_vocabulary *v, const char *text, size_t bytes,
+                                     uint32_t hash)
+{
+    for (size_t i = hash;; i++) {
+        ft_vocabulary_slot *slot = &v->slot[i & (v->slots - 1)];
+        if (slot->token == 0 ||
+            (slot->hash == hash && ft_word_is(v, &v->token[slot->token - 1], text, bytes)))
+            return slot;
+    }
+}
+
+static bool grow_slots(ft_vocabulary *v)
+{
+    size_t slots = v->slots == 0 ? FIRST_SLOTS : v->slots * 2;
+    ft_vocabulary_slot *slot = ft_array(slots, sizeof *slot);
+    if (slot == NULL)
+        return false;
+    for (size_t i = 0; i < v->slots; i++) {
+        size_t to = v->slot[i].hash;
+        if (v->slot[i].token == 0)
+            continue;
+        while (slot[to & (slots - 1)].token != 0)
+            to++;
+        slot[to & (slots - 1)] = v->slot[i];
+    }
+    if (v->slots == 0)
+        ft_random_key(v->key);
+    free(v->slot);
+    v->slot = slot;
+    v->slots = slots;
+    return true;
+}
+
+static bool grow_tokens(ft_vocabulary *v)
+{
+    ft_word *token = ft_grown(v->token, &v->room, FIRST_SLOTS / 2, sizeof *token);
+    if (token != NULL)
+        v->token = token;
+    return token != NULL;
+}
+
+/* Whether places in the text still fit 32 bits with so many bytes more. */
+static bool has_place(const ft_vocabulary *v, size_t bytes)
+{
+    return bytes <= UINT32_MAX && v->text.bytes <= UINT32_MAX - bytes;
+}
+
+ft_status ft_vocabulary_add(ft_vocabulary *v, const char *text, size_t bytes, int32_t id)
+{
+    if ((v->count >= v->slots / 2 && !grow_slots(v)) || (v->count == v->room && !grow_tokens(v)))
+        return FT_ENOMEM;
+    uint32_t hash = hash_of(v, text, bytes);
+    ft_vocabulary_slot *slot = find_slot(v, text, bytes, hash);
+    if (slot->token != 0)
+        return FT_EARG;
+    uint32_t start = (uint32_t) v->text.bytes;
+    /* Room for one byte more, so that the text of "" has a place too. */
+    if (!has_place(v, bytes) || !ft_text_reserve(&v->text, bytes + 1) ||
+        !ft_text_put(&v->text, text, bytes))
+        return FT_ENOMEM;
+    v->token[v->count++] = (ft_word){ .start = start,
+                                      .bytes = (uint32_t) bytes,
+                                      .shown = start,
+                                      .shown_bytes = (uint32_t) bytes,
+                                      .id = id };
+    *slot = (ft_vocabulary_slot){ .hash = hash, .token = (uint32_t) v->count };
+    return FT_OK;
+}
+
+bool ft_vocabulary_show(ft_vocabulary *v, ft_word *token, const char *text, size_t bytes)
+{
+    if (!has_place(v, bytes))
+        return false;
+    token->shown = (uint32_t) v->text.bytes;
+    token->shown_bytes = (uint32_t) bytes;
+    return ft_text_put(&v->text, text, bytes);
+}
+
+ft_word *ft_vocabulary_find(const ft_vocabulary *v, const char *text, size_t bytes)
+{
+    if (v->slots == 0)
+        return NULL;
+    uint32_t index = find_slot(v, text, bytes, hash_of(v, text, bytes))->token;
+    return index == 0 ? NULL : &v->token[index - 1];
+}
+
+/* ---- By id -------------------------------------------------------------------------------- */
+
+static const ft_word *in_order(const ft_vocabulary *v, size_t place)
+{
+    return &v->token[v->by_id == NULL ? place : v->by_id[place]];
+}
+
+/* id << 32 | index, which sort as the ids do. */
+static int compare_places(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *) a, right = *(const uint64_t *) b;
+    return (left > right) - (left < right);
+}
+
+static bool rises(const ft_vocabulary *v)
+{
+    size_t i = 1;
+    while (i < v->count && v->token[i - 1].id < v->token[i].id)
+        i++;
+    return i >= v->count;
+}
+
+bool ft_vocabulary_sort(ft_vocabulary *v)
+{
+    free(v->by_id);
+    v->by_id = NULL;
+    if (rises(v))
+        return true;
+    uint64_t *place = ft_array(v->count, sizeof *place);
+    uint32_t *by_id = ft_array(v->count, sizeof *by_id);
+    if (place != NULL && by_id != NULL) {
+        for (size_t i = 0; i < v->count; i++)
+            place[i] = (uint64_t) v->token[i].id << 32 | i;
+        qsort(place, v->count, sizeof *place, compare_places);
+        for (size_t i = 0; i < v->count; i++)
+            by_id[i] = (uint32_t) place[i];
+        v->by_id = by_id;
+        by_id = NULL;
+    }
+    free(place);
+    free(by_id);
+    return v->by_id != NULL;
+}
+
+const ft_word *ft_vocabulary_clash(const ft_vocabulary *v)
+{
+    for (size_t i = 1; i < v->count; i++)
+        if (in_order(v, i)->id == in_order(v, i - 1)->id)
+            return in_order(v, i);
+    return NULL;
+}
+
+const ft_word *ft_vocabulary_at(const ft_vocabulary *v, int32_t id)
+{
+    size_t low = 0, high = v->count;
+    /* Without gaps, which is usual, a token's place is its id. */
+    if (id >= 0 && (size_t) id < v->count && in_order(v, (size_t) id)->id == id)
+        return in_order(v, (size_t) id);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (in_order(v, middle)->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < v->count && in_order(v, low)->id == id ? in_order(v, low) : NULL;
+}
+
+void ft_vocabulary_fini(ft_vocabulary *v)
+{
+    ft_text_fini(&v->text);
+    free(v->token);
+    free(v->slot);
+    free(v->by_id);
+    *v = (ft_vocabulary){ 0 };
+}

@@ -1,0 +1,29 @@
+/*
+ * wordpiece.h - split a word into the pieces of a vocabulary, longest first.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TEXT_MODELS_WORDPIECE_H
+#define FT_RUNTIME_TEXT_MODELS_WORDPIECE_H
+
+#include "runtime/text/models/token_ids.h"
+#include "runtime/text/models/trie.h"
+
+typedef struct ft_wordpiece {
+    ft_trie trie;          /* the vocabulary: token -> id */
+    uint32_t rest;         /* node behind the prefix of pieces that continue a word ("##") */
+    bool has_rest;         /* false when no token has that prefix: words are one piece each */
+    int32_t unknown;       /* id of "[UNK]" */
+    size_t max_word_chars; /* longer words are unknown */
+} ft_wordpiece;
+
+/*
+ * Append the ids of one word (valid UTF-8, not empty): at each place the longest token that fits.
+ * A word that does not come out even is one unknown token.
+ */
+void ft_wordpiece_encode(const ft_wordpiece *model, const char *word, size_t bytes,
+                         ft_token_ids *ids);
+
+void ft_wordpiece_fini(ft_wordpiece *model);
+
+#endif

@@ -1,0 +1,268 @@
+/*
+ * tokenizer.c - the pipeline: added tokens, normalizer, added tokens again, words, pieces.
+ *
+ * take_word() is all that knows which kind of model this is.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/text/tokenizer.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/text/tokenizer_json.h"
+#include "runtime/base/utf8.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *json, size_t bytes,
+                             ft_error *err)
+{
+    *out = NULL;
+    if (bytes > FT_TOKENIZER_MAX_FILE)
+        return ft_fail(err, FT_ELIMIT, "%s: %zu bytes, expected at most %d", name, bytes,
+                       FT_TOKENIZER_MAX_FILE);
+    ft_tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
+    if (tokenizer == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory", name);
+    tokenizer->name = ft_strdup(name);
+    ft_status rc = tokenizer->name == NULL
+                       ? ft_fail(err, FT_ENOMEM, "%s: no memory", name)
+                       : ft_tokenizer_read_json(tokenizer, name, json, bytes, err);
+    if (rc != FT_OK) {
+        ft_tokenizer_close(tokenizer);
+        return rc;
+    }
+    *out = tokenizer;
+    return FT_OK;
+}
+
+/* All of a file, at most one byte more than may be; *data is the caller's to free. */
+static ft_status read_file(const char *path, char **data, size_t *bytes, ft_error *err)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return ft_fail_errno(err, "%s", path);
+    ft_status rc = FT_OK;
+    size_t room = 0, got = 0;
+    *data = NULL;
+    do {
+        room = room == 0 ? 1 << 16 : room * 2;
+        if (room > FT_TOKENIZER_MAX_FILE)
+            room = FT_TOKENIZER_MAX_FILE + 1;
+        char *bigger = realloc(*data, room);
+        if (bigger == NULL) {
+            rc = ft_fail(err, FT_ENOMEM, "%s: no memory", path);
+            break;
+        }
+        *data = bigger;
+        got += fread(*data + got, 1, room - got, file);
+        if (ferror(file))
+            rc = ft_fail_errno(err, "%s", path);
+    } while (rc == FT_OK && got == room && room <= FT_TOKENIZER_MAX_FILE);
+    fclose(file);
+    *bytes = got;
+    return rc;
+}
+
+ft_status ft_tokenizer_open(ft_tokenizer **out, const char *path, ft_error *err)
+{
+    char *json = NULL;
+    size_t bytes = 0;
+    FT_NEED(out, err);
+    *out = NULL;
+    FT_NEED(path, err);
+    ft_status rc = read_file(path, &json, &bytes, err);
+    if (rc == FT_OK)
+        rc = ft_tokenizer_parse(out, path, json, bytes, err);
+    free(json);
+    return rc;
+}
+
+void ft_tokenizer_close(ft_tokenizer *tokenizer)
+{
+    if (tokenizer == NULL)
+        return;
+    ft_added_tokens_fini(&tokenizer->raw);
+    ft_added_tokens_fini(&tokenizer->normalized);
+    ft_normalizer_fini(&tokenizer->normalizer);
+    ft_pretokenizer_fini(&tokenizer->pretokenizer);
+    ft_vocabulary_fini(&tokenizer->vocabulary);
+    ft_wordpiece_fini(&tokenizer->wordpiece);
+    ft_bpe_fini(&tokenizer->bpe);
+    ft_decoding_fini(&tokenizer->decoding);
+    free(tokenizer->name);
+    free(tokenizer->before.id);
+    free(tokenizer->after.id);
+    free(tokenizer);
+}
+
+int32_t ft_tokenizer_end_id(const ft_tokenizer *tokenizer)
+{
+    if (tokenizer == NULL)
+        return -1;
+    const ft_special_ids *after = &tokenizer->after;
+    return after->count == 0 ? -1 : after->id[after->count - 1];
+}
+
+size_t ft_tokenizer_count(const ft_tokenizer *tokenizer)
+{
+    return tokenizer != NULL ? tokenizer->vocabulary.count : 0;
+}
+
+int32_t ft_tokenizer_find(const ft_tokenizer *tokenizer, const char *token)
+{
+    if (tokenizer == NULL || token == NULL)
+        return -1;
+    const ft_word *found = ft_vocabulary_find(&tokenizer->vocabulary, token, strlen(token));
+    return found == NULL ? -1 : found->id;
+}
+
+bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id)
+{
+    const ft_word *token = tokenizer != NULL ? ft_vocabulary_at(&tokenizer->vocabulary, id) : NULL;
+    return token != NULL && token->special;
+}
+
+/* ---- Encoding ----------------------------------------------------------------------------- */
+
+/* One text on its way to ids. */
+typedef struct {
+    const ft_tokenizer *tokenizer;
+    ft_normal_text normal;
+    ft_word_cutter cutter;
+    ft_bpe_room room;
+    ft_token_ids *ids;
+} encoding;
+
+static ft_status take_word(void *user, const char *word, size_t bytes)
+{
+    encoding *e = user;
+    const ft_tokenizer *t = e->tokenizer;
+    if (t->is_bpe)
+        return ft_bpe_encode(&t->bpe, &t->vocabulary, word, bytes, &e->room, e->ids);
+    ft_wordpiece_encode(&t->wordpiece, word, bytes, e->ids);
+    return FT_OK;
+}
+
+static ft_status encode_words(encoding *e, const char *text, size_t bytes, bool first)
+{
+    return bytes == 0 ? FT_OK : ft_cut_words(&e->cutter, text, bytes, first);
+}
+
+/* Text between the added tokens that are found in it as it came. */
+static ft_status encode_plain(encoding *e, const char *text, size_t bytes, bool first)
+{
+    if (bytes == 0)
+        return FT_OK;
+    FT_TRY(ft_normalizer_run(&e->tokenizer->normalizer, &text, &bytes, &e->normal));
+    if (bytes == 0)
+        return FT_OK;
+    ft_added_search search = { .set = &e->tokenizer->normalized, .text = text, .bytes = bytes };
+    const char *plain;
+    size_t plain_bytes;
+    int32_t id;
+    while (ft_added_search_next(&search, &plain, &plain_bytes, &id)) {
+        FT_TRY(encode_words(e, plain, plain_bytes, first && plain == text));
+        ft_token_ids_put(e->ids, id);
+    }
+    return encode_words(e, plain, plain_bytes, first && plain == text);
+}
+
+static ft_status encode_text(encoding *e, const char *text, size_t bytes)
+{
+    ft_added_search search = { .set = &e->tokenizer->raw, .text = text, .bytes = bytes };
+    const char *plain;
+    size_t plain_bytes;
+    int32_t id;
+    FT_TRY(ft_word_cutter_init(&e->cutter, bytes));
+    while (ft_added_search_next(&search, &plain, &plain_bytes, &id)) {
+        FT_TRY(encode_plain(e, plain, plain_bytes, plain == text));
+        ft_token_ids_put(e->ids, id);
+    }
+    return encode_plain(e, plain, plain_bytes, plain == text);
+}
+
+static ft_status check_text(const char *text, size_t bytes, ft_error *err)
+{
+    if (bytes > FT_TOKENIZER_MAX_TEXT)
+        return ft_fail(err, FT_ELIMIT, "text: %zu bytes, expected at most %d", bytes,
+                       FT_TOKENIZER_MAX_TEXT);
+    size_t valid = ft_utf8_valid(text, bytes);
+    if (valid < bytes)
+        return ft_fail(err, FT_EFORMAT, "text: byte %zu is 0x%02x, expected valid UTF-8", valid,
+                       (unsigned) (unsigned char) text[valid]);
+    return FT_OK;
+}
+
+/* Which part of the tokenizer asks for too much. */
+static ft_status tell_limit(const encoding *e, size_t bytes, ft_error *err)
+{
+    const char *name = e->tokenizer->name;
+    bool normalizer = e->normal.to.full;
+    if (!normalizer && !e->cutter.grew)
+        return ft_fail(err, FT_ELIMIT,
+                       "%s: pre_tokenizer: its patterns take too long in a text of %zu bytes", name,
+                       bytes);
+    return ft_fail(err, FT_ELIMIT, "%s: %s: adds more than %zu bytes to a text of %zu", name,
+                   normalizer ? "normalizer" : "pre_tokenizer", ft_text_growth(bytes), bytes);
+}
+
+/* Append the ids of a text. */
+static ft_status encode(const ft_tokenizer *t, const char *text, size_t bytes, ft_token_ids *ids,
+                        ft_error *err)
+{
+    if (bytes == 0)
+        text = "";
+    FT_TRY(check_text(text, bytes, err));
+    encoding e = { .tokenizer = t, .normal = { .growth = ft_text_growth(bytes) }, .ids = ids };
+    e.cutter = (ft_word_cutter){ .pretokenizer = &t->pretokenizer, .take = take_word, .user = &e };
+    ft_status rc = encode_text(&e, text, bytes);
+    if (rc == FT_ELIMIT)
+        tell_limit(&e, bytes, err);
+    ft_normal_text_fini(&e.normal);
+    ft_word_cutter_fini(&e.cutter);
+    ft_bpe_room_fini(&e.room);
+    if (rc == FT_ENOMEM)
+        return ft_fail(err, rc, "text: no memory for %zu bytes", bytes);
+    return rc;
+}
+
+static void put_special(const ft_special_ids *special, ft_token_ids *ids)
+{
+    for (size_t i = 0; i < special->count; i++)
+        ft_token_ids_put(ids, special->id[i]);
+}
+
+ft_status ft_tokenizer_encode(const ft_tokenizer *tokenizer, const char *text, size_t bytes,
+                              int32_t *ids, size_t capacity, size_t *count, ft_error *err)
+{
+    ft_token_ids sink = { .id = ids, .capacity = capacity };
+    FT_NEED(count, err);
+    *count = 0;
+    FT_NEED(tokenizer, err);
+    FT_NEED_ARRAY(text, bytes, err);
+    FT_NEED_ARRAY(ids, capacity, err);
+    put_special(&tokenizer->before, &sink);
+    FT_TRY(encode(tokenizer, text, bytes, &sink, err));
+    put_special(&tokenizer->after, &sink);
+    *count = sink.count;
+    return FT_OK;
+}
+
+ft_status ft_tokenizer_encode_bare(const ft_tokenizer *tokenizer, const char *text, size_t bytes,
+                                   int32_t *ids, size_t capacity, size_t *count, ft_error *err)
+{
+    ft_token_ids sink = { .id = ids, .capacity = capacity };
+    FT_NEED(count, err);
+    *count = 0;
+    FT_NEED(tokenizer, err);
+    FT_NEED_ARRAY(text, bytes, err);
+    FT_NEED_ARRAY(ids, capacity, err);
+    FT_TRY(encode(tokenizer, text, bytes, &sink, err));
+    *count = sink.count;
+    return FT_OK;
+}

@@ -1,0 +1,140 @@
+/*
+ * tokenizer_tables.c - find the tables of a tokenizer.json by brackets and quotes alone.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/text/vocabulary_json.h"
+
+#include <string.h>
+
+typedef struct {
+    const char *at, *end;
+} glance;
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static char next_mark(glance *g)
+{
+    while (g->at < g->end && is_space(*g->at))
+        g->at++;
+    return g->at < g->end ? *g->at : '\0';
+}
+
+/* Behind the string that starts here. */
+static void skip_string(glance *g)
+{
+    for (g->at++; g->at < g->end && *g->at != '"'; g->at++)
+        if (*g->at == '\\')
+            g->at++;
+    g->at = g->at < g->end ? g->at + 1 : g->end;
+}
+
+/* Behind the value that starts here. */
+static void skip_value(glance *g)
+{
+    int depth = 0;
+    while (g->at < g->end) {
+        char c = *g->at;
+        if (depth == 0 && (c == ',' || c == '}' || c == ']'))
+            return;
+        if (c == '"') {
+            skip_string(g);
+            continue;
+        }
+        depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+        g->at++;
+        if (depth == 0 && (c == '}' || c == ']'))
+            return;
+    }
+}
+
+/* To the value of the member `key` of the object that starts here; false where there is none. */
+static bool enter_member(glance *g, const char *key)
+{
+    size_t bytes = strlen(key);
+    if (next_mark(g) != '{')
+        return false;
+    do {
+        g->at++;
+        if (next_mark(g) != '"')
+            return false;
+        const char *name = g->at + 1;
+        skip_string(g);
+        bool found = (size_t) (g->at - name) == bytes + 1 && memcmp(name, key, bytes) == 0;
+        if (next_mark(g) != ':')
+            return false;
+        g->at++;
+        next_mark(g);
+        if (found)
+            return true;
+        skip_value(g);
+    } while (next_mark(g) == ',');
+    return false;
+}
+
+/* The member `key` of the model that starts at `model`, if it starts with `open`. */
+static ft_json_span find_table(const ft_json_tables *tables, glance model, const char *key,
+                               char open)
+{
+    if (!enter_member(&model, key) || next_mark(&model) != open)
+        return (ft_json_span){ 0 };
+    size_t start = (size_t) (model.at - tables->json);
+    skip_value(&model);
+    return (ft_json_span){ start, (size_t) (model.at - tables->json) };
+}
+
+void ft_json_find_tables(ft_json_tables *tables)
+{
+    glance model = { tables->json, tables->json + tables->bytes };
+    if (!enter_member(&model, "model"))
+        return;
+    tables->vocab = find_table(tables, model, "vocab", '{');
+    tables->merges = find_table(tables, model, "merges", '[');
+}
+
+/* ---- The rest ----------------------------------------------------------------------------- */
+
+/* The table that comes first, and the other. */
+static void in_order(const ft_json_tables *tables, ft_json_span span[2])
+{
+    bool vocab_first = tables->vocab.start < tables->merges.start;
+    span[0] = vocab_first ? tables->vocab : tables->merges;
+    span[1] = vocab_first ? tables->merges : tables->vocab;
+}
+
+bool ft_json_without_tables(const ft_json_tables *tables, ft_text *rest)
+{
+    ft_json_span span[2];
+    size_t at = 0;
+    in_order(tables, span);
+    for (int i = 0; i < 2; i++) {
+        if (span[i].end == 0)
+            continue;
+        const char *nothing = tables->json[span[i].start] == '{' ? "{}" : "[]";
+        if (!ft_text_put(rest, tables->json + at, span[i].start - at) ||
+            !ft_text_put(rest, nothing, 2))
+            return false;
+        at = span[i].end;
+    }
+    return ft_text_put(rest, tables->json + at, tables->bytes - at);
+}
+
+void ft_json_place(const ft_json_tables *tables, size_t at, int *line, int *column)
+{
+    ft_json_span span[2];
+    in_order(tables, span);
+    for (int i = 0; i < 2; i++)
+        if (span[i].end > 0 && at > span[i].start + 1)
+            at += span[i].end - span[i].start - 2;
+    *line = *column = 1;
+    for (size_t i = 0; i < at && i < tables->bytes; i++) {
+        bool ends = tables->json[i] == '\n';
+        *line += ends;
+        *column = ends ? 1 : *column + 1;
+    }
+}

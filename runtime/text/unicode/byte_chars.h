@@ -1,0 +1,49 @@
+/*
+ * byte_chars.h - the characters that byte-level vocabularies write bytes with.
+ *
+ * Bytes that are visible Latin-1 characters are themselves; the others, in order, are U+0100 and
+ * up.  So a blank is U+0120, and every sequence of bytes has a spelling without white space.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TEXT_UNICODE_BYTE_CHARS_H
+#define FT_RUNTIME_TEXT_UNICODE_BYTE_CHARS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    FT_BYTE_CHARS_END = 0x144, /* no byte is written with this character or a higher one */
+    FT_BYTE_HIDDEN_LOW = 0x21, /* bytes 0 to 0x20, 0x7f to 0xa0, and 0xad are not themselves */
+    FT_BYTE_HIDDEN_HIGH = 0xa1 - 0x7f,
+};
+
+static inline uint32_t ft_char_of_byte(uint8_t byte)
+{
+    if (byte < 0x21)
+        return 0x100u + byte;
+    if (byte >= 0x7f && byte < 0xa1)
+        return 0x100u + FT_BYTE_HIDDEN_LOW + (byte - 0x7fu);
+    if (byte == 0xad)
+        return 0x100u + FT_BYTE_HIDDEN_LOW + FT_BYTE_HIDDEN_HIGH;
+    return byte;
+}
+
+/* The byte that a character stands for; false where it is none of them. */
+static inline bool ft_byte_of_char(uint32_t c, uint8_t *byte)
+{
+    uint32_t place = c - 0x100;
+    if (c >= FT_BYTE_CHARS_END)
+        return false;
+    if (c < 0x100)
+        *byte = (uint8_t) c;
+    else if (place < FT_BYTE_HIDDEN_LOW)
+        *byte = (uint8_t) place;
+    else if (place < FT_BYTE_HIDDEN_LOW + FT_BYTE_HIDDEN_HIGH)
+        *byte = (uint8_t) (place - FT_BYTE_HIDDEN_LOW + 0x7f);
+    else
+        *byte = 0xad;
+    return ft_char_of_byte(*byte) == c;
+}
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * nfc.h - canonical composition: one spelling of "é", as published texts have it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TEXT_UNICODE_NFC_H
+#define FT_RUNTIME_TEXT_UNICODE_NFC_H
+
+#include "runtime/base/strbuf.h"
+
+/* Append the normal form C of `text` (valid UTF-8) to *out; false when there is no memory. */
+FT_MUST_USE bool ft_nfc(const char *text, size_t bytes, ft_text *out);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * unicode.h - what the Hugging Face `tokenizers` library knows of a character.
+ *
+ * Token ids are part of a trained model, so the questions below are answered as that library
+ * answers them, whichever Unicode version the installed utf8proc has.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TEXT_UNICODE_UNICODE_H
+#define FT_RUNTIME_TEXT_UNICODE_UNICODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* White_Space: tab to carriage return, next line, and the separators. */
+bool ft_char_is_space(uint32_t c);
+
+/* A control, format or private use character (Cc, Cf, Co), white space included. */
+bool ft_char_is_control(uint32_t c);
+
+/* A nonspacing mark (Mn), such as a combining accent. */
+bool ft_char_is_mark(uint32_t c);
+
+/* Punctuation (P*), and the symbols of ASCII. */
+bool ft_char_is_punctuation(uint32_t c);
+
+/* A number of any kind (Nd, Nl, No). */
+bool ft_char_is_numeric(uint32_t c);
+
+/* The ideographs that BERT puts spaces around. */
+bool ft_char_is_ideograph(uint32_t c);
+
+/* What the `\w` of a regular expression matches. */
+bool ft_char_is_word(uint32_t c);
+
+/* The canonical combining class; 0 for a character that marks do not move across. */
+uint8_t ft_char_combining_class(uint32_t c);
+
+/*
+ * Full canonical decomposition into `out`; returns the number of characters, at least 1.  None in
+ * Unicode is longer than the room there is.
+ */
+enum { FT_CHAR_DECOMPOSED = 4 };
+int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_DECOMPOSED]);
+
+/* The character that two canonically compose to, or 0. */
+uint32_t ft_char_compose(uint32_t first, uint32_t second);
+
+/* Full lowercase mapping, without context, into `out`; returns the number of characters. */
+enum { FT_CHAR_LOWERED = 2 };
+int ft_char_lower(uint32_t c, uint32_t out[FT_CHAR_LOWERED]);
+
+#endif

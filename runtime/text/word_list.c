@@ -1,0 +1,122 @@
+/*
+ * word_list.c - a vocabulary of whole words as a tokenizer.
+ *
+ * It is written down as the tokenizer.json that does the same: WordPiece, in which no word has a
+ * second piece.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/text/word_list.h"
+
+#include "runtime/error.h"
+#include "runtime/base/json_build.h"
+#include "runtime/text/tokenizer.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char file[] = "vocab.json";
+static const char blank_of_pieces[] = "\xe2\x96\x81"; /* U+2581 */
+
+static ft_status check_words(json_t *words, ft_error *err)
+{
+    const char *word;
+    json_t *id;
+    if (!json_is_object(words))
+        return ft_fail(err, FT_EFORMAT, "%s: expected a JSON object", file);
+    json_object_foreach(words, word, id)
+    {
+        if (!json_is_integer(id))
+            return ft_fail(err, FT_EFORMAT, "%s: \"%.64s\" has no whole number", file, word);
+        if (strstr(word, blank_of_pieces) != NULL)
+            return ft_fail(err, FT_EUNSUPPORTED,
+                           "%s: holds pieces of words (\"%.64s\"), which only a tokenizer.json "
+                           "explains: give token ids",
+                           file, word);
+    }
+    return FT_OK;
+}
+
+/* The word of an id, or NULL. */
+static const char *word_of(json_t *words, int32_t id)
+{
+    const char *word;
+    json_t *value;
+    json_object_foreach(words, word, value)
+    {
+        if (json_integer_value(value) == id)
+            return word;
+    }
+    return NULL;
+}
+
+static bool is_among(int32_t id, const int32_t *ids, size_t count)
+{
+    while (count > 0 && ids[count - 1] != id)
+        count--;
+    return count > 0;
+}
+
+static json_t *added_tokens(json_t *words, const int32_t *special, size_t specials)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < specials; i++) {
+        const char *word = word_of(words, special[i]);
+        if (word != NULL && !is_among(special[i], special, i))
+            ft_json_append(&list, json_pack("{si ss sb sb sb sb sb}", "id", special[i], "content",
+                                            word, "single_word", 0, "lstrip", 0, "rstrip", 0,
+                                            "normalized", 0, "special", 1));
+    }
+    return list;
+}
+
+/* The text, then the token that ends it. */
+static json_t *post_processor(const char *end, int32_t id)
+{
+    return json_pack("{ss s[{s{sssi}}{s{sssi}}] s[] s{s{ss s[i] s[s]}}}", "type",
+                     "TemplateProcessing", "single", "Sequence", "id", "A", "type_id", 0,
+                     "SpecialToken", "id", end, "type_id", 0, "pair", "special_tokens", end, "id",
+                     end, "ids", id, "tokens", end);
+}
+
+static json_t *describe(json_t *words, int32_t end, const int32_t *special, size_t specials)
+{
+    return json_pack("{ss so sn s{ss s{ss} ss sb} so sn s{ss ss ss si sO}}", "version", "1.0",
+                     "added_tokens", added_tokens(words, special, specials), "normalizer",
+                     "pre_tokenizer", "type", "Split", "pattern", "Regex", "\\s+", "behavior",
+                     "Removed", "invert", 0, "post_processor",
+                     post_processor(word_of(words, end), end), "decoder", "model", "type",
+                     "WordPiece", "unk_token", "<unk>", "continuing_subword_prefix", "\n",
+                     "max_input_chars_per_word", 1 << 20, "vocab", words);
+}
+
+static ft_status parse(ft_tokenizer **out, json_t *tokenizer, ft_error *err)
+{
+    size_t bytes;
+    char *text = ft_json_format(tokenizer, JSON_COMPACT, &bytes);
+    if (text == NULL)
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for a tokenizer", file);
+    ft_status status = ft_tokenizer_parse(out, file, text, bytes, err);
+    free(text);
+    return status;
+}
+
+ft_status ft_word_list_open(ft_tokenizer **out, const char *json, size_t bytes, int32_t end,
+                            const int32_t *special, size_t specials, ft_error *err)
+{
+    json_t *words = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, NULL), *tokenizer = NULL;
+    *out = NULL;
+    ft_status status = check_words(words, err);
+    if (status == FT_OK && word_of(words, end) == NULL)
+        status = ft_fail(err, FT_EFORMAT, "%s: has no word of id %d, which ends texts", file, end);
+    if (status == FT_OK) {
+        tokenizer = describe(words, end, special, specials);
+        status = parse(out, tokenizer, err);
+    }
+    json_decref(tokenizer);
+    json_decref(words);
+    return status;
+}

@@ -1,0 +1,196 @@
+/*
+ * beam_search.c - one case of translating: so many sources, each searched for its best text.
+ *
+ * What is timed is the search as its callers see it, from the first token of the sources to the
+ * texts in the hands of the host.  No token ends a text, so all become as long as they may.  The
+ * same search for texts of one token tells what comes before steps: sources and prompts; the rest
+ * is that of the steps.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/beam_search.h"
+#include "runtime/base/clock.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tools/bench/bench.h"
+#include "runtime/tools/synthetic/counter_rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { IDS_KEY = 14 };
+
+/* What is repeated. */
+typedef struct search {
+    const ft_bench *bench;
+    const ft_bench_texts *texts;
+    ft_session *session;
+    size_t *length;      /* [sources] */
+    int32_t *ids;        /* [sources, length] */
+    ft_request *request; /* [sources] */
+    ft_beams *rules;     /* [sources]: of one step */
+    size_t made;         /* new tokens of the last search */
+} search;
+
+/* ---- Requests ----------------------------------------------------------------------------- */
+
+/* Room for all sources at once. */
+static ft_status open_session(search *s, ft_error *err)
+{
+    const ft_bench_texts *t = s->texts;
+    size_t seats = t->sources * t->beams, tokens = t->sources * t->length;
+    size_t pages = ft_pages_for(t->new_tokens + 1), source_pages = ft_pages_for(t->length);
+    return ft_session_open(&s->session, s->bench->model,
+                           &(ft_session_options){
+                               .threads = s->bench->threads,
+                               .max_tokens = (int64_t) (tokens > seats ? tokens : seats),
+                               .max_sequences = (int64_t) seats,
+                               .context = (int64_t) t->new_tokens + 1,
+                               .cache_tokens = (int64_t) (seats * pages * FT_PAGE),
+                               .source_tokens = (int64_t) (t->sources * source_pages * FT_PAGE),
+                           },
+                           err);
+}
+
+/* Random sources, and texts that nothing ends but their length. */
+static ft_status draw_requests(search *s, ft_error *err)
+{
+    static const int32_t no_ids[1] = { 0 };
+    const ft_bench_texts *t = s->texts;
+    uint32_t vocabulary = (uint32_t) s->bench->model->config.vocabulary;
+    s->length = ft_array(t->sources, sizeof *s->length);
+    s->ids = ft_array(t->sources * t->length, sizeof *s->ids);
+    s->request = ft_array(t->sources, sizeof *s->request);
+    s->rules = ft_array(t->sources, sizeof *s->rules);
+    if (s->length == NULL || s->ids == NULL || s->request == NULL || s->rules == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu sources of %zu tokens", t->sources,
+                       t->length);
+    for (size_t i = 0; i < t->sources * t->length; i++)
+        s->ids[i] = (int32_t) ft_noise_below(IDS_KEY, i, vocabulary);
+    ft_bench_lengths(s->length, t->sources, t->length, s->bench->fill);
+    for (size_t i = 0; i < t->sources; i++)
+        s->request[i] = (ft_request){ .source = s->ids + i * t->length,
+                                      .source_tokens = s->length[i],
+                                      .stop_ids = no_ids,
+                                      .stops = 0 };
+    return FT_OK;
+}
+
+/* ---- Searches ----------------------------------------------------------------------------- */
+
+static bool take_text(void *user, const ft_found *found)
+{
+    search *s = user;
+    s->made += found->tokens;
+    return true;
+}
+
+static ft_status search_once(search *s, size_t new_tokens, double *seconds, ft_error *err)
+{
+    const ft_search_options options = { .beams = (int32_t) s->texts->beams, .n_best = 1 };
+    for (size_t i = 0; i < s->texts->sources; i++)
+        s->request[i].max_new_tokens = (int32_t) new_tokens;
+    s->made = 0;
+    double before = ft_seconds();
+    FT_TRY(ft_search(s->session, s->request, s->texts->sources, &options, take_text, s, err));
+    *seconds = ft_seconds() - before;
+    return FT_OK;
+}
+
+/* After searches of a tenth of a second: caches fill, clocks rise, and devices learn their runs. */
+static ft_status warm(search *s, size_t new_tokens, ft_error *err)
+{
+    double sum = 0.0, seconds;
+    for (; sum < 0.1; sum += seconds)
+        FT_TRY(search_once(s, new_tokens, &seconds, err));
+    return FT_OK;
+}
+
+static ft_status time_searches(ft_times *out, search *s, size_t new_tokens, ft_error *err)
+{
+    size_t runs = (size_t) s->bench->runs;
+    double *sample = ft_array(runs, sizeof *sample);
+    if (sample == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu times", runs);
+    ft_status status = warm(s, new_tokens, err);
+    for (size_t i = 0; i < runs && status == FT_OK; i++)
+        status = search_once(s, new_tokens, &sample[i], err);
+    if (status == FT_OK)
+        *out = ft_times_of(sample, runs);
+    free(sample);
+    return status;
+}
+
+/* ---- Reporting ---------------------------------------------------------------------------- */
+
+static double source_tokens(const search *s)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < s->texts->sources; i++)
+        sum += s->length[i];
+    return (double) sum;
+}
+
+/* `all` was timed last: its tokens are those that were made. */
+static void add_row(ft_bench *bench, const search *s, const ft_times *first, const ft_times *all)
+{
+    const ft_bench_texts *t = s->texts;
+    double steps = (double) t->new_tokens - 1.0; /* none: their time is no number */
+    ft_cell cells[] = {
+        { .name = "model", .text = bench->name, .column = FT_FOR_CSV },
+        { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
+        { .name = "device", .text = bench->device, .column = FT_FOR_CSV },
+        { .name = "sources", .number = (double) t->sources },
+        { .name = "source_tokens", .number = source_tokens(s) },
+        { .name = "beams", .number = (double) t->beams },
+        { .name = "new_tokens", .number = (double) t->new_tokens },
+        { .name = "median_ms", .number = 1e3 * all->median, .digits = 4 },
+        { .name = "min_ms", .number = 1e3 * all->least, .digits = 4 },
+        { .name = "p95_ms", .number = 1e3 * all->p95, .digits = 4 },
+        { .name = "first_ms", .number = 1e3 * first->median, .digits = 4 },
+        { .name = "step_ms",
+          .number = steps > 0.0 ? 1e3 * (all->median - first->median) / steps : (double) NAN,
+          .digits = 4 },
+        { .name = "tokens_per_s", .number = (double) s->made / all->median, .digits = 1 },
+    };
+    ft_table_row(&bench->cases, cells, FT_COUNT(cells));
+}
+
+static ft_status time_case(ft_bench *bench, search *s, ft_error *err)
+{
+    ft_times first, all;
+    FT_TRY(time_searches(&first, s, 1, err));
+    FT_TRY(time_searches(&all, s, s->texts->new_tokens, err));
+    if (bench->view == FT_BENCH_OPS)
+        ft_table_restart(&bench->cases);
+    if (bench->view != FT_BENCH_OPS || bench->cases.format != FT_FORMAT_CSV)
+        add_row(bench, s, &first, &all);
+    return FT_OK;
+}
+
+static ft_status run_case(ft_bench *bench, search *s, ft_error *err)
+{
+    FT_TRY(draw_requests(s, err));
+    FT_TRY(open_session(s, err));
+    if (bench->view != FT_BENCH_GEMM)
+        FT_TRY(time_case(bench, s, err));
+    if (bench->view == FT_BENCH_RUNS)
+        return FT_OK;
+    FT_TRY(ft_bench_step(s->session, s->request, s->texts, s->rules, err));
+    return bench->view == FT_BENCH_OPS ? ft_bench_ops(bench, s->session, err)
+                                       : ft_bench_products(bench, s->session, err);
+}
+
+ft_status ft_bench_search(ft_bench *bench, const ft_bench_texts *texts, ft_error *err)
+{
+    search s = { .bench = bench, .texts = texts };
+    ft_status status = run_case(bench, &s, err);
+    ft_session_close(s.session);
+    free(s.rules);
+    free(s.request);
+    free(s.ids);
+    free(s.length);
+    return status;
+}

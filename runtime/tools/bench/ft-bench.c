@@ -1,0 +1,290 @@
+/*
+ * ft-bench.c - how fast a model, or a shape of models, runs on this machine.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/threads/processors.h"
+#include "runtime/error.h"
+#include "runtime/base/json_build.h"
+#include "runtime/mem.h"
+#include "runtime/tools/bench/options.h"
+#include "runtime/cli/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Work --------------------------------------------------------------------------------- */
+
+typedef struct job {
+    ft_bench_request *request;
+    ft_bench *bench;
+    ft_synthetic made;
+    ft_model *model;
+    ft_device_info device;
+} job;
+
+static void set_default(ft_bench_list *list, size_t item)
+{
+    if (list->count == 0)
+        *list = (ft_bench_list){ { item }, 1 };
+}
+
+/* Images are as long as their patches are many. */
+static ft_status settle_images(const job *j, const ft_config *config, const char *name,
+                               ft_error *err)
+{
+    ft_bench_request *r = j->request;
+    if (r->lengths.count > 0 || j->bench->fill < 1.0 || r->decode.count > 0)
+        return ft_fail(err, FT_EARG,
+                       "--length, --fill and --decode are for texts, but %s reads images", name);
+    set_default(&r->lengths, (size_t) config->positions);
+    return FT_OK;
+}
+
+/* What the command line leaves open, the kind of model decides. */
+static ft_status settle(const job *j, const ft_config *config, const char *name, ft_error *err)
+{
+    ft_bench_request *r = j->request;
+    bool translates = ft_config_has_source(config);
+    if (r->beams.count > 0 && !translates)
+        return ft_fail(err, FT_EARG, "--beams: %s does not translate", name);
+    if (j->bench->top_p > 0.0 && translates)
+        return ft_fail(err, FT_EARG, "--top-p: %s is timed in searches, which draw no tokens",
+                       name);
+    if (ft_config_sees(config))
+        return settle_images(j, config, name, err);
+    set_default(&r->lengths, translates ? 32 : 128);
+    if (translates) {
+        set_default(&r->decode, 32);
+        set_default(&r->beams, 4);
+    }
+    return FT_OK;
+}
+
+static size_t largest(const ft_bench_list *list)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < list->count; i++)
+        most = list->item[i] > most ? list->item[i] : most;
+    return most;
+}
+
+/* A shape has as many positions as the longest sequence wants, and the tokens before a last one. */
+static void fit_positions(ft_bench_request *r)
+{
+    size_t length = largest(&r->lengths), decoded = largest(&r->decode) + 1;
+    int32_t most = (int32_t) (length > decoded ? length : decoded) + r->config.position_offset;
+    if (r->config.positions < most)
+        r->config.positions = most;
+}
+
+static ft_status open_model(job *j, ft_error *err)
+{
+    ft_bench_request *r = j->request;
+    const ft_model_options how = { .device = r->device, .kv = r->kv };
+    if (r->input != NULL) {
+        FT_TRY(ft_model_open(&j->model, r->input, &how, err));
+        return settle(j, &j->model->config, r->input, err);
+    }
+    FT_TRY(settle(j, &r->config, r->shape, err));
+    fit_positions(r);
+    /* A GPU gets a copy of its own of every layer: they may be alike where they come from. */
+    const ft_synthetic_options what = { r->scheme, r->group, strncmp(r->device, "cpu", 3) != 0,
+                                        j->bench->threads };
+    FT_TRY(ft_synthetic_make(&j->made, &r->config, &what, err));
+    return ft_synthetic_open(&j->model, &j->made, r->shape, &how, err);
+}
+
+/* The entry of the open device: "cuda" is "cuda:0". */
+static ft_device_info describe_device(const char *name)
+{
+    ft_device_info info[64];
+    size_t count = ft_devices(info, FT_COUNT(info));
+    for (size_t i = 0; i < count && i < FT_COUNT(info); i++)
+        if (strncmp(info[i].name, name, strlen(name)) == 0)
+            return info[i];
+    return (ft_device_info){ "", "", false };
+}
+
+static const char *scheme_of(const job *j)
+{
+    if (j->request->shape != NULL)
+        return ft_synthetic_scheme_name(j->request->scheme);
+    if (j->model->purpose.mode != FT_MODE_INT8)
+        return ft_model_get_info(j->model).precision; /* "float", "blocks" */
+    if (j->model->purpose.dynamic)
+        return ft_synthetic_scheme_name(FT_SYNTHETIC_DYNAMIC);
+    return ft_synthetic_scheme_name(j->model->purpose.int8_residual ? FT_SYNTHETIC_INT8_RESIDUAL
+                                                                    : FT_SYNTHETIC_INT8);
+}
+
+static ft_status prepare(job *j, ft_error *err)
+{
+    ft_bench *bench = j->bench;
+    const char *device = j->request->device;
+    FT_TRY(open_model(j, err));
+    if (bench->verbose)
+        FT_TRY(ft_model_write_plan(j->model, stderr, err));
+    j->device = describe_device(device);
+    bench->model = j->model;
+    bench->name = j->request->shape != NULL ? j->request->shape : j->request->input;
+    bench->scheme = scheme_of(j);
+    bench->device = j->device.name;
+    return ft_ceilings_measure(&bench->ceilings, &j->model->plan, device, bench->threads, err);
+}
+
+/* The next digit of a number whose digits are the items of lists: *index loses it. */
+static size_t digit(const ft_bench_list *list, size_t *index)
+{
+    size_t item = list->item[*index % list->count];
+    *index /= list->count;
+    return item;
+}
+
+/* Case number `index`: every number of sequences with every other. */
+static ft_status run_case(const job *j, size_t index, ft_error *err)
+{
+    const ft_bench_request *r = j->request;
+    size_t sequences = digit(&r->sequences, &index);
+    if (ft_config_has_source(&j->model->config)) {
+        ft_bench_texts texts = { .sources = sequences };
+        texts.length = digit(&r->lengths, &index);
+        texts.beams = digit(&r->beams, &index);
+        texts.new_tokens = digit(&r->decode, &index);
+        return ft_bench_search(j->bench, &texts, err);
+    }
+    if (r->decode.count > 0)
+        return ft_bench_decode(j->bench, sequences, digit(&r->decode, &index), err);
+    return ft_bench_case(j->bench, sequences, digit(&r->lengths, &index), err);
+}
+
+static size_t count_cases(const job *j)
+{
+    const ft_bench_request *r = j->request;
+    size_t count = r->sequences.count;
+    if (ft_config_has_source(&j->model->config))
+        return count * r->lengths.count * r->beams.count * r->decode.count;
+    return count * (r->decode.count > 0 ? r->decode.count : r->lengths.count);
+}
+
+static ft_status run_cases(job *j, ft_error *err)
+{
+    size_t total = count_cases(j);
+    bool shares_terminal = j->request->format != FT_FORMAT_JSON;
+    ft_progress_line line;
+    ft_progress_begin(&line, "timing", "cases", j->request->quiet || shares_terminal);
+    ft_status status = FT_OK;
+    for (size_t i = 0; i < total && status == FT_OK; i++) {
+        status = run_case(j, i, err);
+        ft_progress_step(&line, i + 1, total);
+    }
+    ft_progress_end(&line);
+    return status;
+}
+
+/* ---- Reporting ---------------------------------------------------------------------------- */
+
+static bool on_cpu(const job *j)
+{
+    return strcmp(j->model->backend->name, "cpu") == 0;
+}
+
+static void print_heading(const job *j)
+{
+    const ft_bench *b = j->bench;
+    printf("%s, %s, %.1f MB of weights\n%s: %s", b->name, b->scheme,
+           (double) ft_model_get_info(j->model).weight_bytes / 1e6, b->device, j->device.detail);
+    if (on_cpu(j))
+        printf("; %d thread%s", b->threads, b->threads > 1 ? "s" : "");
+    printf("\nceilings: ");
+    if (b->ceilings.int8 > 0.0)
+        printf("%.3f TOPS of int8 products, ", 1e-12 * b->ceilings.int8);
+    if (b->ceilings.real > 0.0)
+        printf("%.3f TFLOPS of float products, ", 1e-12 * b->ceilings.real);
+    printf("%.1f GB/s copied, %.1f GB/s read\n\n", 1e-9 * b->ceilings.copy,
+           1e-9 * b->ceilings.read);
+    fflush(stdout);
+}
+
+static json_t *json_of_model(const job *j)
+{
+    const ft_config *c = &j->model->config;
+    return json_pack("{ss, ss, si, si, si, si, sI}", "name", j->bench->name, "scheme",
+                     j->bench->scheme, "layers", c->layers, "hidden", c->hidden, "heads", c->heads,
+                     "ffn", c->ffn, "weight_bytes",
+                     (json_int_t) ft_model_get_info(j->model).weight_bytes);
+}
+
+static json_t *json_of_ceilings(const ft_ceilings *c)
+{
+    json_t *object = json_object();
+    if (c->int8 > 0.0)
+        ft_json_set(&object, "int8_tops", json_real(1e-12 * c->int8));
+    if (c->real > 0.0)
+        ft_json_set(&object, "float_tflops", json_real(1e-12 * c->real));
+    ft_json_set(&object, "copy_gb_per_s", json_real(1e-9 * c->copy));
+    ft_json_set(&object, "read_gb_per_s", json_real(1e-9 * c->read));
+    return object;
+}
+
+/* Tables that nobody asked for are empty. */
+static void add_table(json_t **root, const char *name, const ft_table *table)
+{
+    if (table->rows == NULL || json_array_size(table->rows) > 0)
+        ft_json_set(root, name, json_incref(table->rows));
+}
+
+static ft_status print_json(const job *j, ft_error *err)
+{
+    ft_bench *b = j->bench;
+    json_t *root = json_pack("{ss, ss, so, s{ss, ss}, si, sf, so}", "tool", ft_bench_tool.name,
+                             "version", ft_version(), "model", json_of_model(j), "device", "name",
+                             b->device, "detail", j->device.detail, "runs", b->runs, "fill",
+                             b->fill, "ceilings", json_of_ceilings(&b->ceilings));
+    if (on_cpu(j))
+        ft_json_set(&root, "threads", json_integer(b->threads));
+    add_table(&root, "cases", &b->cases);
+    add_table(&root, "ops", &b->ops);
+    add_table(&root, "kinds", &b->kinds);
+    add_table(&root, "products", &b->products);
+    const size_t how = JSON_INDENT(1) | JSON_REAL_PRECISION(9);
+    bool fine = root != NULL && json_dumpf(root, stdout, how) == 0;
+    putchar('\n');
+    json_decref(root);
+    if (fine || ferror(stdout)) /* which ft_tool_end() tells */
+        return FT_OK;
+    return ft_fail(err, FT_ENOMEM, "no memory for the results");
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+static ft_status run(job *j, ft_error *err)
+{
+    FT_TRY(prepare(j, err));
+    if (j->request->format == FT_FORMAT_TEXT)
+        print_heading(j);
+    FT_TRY(run_cases(j, err));
+    return j->request->format == FT_FORMAT_JSON ? print_json(j, err) : FT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    ft_bench_request r = {
+        .device = "cpu", .scheme = FT_SYNTHETIC_INT8, .group = 32, .sequences = { { 1, 8, 32 }, 3 }
+    };
+    ft_bench bench = { .threads = ft_processors(), .runs = 30, .fill = 1.0 };
+    ft_bench_parse(&r, &bench, argc, argv);
+    ft_table *const tables[] = { &bench.cases, &bench.ops, &bench.kinds, &bench.products };
+    for (size_t i = 0; i < FT_COUNT(tables); i++)
+        ft_table_init(tables[i], r.format);
+    job j = { .request = &r, .bench = &bench };
+    ft_error err;
+    int status = run(&j, &err) == FT_OK ? 0 : ft_tool_fail(&ft_bench_tool, err.text);
+    for (size_t i = 0; i < FT_COUNT(tables); i++)
+        ft_table_fini(tables[i]);
+    ft_model_close(j.model);
+    ft_synthetic_fini(&j.made);
+    return ft_tool_end(&ft_bench_tool, status);
+}

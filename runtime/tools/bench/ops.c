@@ -1,0 +1,151 @@
+/*
+ * ops.c - the operations of a plan, timed one by one.
+ *
+ * A device that queues runs each operation several times in a row, since waiting for it takes
+ * longer than many an operation; what it reads is then in the cache, and neighbours neither overlap
+ * nor are joined, so the sum is not the time of a run.  On the CPU nothing of this happens.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tools/bench/bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 20 }; /* runs of one operation in a row */
+
+/* The operations of the session's last run: begin .. end - 1 of its plan. */
+typedef struct part {
+    int begin, end;
+} part;
+
+static part part_of(const ft_session *session)
+{
+    return (part){ ft_batch_first_op(&session->plan, &session->batch),
+                   ft_batch_end_op(&session->plan, &session->batch) };
+}
+
+/* Seconds of each operation of the run: medians of bench->runs. */
+static ft_status time_ops(double *out, const ft_bench *bench, const ft_session *session,
+                          double *sample, ft_error *err)
+{
+    part p = part_of(session);
+    size_t runs = (size_t) bench->runs;
+    ft_target target = { session->model->backend, session->exec, &session->batch, 0 };
+    int block = ft_target_queues(&target) ? BLOCK : 1;
+    for (size_t run = 0; run < runs; run++)
+        for (target.op = p.begin; target.op < p.end; target.op++)
+            FT_TRY(ft_target_time(&target, block, &sample[(size_t) target.op * runs + run], err));
+    for (int i = p.begin; i < p.end; i++)
+        out[i] = ft_times_of(sample + (size_t) i * runs, runs).median;
+    return FT_OK;
+}
+
+size_t ft_bench_length(const ft_session *session)
+{
+    return session->passages != NULL ? session->batch.context : session->text[FT_TEXT].cols;
+}
+
+static void add_op(ft_bench *bench, const ft_session *session, int index, double seconds,
+                   double total)
+{
+    const ft_plan *plan = &session->plan;
+    const ft_op *op = &plan->op[index];
+    ft_work work = ft_work_of(plan, op, &session->batch);
+    ft_cell cells[] = {
+        { .name = "model", .text = bench->name, .column = FT_FOR_CSV },
+        { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
+        { .name = "device", .text = bench->device, .column = FT_FOR_CSV },
+        { .name = "sequences",
+          .number = (double) session->batch.sequences,
+          .column = FT_FOR_MACHINES },
+        { .name = "length",
+          .number = (double) ft_bench_length(session),
+          .column = FT_FOR_MACHINES },
+        { .name = "op", .number = index },
+        { .name = "ms", .number = 1e3 * seconds, .digits = 4 },
+        { .name = "share", .number = seconds / total, .digits = 4 },
+        { .name = "tops", .number = 1e-12 * (work.int8 + work.real) / seconds, .digits = 3 },
+        { .name = "gb_per_s", .number = 1e-9 * work.bytes / seconds, .digits = 1 },
+        { .name = "of_roof",
+          .number = ft_work_roof(&work, &bench->ceilings) / seconds,
+          .digits = 3 },
+        { .name = "kind", .text = ft_op_name(op->kind) },
+        { .name = "name", .text = plan->value[ft_op_named(op)].name },
+    };
+    ft_table_row(&bench->ops, cells, FT_COUNT(cells));
+}
+
+static void add_kind(ft_bench *bench, const ft_session *session, ft_op_kind kind,
+                     const double *seconds, double total)
+{
+    double sum = 0.0;
+    part p = part_of(session);
+    int count = 0;
+    for (int i = p.begin; i < p.end; i++)
+        if (session->plan.op[i].kind == kind) {
+            sum += seconds[i];
+            count++;
+        }
+    ft_cell cells[] = {
+        { .name = "sequences",
+          .number = (double) session->batch.sequences,
+          .column = FT_FOR_MACHINES },
+        { .name = "length",
+          .number = (double) ft_bench_length(session),
+          .column = FT_FOR_MACHINES },
+        { .name = "count", .number = count },
+        { .name = "ms", .number = 1e3 * sum, .digits = 4 },
+        { .name = "share", .number = sum / total, .digits = 4 },
+        { .name = "kind", .text = ft_op_name(kind) },
+    };
+    if (count > 0)
+        ft_table_row(&bench->kinds, cells, FT_COUNT(cells));
+}
+
+static void blank_line(const ft_bench *bench)
+{
+    if (bench->ops.format == FT_FORMAT_TEXT)
+        putchar('\n');
+}
+
+static void report(ft_bench *bench, const ft_session *session, const double *seconds)
+{
+    part p = part_of(session);
+    double total = 0.0;
+    for (int i = p.begin; i < p.end; i++)
+        total += seconds[i];
+    blank_line(bench);
+    ft_table_restart(&bench->ops);
+    for (int i = p.begin; i < p.end; i++)
+        add_op(bench, session, i, seconds[i], total);
+    if (bench->kinds.format == FT_FORMAT_CSV) /* one table is all that a file can hold */
+        return;
+    blank_line(bench);
+    ft_table_restart(&bench->kinds);
+    for (int kind = 0; kind < FT_OP_KINDS; kind++)
+        add_kind(bench, session, (ft_op_kind) kind, seconds, total);
+    if (bench->ops.format == FT_FORMAT_TEXT)
+        printf("%7d %7.4f the sum of all\n\n", p.end - p.begin, 1e3 * total);
+}
+
+ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err)
+{
+    size_t count = (size_t) session->plan.nop;
+    double *seconds = ft_array(count, sizeof *seconds);
+    double *sample = ft_array(count * (size_t) bench->runs, sizeof *sample);
+    ft_status status = FT_OK;
+    if (seconds == NULL || sample == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for the times of %zu operations", count);
+    else
+        status = time_ops(seconds, bench, session, sample, err);
+    if (status == FT_OK)
+        report(bench, session, seconds);
+    free(sample);
+    free(seconds);
+    return status;
+}

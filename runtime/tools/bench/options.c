@@ -1,0 +1,247 @@
+/*
+ * options.c - the command line of ft-bench.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/bench/options.h"
+
+#include "kernels/beam_search.h"
+#include "runtime/mem.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SHAPE = FT_LONG_ONLY,
+    SCHEME,
+    GROUP,
+    FILL,
+    DECODE,
+    BEAMS,
+    TOP_P,
+    KV,
+    DEVICE,
+    OPS,
+    GEMM,
+    JSON,
+    CSV
+};
+
+static const ft_option options[] = {
+    { 'i', "input", "FILE", "time this artifact" },
+    { SHAPE, "shape", "NAME",
+      "time random weights instead: bert-base, bert-large,\nminilm, vit-base, llama-2-7b, "
+      "llama-3-8b, llama-1b,\nft-decoding or nllb-600m" },
+    { SCHEME, "scheme", "NAME",
+      "of a shape: float, f16, int8 (default), int8-residual\n"
+      "(encoders), w8a8-dynamic (decoders), or in blocks:\n"
+      "w4a16, w8a16 or w8a8-block" },
+    { GROUP, "group", "N", "inputs of a block: 32 (default), 64, 128, or 0 for a\nwhole row" },
+    { 'b', "batch", "N,...", "sequences or images of a run; default 1,8,32" },
+    { 'l', "length", "N,...", "tokens of the longest sequence; default 128,\nof translators 32" },
+    { FILL, "fill", "F", "mean length as a fraction of --length; default 1" },
+    { DECODE, "decode", "N,...",
+      "time steps of one token for each sequence, with N\n"
+      "tokens of it in the cache (decoders); of\n"
+      "translators: new tokens of a text, default 32" },
+    { BEAMS, "beams", "K,...", "search with K beams; default 4 (translators)" },
+    { TOP_P, "top-p", "P",
+      "decoding draws from so much probability; default\n"
+      "the most likely token" },
+    { KV, "kv", "NAME", "what keys and values are cached in: auto (default),\nf16 or int8" },
+    { 'r', "runs", "N", "timed runs of each case; default 30" },
+    { OPS, "ops", NULL, "time every operation of the plan" },
+    { GEMM, "gemm", NULL, "time every shape of product, and other ways for it" },
+    { JSON, "json", NULL, "print one JSON object" },
+    { CSV, "csv", NULL, "print CSV" },
+    { 't', "threads", "N", "threads; default all processors" },
+    { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
+    { 'q', "quiet", NULL, "show no progress" },
+    { 'v', "verbose", NULL, "print the plan to standard error" },
+    { 0, NULL, NULL, NULL },
+};
+
+const ft_tool ft_bench_tool = {
+    .name = "ft-bench",
+    .usage = "-i FILE [OPTION]...\n--shape NAME [--scheme NAME] [OPTION]...",
+    .about = "Measure how fast a model runs, and how much of what the device can do that is.",
+    .option = options,
+};
+
+/* ---- Values ------------------------------------------------------------------------------- */
+
+enum { MOST = 1 << 20 };
+
+static size_t positive(const char *option, const char *text, size_t length, long most)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    if (length == 0 || end != text + length || number < 1 || number > most)
+        ft_tool_usage(&ft_bench_tool, "--%s: \"%.*s\" is not a number from 1 to %ld", option,
+                      (int) length, text, most);
+    return (size_t) number;
+}
+
+static ft_bench_list numbers(const char *option, const char *text, long most)
+{
+    ft_bench_list out = { .count = 0 };
+    for (const char *end;; text = end + 1) {
+        end = text + strcspn(text, ",");
+        if (out.count == FT_BENCH_LIST)
+            ft_tool_usage(&ft_bench_tool, "--%s: more than %d numbers", option, FT_BENCH_LIST);
+        out.item[out.count++] = positive(option, text, (size_t) (end - text), most);
+        if (*end == '\0')
+            return out;
+    }
+}
+
+static double fraction(const char *option, const char *text)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end != '\0' || !(number > 0.0 && number <= 1.0))
+        ft_tool_usage(&ft_bench_tool, "--%s: \"%s\" is not a number above 0 and up to 1", option,
+                      text);
+    return number;
+}
+
+/* Add a word to a list of them. */
+static void append(char *list, size_t bytes, const char *word)
+{
+    size_t used = strlen(list);
+    snprintf(list + used, bytes - used, "%s%s", used > 0 ? ", " : "", word);
+}
+
+static void take_shape(ft_bench_request *r, const char *name)
+{
+    char known[512] = "";
+    for (size_t i = 0; ft_shape_name(i) != NULL; i++)
+        append(known, sizeof known, ft_shape_name(i));
+    if (!ft_shape_parse(name, &r->config))
+        ft_tool_usage(&ft_bench_tool, "--shape: \"%s\" is none of %s", name, known);
+    r->shape = name;
+}
+
+static void take_scheme(ft_bench_request *r, const char *name)
+{
+    char known[512] = "";
+    for (int i = 0; i < FT_SYNTHETIC_SCHEMES; i++)
+        append(known, sizeof known, ft_synthetic_scheme_name((ft_synthetic_scheme) i));
+    if (!ft_synthetic_scheme_parse(name, &r->scheme))
+        ft_tool_usage(&ft_bench_tool, "--scheme: \"%s\" is none of %s", name, known);
+    r->has_scheme = true;
+}
+
+static void take_group(ft_bench_request *r, const char *text)
+{
+    static const char *const known[] = { "32", "64", "128", "0" };
+    for (size_t i = 0; i < FT_COUNT(known); i++)
+        if (strcmp(known[i], text) == 0) {
+            r->group = atoi(text);
+            r->has_group = true;
+            return;
+        }
+    ft_tool_usage(&ft_bench_tool, "--group: \"%s\" is neither 32, 64, 128 nor 0", text);
+}
+
+static void take_view(ft_bench *bench, ft_bench_view view)
+{
+    if (bench->view != FT_BENCH_RUNS && bench->view != view)
+        ft_tool_usage(&ft_bench_tool, "--ops and --gemm exclude each other");
+    bench->view = view;
+}
+
+static void take_format(ft_bench_request *r, ft_format format)
+{
+    if (r->format != FT_FORMAT_TEXT && r->format != format)
+        ft_tool_usage(&ft_bench_tool, "--json and --csv exclude each other");
+    r->format = format;
+}
+
+/* ---- Command line ------------------------------------------------------------------------- */
+
+static void take_option(ft_bench_request *r, ft_bench *bench, int option, const char *value)
+{
+    switch (option) {
+    case 'i':
+        r->input = value;
+        break;
+    case SHAPE:
+        take_shape(r, value);
+        break;
+    case SCHEME:
+        take_scheme(r, value);
+        break;
+    case GROUP:
+        take_group(r, value);
+        break;
+    case 'b':
+        r->sequences = numbers("batch", value, MOST);
+        break;
+    case 'l':
+        r->lengths = numbers("length", value, MOST);
+        break;
+    case FILL:
+        bench->fill = fraction("fill", value);
+        break;
+    case DECODE:
+        r->decode = numbers("decode", value, MOST);
+        break;
+    case BEAMS:
+        r->beams = numbers("beams", value, FT_MAX_BEAMS);
+        break;
+    case TOP_P:
+        bench->top_p = fraction("top-p", value);
+        break;
+    case KV:
+        r->kv = ft_tool_kv(&ft_bench_tool, option, value);
+        break;
+    case 'r':
+        bench->runs = (int) positive("runs", value, strlen(value), MOST);
+        break;
+    case OPS:
+        take_view(bench, FT_BENCH_OPS);
+        break;
+    case GEMM:
+        take_view(bench, FT_BENCH_GEMM);
+        break;
+    case JSON:
+        take_format(r, FT_FORMAT_JSON);
+        break;
+    case CSV:
+        take_format(r, FT_FORMAT_CSV);
+        break;
+    case 't':
+        bench->threads = ft_tool_threads(&ft_bench_tool, option, value);
+        break;
+    case DEVICE:
+        r->device = ft_tool_device(&ft_bench_tool, option, value);
+        break;
+    case 'q':
+        r->quiet = true;
+        break;
+    case 'v':
+        bench->verbose = true;
+        break;
+    }
+}
+
+void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
+{
+    const char *value;
+    for (int option; (option = ft_options_next(&ft_bench_tool, argc, argv, &value)) != -1;)
+        take_option(r, bench, option, value);
+    if (optind < argc)
+        ft_tool_usage(&ft_bench_tool, "unexpected argument %s", argv[optind]);
+    if ((r->input != NULL) + (r->shape != NULL) != 1)
+        ft_tool_usage(&ft_bench_tool, "give either -i FILE or --shape NAME");
+    if (r->input != NULL && r->has_scheme)
+        ft_tool_usage(&ft_bench_tool, "--scheme goes with --shape: an artifact has its own");
+    if (r->has_group && (r->input != NULL || !ft_synthetic_scheme_is_blocks(r->scheme)))
+        ft_tool_usage(&ft_bench_tool, "--group goes with shapes in blocks");
+    if (r->quiet && bench->verbose)
+        ft_tool_usage(&ft_bench_tool, "-q and -v at once");
+}

@@ -1,0 +1,165 @@
+/*
+ * classifier.c - judge a classifier: one prediction for each row.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/data/dataset.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/model/session.h"
+#include "runtime/tools/eval/eval.h"
+#include "runtime/cli/progress.h"
+
+#include <stdlib.h>
+
+enum { ROWS = 64 }; /* of one run */
+
+typedef struct reader {
+    ft_session *session; /* NULL: there is no other model */
+    float *logits;       /* [ROWS, classes] */
+} reader;
+
+static ft_status open_reader(reader *out, const ft_eval *eval, const ft_model *model,
+                             const ft_dataset *data, ft_error *err)
+{
+    size_t total = ft_dataset_tokens(data), tokens = total < 4096 ? total : 4096;
+    const ft_session_options options = {
+        .threads = eval->threads,
+        .max_tokens = (int64_t) (tokens < data->cols ? data->cols : tokens),
+        .max_sequences = ROWS,
+    };
+    if (model == NULL)
+        return FT_OK;
+    out->logits = ft_array((size_t) ROWS * (size_t) model->config.labels, sizeof *out->logits);
+    if (out->logits == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for logits");
+    return ft_session_open(&out->session, model, &options, err);
+}
+
+static void close_reader(reader *r)
+{
+    ft_session_close(r->session);
+    free(r->logits);
+}
+
+static ft_status read_rows(reader *r, const ft_dataset *data, size_t first, size_t count,
+                           ft_error *err)
+{
+    ft_tensor logits = { .data = r->logits };
+    if (r->session == NULL)
+        return FT_OK;
+    FT_TRY(ft_dataset_bind(data, first, count, r->session, err));
+    FT_TRY(ft_session_run(r->session, err));
+    return ft_session_get_from(r->session, "logits", first, &logits, err);
+}
+
+/* How far this row of logits is from the other's. */
+static ft_status compare(ft_judgement *out, const float *logits, const float *other, size_t row,
+                         ft_error *err)
+{
+    size_t classes = out->against.labels;
+    if (out->against.problem == FT_PROBLEM_REGRESSION) {
+        ft_tally_add_numbers(&out->against, logits, other);
+        return FT_OK;
+    }
+    ft_verdict verdict = out->against.problem == FT_PROBLEM_MULTI
+                             ? ft_judge_labels(logits, other, classes)
+                             : ft_judge(logits, other, classes, -1);
+    return ft_judgement_add(out, row, -1, &verdict, err);
+}
+
+static ft_status judge_rows(ft_judgement *out, const reader *this, const reader *other,
+                            const ft_dataset *data, size_t first, size_t count, ft_error *err)
+{
+    size_t classes = out->tally.labels;
+    for (size_t i = 0; i < count; i++) {
+        if (ft_dataset_has_labels(data))
+            ft_tally_add(&out->tally, this->logits + i * classes, data, first + i);
+        if (other->session != NULL)
+            FT_TRY(compare(out, this->logits + i * classes, other->logits + i * classes, first + i,
+                           err));
+    }
+    return FT_OK;
+}
+
+static ft_status judge_batches(ft_judgement *out, reader *this, reader *other,
+                               const ft_dataset *data, ft_progress_line *line, ft_error *err)
+{
+    for (size_t first = 0, count; first < data->rows; first += count) {
+        count = ft_dataset_batch(data, first, data->cols > 4096 ? data->cols : 4096, ROWS);
+        FT_TRY(read_rows(this, data, first, count, err));
+        FT_TRY(read_rows(other, data, first, count, err));
+        FT_TRY(judge_rows(out, this, other, data, first, count, err));
+        ft_progress_step(line, first + count, data->rows);
+    }
+    return FT_OK;
+}
+
+static ft_status judge_all(ft_judgement *out, reader *this, reader *other, const ft_dataset *data,
+                           const ft_eval *eval, const ft_model *model, const ft_model *other_model,
+                           ft_error *err)
+{
+    ft_progress_line line;
+    FT_TRY(open_reader(this, eval, model, data, err));
+    FT_TRY(open_reader(other, eval, other_model, data, err));
+    ft_progress_begin(&line, "judging", "rows", false);
+    ft_status status = judge_batches(out, this, other, data, &line, err);
+    ft_progress_end(&line);
+    return status;
+}
+
+static bool same_images(const ft_config *a, const ft_config *b)
+{
+    return a->channels == b->channels && a->image_height == b->image_height &&
+           a->image_width == b->image_width;
+}
+
+/* Rows are read for the model with fewer tokens and positions: then both can run them. */
+static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model *model,
+                           const ft_model *other, ft_error *err)
+{
+    if (other != NULL && other->config.labels != model->config.labels)
+        return ft_fail(err, FT_ESHAPE, "%s: %d classes, but %s has %d", other->path,
+                       other->config.labels, model->path, model->config.labels);
+    if (other != NULL && other->config.problem != model->config.problem)
+        return ft_fail(err, FT_EARG, "%s: is for %s, but %s for %s", other->path,
+                       ft_problem_name(other->config.problem), model->path,
+                       ft_problem_name(model->config.problem));
+    if (other != NULL && other->config.vocabulary != model->config.vocabulary)
+        return ft_fail(err, FT_ESHAPE, "%s: %d tokens in the vocabulary, but %s has %d",
+                       other->path, other->config.vocabulary, model->path,
+                       model->config.vocabulary);
+    if (other != NULL && !same_images(&model->config, &other->config))
+        return ft_fail(err, FT_ESHAPE, "%s: reads images of another size than %s", other->path,
+                       model->path);
+    FT_TRY(ft_dataset_read(out, eval->data, model, err));
+    if (ft_dataset_has_labels(out) || other != NULL)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: no labels to judge by, and no --against", eval->data);
+}
+
+ft_status ft_eval_classes(ft_judgement *out, const ft_eval *eval, const ft_model *model,
+                          const ft_model *other, ft_error *err)
+{
+    ft_dataset data = { 0 };
+    reader this = { 0 }, that = { 0 };
+    ft_status status = read_data(&data, eval, model, other, err);
+    if (status == FT_OK)
+        status = ft_judgement_init(out, data.rows, other != NULL, err);
+    if (status == FT_OK)
+        status = ft_tally_init(&out->tally, &model->config, err);
+    if (status == FT_OK)
+        status = ft_tally_init(&out->against, &model->config, err);
+    if (status == FT_OK) {
+        out->classifies = true;
+        out->tokens = ft_dataset_tokens(&data);
+        status = judge_all(out, &this, &that, &data, eval, model, other, err);
+        out->count = data.rows;
+    }
+    close_reader(&this);
+    close_reader(&that);
+    ft_dataset_fini(&data);
+    return status;
+}

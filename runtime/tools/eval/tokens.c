@@ -1,0 +1,178 @@
+/*
+ * tokens.c - judge a decoder: each token of a row, from the second one on, is predicted by
+ * those before it; of an encoder-decoder, each label by the source and the labels before it.
+ *
+ * Of two models, each run of one is compared with the same run of the other, so that logits need
+ * the memory of one run only.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/threads/team.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/scores/token_scores.h"
+#include "runtime/tools/eval/eval.h"
+#include "runtime/cli/progress.h"
+
+#include <stdlib.h>
+
+/* A model that reads the data. */
+typedef struct reader {
+    ft_session *session; /* NULL: there is no other model */
+    ft_scorer *scorer;
+    ft_scored scored;
+} reader;
+
+typedef struct job {
+    ft_judgement *out;
+    ft_dataset data;
+    reader this, other;
+    ft_verdict *verdict; /* [tokens of a run] */
+    ft_progress_line line;
+} job;
+
+/* Tokens of one run.  A pair is read whole: it may be more than what was asked for. */
+static size_t run_tokens(const ft_eval *eval, const ft_dataset *data)
+{
+    size_t asked = eval->chunk > 0 ? (size_t) eval->chunk : 512;
+    size_t chunk = ft_min_size(asked, ft_dataset_tokens(data));
+    size_t least = data->target_ids != NULL ? ft_dataset_longest(data) : 1;
+    return chunk > least ? chunk : least;
+}
+
+static ft_status open_reader(reader *out, const ft_eval *eval, const ft_model *model,
+                             const ft_dataset *data, ft_error *err)
+{
+    size_t seats = ft_min_size(data->rows, 64);
+    size_t chunk = run_tokens(eval, data), context = ft_dataset_context(data);
+    /* A row that goes on, rows of a run, and pages that each of them has begun. */
+    size_t cache = 2 * context + chunk + (seats + 1) * FT_PAGE;
+    const ft_session_options options = {
+        .threads = eval->threads,
+        .max_tokens = (int64_t) chunk,
+        .max_sequences = (int64_t) seats,
+        .context = (int64_t) context,
+        .cache_tokens = (int64_t) cache,
+        .every_logits = true,
+    };
+    if (model == NULL)
+        return FT_OK;
+    FT_TRY(ft_session_open(&out->session, model, &options, err));
+    return ft_scorer_open(&out->scorer, out->session, data, err);
+}
+
+static void close_reader(reader *r)
+{
+    ft_scorer_close(r->scorer);
+    ft_session_close(r->session);
+}
+
+static void judge_some(const void *of, int thread, size_t first, size_t end)
+{
+    const job *j = of;
+    const ft_scored *a = &j->this.scored, *b = &j->other.scored;
+    bool compares = j->other.scorer != NULL;
+    (void) thread;
+    for (size_t i = first; i < end; i++)
+        if (a->next[i] >= 0)
+            j->verdict[i] = ft_judge(a->logits + i * a->vocabulary,
+                                     compares ? b->logits + i * b->vocabulary : NULL, a->vocabulary,
+                                     a->next[i]);
+}
+
+/* Each prediction is judged by one thread, all are added in their order. */
+static ft_status judge_run(job *j, ft_error *err)
+{
+    const ft_scored *a = &j->this.scored;
+    ft_team_share(j->this.session->limits.threads, a->count, judge_some, j);
+    for (size_t i = 0; i < a->count; i++)
+        if (a->next[i] >= 0)
+            FT_TRY(ft_judgement_add(j->out, a->row[i], a->next[i], &j->verdict[i], err));
+    return FT_OK;
+}
+
+static ft_status judge_all(job *j, ft_error *err)
+{
+    j->verdict = ft_array(j->this.session->limits.tokens, sizeof *j->verdict);
+    if (j->verdict == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory to judge a run");
+    bool pairs = j->data.target_ids != NULL;
+    size_t total = pairs ? ft_dataset_target_tokens(&j->data) : ft_dataset_text_tokens(&j->data);
+    ft_progress_begin(&j->line, "judging", "tokens", false);
+    for (size_t done = 0;; done += j->this.scored.count) {
+        ft_progress_step(&j->line, done, total);
+        FT_TRY(ft_scorer_run(j->this.scorer, &j->this.scored, err));
+        if (j->other.scorer != NULL)
+            FT_TRY(ft_scorer_run(j->other.scorer, &j->other.scored, err));
+        if (j->this.scored.count == 0)
+            return FT_OK;
+        FT_TRY(judge_run(j, err));
+    }
+}
+
+/* Pairs of an encoder-decoder: what is right must be known, and rows are not cut. */
+static ft_status read_pairs(job *j, const ft_eval *eval, const ft_model *model, ft_error *err)
+{
+    if (eval->context > 0)
+        return ft_fail(err, FT_EARG,
+                       "%s: --ctx cuts texts of decoders, but this is an encoder-decoder, whose "
+                       "pairs are read whole",
+                       model->path);
+    FT_TRY(ft_dataset_read(&j->data, eval->data, model, err));
+    if (j->data.target_labels != NULL)
+        return FT_OK;
+    return ft_fail(
+        err, FT_EFORMAT,
+        "%s: no labels to judge by: for the encoder-decoder %s the data must hold labels "
+        "[%zu, T], the target tokens of each row of input_ids, padded with -100, and of "
+        "the shape of decoder_input_ids where there are some",
+        eval->data, model->path, j->data.rows);
+}
+
+static ft_status read_data(job *j, const ft_eval *eval, const ft_model *model, ft_error *err)
+{
+    if (ft_config_has_source(&model->config))
+        return read_pairs(j, eval, model, err);
+    if (eval->context > model->config.positions)
+        return ft_fail(err, FT_ELIMIT,
+                       "%s: a context of %lld tokens, but the model has %d positions", model->path,
+                       (long long) eval->context, model->config.positions);
+    return eval->context > 0
+               ? ft_dataset_read_cut(&j->data, eval->data, model, (size_t) eval->context, err)
+               : ft_dataset_read(&j->data, eval->data, model, err);
+}
+
+static ft_status work(job *j, const ft_eval *eval, const ft_model *model, const ft_model *other,
+                      ft_error *err)
+{
+    if (other != NULL && other->config.vocabulary != model->config.vocabulary)
+        return ft_fail(err, FT_ESHAPE, "%s: %d tokens in the vocabulary, but %s has %d",
+                       other->path, other->config.vocabulary, model->path,
+                       model->config.vocabulary);
+    FT_TRY(read_data(j, eval, model, err));
+    FT_TRY(ft_judgement_init(j->out, j->data.rows, other != NULL, err));
+    j->out->tokens = ft_dataset_text_tokens(&j->data) + ft_dataset_target_tokens(&j->data);
+    FT_TRY(open_reader(&j->this, eval, model, &j->data, err));
+    FT_TRY(open_reader(&j->other, eval, other, &j->data, err));
+    FT_TRY(judge_all(j, err));
+    if (j->out->count > 0)
+        return FT_OK;
+    return ft_fail(err, FT_EFORMAT, "%s: %s: nothing is predicted", eval->data,
+                   j->data.target_labels != NULL ? "labels are all padding"
+                                                 : "no row has two tokens");
+}
+
+ft_status ft_eval_tokens(ft_judgement *out, const ft_eval *eval, const ft_model *model,
+                         const ft_model *other, ft_error *err)
+{
+    job j = { .out = out };
+    ft_status status = work(&j, eval, model, other, err);
+    ft_progress_end(&j.line);
+    close_reader(&j.this);
+    close_reader(&j.other);
+    ft_dataset_fini(&j.data);
+    free(j.verdict);
+    return status;
+}

@@ -1,0 +1,413 @@
+/*
+ * ft-inspect.c - what is in an artifact, whether it is intact, how two of them differ.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/graph/model_config.h"
+#include "runtime/tensor.h"
+#include "runtime/cli/terminal_width.h"
+#include "runtime/tools/inspect/inspect.h"
+#include "runtime/cli/json_stream.h"
+#include "runtime/cli/options.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ft_status print_manifest(const ft_artifact *artifact, ft_error *err)
+{
+    if (json_dumpf(ft_artifact_manifest(artifact), stdout, JSON_INDENT(1)) != 0)
+        return ferror(stdout) ? ft_fail_errno(err, "standard output")
+                              : ft_fail(err, FT_ENOMEM, "no memory to print the manifest");
+    putchar('\n');
+    return FT_OK;
+}
+
+/* ---- List --------------------------------------------------------------------------------- */
+
+static const char *tool_version(const ft_artifact *a)
+{
+    const json_t *tool = json_object_get(ft_artifact_manifest(a), "tool");
+    const char *version = json_string_value(json_object_get(tool, "version"));
+    return version != NULL ? version : "of unknown version";
+}
+
+static bool has_blocks(const ft_artifact *a)
+{
+    for (size_t i = 0; i < ft_artifact_count(a); i++)
+        if (ft_artifact_at(a, i)->layout == FT_PANEL32)
+            return true;
+    return false;
+}
+
+/* "32", "row,zeros", "128,int8": inputs of a group, zeros, what is multiplied; "-" without blocks.
+ */
+static const char *blocks_text(char text[32], const ft_artifact_tensor *t)
+{
+    char group[16] = "row";
+    if (t->layout != FT_PANEL32)
+        return "-";
+    if (t->blocks.group > 0)
+        snprintf(group, sizeof group, "%d", t->blocks.group);
+    snprintf(text, 32, "%s%s%s", group, t->zeros ? ",zeros" : "",
+             t->blocks.by_codes ? ",int8" : "");
+    return text;
+}
+
+/* ---- Its table ---------------------------------------------------------------------------- */
+
+/* A column of its own tells what a group is, where there are any. */
+enum { NAME, ROLE, DTYPE, SHAPE, LAYOUT, GROUP, BYTES, OFFSET, COLUMNS };
+
+typedef struct row {
+    const char *cell[COLUMNS];
+    char shape[FT_SHAPE_TEXT], blocks[32], number[2][24];
+} row;
+
+static void read_row(row *r, const ft_artifact_tensor *t)
+{
+    snprintf(r->number[0], sizeof r->number[0], "%zu", t->bytes);
+    snprintf(r->number[1], sizeof r->number[1], "%zu", t->offset);
+    r->cell[NAME] = t->name;
+    r->cell[ROLE] = t->role;
+    r->cell[DTYPE] = ft_dtype_name(t->dtype);
+    r->cell[SHAPE] = ft_shape_text(r->shape, t->ndim, t->dim);
+    r->cell[LAYOUT] = ft_layout_name(t->layout);
+    r->cell[GROUP] = blocks_text(r->blocks, t);
+    r->cell[BYTES] = r->number[0];
+    r->cell[OFFSET] = r->number[1];
+}
+
+static void widen(int width[COLUMNS], const row *r)
+{
+    for (int i = 0; i < COLUMNS; i++) {
+        int length = (int) strlen(r->cell[i]);
+        width[i] = length > width[i] ? length : width[i];
+    }
+}
+
+/* Texts stand left, numbers right; a column of no width is left out. */
+static void print_row(const row *r, const int width[COLUMNS])
+{
+    char name[FT_CUT_TEXT];
+    printf("%-*s", width[NAME], ft_cut(name, r->cell[NAME], width[NAME]));
+    for (int i = NAME + 1; i < COLUMNS; i++)
+        if (width[i] > 0)
+            printf("  %*s", i < BYTES ? -width[i] : width[i], r->cell[i]);
+    putchar('\n');
+}
+
+static void print_tensors(const ft_artifact *a)
+{
+    static const row names = { .cell = { "name", "role", "dtype", "shape", "layout", "group",
+                                         "bytes", "offset" } };
+    int width[COLUMNS] = { 0 }, others = 0;
+    row r;
+    widen(width, &names);
+    for (size_t i = 0; i < ft_artifact_count(a); i++) {
+        read_row(&r, ft_artifact_at(a, i));
+        widen(width, &r);
+    }
+    if (!has_blocks(a))
+        width[GROUP] = 0;
+    for (int i = NAME + 1; i < COLUMNS; i++)
+        others += width[i] > 0 ? width[i] + 2 : 0;
+    width[NAME] = ft_column_width((size_t) width[NAME], 4, others);
+    print_row(&names, width);
+    for (size_t i = 0; i < ft_artifact_count(a); i++) {
+        read_row(&r, ft_artifact_at(a, i));
+        print_row(&r, width);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+static void print_files(const ft_artifact *a)
+{
+    size_t scales = 0, zeros = 0;
+    for (size_t i = 0; i < ft_artifact_file_count(a); i++) {
+        const ft_artifact_entry *f = ft_artifact_file_at(a, i);
+        if (strncmp(f->name, "s/", 2) == 0)
+            scales++;
+        else if (strncmp(f->name, "z/", 2) == 0)
+            zeros++;
+        else
+            printf("%s, %zu bytes\n", f->name, f->bytes);
+    }
+    if (scales > 0)
+        printf("s/..., scales of %zu tensors\n", scales);
+    if (zeros > 0)
+        printf("z/..., zeros of %zu tensors\n", zeros);
+}
+
+/* The configuration in words.  One that cannot be read is no reason to list nothing. */
+static void print_config(const ft_inspection *what)
+{
+    const ft_artifact_head *head = ft_artifact_get_head(what->artifact[0]);
+    ft_config config;
+    ft_error why;
+    if (ft_config_from_json(&config, head->config, what->path[0], &why) == FT_OK)
+        ft_config_write(&config, stdout);
+    else
+        ft_tool_print(why.text, 0);
+    fputs("\n\n", stdout);
+}
+
+static ft_status list(ft_inspection *what, ft_error *err)
+{
+    const ft_artifact *a = what->artifact[0];
+    const ft_artifact_head *head = ft_artifact_get_head(a);
+    if (what->json)
+        return print_manifest(a, err);
+    printf("%s: %s, %s, written by %s ", what->path[0], head->family, ft_state_name(head->state),
+           head->tool);
+    ft_tool_print(tool_version(a), 0);
+    putchar('\n');
+    print_config(what);
+    print_tensors(a);
+    putchar('\n');
+    print_files(a);
+    size_t bytes = 0;
+    for (size_t i = 0; i < ft_artifact_count(a); i++)
+        bytes += ft_artifact_at(a, i)->bytes;
+    printf("\n%zu tensors of %.2f MB, file of %.2f MB\n", ft_artifact_count(a),
+           (double) bytes / 1e6, (double) ft_artifact_bytes(a) / 1e6);
+    return FT_OK;
+}
+
+/* ---- Verify ------------------------------------------------------------------------------- */
+
+static const char *const levels[] = {
+    [FT_VERIFY_STRUCTURE] = "structure",
+    [FT_VERIFY_CRC] = "crc",
+    [FT_VERIFY_SHA256] = "sha256",
+};
+
+typedef struct {
+    ft_json_stream *json; /* NULL: print text */
+    size_t count, bad;
+} verification;
+
+/* `problem` may be NULL. */
+static void put_problem(ft_json_stream *json, const char *problem)
+{
+    if (problem != NULL)
+        ft_json_word(json, "problem", problem);
+    else
+        ft_json_null(json, "problem");
+    ft_json_close(json, '{');
+}
+
+static void put_entry(ft_json_stream *json, const char *entry, size_t bytes, const char *problem)
+{
+    ft_json_open(json, NULL, '{');
+    ft_json_word(json, "entry", entry);
+    ft_json_whole(json, "bytes", (int64_t) bytes);
+    put_problem(json, problem);
+}
+
+static bool report(void *user, const char *entry, size_t bytes, const char *problem)
+{
+    verification *v = user;
+    v->count++;
+    v->bad += problem != NULL;
+    if (v->json != NULL)
+        put_entry(v->json, entry, bytes, problem);
+    else if (problem != NULL)
+        printf("FAILED  %s\n", problem);
+    else
+        printf("ok      %s\n", entry);
+    return true;
+}
+
+/* Bytes that are intact may still say what no program can run: plan it as ft_model_open() does. */
+static ft_status check_plan(const ft_inspection *what, ft_error *err)
+{
+    ft_model *model;
+    ft_status rc = ft_model_open(&model, what->path[0], NULL, err);
+    ft_model_close(model);
+    return rc;
+}
+
+static void print_verification(const ft_inspection *what, const verification *v,
+                               const char *plan_problem)
+{
+    if (plan_problem != NULL)
+        printf("FAILED  %s\n", plan_problem);
+    else
+        printf("ok      plan\n");
+    printf("%zu entries checked by %s, %zu failed; %s\n", v->count, levels[what->level], v->bad,
+           plan_problem != NULL ? "the model has no plan" : "the model has a plan");
+}
+
+static void begin_verification(ft_json_stream *json, const ft_inspection *what)
+{
+    ft_json_open(json, NULL, '{');
+    ft_json_word(json, "level", levels[what->level]);
+    ft_json_open(json, "entries", '[');
+}
+
+static void end_verification(ft_json_stream *json, bool fine, const char *plan_problem)
+{
+    ft_json_close(json, '[');
+    ft_json_flag(json, "ok", fine);
+    ft_json_open(json, "plan", '{');
+    put_problem(json, plan_problem);
+    ft_json_close(json, '{');
+}
+
+static ft_status verify(ft_inspection *what, ft_error *err)
+{
+    ft_json_stream json = { .file = stdout, .digits = 17 };
+    verification v = { .json = what->json ? &json : NULL };
+    ft_error why;
+    if (what->json)
+        begin_verification(&json, what);
+    ft_status rc = ft_artifact_verify(what->artifact[0], what->level, report, &v, err);
+    ft_status planned = check_plan(what, &why);
+    const char *problem = planned != FT_OK ? why.text : NULL;
+    if (rc == FT_OK && planned != FT_OK)
+        rc = ft_fail(err, planned, "%s", why.text);
+    if (what->json)
+        end_verification(&json, rc == FT_OK, problem);
+    else
+        print_verification(what, &v, problem);
+    return rc;
+}
+
+/* ---- Command line ------------------------------------------------------------------------- */
+
+enum { JSON = FT_LONG_ONLY, VERIFY, DIFF, AMAX, AMAX_LIST, PLAN, DEVICE, TOKENS };
+
+static const ft_option options[] = {
+    { 'i', "input", "FILE", "the artifact; may also stand alone" },
+    { JSON, "json", NULL, "print JSON" },
+    { VERIFY, "verify", "[LEVEL]",
+      "check all entries: structure, crc, sha256 (default),\n"
+      "and that the model can be planned" },
+    { DIFF, "diff", NULL, "compare two artifacts; status 1 if they differ" },
+    { PLAN, "plan", NULL,
+      "the operations that a run executes, and by which way\n"
+      "it computes int8 products" },
+    { DEVICE, "device", "NAME", "of --plan: cpu (default) or cuda[:N]" },
+    { TOKENS, "tokens", "N,...", "of --plan: sizes of runs; default 1,16,128,1024,4096" },
+    { AMAX, "amax", NULL, "the calibrated range of every quantized value" },
+    { AMAX_LIST, "amax-list", "LAYER", "FasterTransformer v3.0's amaxList of a layer" },
+    { 0, NULL, NULL, NULL },
+};
+
+static const ft_tool tool = {
+    .name = "ft-inspect",
+    .usage = "[OPTION]... FILE\n"
+             "--plan [--device NAME] [--tokens N,...] FILE\n"
+             "--diff [--json] FILE FILE",
+    .about = "Show what is in an artifact (.ft); without options, list its tensors and files.",
+    .option = options,
+};
+
+static ft_verify parse_level(const char *text)
+{
+    for (size_t i = 0; text != NULL && i < FT_COUNT(levels); i++)
+        if (strcmp(levels[i], text) == 0)
+            return (ft_verify) i;
+    if (text != NULL)
+        ft_tool_usage(&tool, "--verify: unknown level \"%s\"", text);
+    return FT_VERIFY_SHA256;
+}
+
+/* Only one view at a time. */
+static void choose(ft_view *view, ft_view chosen)
+{
+    if (*view != NULL && *view != chosen)
+        ft_tool_usage(&tool, "--verify, --diff, --plan, --amax and --amax-list exclude each other");
+    *view = chosen;
+}
+
+/* Sizes of runs, by commas, ascending. */
+static void take_tokens(ft_inspection *what, const char *text)
+{
+    what->ntokens = 0;
+    for (const char *next = text;; next++) {
+        char *end;
+        long number = strtol(next, &end, 10);
+        bool grows = what->ntokens == 0 || number > (long) what->tokens[what->ntokens - 1];
+        if (end != next && number > 1 << 20)
+            ft_tool_usage(&tool, "--tokens: \"%s\" has a number that is too large: %d is the most",
+                          text, 1 << 20);
+        if (end == next || (*end != ',' && *end != '\0') || number < 1 || !grows ||
+            what->ntokens == FT_INSPECT_RUNS)
+            ft_tool_usage(&tool, "--tokens: \"%s\" is not a list of up to %d growing numbers", text,
+                          FT_INSPECT_RUNS);
+        what->tokens[what->ntokens++] = (size_t) number;
+        next = end;
+        if (*end == '\0')
+            return;
+    }
+}
+
+static ft_view parse_options(int argc, char **argv, ft_inspection *what)
+{
+    ft_view view = NULL;
+    int paths = 0;
+    const char *value;
+    for (int id; (id = ft_options_next(&tool, argc, argv, &value)) != -1;)
+        switch (id) {
+        case 'i':
+            what->path[paths++] = value;
+            break;
+        case JSON:
+            what->json = true;
+            break;
+        case VERIFY:
+            choose(&view, verify);
+            what->level = parse_level(value);
+            break;
+        case DIFF:
+            choose(&view, ft_inspect_diff);
+            break;
+        case PLAN:
+            choose(&view, ft_inspect_plan);
+            break;
+        case DEVICE:
+            what->device = ft_tool_device(&tool, DEVICE, value);
+            break;
+        case TOKENS:
+            take_tokens(what, value);
+            break;
+        case AMAX:
+            choose(&view, ft_inspect_amax);
+            break;
+        case AMAX_LIST:
+            choose(&view, ft_inspect_amax_list);
+            what->layer = value;
+            break;
+        }
+    if (view != ft_inspect_plan && (what->device != NULL || what->ntokens > 0))
+        ft_tool_usage(&tool, "--device and --tokens go with --plan");
+    int wanted = view == ft_inspect_diff ? 2 : 1;
+    for (; optind < argc && paths < wanted; optind++)
+        what->path[paths++] = argv[optind];
+    if (paths < wanted || optind < argc)
+        ft_tool_usage(&tool, wanted == 2 ? "--diff takes two files" : "one file is expected");
+    return view != NULL ? view : list;
+}
+
+int main(int argc, char **argv)
+{
+    ft_inspection what = { 0 };
+    ft_error err;
+    ft_view view = parse_options(argc, argv, &what);
+    ft_status rc = FT_OK;
+    for (int i = 0; i < 2 && what.path[i] != NULL && rc == FT_OK; i++)
+        rc = ft_artifact_open(&what.artifact[i], what.path[i], FT_VERIFY_STRUCTURE, &err);
+    if (rc == FT_OK)
+        rc = view(&what, &err);
+    int status = rc != FT_OK ? ft_tool_fail(&tool, err.text) : what.different;
+    ft_artifact_close(what.artifact[0]);
+    ft_artifact_close(what.artifact[1]);
+    return ft_tool_end(&tool, status);
+}

@@ -1,0 +1,35 @@
+/*
+ * inspect.h - the views of ft-inspect.
+ *
+ * A view prints to standard output, as text or JSON, and adds nothing to an artifact.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TOOLS_INSPECT_INSPECT_H
+#define FT_RUNTIME_TOOLS_INSPECT_INSPECT_H
+
+#include "runtime/container/artifact.h"
+#include "runtime/model/explain_gemm.h"
+
+enum { FT_INSPECT_RUNS = 16 };
+
+typedef struct ft_inspection {
+    const char *path[2];
+    ft_artifact *artifact[2]; /* the second one only for a diff */
+    bool json;
+    ft_verify level;   /* of verify */
+    const char *layer; /* of amax_list */
+    const char
+        *device; /* of plan, and the sizes of the runs it speaks of: none are the usual ones */
+    size_t tokens[FT_INSPECT_RUNS], ntokens;
+    bool different; /* what a diff found; decides the exit status */
+} ft_inspection;
+
+typedef ft_status (*ft_view)(ft_inspection *what, ft_error *err);
+
+ft_status ft_inspect_diff(ft_inspection *what, ft_error *err);
+ft_status ft_inspect_plan(ft_inspection *what, ft_error *err);
+ft_status ft_inspect_amax(ft_inspection *what, ft_error *err);
+ft_status ft_inspect_amax_list(ft_inspection *what, ft_error *err);
+
+#endif

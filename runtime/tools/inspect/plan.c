@@ -1,0 +1,44 @@
+/*
+ * plan.c - the operations that a run of an artifact executes, and the ways that a device
+ * has chosen for its int8 products.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/error.h"
+#include "runtime/tools/inspect/inspect.h"
+
+/* Only a session knows: where it does not fit the device, nothing runs there. */
+static ft_status write_products(const ft_inspection *what, const ft_model *model, ft_error *err)
+{
+    ft_batch runs[FT_INSPECT_RUNS];
+    ft_session_options options = { .threads = 1 };
+    ft_session *session;
+    size_t count = what->ntokens;
+    if (count > 0) /* as most sessions are, it is larger than its runs */
+        options.max_tokens =
+            (int64_t) (what->tokens[count - 1] > 4096 ? what->tokens[count - 1] : 4096);
+    FT_TRY(ft_session_open(&session, model, &options, err));
+    for (size_t i = 0; i < count; i++)
+        runs[i] = ft_products_run(session, what->tokens[i]);
+    if (count == 0)
+        count = ft_products_usual(session, runs);
+    ft_status status = ft_products_write(session, runs, count, stdout, err);
+    ft_session_close(session);
+    return status;
+}
+
+ft_status ft_inspect_plan(ft_inspection *what, ft_error *err)
+{
+    ft_model *model;
+    if (what->json)
+        return ft_fail(err, FT_EARG, "--plan: a plan has no JSON form");
+    FT_TRY(
+        ft_model_open(&model, what->path[0], &(ft_model_options){ .device = what->device }, err));
+    ft_status status = ft_model_write_plan(model, stdout, err);
+    if (status == FT_OK)
+        status = write_products(what, model, err);
+    ft_model_close(model);
+    return status;
+}

@@ -1,0 +1,122 @@
+/*
+ * chat.c - talk: a message a line from standard input, answers as they come.
+ *
+ * Every answer reads the whole conversation again, so that it is what the same messages would give
+ * at any time.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/base/strbuf.h"
+#include "runtime/tools/run/generation.h"
+#include "runtime/tools/run/conversation.h"
+#include "runtime/tools/run/text_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct chat {
+    const ft_run *run;
+    const ft_model *model;
+    const ft_tokenizer *tokenizer;
+    ft_session *session;
+    ft_talk talk;
+    ft_request how;
+    int32_t *stop_id;
+    ft_text answer;
+    size_t tokens; /* of the answer */
+    bool no_memory;
+} chat;
+
+static ft_status open_session(chat *c, ft_error *err)
+{
+    ft_session_options options = c->run->session;
+    size_t positions = (size_t) c->model->config.positions;
+    if (options.context == 0)
+        options.context = (int64_t) ft_min_size(positions, 4096);
+    options.max_sequences = 1;
+    ft_warn_of_context(c->run, 1, (size_t) options.context);
+    options.max_tokens = c->run->chunk > 0 ? c->run->chunk : 512;
+    FT_TRY(ft_session_open(&c->session, c->model, &options, err));
+    return ft_run_explain(c->run, c->session, err);
+}
+
+static bool take_token(void *user, const ft_token *token)
+{
+    chat *c = user;
+    c->tokens++;
+    ft_print_piece(token->text, token->text_bytes);
+    if (token->text_bytes > 0 && !ft_text_put(&c->answer, token->text, token->text_bytes))
+        c->no_memory = true;
+    return !c->no_memory;
+}
+
+/* Go on from what has been said; the answer is printed, and becomes a part of it. */
+static ft_status answer(chat *c, ft_error *err)
+{
+    ft_generate_stats stats;
+    const ft_generate_options options = { .tokenizer = c->tokenizer, .stats = &stats };
+    int32_t *ids = NULL;
+    c->answer.bytes = c->tokens = 0;
+    ft_status status = ft_talk_encode(&c->talk, c->tokenizer, &ids, &c->how.prompt_tokens, err);
+    c->how.prompt = ids;
+    if (status == FT_OK)
+        status = ft_generate(c->session, &c->how, 1, &options, take_token, c, err);
+    free(ids);
+    FT_TRY(status);
+    putchar('\n');
+    fflush(stdout);
+    if (isatty(STDERR_FILENO))
+        ft_print_speed(stderr, 1, c->tokens, &stats);
+    if (c->no_memory || !ft_text_put(&c->answer, "", 1))
+        return ft_fail(err, FT_ENOMEM, "no memory for text");
+    return ft_talk_say(&c->talk, "assistant", c->answer.data, err);
+}
+
+static void ask(void)
+{
+    if (isatty(STDIN_FILENO))
+        fputs("> ", stderr);
+}
+
+static ft_status converse(chat *c, ft_text_reader *messages, ft_error *err)
+{
+    for (const char *text;;) {
+        ask();
+        FT_TRY(ft_text_reader_next(messages, &text, err));
+        if (text == NULL)
+            return FT_OK;
+        if (text[0] == '\0')
+            continue;
+        FT_TRY(ft_talk_say(&c->talk, "user", text, err));
+        FT_TRY(answer(c, err));
+    }
+}
+
+static ft_status work(chat *c, ft_error *err)
+{
+    FT_TRY(ft_talk_init(&c->talk, c->model, c->tokenizer, c->run->system, err));
+    FT_TRY(ft_run_how(&c->how, &c->stop_id, c->run, c->model, err));
+    FT_TRY(open_session(c, err));
+    ft_text_reader messages;
+    FT_TRY(ft_text_reader_open(&messages, "-", false, err));
+    ft_status status = converse(c, &messages, err);
+    ft_text_reader_close(&messages);
+    return status;
+}
+
+ft_status ft_run_chat(const ft_run *run, const ft_model *model, const ft_tokenizer *tokenizer,
+                      ft_error *err)
+{
+    chat c = { .run = run, .model = model, .tokenizer = tokenizer };
+    ft_status status = work(&c, err);
+    ft_session_close(c.session);
+    ft_talk_fini(&c.talk);
+    ft_text_fini(&c.answer);
+    free(c.stop_id);
+    return status;
+}

@@ -1,0 +1,84 @@
+/*
+ * conversation.c - a conversation with a model: what has been said, and the tokens to go on from.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/run/conversation.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/tools/run/text_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* model_type of the checkpoint; what is not there decides nothing. */
+static ft_chat find_format(const ft_model *model, const ft_tokenizer *tokenizer)
+{
+    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, "config.json");
+    json_t *json =
+        file == NULL ? NULL : json_loadb(file->data, file->bytes, JSON_REJECT_DUPLICATES, NULL);
+    ft_chat format =
+        ft_chat_find(tokenizer, json_string_value(json_object_get(json, "model_type")));
+    json_decref(json);
+    return format;
+}
+
+ft_status ft_talk_init(ft_talk *out, const ft_model *model, const ft_tokenizer *tokenizer,
+                       const char *system, ft_error *err)
+{
+    *out = (ft_talk){ .format = find_format(model, tokenizer) };
+    if (out->format == FT_CHAT_NONE)
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: no chat format that is known: its tokenizer has none of the tokens "
+                       "that begin and end messages",
+                       model->path);
+    return system != NULL ? ft_talk_say(out, "system", system, err) : FT_OK;
+}
+
+void ft_talk_fini(ft_talk *talk)
+{
+    while (talk->count > 0)
+        ft_talk_unsay(talk);
+    free(talk->message);
+    *talk = (ft_talk){ 0 };
+}
+
+ft_status ft_talk_say(ft_talk *talk, const char *role, const char *content, ft_error *err)
+{
+    size_t bytes = (talk->count + 1) * sizeof *talk->message;
+    ft_chat_message *grown = realloc(talk->message, bytes);
+    if (grown != NULL)
+        talk->message = grown;
+    char *copy = ft_strdup(content);
+    if (grown == NULL || copy == NULL) {
+        free(copy);
+        return ft_fail(err, FT_ENOMEM, "no memory for a conversation");
+    }
+    grown[talk->count++] = (ft_chat_message){ role, copy };
+    return FT_OK;
+}
+
+void ft_talk_unsay(ft_talk *talk)
+{
+    free((char *) (uintptr_t) talk->message[--talk->count].content);
+}
+
+ft_status ft_talk_encode(const ft_talk *talk, const ft_tokenizer *tokenizer, int32_t **ids,
+                         size_t *count, ft_error *err)
+{
+    size_t bytes;
+    FT_TRY(ft_chat_render(talk->format, talk->message, talk->count, NULL, 0, &bytes, err));
+    char *text = malloc(bytes + 1);
+    if (text == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for a conversation");
+    ft_status status =
+        ft_chat_render(talk->format, talk->message, talk->count, text, bytes, &bytes, err);
+    text[bytes] = '\0';
+    if (status == FT_OK)
+        status = ft_text_encode(tokenizer, text, true, ids, count, err);
+    free(text);
+    return status;
+}

@@ -1,0 +1,114 @@
+/*
+ * ft-run.c - run an artifact on token ids, text or images: classify, embed, continue or translate.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/model/explain_gemm.h"
+#include "runtime/tools/run/run.h"
+#include "runtime/cli/signals.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* The output comes first: where it cannot be written, no work is started. */
+static ft_status open_output(ft_output **out, const ft_run *run, ft_error *err)
+{
+    return run->output == NULL ? FT_OK : ft_output_open(out, run->output, run->force, err);
+}
+
+/* Decoders continue texts, unless values of the plan are asked for. */
+static bool is_single_run(const ft_run *run, const ft_model *model)
+{
+    return !model->has_cache || run->outputs != NULL || run->nkeep > 0 || run->nimage > 0;
+}
+
+/* Which options are for a model is known when it is open: FT_EARG, a wrong command line. */
+static ft_status check_use(const ft_run *run, const ft_model *model, ft_error *err)
+{
+    const char *kind = ft_kind_name(ft_config_kind(&model->config));
+    const char *writing = run->generating != NULL ? run->generating : run->caching;
+    if (!model->has_cache && (writing != NULL || run->session.every_logits))
+        return ft_fail(err, FT_EARG, "--%s is for models that write text, but %s is %s",
+                       writing != NULL ? writing : "every-logits", model->path, kind);
+    if (run->forces_bos && !ft_config_has_source(&model->config))
+        return ft_fail(err, FT_EARG, "--forced-bos is for encoder-decoders, but %s is %s",
+                       model->path, kind);
+    if (!is_single_run(run, model))
+        return run->running == NULL
+                   ? FT_OK
+                   : ft_fail(err, FT_EARG, "--%s: is for --outputs and --keep, or for encoders",
+                             run->running);
+    if (run->generating != NULL)
+        return ft_fail(err, FT_EARG, "--%s: --outputs and --keep do not generate", run->generating);
+    return FT_OK;
+}
+
+static ft_status run_model(const ft_run *run, const ft_model *model, ft_output *output,
+                           ft_error *err)
+{
+    if (is_single_run(run, model))
+        return ft_run_forward(run, model, output, err);
+    return run->search.beams > 0 ? ft_run_search(run, model, output, err)
+                                 : ft_run_generate(run, model, output, err);
+}
+
+/* Returns the exit status. */
+static int open_and_run(const ft_run *run)
+{
+    ft_output *output = NULL;
+    ft_model *model = NULL;
+    ft_error err;
+    bool misused = false;
+    ft_status status = open_output(&output, run, &err);
+    if (status == FT_OK)
+        status = ft_model_open(&model, run->input, &run->model, &err);
+    if (status == FT_OK) {
+        status = check_use(run, model, &err);
+        misused = status != FT_OK;
+    }
+    if (status == FT_OK)
+        status = run_model(run, model, output, &err);
+    ft_model_close(model);
+    ft_output_close(output);
+    if (status == FT_OK)
+        return 0;
+    ft_tool_fail(&ft_run_tool, err.text);
+    return misused ? FT_EXIT_USAGE : FT_EXIT_FAILURE;
+}
+
+ft_status ft_run_texts(ft_texts *out, const ft_run *run, ft_error *err)
+{
+    if (run->text == NULL)
+        return ft_texts_copy(out, run->operand, run->noperand, err);
+    return ft_texts_read(out, run->text, run->whole, err);
+}
+
+void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char *unit, bool tells)
+{
+    bool mixes = tells && isatty(STDOUT_FILENO);
+    ft_progress_begin(line, "running", unit, run->data == NULL || mixes);
+}
+
+/* The plan, and how its int8 products are computed in runs of up to the size of this session's. */
+ft_status ft_run_explain(const ft_run *run, ft_session *session, ft_error *err)
+{
+    ft_batch runs[FT_USUAL_RUNS];
+    if (!run->verbose)
+        return FT_OK;
+    FT_TRY(ft_model_write_plan(session->model, stderr, err));
+    return ft_products_write(session, runs, ft_products_usual(session, runs), stderr, err);
+}
+
+int main(int argc, char **argv)
+{
+    ft_run run;
+    ft_tool_tidy_on_signals();
+    ft_run_parse(&run, argc, argv);
+    int status = open_and_run(&run);
+    ft_run_free(&run);
+    return ft_tool_end(&ft_run_tool, status);
+}

@@ -1,0 +1,77 @@
+/*
+ * images.c - image files become what a model reads.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/run/images.h"
+
+#include "runtime/error.h"
+#include "runtime/data/images/processor.h"
+#include "runtime/mem.h"
+
+#include <string.h>
+
+static ft_status open_processor(ft_processor *out, const ft_model *model, ft_error *err)
+{
+    static const char name[] = "preprocessor_config.json";
+    const ft_config *config = &model->config;
+    if (!ft_config_sees(config))
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: a model of family %s reads texts, not images",
+                       model->path, model->family->name);
+    if (config->channels != 3)
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: images of %d channels, but files have 3: give pixel_values",
+                       model->path, config->channels);
+    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, name);
+    if (file == NULL)
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: has no %s: give pixel_values", model->path, name);
+    return ft_processor_parse(out, file->data, file->bytes, name, config->leading == 2, err);
+}
+
+static ft_status check_size(const ft_processor *processor, const ft_image *image,
+                            const ft_config *config, const char *path, ft_error *err)
+{
+    size_t width, height;
+    ft_processor_size(processor, image, &width, &height);
+    if (width == (size_t) config->image_width && height == (size_t) config->image_height)
+        return FT_OK;
+    return ft_fail(err, FT_ESHAPE,
+                   "%s: becomes %zu x %zu pixels, but the model reads images of %d x %d", path,
+                   width, height, config->image_width, config->image_height);
+}
+
+static ft_status read_image(float *out, const ft_processor *processor, const ft_config *config,
+                            const char *path, ft_error *err)
+{
+    ft_image image;
+    FT_TRY(ft_image_read(&image, path, err));
+    ft_status status = check_size(processor, &image, config, path, err);
+    if (status == FT_OK)
+        status = ft_processor_run(processor, &image, path, out, err);
+    ft_image_fini(&image);
+    return status;
+}
+
+ft_status ft_images_read(ft_dataset *out, const ft_model *model, const char *const *path,
+                         size_t count, ft_error *err)
+{
+    ft_processor processor;
+    const ft_config *config = &model->config;
+    memset(out, 0, sizeof *out);
+    FT_TRY(open_processor(&processor, model, err));
+    *out = (ft_dataset){ .rows = count,
+                         .cols = (size_t) config->positions,
+                         .image = { config->channels, config->image_height, config->image_width } };
+    size_t pixels = ft_dataset_pixels(out), all;
+    out->pixels = ft_mul(count, pixels, &all) ? ft_array(all, sizeof *out->pixels) : NULL;
+    ft_status status = FT_OK;
+    if (out->pixels == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for %zu images", count);
+    for (size_t i = 0; i < count && status == FT_OK; i++)
+        status = read_image(out->pixels + i * pixels, &processor, config, path[i], err);
+    if (status != FT_OK)
+        ft_dataset_fini(out);
+    return status;
+}

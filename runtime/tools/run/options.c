@@ -1,0 +1,464 @@
+/*
+ * options.c - the command line of ft-run.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/mem.h"
+#include "runtime/tools/run/run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    KEEP = FT_LONG_ONLY,
+    TEXT,
+    IMAGE,
+    WHOLE,
+    TRUNCATE,
+    DEVICE,
+    VERIFY,
+    FAKE,
+    NO_FUSE,
+    JSON,
+    OUTPUTS,
+    EVERY_LOGITS,
+    TOKENS,
+    MAX_NEW,
+    MIN_NEW,
+    TEMPERATURE,
+    TOP_K,
+    TOP_P,
+    MIN_P,
+    REPETITION,
+    PRESENCE,
+    FREQUENCY,
+    NGRAM,
+    SEED,
+    STOP,
+    STOP_ID,
+    IGNORE_END,
+    CHAT,
+    SYSTEM,
+    LOGPROBS,
+    CTX,
+    CHUNK,
+    BATCH,
+    KV,
+    BEAMS,
+    N_BEST,
+    LENGTH_PENALTY,
+    EARLY,
+    BEAM_GROUPS,
+    DIVERSITY,
+    FORCED_BOS,
+};
+
+static const ft_option options[] = {
+    { 'i', "input", "FILE", "the artifact" },
+    { 'd', "data", "FILE",
+      "safetensors with input_ids [N, S], and optionally\n"
+      "attention_mask, lengths [N], token_type_ids,\n"
+      "labels [N]; of images pixel_values [N, C, H, W]" },
+    { TEXT, "text", "FILE", "one text a line; - is standard input" },
+    { IMAGE, "image", "FILE...",
+      "a PNG or JPEG image; may be repeated, and those that\nfollow need no --image" },
+    { WHOLE, "whole", NULL, "the whole file is one text" },
+    { 'o', "output", "FILE", "write the results to this safetensors file" },
+    { 'f', "force", NULL, "replace the output file" },
+    { JSON, "json", NULL, "print one JSON object" },
+    { 't', "threads", "N", "threads; default all processors" },
+    { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
+    { VERIFY, "verify", "LEVEL", "structure (default), crc or sha256" },
+    { FAKE, "fake", NULL, "hold the codes of an int8 artifact in float" },
+    { NO_FUSE, "no-fuse", NULL, "run every operation of the graph alone" },
+    { 'v', "verbose", NULL, "print the plan to standard error" },
+
+    /* Encoders, and single runs of decoders. */
+    { TRUNCATE, "truncate", NULL, "cut texts that are longer than the model takes" },
+    { OUTPUTS, "outputs", "NAMES", "gather only these outputs, separated by commas" },
+    { KEEP, "keep", "NAME", "gather this value of the plan too; may be repeated" },
+    { EVERY_LOGITS, "every-logits", NULL, "logits of all tokens of a decoder, not the last" },
+    { TOKENS, "max-tokens", "N", "tokens of one run; default 4096" },
+
+    /* Texts to be continued. */
+    { MAX_NEW, "max-new-tokens", "N", "of each text; default what the context leaves" },
+    { MIN_NEW, "min-new-tokens", "N", "no end is chosen before" },
+    { TEMPERATURE, "temperature", "T", "default 0: the most likely token each time" },
+    { TOP_K, "top-k", "K", "choose among the K most likely" },
+    { TOP_P, "top-p", "P", "choose among the fewest that have this probability" },
+    { MIN_P, "min-p", "P", "choose among those P times as likely as the best" },
+    { REPETITION, "repetition-penalty", "R", "makes all tokens of the text less likely" },
+    { PRESENCE, "presence-penalty", "X", "off the logits of new tokens that occurred" },
+    { FREQUENCY, "frequency-penalty", "X", "the same, for each time that they did" },
+    { NGRAM, "no-repeat-ngram-size", "N", "no run of N tokens occurs twice" },
+    { SEED, "seed", "S", "of random choices; default 0" },
+    { STOP, "stop", "TEXT", "end before this text; may be repeated" },
+    { STOP_ID, "stop-id", "ID", "end at this token too; may be repeated" },
+    { IGNORE_END, "ignore-end", NULL, "the model's own ends do not end a text" },
+    { CHAT, "chat", NULL,
+      "texts are messages to a model that talks; without\n"
+      "any, talk by standard input" },
+    { SYSTEM, "system", "TEXT", "what the model is told before a chat" },
+    { LOGPROBS, "logprobs", NULL, "tell the log-probabilities of chosen tokens" },
+    { CTX, "ctx", "N", "tokens of a text at most, new ones included" },
+    { CHUNK, "chunk", "N", "prompt tokens of one run; default 512" },
+    { BATCH, "batch", "N", "texts at a time; default 64" },
+    { KV, "kv", "auto|f16|int8", "what keys and values are cached in" },
+
+    /* Texts to be translated. */
+    { BEAMS, "beams", "K", "search with K beams, at most 64" },
+    { N_BEST, "n-best", "N", "texts of each source; default 1" },
+    { LENGTH_PENALTY, "length-penalty", "A",
+      "scores are divided by the length to the power of A;\n"
+      "default 1" },
+    { EARLY, "early-stopping", "WHEN",
+      "with K texts found: true, at once; false (default),\n"
+      "when no better one is likely; never, when none is\n"
+      "possible" },
+    { BEAM_GROUPS, "beam-groups", "G", "G groups of beams that avoid each other's tokens" },
+    { DIVERSITY, "diversity-penalty", "X", "what a token costs that an earlier group has taken" },
+    { FORCED_BOS, "forced-bos", "ID", "the first new token: the target language" },
+    { 0, NULL, NULL, NULL },
+};
+
+const ft_tool ft_run_tool = {
+    .name = "ft-run",
+    .usage = "-i FILE -d FILE [-o FILE] [OPTION]...\n"
+             "-i FILE --text FILE [OPTION]...\n"
+             "-i FILE [OPTION]... TEXT...\n"
+             "-i FILE [OPTION]... --image FILE...\n"
+             "-i FILE --chat [OPTION]...",
+    .about = "Run an artifact on sequences of token ids, on texts or on images: an encoder\n"
+             "classifies or embeds them, a decoder continues them, an encoder-decoder translates\n"
+             "them.",
+    .option = options,
+};
+
+/* ---- Values ------------------------------------------------------------------------------- */
+
+static int whole(int option, const char *text, int low)
+{
+    return ft_tool_whole(&ft_run_tool, option, text, low);
+}
+
+static float real(int option, const char *text, double low, double high)
+{
+    return (float) ft_tool_real(&ft_run_tool, option, text, low, high);
+}
+
+static uint64_t seed(const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || strchr(text, '-') != NULL)
+        ft_tool_usage(&ft_run_tool, "--seed: \"%s\" is not a whole number below 2^64", text);
+    return number;
+}
+
+/* ---- Options ------------------------------------------------------------------------------ */
+
+/* How tokens are chosen. */
+static bool take_choice(ft_run *r, int option, const char *value)
+{
+    const double any = 1e6;
+    ft_request *how = &r->how;
+    switch (option) {
+    case TEMPERATURE:
+        how->temperature = real(option, value, 0.0, any);
+        return true;
+    case TOP_K:
+        how->top_k = whole(option, value, 0);
+        return true;
+    case TOP_P:
+        how->top_p = real(option, value, 0.0, 1.0);
+        return true;
+    case MIN_P:
+        how->min_p = real(option, value, 0.0, 1.0);
+        return true;
+    case REPETITION:
+        how->repetition_penalty = real(option, value, 1e-6, any);
+        return true;
+    case PRESENCE:
+        how->presence_penalty = real(option, value, -any, any);
+        return true;
+    case FREQUENCY:
+        how->frequency_penalty = real(option, value, -any, any);
+        return true;
+    case NGRAM:
+        how->no_repeat_ngram = whole(option, value, 0);
+        return true;
+    case SEED:
+        how->seed = seed(value);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Where texts end, and what is told of them. */
+static bool take_end(ft_run *r, int option, const char *value)
+{
+    switch (option) {
+    case MAX_NEW:
+        r->how.max_new_tokens = whole(option, value, 1);
+        return true;
+    case MIN_NEW:
+        r->how.min_new_tokens = whole(option, value, 0);
+        return true;
+    case STOP:
+        if (*value == '\0')
+            ft_tool_usage(&ft_run_tool, "--stop: a stop string cannot be empty");
+        r->stop[r->nstop++] = value;
+        return true;
+    case STOP_ID:
+        r->stop_id[r->nstop_id++] = whole(option, value, 0);
+        return true;
+    case IGNORE_END:
+        r->ignore_end = true;
+        return true;
+    case CHAT:
+        r->chat = true;
+        return true;
+    case SYSTEM:
+        r->system = value;
+        return true;
+    case LOGPROBS:
+        r->logprobs = true;
+        return true;
+    case CHUNK:
+        r->chunk = whole(option, value, 1);
+        return true;
+    case BATCH:
+        r->batch = whole(option, value, 1);
+        return true;
+    case FORCED_BOS:
+        r->forced_bos = whole(option, value, 0);
+        r->forces_bos = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static ft_early early(const char *text)
+{
+    static const char *const names[] = {
+        [FT_EARLY_FALSE] = "false",
+        [FT_EARLY_TRUE] = "true",
+        [FT_EARLY_NEVER] = "never",
+    };
+    for (int i = 0; i < (int) FT_COUNT(names); i++)
+        if (strcmp(text, names[i]) == 0)
+            return (ft_early) i;
+    ft_tool_usage(&ft_run_tool, "--early-stopping: \"%s\" is not true, false or never", text);
+}
+
+/* How beams are searched with. */
+static bool take_search(ft_run *r, int option, const char *value)
+{
+    ft_search_options *search = &r->search;
+    switch (option) {
+    case BEAMS:
+        search->beams = whole(option, value, 1);
+        return true;
+    case N_BEST:
+        search->n_best = whole(option, value, 1);
+        return true;
+    case LENGTH_PENALTY:
+        search->length_penalty = ft_tool_real(&ft_run_tool, option, value, -8.0, 8.0);
+        search->keep_sums = search->length_penalty == 0.0;
+        return true;
+    case EARLY:
+        search->early_stopping = early(value);
+        return true;
+    case BEAM_GROUPS:
+        search->beam_groups = whole(option, value, 1);
+        return true;
+    case DIVERSITY:
+        search->diversity_penalty = real(option, value, 0.0, 1e6);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What is for single runs. */
+static bool take_run(ft_run *r, int option, const char *value)
+{
+    switch (option) {
+    case TRUNCATE:
+        r->truncate = true;
+        return true;
+    case OUTPUTS:
+        r->outputs = value;
+        return true;
+    case KEEP:
+        r->keep[r->nkeep++] = value;
+        return true;
+    case EVERY_LOGITS:
+        r->session.every_logits = true;
+        return true;
+    case TOKENS:
+        r->session.max_tokens = whole(option, value, 1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What is remembered of a text, also in single runs. */
+static bool take_cache(ft_run *r, int option, const char *value)
+{
+    switch (option) {
+    case CTX:
+        r->session.context = whole(option, value, 1);
+        return true;
+    case KV:
+        r->model.kv = ft_tool_kv(&ft_run_tool, option, value);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void take_other(ft_run *r, int option, const char *value)
+{
+    switch (option) {
+    case 'i':
+        r->input = value;
+        break;
+    case 'd':
+        r->data = value;
+        break;
+    case 'o':
+        r->output = value;
+        break;
+    case 'f':
+        r->force = true;
+        break;
+    case 't':
+        r->session.threads = ft_tool_threads(&ft_run_tool, option, value);
+        break;
+    case TEXT:
+        r->text = value;
+        break;
+    case IMAGE:
+        r->image[r->nimage++] = value;
+        break;
+    case WHOLE:
+        r->whole = true;
+        break;
+    case JSON:
+        r->json = true;
+        break;
+    case DEVICE:
+        r->model.device = ft_tool_device(&ft_run_tool, option, value);
+        break;
+    case VERIFY:
+        r->model.verify = ft_tool_verify(&ft_run_tool, option, value);
+        break;
+    case FAKE:
+        r->model.fake = true;
+        break;
+    case NO_FUSE:
+        r->model.no_fuse = true;
+        break;
+    case 'v':
+        r->verbose = true;
+        break;
+    }
+}
+
+/* ---- All ---------------------------------------------------------------------------------- */
+
+static void spare(const char *output, const char *input)
+{
+    ft_error err;
+    if (output != NULL && input != NULL && ft_output_spare_input(output, input, &err) != FT_OK)
+        ft_tool_usage(&ft_run_tool, "%s", err.text);
+}
+
+/* "-" is standard input, not a file. */
+static void spare_inputs(const ft_run *r)
+{
+    spare(r->output, r->input);
+    spare(r->output, r->data);
+    if (r->text != NULL && strcmp(r->text, "-") != 0)
+        spare(r->output, r->text);
+    for (size_t i = 0; i < r->nimage; i++)
+        spare(r->output, r->image[i]);
+}
+
+static void check(const ft_run *r)
+{
+    int inputs = (r->data != NULL) + (r->text != NULL) + (r->noperand > 0) + (r->nimage > 0);
+    if (r->input == NULL)
+        ft_tool_usage(&ft_run_tool, "no artifact given: use -i FILE");
+    if (inputs > 1 || (inputs == 0 && !r->chat))
+        ft_tool_usage(&ft_run_tool, "give either -d FILE, --text FILE, --image FILE or texts");
+    if (r->chat && (r->data != NULL || r->nimage > 0))
+        ft_tool_usage(&ft_run_tool, "--chat is for texts, not for %s",
+                      r->data != NULL ? "-d" : "--image");
+    if (r->chat && inputs == 0 && (r->json || r->output != NULL))
+        ft_tool_usage(&ft_run_tool, "a chat by standard input has neither -o nor --json");
+    if (r->system != NULL && !r->chat)
+        ft_tool_usage(&ft_run_tool, "--system is for --chat");
+    if (r->searching != NULL && r->search.beams == 0)
+        ft_tool_usage(&ft_run_tool, "--%s is for --beams", r->searching);
+    if (r->whole && r->text == NULL)
+        ft_tool_usage(&ft_run_tool, "--whole is for --text");
+    spare_inputs(r);
+}
+
+/* What a shell makes of --image *.png: all of them are images. */
+static void take_images(ft_run *r)
+{
+    for (size_t i = 0; i < r->noperand && r->nimage > 0; i++)
+        r->image[r->nimage++] = r->operand[i];
+    if (r->nimage > 0)
+        r->noperand = 0;
+}
+
+void ft_run_parse(ft_run *run, int argc, char **argv)
+{
+    size_t room = (size_t) argc;
+    *run = (ft_run){ .keep = ft_array(room, sizeof *run->keep),
+                     .image = ft_array(room, sizeof *run->image),
+                     .stop = ft_array(room, sizeof *run->stop),
+                     .stop_id = ft_array(room, sizeof *run->stop_id) };
+    if (run->keep == NULL || run->image == NULL || run->stop == NULL || run->stop_id == NULL) {
+        ft_run_free(run);
+        exit(ft_tool_fail(&ft_run_tool, "no memory"));
+    }
+    const char *value;
+    for (int option; (option = ft_options_next(&ft_run_tool, argc, argv, &value)) != -1;) {
+        if (take_search(run, option, value))
+            run->generating = run->searching = ft_tool_name_of(&ft_run_tool, option);
+        else if (take_choice(run, option, value) || take_end(run, option, value))
+            run->generating = ft_tool_name_of(&ft_run_tool, option);
+        else if (take_run(run, option, value))
+            run->running = ft_tool_name_of(&ft_run_tool, option);
+        else if (take_cache(run, option, value))
+            run->caching = ft_tool_name_of(&ft_run_tool, option);
+        else
+            take_other(run, option, value);
+    }
+    run->operand = argv + optind;
+    run->noperand = (size_t) (argc - optind);
+    take_images(run);
+    run->session.keep = run->keep;
+    check(run);
+}
+
+void ft_run_free(ft_run *run)
+{
+    free(run->keep);
+    free(run->image);
+    free(run->stop);
+    free(run->stop_id);
+}

@@ -1,0 +1,170 @@
+/*
+ * prompts.c - what is to be continued: rows of a file of token ids, or texts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/run/prompts.h"
+
+#include "runtime/data/dataset.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/text/stop_ids.h"
+#include "runtime/tools/run/conversation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static ft_status allocate(ft_prompts *out, size_t count, ft_error *err)
+{
+    out->count = count;
+    out->start = ft_array(count + 1, sizeof *out->start);
+    return out->start != NULL ? FT_OK : ft_fail(err, FT_ENOMEM, "no memory for %zu texts", count);
+}
+
+void ft_prompts_fini(ft_prompts *prompts)
+{
+    free(prompts->ids);
+    free(prompts->start);
+    ft_texts_fini(&prompts->texts);
+    *prompts = (ft_prompts){ 0 };
+}
+
+size_t ft_prompts_longest(const ft_prompts *prompts)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < prompts->count; i++)
+        longest = ft_prompt_tokens(prompts, i) > longest ? ft_prompt_tokens(prompts, i) : longest;
+    return longest;
+}
+
+/* ---- Data --------------------------------------------------------------------------------- */
+
+/* pad_token_id of a file of the checkpoint, or -1. */
+static int32_t padding_in(const ft_model *model, const char *name)
+{
+    const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, name);
+    json_t *json =
+        file == NULL ? NULL : json_loadb(file->data, file->bytes, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *id = json_object_get(json, "pad_token_id");
+    json_int_t number = json_is_integer(id) ? json_integer_value(id) : -1;
+    json_decref(json);
+    return number >= 0 && number < model->config.vocabulary ? (int32_t) number : -1;
+}
+
+/* What rows are padded with where nothing says how long they are: the end where there is no such
+ * token; -1: nothing. */
+static ft_status find_padding(int32_t *id, const ft_model *model, ft_error *err)
+{
+    ft_stop_ids ends;
+    *id = padding_in(model, "generation_config.json");
+    if (*id < 0)
+        *id = padding_in(model, "config.json");
+    if (*id >= 0)
+        return FT_OK;
+    FT_TRY(ft_stop_ids_read(&ends, model->artifact, model->path, model->config.vocabulary, err));
+    *id = ends.count > 0 ? ends.id[0] : -1;
+    return FT_OK;
+}
+
+/* Take the run of padding at the end of each row out of the mask. */
+static ft_status trim(ft_dataset *data, const ft_model *model, const char *path, ft_error *err)
+{
+    int32_t padding;
+    FT_TRY(find_padding(&padding, model, err));
+    for (size_t row = 0; row < data->rows; row++) {
+        size_t first = row * data->cols, end = first + data->cols;
+        while (end > first && data->ids[end - 1] == padding)
+            data->mask[--end] = 0;
+        if (end == first)
+            return ft_fail(err, FT_EFORMAT, "%s: input_ids: row %zu is all padding (%d)", path, row,
+                           padding);
+    }
+    return FT_OK;
+}
+
+static ft_status pack(ft_prompts *out, const ft_dataset *data, ft_error *err)
+{
+    size_t tokens = 0;
+    FT_TRY(allocate(out, data->rows, err));
+    out->cols = data->cols;
+    out->ids = ft_array(ft_dataset_tokens(data), sizeof *out->ids);
+    if (out->ids == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu texts", data->rows);
+    for (size_t i = 0; i < data->rows * data->cols; i++) {
+        if (data->mask[i] != 0)
+            out->ids[tokens++] = data->ids[i];
+        out->start[i / data->cols + 1] = tokens;
+    }
+    return FT_OK;
+}
+
+static ft_status read_data(ft_prompts *out, const ft_run *run, const ft_model *model, ft_error *err)
+{
+    ft_dataset data;
+    FT_TRY(ft_dataset_read(&data, run->data, model, err));
+    ft_status status = data.masked ? FT_OK : trim(&data, model, run->data, err);
+    if (status == FT_OK)
+        status = pack(out, &data, err);
+    ft_dataset_fini(&data);
+    return status;
+}
+
+/* ---- Texts -------------------------------------------------------------------------------- */
+
+/* A message that nothing has gone before, and that waits for an answer. */
+static ft_status encode_message(const ft_run *run, const ft_model *model,
+                                const ft_tokenizer *tokenizer, const char *text, int32_t **ids,
+                                size_t *count, ft_error *err)
+{
+    ft_talk talk;
+    ft_status status = ft_talk_init(&talk, model, tokenizer, run->system, err);
+    if (status == FT_OK)
+        status = ft_talk_say(&talk, "user", text, err);
+    if (status == FT_OK)
+        status = ft_talk_encode(&talk, tokenizer, ids, count, err);
+    ft_talk_fini(&talk);
+    return status;
+}
+
+static ft_status add(ft_prompts *out, size_t index, const int32_t *ids, size_t count, ft_error *err)
+{
+    size_t before = out->start[index];
+    int32_t *grown = realloc(out->ids, (before + count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu tokens", before + count);
+    memcpy(grown + before, ids, count * sizeof *ids);
+    out->ids = grown;
+    out->start[index + 1] = before + count;
+    out->cols = count > out->cols ? count : out->cols;
+    return FT_OK;
+}
+
+static ft_status read_texts(ft_prompts *out, const ft_run *run, const ft_model *model,
+                            const ft_tokenizer *tokenizer, ft_error *err)
+{
+    FT_TRY(ft_run_texts(&out->texts, run, err));
+    FT_TRY(allocate(out, out->texts.count, err));
+    for (size_t i = 0; i < out->count; i++) {
+        const char *text = out->texts.line[i];
+        int32_t *ids = NULL;
+        size_t count;
+        ft_status status = run->chat
+                               ? encode_message(run, model, tokenizer, text, &ids, &count, err)
+                               : ft_text_encode(tokenizer, text, false, &ids, &count, err);
+        if (status == FT_OK)
+            status = add(out, i, ids, count, err);
+        free(ids);
+        FT_TRY(status);
+    }
+    return FT_OK;
+}
+
+ft_status ft_prompts_read(ft_prompts *out, const ft_run *run, const ft_model *model,
+                          const ft_tokenizer *tokenizer, ft_error *err)
+{
+    *out = (ft_prompts){ 0 };
+    return run->data != NULL ? read_data(out, run, model, err)
+                             : read_texts(out, run, model, tokenizer, err);
+}

@@ -1,0 +1,120 @@
+/*
+ * results.c - the outputs of many runs, one at a time, and in a file.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/run/results.h"
+
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/graph/plan.h"
+#include "runtime/model/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether the plan says so: a run of sequences of one token has as many rows either way. */
+static int value_of(const ft_plan *plan, const char *name)
+{
+    for (int i = 0; i < plan->noutput; i++)
+        if (strcmp(plan->output[i].name, name) == 0)
+            return plan->output[i].value;
+    return ft_plan_find(plan, name);
+}
+
+/* The shape of a result over the whole dataset, from its shape in one run. */
+static void widen(ft_named_tensor *result, const ft_session *session, const ft_dataset *dataset)
+{
+    ft_tensor *tensor = &result->tensor;
+    int value = value_of(&session->plan, result->name);
+    bool packed = tensor->ndim == 2 && session->plan.value[value].rows == FT_TOKENS;
+    bool source = dataset->target_ids == NULL || ft_session_has_source_rows(session, value);
+    size_t tokens = source ? ft_dataset_text_tokens(dataset) : ft_dataset_target_tokens(dataset);
+    tensor->dim[0] = (int64_t) (packed ? tokens : dataset->rows);
+}
+
+static ft_status begin_file(ft_results *r, const ft_session *session, const ft_dataset *dataset,
+                            ft_output *output, ft_error *err)
+{
+    ft_named_tensor *whole = ft_array(r->count, sizeof *whole);
+    ft_status status = FT_OK;
+    if (whole == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for %zu outputs", r->count);
+    for (size_t i = 0; i < r->count && status == FT_OK; i++) {
+        whole[i].name = r->name[i];
+        status = ft_session_get(session, r->name[i], &whole[i].tensor, err);
+        if (status == FT_OK)
+            widen(&whole[i], session, dataset);
+    }
+    if (status == FT_OK)
+        status = ft_safetensors_begin(&r->file, output, whole, r->count, err);
+    free(whole);
+    return status;
+}
+
+ft_status ft_results_init(ft_results *out, const ft_session *session, const ft_dataset *dataset,
+                          const char *const *names, size_t count, ft_output *output, ft_error *err)
+{
+    *out = (ft_results){ .name = names };
+    out->part = ft_array(count, sizeof *out->part);
+    out->room = ft_array(count, sizeof *out->room);
+    if (out->part == NULL || out->room == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu outputs", count);
+    out->count = count;
+    return output != NULL ? begin_file(out, session, dataset, output, err) : FT_OK;
+}
+
+void ft_results_fini(ft_results *results)
+{
+    for (size_t i = 0; i < results->count; i++)
+        free(results->part[i].data);
+    free(results->part);
+    free(results->room);
+    ft_safetensors_stream_free(results->file);
+    *results = (ft_results){ .count = 0 };
+}
+
+/* Room for what the last run made; the next may make less, or more. */
+static ft_status make_room(ft_results *r, size_t i, const ft_session *session, ft_error *err)
+{
+    ft_tensor shape = { .data = NULL };
+    FT_TRY(ft_session_get(session, r->name[i], &shape, err));
+    size_t bytes = ft_tensor_bytes(&shape);
+    if (bytes <= r->room[i] && r->part[i].data != NULL)
+        return FT_OK;
+    free(r->part[i].data);
+    r->part[i].data = ft_alloc(bytes);
+    r->room[i] = bytes;
+    return r->part[i].data != NULL ? FT_OK
+                                   : ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes of output",
+                                             r->name[i], bytes);
+}
+
+ft_status ft_results_take(ft_results *results, const ft_session *session, size_t first,
+                          ft_error *err)
+{
+    for (size_t i = 0; i < results->count; i++) {
+        ft_tensor *part = &results->part[i];
+        FT_TRY(make_room(results, i, session, err));
+        FT_TRY(ft_session_get_from(session, results->name[i], first, part, err));
+        if (results->file != NULL)
+            FT_TRY(
+                ft_safetensors_put(results->file, i, part->data, ft_tensor_bytes(part), err));
+    }
+    return FT_OK;
+}
+
+ft_status ft_results_end(ft_results *results, ft_error *err)
+{
+    return results->file != NULL ? ft_safetensors_end(results->file, err) : FT_OK;
+}
+
+const ft_tensor *ft_results_find(const ft_results *results, const char *name)
+{
+    for (size_t i = 0; i < results->count; i++)
+        if (strcmp(results->name[i], name) == 0)
+            return &results->part[i];
+    return NULL;
+}

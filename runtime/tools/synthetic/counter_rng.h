@@ -1,0 +1,41 @@
+/*
+ * counter_rng.h - random numbers that depend on a key and a place alone, so any number of threads makes
+ * the same ones.
+ *
+ * Source of the mixing constants: Steele, Lea, Flood, "Fast splittable pseudorandom number
+ * generators", 2014.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_RUNTIME_TOOLS_SYNTHETIC_COUNTER_RNG_H
+#define FT_RUNTIME_TOOLS_SYNTHETIC_COUNTER_RNG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline uint64_t ft_noise(uint64_t key, size_t place)
+{
+    uint64_t z = key + (place + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* 0 .. n - 1. */
+static inline uint32_t ft_noise_below(uint64_t key, size_t place, uint32_t n)
+{
+    return (uint32_t) ((ft_noise(key, place) >> 32) * n >> 32);
+}
+
+/*
+ * Mean 0, variance 1, within 3.5 of it: the sum of four uniform numbers of 16 bits, each with
+ * variance 2^32 / 12.
+ */
+static inline float ft_noise_normal(uint64_t key, size_t place)
+{
+    uint64_t z = ft_noise(key, place);
+    uint32_t sum = (uint32_t) ((z & 0xffff) + (z >> 16 & 0xffff) + (z >> 32 & 0xffff) + (z >> 48));
+    return ((float) sum - 131070.0f) * 2.6428998e-5f;
+}
+
+#endif

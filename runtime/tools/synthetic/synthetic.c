@@ -1,0 +1,442 @@
+/*
+ * synthetic.c - models of a given shape with random weights.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/tools/synthetic/synthetic.h"
+
+#include "kernels/half.h"
+#include "kernels/quant.h"
+#include "kernels/threads/team.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "runtime/model/pixels.h"
+#include "runtime/model/session.h"
+#include "runtime/tools/synthetic/counter_rng.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- One weight --------------------------------------------------------------------------- */
+
+/* Borrowed data are const; who made them may free them. */
+static void *mutable(const void *data)
+{
+    return (void *) (uintptr_t) data;
+}
+
+static void store_codes(const ft_weight *weight, size_t row, const float *values)
+{
+    size_t cols = weight->cols;
+    int8_t *codes = mutable(weight->data);
+    float amax = 0.0f;
+    for (size_t i = 0; i < cols; i++)
+        amax = fmaxf(amax, fabsf(values[i]));
+    float scale = ft_scale_from_amax(amax), inverse = ft_inverse_scale(scale);
+    ((float *) mutable(weight->scale))[row] = scale;
+    for (size_t i = 0; i < cols; i++)
+        codes[ft_offset(weight->layout, row, i, weight->rows, cols)] =
+            ft_quantize(values[i], inverse);
+}
+
+/* Symmetric: the largest of a group is as far from the middle of all codes as any may be. */
+static void store_blocks(const ft_weight *weight, size_t row, const float *values)
+{
+    int bits = ft_blocks_bits(weight->dtype), middle = 1 << (bits - 1);
+    size_t cols = weight->cols, groups = ft_blocks_groups(&weight->blocks, cols);
+    size_t wide = (cols + groups - 1) / groups;
+    if (weight->blocks.group > 0)
+        wide = (size_t) weight->blocks.group;
+    for (size_t first = 0; first < cols; first += wide) {
+        size_t end = ft_min_size(first + wide, cols);
+        size_t at = ft_blocks_index(&weight->blocks, row, first, weight->rows);
+        float amax = 0.0f;
+        for (size_t i = first; i < end; i++)
+            amax = fmaxf(amax, fabsf(values[i]));
+        uint16_t half = ft_f16_from_float(amax / (float) (middle - 1));
+        float inverse = ft_inverse_scale(ft_float_from_f16(half));
+        ((uint16_t *) mutable(weight->blocks.scale))[at] = half;
+        for (size_t i = first; i < end; i++) {
+            int code = middle + (int) rintf(values[i] * inverse);
+            code = code < 0 ? 0 : code > 2 * middle - 1 ? 2 * middle - 1 : code;
+            ((uint32_t *) mutable(weight->data))[ft_panel_word(row, i, cols, bits)] |=
+                (uint32_t) code << ft_panel_shift(i, bits);
+        }
+    }
+}
+
+static void store_row(const ft_weight *weight, size_t row, const float *values)
+{
+    size_t cols = weight->cols;
+    if (weight->dtype == FT_I8)
+        store_codes(weight, row, values);
+    else if (weight->layout == FT_PANEL32)
+        store_blocks(weight, row, values);
+    else if (weight->dtype == FT_F16)
+        for (size_t i = 0; i < cols; i++)
+            ((uint16_t *) mutable(weight->data))[row * cols + i] = ft_f16_from_float(values[i]);
+    else
+        memcpy((float *) mutable(weight->data) + row * cols, values, cols * sizeof *values);
+}
+
+static bool allocate(ft_weight *weight)
+{
+    bool blocks = weight->layout == FT_PANEL32;
+    size_t bytes = ft_weight_bytes(weight);
+    size_t scales = blocks ? ft_blocks_count(&weight->blocks, weight->rows, weight->cols) * 2 : 0;
+    weight->data = ft_alloc(bytes);
+    if (weight->dtype == FT_I8)
+        weight->scale = ft_alloc(weight->rows * sizeof(float));
+    if (blocks)
+        weight->blocks.scale = ft_alloc(scales);
+    if (weight->data == NULL || (weight->dtype == FT_I8 && weight->scale == NULL) ||
+        (blocks && weight->blocks.scale == NULL))
+        return false;
+    if (blocks) { /* pads are zeros */
+        memset(mutable(weight->data), 0, bytes);
+        memset(mutable(weight->blocks.scale), 0, scales);
+    }
+    return true;
+}
+
+typedef struct filling {
+    const ft_weight *weight;
+    const ft_distribution *how;
+    float *rows; /* one a thread */
+} filling;
+
+static void fill_rows(const void *job, int thread, size_t first, size_t end)
+{
+    const filling *f = job;
+    size_t cols = f->weight->cols;
+    float *values = f->rows + (size_t) thread * cols;
+    for (size_t row = first; row < end; row++) {
+        for (size_t i = 0; i < cols; i++)
+            values[i] =
+                f->how->mean + f->how->deviation * ft_noise_normal(f->how->key, row * cols + i);
+        store_row(f->weight, row, values);
+    }
+}
+
+ft_status ft_weight_fill(ft_weight *weight, const ft_distribution *how, int threads, ft_error *err)
+{
+    float *rows = ft_array((size_t) threads * weight->cols, sizeof *rows);
+    bool fine = allocate(weight) && rows != NULL;
+    if (fine)
+        ft_team_share(threads, weight->rows, fill_rows, &(filling){ weight, how, rows });
+    free(rows);
+    if (fine)
+        return FT_OK;
+    ft_weight_clear(weight);
+    return ft_fail(err, FT_ENOMEM, "%s: no memory for [%zu, %zu]", weight->name, weight->rows,
+                   weight->cols);
+}
+
+void ft_weight_clear(ft_weight *weight)
+{
+    free(mutable(weight->data));
+    free(mutable(weight->scale));
+    free(mutable(weight->blocks.scale));
+    weight->data = NULL;
+    weight->scale = NULL;
+    weight->blocks.scale = NULL;
+}
+
+/* ---- Layers ------------------------------------------------------------------------------- */
+
+/*
+ * A name in a layer is STEM NUMBER REST: "decoder.layer." 11 ".attn.q".  The number begins here;
+ * NULL: the name is in no layer.
+ */
+static const char *number_in(const char *name)
+{
+    static const char word[] = "layer.";
+    const char *at = strstr(name, word);
+    return at != NULL && (at == name || at[-1] == '.') ? at + sizeof word - 1 : NULL;
+}
+
+/* The same name in another layer. */
+static void name_in_layer(char out[FT_NAME], const char *name, int layer)
+{
+    const char *number = number_in(name);
+    snprintf(out, FT_NAME, "%.*s%d%s", (int) (number - name), name, layer,
+             number + strspn(number, "0123456789"));
+}
+
+/* How many layers have such a name. */
+static int layers_of(const ft_config *config, const char *name)
+{
+    return strncmp(name, "encoder.", 8) == 0 ? config->encoder_layers : config->layers;
+}
+
+/* ---- All weights -------------------------------------------------------------------------- */
+
+static bool is_int8(ft_synthetic_scheme scheme)
+{
+    return scheme == FT_SYNTHETIC_INT8 || scheme == FT_SYNTHETIC_INT8_RESIDUAL ||
+           scheme == FT_SYNTHETIC_DYNAMIC;
+}
+
+static ft_dtype dtype_of(ft_role role, ft_synthetic_scheme scheme)
+{
+    if (role == FT_ROLE_VECTOR || scheme == FT_SYNTHETIC_FLOAT)
+        return FT_F32;
+    if (role != FT_ROLE_LINEAR || scheme == FT_SYNTHETIC_F16)
+        return FT_F16;
+    return is_int8(scheme) ? FT_I8 : scheme == FT_SYNTHETIC_W4A16 ? FT_U4 : FT_U8;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static ft_status make_weight(ft_weight *weight, const ft_weight_spec *spec,
+                             const ft_synthetic_options *options, uint64_t key, ft_error *err)
+{
+    bool is_gain = spec->role == FT_ROLE_VECTOR && ends_with(spec->name, ".weight");
+    ft_distribution how = { ft_noise(key, 0), is_gain ? 1.0f : 0.0f, 0.02f };
+    memcpy(weight->name, spec->name, sizeof weight->name);
+    weight->rows = spec->ndim == 2 ? (size_t) spec->dim[0] : 1;
+    weight->cols = (size_t) spec->dim[spec->ndim - 1];
+    weight->dtype = dtype_of(spec->role, options->scheme);
+    weight->layout = weight->dtype == FT_I8               ? FT_COL4_4R2_8C
+                     : ft_blocks_bits(weight->dtype) != 0 ? FT_PANEL32
+                                                          : FT_ROW;
+    weight->blocks = (ft_blocks){ .group = options->group,
+                                  .by_codes = options->scheme == FT_SYNTHETIC_W8A8_BLOCK };
+    return ft_weight_fill(weight, &how, options->threads, err);
+}
+
+/* The weight of layer 0 that this one of a later layer has the numbers of; NULL: none. */
+static const ft_weight *twin_of(const ft_synthetic *made, const char *name)
+{
+    char first[FT_NAME];
+    const char *number = number_in(name);
+    if (!made->alike || number == NULL || *number == '0')
+        return NULL;
+    name_in_layer(first, name, 0);
+    for (size_t i = 0; i < made->nweight; i++)
+        if (strcmp(made->weight[i].name, first) == 0)
+            return &made->weight[i];
+    return NULL;
+}
+
+/* Weight number made->nweight. */
+static ft_status add_weight(ft_synthetic *made, const ft_weight_spec *spec,
+                            const ft_synthetic_options *options, ft_error *err)
+{
+    ft_weight *weight = &made->weight[made->nweight];
+    const ft_weight *twin = twin_of(made, spec->name);
+    if (twin == NULL)
+        return make_weight(weight, spec, options, made->nweight, err);
+    *weight = *twin;
+    memcpy(weight->name, spec->name, sizeof weight->name);
+    return FT_OK;
+}
+
+static ft_status make_weights(ft_synthetic *made, const ft_synthetic_options *options,
+                              ft_error *err)
+{
+    ft_weight_spec *spec;
+    size_t count;
+    FT_TRY(ft_family_weights(made->family, -1, &made->config, &spec, &count, err));
+    ft_status status = FT_OK;
+    made->weight = ft_array(count, sizeof *made->weight);
+    if (made->weight == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for %zu weights", count);
+    for (size_t i = 0; i < count && status == FT_OK; i++, made->nweight++)
+        status = add_weight(made, &spec[i], options, err);
+    free(spec);
+    return status;
+}
+
+/* ---- Ranges ------------------------------------------------------------------------------- */
+
+enum { OBSERVED = 64 }; /* tokens, of one sequence; of a translator, as many of its source */
+
+/* The greatest magnitude that was counted. */
+static float greatest(ft_counts *counts)
+{
+    ft_counts_settle(counts);
+    return counts->tail_used > 0 ? ft_float_from_bits(counts->tail[counts->tail_used - 1]) : 0.0f;
+}
+
+/* What was measured in layer 0 holds in every layer. */
+static ft_status add_ranges(ft_amax *list, const char *name, float amax, const ft_config *config,
+                            ft_error *err)
+{
+    int count = number_in(name) != NULL ? layers_of(config, name) : 1;
+    for (int i = 0; i < count; i++) {
+        char own[FT_NAME];
+        if (number_in(name) != NULL)
+            name_in_layer(own, name, i);
+        else
+            snprintf(own, sizeof own, "%s", name);
+        FT_TRY(
+            ft_amax_add(list, &(ft_amax_entry){ .name = own, .amax = amax, .method = "max" }, err));
+    }
+    return FT_OK;
+}
+
+ft_status ft_synthetic_images(ft_session *session, size_t count, ft_error *err)
+{
+    const ft_conv image = ft_config_patches(&session->model->config);
+    size_t n = count * (size_t) ft_conv_pixels(&image);
+    float *x = ft_array(n, sizeof *x);
+    if (x == NULL)
+        return ft_fail(err, FT_ENOMEM, "no memory for %zu images", count);
+    for (size_t i = 0; i < n; i++)
+        x[i] = ft_noise_normal(1, i);
+    const ft_tensor tensor = {
+        .dtype = FT_F32,
+        .ndim = 4,
+        .dim = { (int64_t) count, image.channels, image.height, image.width },
+        .data = x,
+    };
+    ft_status status = ft_session_set(session, FT_PIXEL_VALUES, &tensor, err);
+    free(x);
+    return status;
+}
+
+static ft_status set_random_ids(ft_session *session, const char *name, uint64_t key, ft_error *err)
+{
+    int32_t ids[OBSERVED];
+    ft_tensor input = { .dtype = FT_I32, .ndim = 2, .dim = { 1, OBSERVED }, .data = ids };
+    uint32_t vocabulary = (uint32_t) session->model->config.vocabulary;
+    for (size_t i = 0; i < OBSERVED; i++)
+        ids[i] = (int32_t) ft_noise_below(key, i, vocabulary);
+    return ft_session_set(session, name, &input, err);
+}
+
+/* Run random tokens, or an image; counts [nvalue] has counters where the plan has points. */
+static ft_status observe(const ft_model *model, ft_counts *const *counts, ft_error *err)
+{
+    ft_session *session;
+    bool sees = ft_config_sees(&model->config);
+    FT_TRY(ft_session_open(
+        &session, model,
+        &(ft_session_options){ .max_tokens = sees ? 0 : OBSERVED, .max_sequences = 1 }, err));
+    ft_status status =
+        sees ? ft_synthetic_images(session, 1, err) : set_random_ids(session, "input_ids", 1, err);
+    if (status == FT_OK && ft_config_has_source(&model->config))
+        status = set_random_ids(session, "decoder_input_ids", 2, err);
+    if (status == FT_OK)
+        status = ft_session_run_counting(session, counts, err);
+    if (status == FT_OK)
+        status = ft_session_collect(session, counts, err);
+    ft_session_close(session);
+    return status;
+}
+
+static ft_status measure_points(ft_amax *list, const ft_model *model, const ft_config *config,
+                                ft_error *err)
+{
+    const ft_plan *plan = &model->plan;
+    ft_counts *own = ft_array((size_t) plan->nvalue, sizeof *own);
+    ft_counts **counts = ft_array((size_t) plan->nvalue, sizeof(ft_counts *));
+    bool fine = own != NULL && counts != NULL;
+    for (int i = 0; i < plan->nvalue && fine; i++)
+        if (plan->value[i].point) {
+            counts[i] = &own[i];
+            fine = ft_counts_init(&own[i]);
+        }
+    ft_status status = fine ? observe(model, counts, err)
+                            : ft_fail(err, FT_ENOMEM, "no memory for the counters of a layer");
+    for (int i = 0; i < plan->nvalue && status == FT_OK; i++)
+        if (plan->value[i].point)
+            status = add_ranges(list, plan->value[i].name, greatest(&own[i]), config, err);
+    for (int i = 0; own != NULL && i < plan->nvalue; i++)
+        ft_counts_fini(&own[i]);
+    free(counts);
+    free(own);
+    return status;
+}
+
+/* Observe one layer in float, with small tables. */
+static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
+{
+    ft_synthetic one = { .family = made->family,
+                         .config = made->config,
+                         .purpose = { .mode = FT_MODE_OBSERVE } };
+    ft_model *model = NULL;
+    one.config.layers = 1;
+    one.config.encoder_layers = made->config.encoder_layers > 0;
+    if (!ft_config_sees(&one.config)) {
+        one.config.vocabulary = 512;
+        one.config.positions = OBSERVED + one.config.position_offset;
+    }
+    made->amax = ft_amax_new();
+    ft_status status = FT_OK;
+    if (made->amax == NULL)
+        status = ft_fail(err, FT_ENOMEM, "no memory for ranges");
+    if (status == FT_OK)
+        status = make_weights(
+            &one, &(ft_synthetic_options){ FT_SYNTHETIC_FLOAT, .threads = threads }, err);
+    if (status == FT_OK)
+        status = ft_synthetic_open(&model, &one, "one layer", NULL, err);
+    if (status == FT_OK)
+        status = measure_points(made->amax, model, &made->config, err);
+    ft_model_close(model);
+    ft_synthetic_fini(&one);
+    return status;
+}
+
+/* ---- Models ------------------------------------------------------------------------------- */
+
+static const char *family_of(const ft_config *config)
+{
+    if (ft_config_has_source(config))
+        return "m2m100";
+    if (ft_config_sees(config))
+        return "vit";
+    return ft_config_writes(config) ? "llama" : "bert";
+}
+
+ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *config,
+                            const ft_synthetic_options *how, ft_error *err)
+{
+    ft_synthetic_scheme scheme = how->scheme;
+    bool decoder = ft_config_writes(config), sees = ft_config_sees(config);
+    *out = (ft_synthetic){ .family = ft_family_find(family_of(config)),
+                           .config = *config,
+                           .alike = how->alike && decoder };
+    if (decoder ? scheme == FT_SYNTHETIC_INT8_RESIDUAL : scheme == FT_SYNTHETIC_DYNAMIC)
+        return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for %s",
+                       ft_synthetic_scheme_name(scheme), decoder ? "encoders" : "decoders");
+    if (sees && scheme == FT_SYNTHETIC_INT8_RESIDUAL)
+        return ft_fail(err, FT_EUNSUPPORTED, "scheme %s is for encoders of text",
+                       ft_synthetic_scheme_name(scheme));
+    ft_status status = make_weights(out, how, err);
+    if (status == FT_OK && is_int8(scheme) && scheme != FT_SYNTHETIC_DYNAMIC)
+        status = measure(out, how->threads, err);
+    out->purpose = (ft_purpose){
+        .mode = is_int8(scheme) ? FT_MODE_INT8 : FT_MODE_FLOAT,
+        .int8_residual = scheme == FT_SYNTHETIC_INT8_RESIDUAL,
+        .dynamic = scheme == FT_SYNTHETIC_DYNAMIC,
+        .amax = out->amax,
+    };
+    if (status != FT_OK)
+        ft_synthetic_fini(out);
+    return status;
+}
+
+void ft_synthetic_fini(ft_synthetic *made)
+{
+    for (size_t i = 0; i < made->nweight; i++)
+        if (twin_of(made, made->weight[i].name) == NULL)
+            ft_weight_clear(&made->weight[i]);
+    free(made->weight);
+    ft_amax_free(made->amax);
+    memset(made, 0, sizeof *made);
+}
+
+ft_status ft_synthetic_open(ft_model **out, const ft_synthetic *made, const char *name,
+                            const ft_model_options *options, ft_error *err)
+{
+    ft_model_parts parts = { name, made->family, &made->config, made->weight, made->nweight };
+    return ft_model_make(out, &parts, options, &made->purpose, err);
+}

@@ -1,0 +1,338 @@
+/*
+ * attend_kv.c - how long attention over a cache takes on the GPU, and storing into it.
+ *
+ *     attend_cuda [HEADS KV_HEADS HEAD_SIZE [SEQUENCES CONTEXT [LANES]]]
+ *
+ * Steps: one row for each of some sequences whose texts are all of one length; the figure beside
+ * the time is what is read of the cache.  Prompts: one text, its last rows; the figure counts
+ * 4 head_size operations for each key that a row sees.  With LANES, so many sequences are lanes of
+ * beams: of a cache that they share, and of a memory of that many tokens.  Every case is a graph of
+ * launches over caches that together exceed the second cache (replay.h); the first line is what a
+ * copy kernel of the same kind of run reads: a product of nothing but loads.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/kv_cache.h"
+#include "kernels/cuda/cuda.h"
+#include "runtime/tensor.h"
+#include "tests/bench/cuda/replay.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SETS = 12, MOST_RANDOM = 64 << 20 };
+
+typedef struct problem {
+    int heads, kv_heads, head_size;
+    size_t sequences, context; /* tokens of each text */
+    size_t rows;               /* of each text in this run: 1 is a step */
+    ft_dtype cache;
+    size_t lanes; /* 0: none */
+    bool memory;
+} problem;
+
+/* Operands of one launch. */
+typedef struct set {
+    ft_cuda_batch batch;
+    ft_cuda_args store, attend;
+} set;
+
+typedef struct field {
+    set sets[MOST_SETS];
+    int count;
+    ft_op store, attend;
+    ft_weight frequency;
+    void *memory[MOST_SETS * 8];
+    int allocations;
+} field;
+
+static ft_cuda_chip chip;
+
+/* ---- Operands ------------------------------------------------------------------------------- */
+
+static void *device_memory(field *f, size_t bytes)
+{
+    void *memory;
+    must(cudaMalloc(&memory, bytes > 0 ? bytes : 1), "cudaMalloc");
+    must(cudaMemset(memory, 0, bytes), "cudaMemset");
+    f->memory[f->allocations++] = memory;
+    return memory;
+}
+
+static void *copied(field *f, const void *data, size_t bytes)
+{
+    void *memory = device_memory(f, bytes);
+    must(cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    return memory;
+}
+
+/*
+ * Random codes; read as halves, numbers between 2^-1 and 2; as floats, scales about 2^-7.  What is
+ * larger than the second cache repeats.
+ */
+static void *random_bytes(field *f, size_t bytes, ft_dtype dtype)
+{
+    static uint32_t state = 12345;
+    size_t most = bytes < MOST_RANDOM ? bytes : MOST_RANDOM;
+    uint8_t *host = malloc(most), *memory = device_memory(f, bytes);
+    if (host == NULL)
+        exit(1);
+    for (size_t i = 0; i < most; i++) {
+        state = state * 1664525u + 1013904223u;
+        host[i] = (uint8_t) (state >> 24);
+        if (dtype == FT_F16 && i % 2 == 1)
+            host[i] = (uint8_t) ((host[i] & 0x80) | (0x38 + (host[i] & 7)));
+        if (dtype == FT_F32 && i % 4 == 3)
+            host[i] = 0x3c;
+    }
+    for (size_t at = 0; at < bytes; at += most)
+        must(cudaMemcpy(memory + at, host, bytes - at < most ? bytes - at : most,
+                        cudaMemcpyHostToDevice),
+             "cudaMemcpy");
+    free(host);
+    return memory;
+}
+
+/* The numbers of a run, in one block. */
+static ft_cuda_batch batch_of(field *f, const problem *p)
+{
+    size_t n = p->sequences, pages = ft_pages_for(p->context), blocks = 0;
+    size_t each = (p->rows + FT_CUDA_QUERIES - 1) / FT_CUDA_QUERIES;
+    int32_t *numbers = malloc((n + 1 + n * p->rows + 4 * n + n * pages) * sizeof *numbers);
+    ft_cuda_queries *block = malloc(n * each * sizeof *block);
+    if (numbers == NULL || block == NULL)
+        exit(1);
+    int32_t *start = numbers, *owner = start + n + 1, *past = owner + n * p->rows,
+            *reach = past + n, *last = reach + n, *seat = last + n, *page = seat + n;
+    for (size_t i = 0; i <= n; i++)
+        start[i] = (int32_t) (i * p->rows);
+    for (size_t i = 0; i < n; i++) {
+        past[i] = (int32_t) (p->context - p->rows);
+        reach[i] = (int32_t) p->context;
+        last[i] = (int32_t) p->context - 1;
+        seat[i] = (int32_t) i;
+        for (size_t j = 0; j < p->rows; j++)
+            owner[i * p->rows + j] = (int32_t) i;
+        for (size_t j = 0; j < pages; j++) /* a sequence's pages lie apart */
+            page[i * pages + j] = (int32_t) (j * n + (p->memory ? i - i % p->lanes : i));
+        for (size_t j = 0; j < each; j++)
+            block[blocks++] = (ft_cuda_queries){ start[i], (int32_t) p->rows,
+                                                 (int32_t) (j * FT_CUDA_QUERIES), (int32_t) i };
+    }
+    size_t total = n + 1 + n * p->rows + 4 * n + n * pages;
+    const int32_t *at = copied(f, numbers, total * sizeof *numbers);
+    ft_cuda_batch batch = { .tokens = n * p->rows,
+                            .sequences = n,
+                            .start = at,
+                            .blocks = copied(f, block, n * each * sizeof *block),
+                            .nblocks = n * each,
+                            .owner = at + (owner - numbers),
+                            .past = at + (past - numbers),
+                            .reach = at + (reach - numbers),
+                            .pages = at + (page - numbers),
+                            .most_pages = pages,
+                            .context = p->context,
+                            .capacity = pages * FT_PAGE,
+                            .step = p->rows == 1,
+                            .seat = at + (seat - numbers),
+                            .memory_last = at + (last - numbers),
+                            .memory_pages = at + (page - numbers),
+                            .most_memory_pages = pages,
+                            .memory = p->context,
+                            .lanes = p->lanes };
+    free(numbers);
+    free(block);
+    return batch;
+}
+
+static ft_cuda_view rows_of(field *f, size_t rows, int cols, ft_dtype dtype)
+{
+    return (ft_cuda_view){ .data =
+                               random_bytes(f, rows * (size_t) cols * ft_dtype_size(dtype), dtype),
+                           .rows = rows,
+                           .cols = (size_t) cols,
+                           .dtype = dtype };
+}
+
+/* Each token of a lane lies with any of them. */
+static ft_cuda_view origins_of(field *f, const problem *p)
+{
+    size_t count = p->sequences * ft_pages_for(p->context) * FT_PAGE;
+    int32_t *origin = malloc(count * sizeof *origin);
+    if (origin == NULL)
+        exit(1);
+    for (size_t i = 0; i < count; i++)
+        origin[i] = (int32_t) (i * 2654435761u % 4294967296u * p->lanes >> 32);
+    ft_cuda_view view = { .data = copied(f, origin, count * sizeof *origin) };
+    free(origin);
+    return view;
+}
+
+static void fill_set(field *f, set *s, const problem *p, const set *first)
+{
+    int cols = p->heads * p->head_size, kv_cols = p->kv_heads * p->head_size;
+    size_t rows = p->sequences * p->rows,
+           cached = p->sequences * ft_pages_for(p->context) * FT_PAGE;
+    if (s == first) {
+        s->batch = batch_of(f, p);
+        s->store = (ft_cuda_args){ .chip = &chip, .op = &f->store };
+        s->store.weight[0] = &f->frequency;
+        s->store.in[0] = s->store.out = rows_of(f, rows, cols, FT_F16);
+        s->store.in[1] = s->store.in[2] = rows_of(f, rows, kv_cols, FT_F16);
+        ft_value value = { .cols = cols };
+        ft_plan plan = { .value = &value };
+        s->store.scratch_bytes =
+            ft_cuda_attend_scratch(&plan, &f->attend, p->sequences, p->context);
+        s->store.scratch = device_memory(f, s->store.scratch_bytes);
+        s->store.counters =
+            device_memory(f, ft_cuda_attend_counters(&f->attend, p->sequences) * sizeof(uint32_t));
+    } else
+        *s = *first;
+    for (int i = 0; i < (p->cache == FT_I8 ? 4 : 2); i++)
+        s->store.state[i] =
+            rows_of(f, cached, i < 2 ? kv_cols : p->kv_heads, i < 2 ? p->cache : FT_F32);
+    if (p->lanes > 0)
+        s->store.state[FT_STATE_ORIGIN] = origins_of(f, p);
+    s->store.batch = &s->batch;
+    s->attend = s->store;
+    s->attend.op = &f->attend;
+}
+
+static void open_field(field *f, const problem *p)
+{
+    memset(f, 0, sizeof *f);
+    f->store =
+        (ft_op){ .kind = FT_OP_STORE,
+                 .attr = { .heads = p->heads, .kv_heads = p->kv_heads, .softmax_scale = 0.01f } };
+    f->attend = f->store;
+    f->attend.kind = FT_OP_ATTEND;
+    f->attend.attr.memory = p->memory;
+    f->frequency.data = random_bytes(f, 1024, FT_F32);
+    double bytes = 2.0 * (double) p->sequences * (double) p->context *
+                   (double) (p->kv_heads * p->head_size) * (double) ft_dtype_size(p->cache);
+    f->count = (int) (120e6 / bytes) + 2;
+    f->count = f->count > MOST_SETS ? MOST_SETS : f->count;
+    for (int i = 0; i < f->count; i++)
+        fill_set(f, &f->sets[i], p, &f->sets[0]);
+}
+
+static void close_field(field *f)
+{
+    for (int i = 0; i < f->allocations; i++)
+        cudaFree(f->memory[i]);
+}
+
+/* ---- Cases ---------------------------------------------------------------------------------- */
+
+static int launch_attend(cudaStream_t stream, size_t i, void *data)
+{
+    field *f = data;
+    ft_cuda_args args = f->sets[i % (size_t) f->count].attend;
+    args.stream = stream;
+    return ft_cuda_attend(&args);
+}
+
+static int launch_store(cudaStream_t stream, size_t i, void *data)
+{
+    field *f = data;
+    ft_cuda_args args = f->sets[i % (size_t) f->count].store;
+    args.stream = stream;
+    return ft_cuda_store(&args);
+}
+
+static void report(const problem *p)
+{
+    field *f = malloc(sizeof *f);
+    if (f == NULL)
+        exit(1);
+    open_field(f, p);
+    double attend = replay(launch_attend, f), store = replay(launch_store, f);
+    double bytes = 2.0 * (double) (p->sequences * p->context) *
+                   (double) (p->kv_heads * p->head_size) * (double) ft_dtype_size(p->cache);
+    double seen = (double) p->rows * (double) (p->context - p->rows) +
+                  (double) p->rows * (double) (p->rows + 1) / 2.0;
+    double flops = 4.0 * (double) p->sequences * seen * (double) (p->heads * p->head_size);
+    printf("%-6s %-3s %3zu x %5zu, %2d heads over %2d of %3d: %8.2f us, ",
+           p->memory      ? "memory"
+           : p->lanes > 0 ? "lanes"
+           : p->rows == 1 ? "step"
+                          : "prompt",
+           p->cache == FT_I8 ? "i8" : "f16", p->sequences, p->context, p->heads, p->kv_heads,
+           p->head_size, attend);
+    if (p->rows == 1)
+        printf("%6.0f GB/s; ", bytes / attend * 1e-3);
+    else
+        printf("%6.1f TFLOPS (%zu rows); ", flops / attend * 1e-6, p->rows);
+    printf("store %6.2f us\n", store);
+    fflush(stdout);
+    close_field(f);
+    free(f);
+}
+
+/* ---- What memory gives ---------------------------------------------------------------------- */
+
+typedef struct sums {
+    void *memory;
+    size_t bytes;
+} sums;
+
+static int launch_fill(cudaStream_t stream, size_t i, void *data)
+{
+    const sums *s = data;
+    (void) i;
+    return (int) cudaMemcpyAsync(s->memory, (char *) s->memory + s->bytes, s->bytes,
+                                 cudaMemcpyDeviceToDevice, stream);
+}
+
+static void report_memory(void)
+{
+    sums s = { .bytes = (size_t) 256 << 20 };
+    must(cudaMalloc(&s.memory, 2 * s.bytes), "cudaMalloc");
+    double us = replay(launch_fill, &s);
+    printf("a copy of %zu MiB: %.2f us, %.0f GB/s read and written\n", s.bytes >> 20, us,
+           2.0 * (double) s.bytes / us * 1e-3);
+    cudaFree(s.memory);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        size_t sequences, context, rows;
+    } all[] = { { 1, 128, 1 },    { 1, 512, 1 },    { 1, 2048, 1 },    { 1, 16384, 1 },
+                { 8, 512, 1 },    { 64, 512, 1 },   { 64, 1024, 1 },   { 16, 4096, 1 },
+                { 1, 128, 128 },  { 1, 512, 512 },  { 1, 2048, 2048 }, { 8, 512, 512 },
+                { 1, 4096, 512 }, { 1, 8192, 8192 } };
+    int heads = (int) argument(argc, argv, 1, 32), kv_heads = (int) argument(argc, argv, 2, 32);
+    int head_size = (int) argument(argc, argv, 3, 128);
+    chip = open_chip();
+    report_memory();
+    if (argc > 5) {
+        size_t context = argument(argc, argv, 5, 512);
+        problem p = { heads,   kv_heads, head_size, argument(argc, argv, 4, 1),
+                      context, 1,        FT_F16,    .lanes = argument(argc, argv, 6, 0) };
+        for (int memory = 0; memory < (p.lanes > 0 ? 2 : 1); memory++)
+            for (int codes = 0; codes < 2; codes++) {
+                p.memory = memory;
+                p.cache = codes ? FT_I8 : FT_F16;
+                report(&p);
+            }
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        for (int codes = 0; codes < 2; codes++) {
+            problem p = { heads,
+                          kv_heads,
+                          head_size,
+                          all[i].sequences,
+                          all[i].context,
+                          all[i].rows,
+                          codes ? FT_I8 : FT_F16,
+                          .lanes = 0 };
+            report(&p);
+        }
+    return 0;
+}

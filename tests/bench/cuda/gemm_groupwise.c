@@ -1,0 +1,345 @@
+/*
+ * gemm_groupwise.c - speed of products with weights in blocks, beside memory and beside what they
+ * replace.
+ *
+ *     tests/bench/cuda/gemm_groupwise [few | tiles | codes | w4 | w8 | ROWS] ...
+ *
+ * Tables are of w4 and w8 and of several numbers of rows, or of those named before them.
+ *
+ * few: 1 to 8 rows, codes and scales a second as a share of the speed at which a kernel that does
+ * nothing else reads the codes.
+ * tiles: 16 rows and more, beside a kernel that makes the weights halves in memory and cuBLAS, and
+ * beside our product of halves that are there already.  codes: inputs made codes, beside a plain
+ * kernel for codes that are there already.  Operands rotate, so that they come from memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cuda/gemm/groupwise/groupwise.h"
+#include "runtime/mem.h"
+#include "tests/bench/cuda/baselines.h"
+#include "tests/bench/cuda/replay.h"
+
+#include <cublas_v2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_SETS = LAUNCHES,
+    GROUP = 128,
+    POOL = 8 << 20,  /* random bytes, from which all operands are filled */
+    COLD = 400 << 20 /* bytes of all sets, so that none is in the second-level cache */
+};
+
+typedef struct extent {
+    const char *name;
+    size_t n, k;
+} extent;
+
+static const extent extents[] = {
+    { "out", 4096, 4096 },   { "qkv", 12288, 4096 },    { "gate+up", 22016, 4096 },
+    { "down", 4096, 11008 }, { "13B out", 5120, 5120 },
+};
+
+/* ---- Operands ------------------------------------------------------------------------------- */
+
+typedef enum content { CODES, HALVES, SCALES } content;
+
+static void *random_memory(size_t bytes, content what)
+{
+    static uint8_t *pool[3];
+    if (pool[0] == NULL)
+        for (int c = 0; c < 3; c++) {
+            pool[c] = malloc(POOL);
+            for (size_t i = 0; i < POOL; i += 2) {
+                uint16_t half =
+                    (uint16_t) (c == SCALES ? 0x1c00 + (rand() & 0x7ff)
+                                            : (rand() & 0x8000) | (0x3000 + (rand() & 0xfff)));
+                uint16_t codes = (uint16_t) (rand() >> 4);
+                memcpy(pool[c] + i, c == CODES ? &codes : &half, 2);
+            }
+        }
+    char *memory;
+    must((int) cudaMalloc((void **) &memory, bytes), "cudaMalloc");
+    for (size_t at = 0; at < bytes; at += POOL)
+        must((int) cudaMemcpy(memory + at, pool[what], ft_min_size(POOL, bytes - at),
+                              cudaMemcpyHostToDevice),
+             "cudaMemcpy");
+    return memory;
+}
+
+/* Products of one shape, each with weights of its own. */
+typedef struct setting {
+    ft_cuda_chip chip;
+    ft_cuda_blocks set[MOST_SETS];
+    int sets;
+    size_t bytes; /* of the weights */
+    void *halves; /* the weights as f16 */
+    cublasHandle_t blas;
+    scalar_product scalar;
+} setting;
+
+static void setting_init(setting *s, const ft_cuda_chip *chip, const extent *e, int bits, size_t m,
+                         bool by_codes)
+{
+    size_t scales = (e->k + GROUP - 1) / GROUP * e->n;
+    size_t scratch = ft_cuda_blocks_scratch(chip, m, e->n, e->k, FT_F16, by_codes);
+    uint32_t *counters = random_memory(FT_CUDA_BLOCKS_COUNTERS * 4, CODES);
+    must((int) cudaMemset(counters, 0, FT_CUDA_BLOCKS_COUNTERS * 4), "cudaMemset");
+    *s = (setting){ .chip = *chip, .bytes = e->n * e->k * (size_t) bits / 8 + 2 * scales };
+    s->sets = (int) ft_min_size(MOST_SETS, COLD / s->bytes + 1);
+    ft_cuda_blocks common = {
+        .m = m,
+        .k = e->k,
+        .x = random_memory(2 * m * e->k, HALVES),
+        .x_dtype = FT_F16,
+        .y_dtype = FT_F16,
+        .bits = bits,
+        .group = GROUP,
+        .by_codes = by_codes,
+        .in_a_row = true,
+        .parts = 1,
+        .scratch = random_memory(scratch + 256, CODES),
+        .scratch_bytes = scratch,
+        .counters = counters,
+    };
+    for (int i = 0; i < s->sets; i++) {
+        s->set[i] = common;
+        s->set[i].part[0] = (ft_cuda_blocks_part){
+            .rows = e->n,
+            .w = random_memory(e->n * e->k * (size_t) bits / 8, CODES),
+            .scale = random_memory(2 * scales, SCALES),
+            .y = random_memory(2 * m * e->n, HALVES),
+        };
+    }
+}
+
+static void setting_fini(setting *s)
+{
+    for (int i = 0; i < s->sets; i++) {
+        cudaFree((void *) (uintptr_t) s->set[i].part[0].w);
+        cudaFree((void *) (uintptr_t) s->set[i].part[0].scale);
+        cudaFree(s->set[i].part[0].y);
+    }
+    cudaFree(s->set[0].x);
+    cudaFree(s->set[0].scratch);
+    cudaFree(s->set[0].counters);
+    cudaFree(s->halves);
+}
+
+/* ---- What is timed -------------------------------------------------------------------------- */
+
+static int run_ours(cudaStream_t stream, size_t i, void *data)
+{
+    const setting *s = data;
+    return ft_cuda_blocks_run(&s->chip, stream, &s->set[i % (size_t) s->sets]);
+}
+
+static int run_tiles(cudaStream_t stream, size_t i, void *data)
+{
+    const setting *s = data;
+    return ft_cuda_blocks_with(FT_CUDA_BLOCKS_TILES, &s->chip, stream,
+                               &s->set[i % (size_t) s->sets]);
+}
+
+static int run_read(cudaStream_t stream, size_t i, void *data)
+{
+    const setting *s = data;
+    const ft_cuda_blocks *p = &s->set[i % (size_t) s->sets];
+    return ft_cuda_read_array(&s->chip, stream, p->part[0].w,
+                              p->part[0].rows * p->k * (size_t) p->bits / 8, p->counters);
+}
+
+static int run_library(const setting *s, cudaStream_t stream, const ft_cuda_blocks *p)
+{
+    const float one = 1.0f, zero = 0.0f;
+    int n = (int) p->part[0].rows, k = (int) p->k, m = (int) p->m;
+    cublasSetStream(s->blas, stream);
+    return (int) cublasGemmEx(s->blas, CUBLAS_OP_T, CUBLAS_OP_N, n, m, k, &one, s->halves,
+                              CUDA_R_16F, k, p->x, CUDA_R_16F, k, &zero, p->part[0].y, CUDA_R_16F,
+                              n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+}
+
+static int run_dequantized(cudaStream_t stream, size_t i, void *data)
+{
+    const setting *s = data;
+    const ft_cuda_blocks *p = &s->set[i % (size_t) s->sets];
+    ft_weight w = { .rows = p->part[0].rows,
+                    .cols = p->k,
+                    .dtype = p->bits == 4 ? FT_U4 : FT_U8,
+                    .layout = FT_PANEL32,
+                    .blocks = { .group = p->group, .scale = p->part[0].scale },
+                    .data = p->part[0].w };
+    int status = dequantize(stream, s->halves, &w);
+    return status != 0 ? status : run_library(s, stream, p);
+}
+
+static int run_only_library(cudaStream_t stream, size_t i, void *data)
+{
+    const setting *s = data;
+    return run_library(s, stream, &s->set[i % (size_t) s->sets]);
+}
+
+static int run_halves(cudaStream_t stream, size_t i, void *data)
+{
+    const setting *s = data;
+    const ft_cuda_blocks *p = &s->set[i % (size_t) s->sets];
+    ft_cuda_float_product f = { .m = p->m,
+                                .n = p->part[0].rows,
+                                .k = p->k,
+                                .x = p->x,
+                                .w = s->halves,
+                                .x_dtype = FT_F16,
+                                .w_dtype = FT_F16,
+                                .y_dtype = FT_F16,
+                                .y = p->part[0].y };
+    return ft_cuda_float_steady(&s->chip, stream, &f);
+}
+
+static int run_scalars(cudaStream_t stream, size_t i, void *data)
+{
+    const setting *s = data;
+    scalar_product p = s->scalar;
+    p.w = (const int8_t *) s->set[i % (size_t) s->sets].part[0].w;
+    return multiply_scalars(stream, &p);
+}
+
+/* ---- What is wanted ------------------------------------------------------------------------- */
+
+enum { MOST_ROWS = 4096 };
+
+typedef struct wanted {
+    int bits; /* 0: all */
+    bool some, rows[MOST_ROWS];
+} wanted;
+
+static bool wants(const wanted *want, int bits, size_t rows)
+{
+    return (want->bits == 0 || want->bits == bits) && (!want->some || want->rows[rows]);
+}
+
+static void want_one(wanted *want, const char *word)
+{
+    long rows = strtol(word, NULL, 10);
+    if (word[0] == 'w')
+        want->bits = (int) strtol(word + 1, NULL, 10);
+    else if (rows > 0 && rows < MOST_ROWS)
+        want->rows[rows] = want->some = true;
+}
+
+/* ---- Tables --------------------------------------------------------------------------------- */
+
+static void measure_few(const ft_cuda_chip *chip, const wanted *want)
+{
+    static const size_t rows[] = { 1, 2, 4, 8 };
+    printf("\nfew rows: us (TB/s, share of a plain read)\n");
+    for (int bits = 4; bits <= 8; bits += 4)
+        for (size_t i = 0; i < FT_COUNT(extents) && (want->bits == 0 || want->bits == bits); i++) {
+            const extent *e = &extents[i];
+            double read = 0.0; /* TB/s */
+            printf("w%d g%d %-8s %5zu x %5zu", bits, GROUP, e->name, e->n, e->k);
+            for (size_t j = 0; j < FT_COUNT(rows); j++) {
+                setting s;
+                if (!wants(want, bits, rows[j]))
+                    continue;
+                setting_init(&s, chip, e, bits, rows[j], false);
+                if (read == 0.0) {
+                    double us = replay(run_read, &s);
+                    read = (double) (e->n * e->k * (size_t) bits / 8) / us * 1e-6;
+                    printf("  read %6.2f (%.2f)", us, read);
+                }
+                double us = replay(run_ours, &s), speed = (double) s.bytes / us * 1e-6;
+                printf("  m=%zu %6.2f (%.2f, %.2f)", rows[j], us, speed, speed / read);
+                setting_fini(&s);
+            }
+            printf("\n");
+            fflush(stdout);
+        }
+}
+
+static void measure_tiles(const ft_cuda_chip *chip, const wanted *want)
+{
+    static const size_t rows[] = { 8, 16, 64, 128, 512, 2048 };
+    cublasHandle_t blas;
+    must((int) cublasCreate(&blas), "cublasCreate");
+    printf(
+        "\nmore rows: us (by mma.sync); dequantize + cuBLAS f16, cuBLAS f16 alone, our f16; their "
+        "ratios to ours\n");
+    for (int bits = 4; bits <= 8; bits += 4)
+        for (size_t i = 0; i < FT_COUNT(extents) - 1; i++)
+            for (size_t j = 0; j < FT_COUNT(rows); j++) {
+                const extent *e = &extents[i];
+                setting s;
+                if (!wants(want, bits, rows[j]))
+                    continue;
+                setting_init(&s, chip, e, bits, rows[j], false);
+                s.halves = random_memory(2 * e->n * e->k, HALVES);
+                s.blas = blas;
+                double ours = replay(run_ours, &s), tiles = replay(run_tiles, &s);
+                double slow = replay(run_dequantized, &s);
+                double library = replay(run_only_library, &s), halves = replay(run_halves, &s);
+                printf("w%d %-8s %5zu x %5zu m=%-4zu %8.2f us (%8.2f) %6.1f TFLOPS; %8.2f %8.2f "
+                       "%8.2f; "
+                       "%.2f %.2f %.2f\n",
+                       bits, e->name, e->n, e->k, rows[j], ours, tiles,
+                       2e-6 * (double) (rows[j] * e->n) * (double) e->k / ours, slow, library,
+                       halves, slow / ours, library / ours, halves / ours);
+                fflush(stdout);
+                setting_fini(&s);
+            }
+    cublasDestroy(blas);
+}
+
+static void measure_codes(const ft_cuda_chip *chip, const wanted *want)
+{
+    static const size_t rows[] = { 1, 16, 64, 128, 512, 2048 };
+    printf("\nby codes: us; a scalar kernel; ratio\n");
+    for (size_t i = 0; i < FT_COUNT(extents) - 1; i++)
+        for (size_t j = 0; j < FT_COUNT(rows); j++) {
+            const extent *e = &extents[i];
+            setting s;
+            if (!wants(want, 8, rows[j]))
+                continue;
+            setting_init(&s, chip, e, 8, rows[j], true);
+            size_t groups = e->k / GROUP;
+            s.scalar = (scalar_product){
+                .m = (int) rows[j],
+                .n = (int) e->n,
+                .k = (int) e->k,
+                .group = GROUP,
+                .x = random_memory(rows[j] * e->k, CODES),
+                .x_scale = random_memory(4 * rows[j] * groups, SCALES),
+                .w_scale = random_memory(4 * e->n * groups, SCALES),
+                .zero = random_memory(e->n * groups, CODES),
+                .y = s.set[0].part[0].y,
+            };
+            double ours = replay(run_ours, &s), scalar = replay_times(run_scalars, &s, 3);
+            printf("w8a8 g%d %-8s %5zu x %5zu m=%-4zu %8.2f us %6.1f TOPS; %9.2f; %.1f\n", GROUP,
+                   e->name, e->n, e->k, rows[j], ours,
+                   2e-6 * (double) (rows[j] * e->n) * (double) e->k / ours, scalar, scalar / ours);
+            fflush(stdout);
+            cudaFree((void *) (uintptr_t) s.scalar.x);
+            cudaFree((void *) (uintptr_t) s.scalar.x_scale);
+            cudaFree((void *) (uintptr_t) s.scalar.w_scale);
+            cudaFree((void *) (uintptr_t) s.scalar.zero);
+            setting_fini(&s);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    ft_cuda_chip chip = open_chip();
+    wanted want = { 0 };
+    for (int i = 1; i < argc; i++) {
+        want_one(&want, argv[i]);
+        if (strcmp(argv[i], "few") == 0)
+            measure_few(&chip, &want);
+        if (strcmp(argv[i], "tiles") == 0)
+            measure_tiles(&chip, &want);
+        if (strcmp(argv[i], "codes") == 0)
+            measure_codes(&chip, &want);
+    }
+    return 0;
+}

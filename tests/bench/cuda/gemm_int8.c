@@ -1,0 +1,454 @@
+/*
+ * gemm_int8.c - speed of the int8 product of sm_90a beside cuBLASLt.
+ *
+ *     tests/bench/cuda/gemm_int8 [-r ROUNDS] [-p] [PATTERN]
+ *
+ * Every contender is a CUDA graph of products on sets of operands in rotation, so that operands
+ * come from memory and not from a cache.  The graphs run in turns, with pauses, for a card at its
+ * power limit slows down whoever comes last.  A time is the median over the rounds, divided by the
+ * products of a graph.  cuBLASLt is the best of its eight first proposals, measured in the same
+ * way. -p lets our products overlap (programmatic dependent launch), which cuBLASLt's never do.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cuda/gemm/int8/wgmma_kernels.h"
+#include "runtime/mem.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct extent {
+    size_t m, n, k;
+} extent;
+
+static const extent shapes[] = {
+    { 4096, 768, 768 },  { 4096, 2304, 768 },  { 4096, 3072, 768 }, { 4096, 768, 3072 },
+    { 1024, 3072, 768 }, { 8192, 4096, 4096 }, { 128, 2304, 768 },  { 128, 768, 3072 },
+    { 64, 4096, 4096 },  { 8, 11008, 4096 },   { 128, 768, 768 },   { 128, 3072, 768 },
+};
+
+enum {
+    MAX_SETS = 24,
+    SET_BYTES = 200 << 20, /* of all sets together, at least */
+    NODES = 24,
+    MAX_CONTENDERS = 128,
+    MAX_ROUNDS = 100,
+    PROPOSALS = 8,
+    WORKSPACE = 64 << 20,
+};
+
+static void check(int status, const char *what)
+{
+    if (status != 0) {
+        fprintf(stderr, "%s: %s (%d)\n", what, cudaGetErrorString((cudaError_t) status), status);
+        exit(1);
+    }
+}
+
+/* ---- Operands ------------------------------------------------------------------------------- */
+
+typedef struct operands {
+    int8_t *x, *w;
+    uint16_t *x16, *w16, *residual;
+    void *y;
+} operands;
+
+typedef struct setting {
+    const extent *shape;
+    operands set[MAX_SETS];
+    int sets;
+    float *w_scale, *bias;
+    uint16_t *bias16;
+    void *workspace;
+    cudaStream_t stream;
+    cublasLtHandle_t lt;
+    ft_cuda_chip chip;
+} setting;
+
+enum { BLOCK = 8 << 20 };
+
+/* Device memory full of random codes, or of random halves between -2 and 2. */
+static void *random_memory(size_t bytes, bool halves)
+{
+    static uint8_t *codes, *sixteen;
+    if (codes == NULL) {
+        codes = malloc(BLOCK);
+        sixteen = malloc(BLOCK);
+        for (size_t i = 0; i < BLOCK; i++) {
+            codes[i] = (uint8_t) (rand() % 255 - 127);
+            sixteen[i] = (uint8_t) (i % 2 == 0 ? rand() : (rand() & 0x80) | (0x30 + rand() % 16));
+        }
+    }
+    char *memory;
+    check((int) cudaMalloc((void **) &memory, bytes), "cudaMalloc");
+    for (size_t at = 0; at < bytes; at += BLOCK)
+        check((int) cudaMemcpy(memory + at, halves ? sixteen : codes,
+                               ft_min_size(BLOCK, bytes - at), cudaMemcpyHostToDevice),
+              "cudaMemcpy");
+    return memory;
+}
+
+static void *upload_floats(size_t n, float low, float high)
+{
+    float *values = malloc(n * sizeof *values), *memory;
+    for (size_t i = 0; i < n; i++)
+        values[i] = low + (high - low) * (float) (rand() % 1000) / 1000.0f;
+    check((int) cudaMalloc((void **) &memory, n * sizeof *memory), "cudaMalloc");
+    check((int) cudaMemcpy(memory, values, n * sizeof *values, cudaMemcpyHostToDevice), "copy");
+    free(values);
+    return memory;
+}
+
+static void setting_init(setting *s, const extent *shape)
+{
+    size_t m = shape->m, n = shape->n, k = shape->k, bytes = m * k + n * k + m * n;
+    s->shape = shape;
+    s->sets = (int) ft_min_size(MAX_SETS, SET_BYTES / bytes + 2);
+    for (int i = 0; i < s->sets; i++)
+        s->set[i] = (operands){
+            .x = random_memory(m * k, false),
+            .w = random_memory(n * k, false),
+            .x16 = random_memory(2 * m * k, true),
+            .w16 = random_memory(2 * n * k, true),
+            .residual = random_memory(4 * m * n, true),
+            .y = random_memory(4 * m * n, true),
+        };
+    s->w_scale = upload_floats(n, 0.2f / 2000.0f, 1.0f / 2000.0f);
+    s->bias = upload_floats(n, -1.0f, 1.0f);
+    s->bias16 = random_memory(2 * n, true);
+}
+
+static void setting_fini(setting *s)
+{
+    for (int i = 0; i < s->sets; i++) {
+        cudaFree(s->set[i].x);
+        cudaFree(s->set[i].w);
+        cudaFree(s->set[i].x16);
+        cudaFree(s->set[i].w16);
+        cudaFree(s->set[i].residual);
+        cudaFree(s->set[i].y);
+    }
+    cudaFree(s->w_scale);
+    cudaFree(s->bias);
+    cudaFree(s->bias16);
+}
+
+/* ---- Contenders ----------------------------------------------------------------------------- */
+
+typedef struct contender {
+    char name[40];
+    ft_dtype y; /* ours */
+    bool gelu, residual;
+    bool rs; /* weights from COL4_4R2_8C */
+    ft_cuda_wgmma_tile tile;
+    bool overlaps;
+    cublasLtMatmulDesc_t product; /* theirs */
+    cublasLtMatrixLayout_t w, x, d;
+    cublasLtMatmulAlgo_t algorithm;
+    bool halves, sums;
+    cudaGraphExec_t graph;
+    float time[MAX_ROUNDS], median;
+} contender;
+
+static ft_cuda_product product_of(const setting *s, const contender *c, const operands *set)
+{
+    return (ft_cuda_product){
+        .m = s->shape->m,
+        .n = s->shape->n,
+        .k = s->shape->k,
+        .x = set->x,
+        .w = set->w,
+        .tiles = set->w,
+        .x_scale = 1.0f / 64.0f,
+        .w_scale = s->w_scale,
+        .bias = s->bias,
+        .activation = c->gelu ? FT_ACT_GELU_CODES : FT_ACT_NONE,
+        .y_dtype = c->y,
+        .parts = 1,
+        .width = { s->shape->n },
+        .y = { set->y },
+        .y_inverse = { 20.0f },
+        .residual = c->residual ? set->residual : NULL,
+    };
+}
+
+static int run_ours(const setting *s, const contender *c, const operands *set)
+{
+    ft_cuda_chip chip = s->chip;
+    ft_cuda_product p = product_of(s, c, set);
+    chip.overlaps = c->overlaps;
+    if (c->rs)
+        return ft_cuda_gemm_wgmma_rs(&chip, s->stream, &p);
+    return ft_cuda_wgmma_run(c->tile, &chip, s->stream, &p);
+}
+
+static int run_theirs(const setting *s, const contender *c, const operands *set)
+{
+    static const float one = 1.0f / 4096.0f, zero = 0.0f;
+    static const int32_t whole = 1, none = 0;
+    const void *alpha = c->sums ? (const void *) &whole : &one;
+    const void *beta = c->sums ? (const void *) &none : &zero;
+    const void *w = c->halves ? (void *) set->w16 : set->w,
+               *x = c->halves ? (void *) set->x16 : set->x;
+    return (int) cublasLtMatmul(s->lt, c->product, alpha, w, c->w, x, c->x, beta, set->y, c->d,
+                                set->y, c->d, &c->algorithm, s->workspace, WORKSPACE, s->stream);
+}
+
+/* NODES products as a graph; false: this one cannot. */
+static bool capture(const setting *s, contender *c)
+{
+    cudaGraph_t graph;
+    int status = 0;
+    check((int) cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeThreadLocal), "capture");
+    for (int i = 0; i < NODES && status == 0; i++) {
+        const operands *set = &s->set[i % s->sets];
+        status = c->product != NULL ? run_theirs(s, c, set) : run_ours(s, c, set);
+    }
+    check((int) cudaStreamEndCapture(s->stream, &graph), "end of capture");
+    if (status == 0)
+        check((int) cudaGraphInstantiate(&c->graph, graph, 0), "graph");
+    else
+        fprintf(stderr, "%s: %d\n", c->name, status);
+    cudaGraphDestroy(graph);
+    return status == 0;
+}
+
+/* Microseconds of a product. */
+static float measure(const setting *s, const contender *c)
+{
+    static cudaEvent_t begin, end;
+    float ms;
+    if (begin == NULL) {
+        cudaEventCreate(&begin);
+        cudaEventCreate(&end);
+    }
+    usleep(500);
+    cudaGraphLaunch(c->graph, s->stream);
+    cudaEventRecord(begin, s->stream);
+    cudaGraphLaunch(c->graph, s->stream);
+    cudaEventRecord(end, s->stream);
+    check((int) cudaStreamSynchronize(s->stream), c->name);
+    check((int) cudaEventElapsedTime(&ms, begin, end), "time");
+    return 1000.0f * ms / NODES;
+}
+
+static int compare(const void *a, const void *b)
+{
+    float x = *(const float *) a, y = *(const float *) b;
+    return (x > y) - (x < y);
+}
+
+static void measure_all(const setting *s, contender *list, int count, int rounds)
+{
+    for (int round = 0; round < rounds; round++)
+        for (int i = 0; i < count; i++)
+            list[i].time[round] = measure(s, &list[i]);
+    for (int i = 0; i < count; i++) {
+        qsort(list[i].time, (size_t) rounds, sizeof(float), compare);
+        list[i].median = list[i].time[rounds / 2];
+    }
+}
+
+/* ---- cuBLASLt ------------------------------------------------------------------------------- */
+
+typedef struct peer {
+    const char *name;
+    cublasComputeType_t compute;
+    cudaDataType_t scale, operand, result;
+    bool gelu;
+} peer;
+
+static const peer rivals[] = {
+    { "lt i8", CUBLAS_COMPUTE_32I, CUDA_R_32F, CUDA_R_8I, CUDA_R_8I, false },
+    { "lt i32", CUBLAS_COMPUTE_32I, CUDA_R_32I, CUDA_R_8I, CUDA_R_32I, false },
+    { "lt f16", CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, false },
+    { "lt i8 gelu", CUBLAS_COMPUTE_32I, CUDA_R_32F, CUDA_R_8I, CUDA_R_8I, true },
+    { "lt f16 gelu", CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16F, true },
+};
+
+static void describe(const setting *s, const peer *r, contender *c)
+{
+    size_t m = s->shape->m, n = s->shape->n, k = s->shape->k;
+    cublasOperation_t transposed = CUBLAS_OP_T;
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_GELU_BIAS;
+    const void *bias = r->operand == CUDA_R_16F ? (void *) s->bias16 : s->bias;
+    cudaDataType_t bias_type = r->operand == CUDA_R_16F ? CUDA_R_16F : CUDA_R_32F;
+    memset(c, 0, sizeof *c);
+    snprintf(c->name, sizeof c->name, "%s", r->name);
+    c->halves = r->operand == CUDA_R_16F;
+    c->sums = r->scale == CUDA_R_32I;
+    cublasLtMatmulDescCreate(&c->product, r->compute, r->scale);
+    cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
+                                   sizeof transposed);
+    if (r->gelu) {
+        cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                       sizeof epilogue);
+        cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                                       sizeof bias);
+        cublasLtMatmulDescSetAttribute(c->product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type,
+                                       sizeof bias_type);
+    }
+    cublasLtMatrixLayoutCreate(&c->w, r->operand, k, n, (int64_t) k);
+    cublasLtMatrixLayoutCreate(&c->x, r->operand, k, m, (int64_t) k);
+    cublasLtMatrixLayoutCreate(&c->d, r->result, n, m, (int64_t) n);
+}
+
+/* The fastest of its proposals; false: it has none. */
+static bool add_rival(const setting *s, const peer *r, contender *out)
+{
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t proposal[PROPOSALS];
+    size_t workspace = WORKSPACE;
+    int found = 0;
+    contender c;
+    describe(s, r, &c);
+    cublasLtMatmulPreferenceCreate(&preference);
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                         &workspace, sizeof workspace);
+    cublasLtMatmulAlgoGetHeuristic(s->lt, c.product, c.w, c.x, c.d, c.d, preference, PROPOSALS,
+                                   proposal, &found);
+    cublasLtMatmulPreferenceDestroy(preference);
+    out->median = 1e30f;
+    for (int i = 0; i < found; i++) {
+        c.algorithm = proposal[i].algo;
+        if (!capture(s, &c))
+            continue;
+        measure_all(s, &c, 1, 3);
+        if (c.median < out->median) {
+            if (out->median < 1e30f)
+                cudaGraphExecDestroy(out->graph);
+            *out = c;
+        } else {
+            cudaGraphExecDestroy(c.graph);
+        }
+    }
+    return out->median < 1e30f;
+}
+
+/* ---- One shape ------------------------------------------------------------------------------ */
+
+typedef struct result {
+    const char *name;
+    ft_dtype y;
+    bool gelu, residual;
+    const char *rival;
+} result;
+
+static const result results[] = {
+    { "int8", FT_I8, false, false, "lt i8" },
+    { "gelu int8", FT_I8, true, false, "lt i8" },
+    { "f16 + residual", FT_F16, false, true, "lt f16" },
+    { "f16", FT_F16, false, false, "lt f16" },
+    { "f32", FT_F32, false, false, "lt i32" },
+    { "f32 + residual", FT_F32, false, true, "lt i32" },
+};
+
+static int add_ours(const setting *s, bool overlaps, contender *list)
+{
+    int count = 0;
+    for (size_t i = 0; i < FT_COUNT(results); i++)
+        for (int tile = 0; tile <= FT_CUDA_WGMMA_GENERAL; tile++) {
+            contender *c = &list[count];
+            if (tile >= FT_CUDA_WGMMA_FEW && tile < FT_CUDA_WGMMA_GENERAL && s->shape->m > 256)
+                continue;
+            *c = (contender){
+                .y = results[i].y,
+                .gelu = results[i].gelu,
+                .residual = results[i].residual,
+                .tile = (ft_cuda_wgmma_tile) tile,
+                .rs = tile == FT_CUDA_WGMMA_GENERAL,
+                .overlaps = overlaps,
+            };
+            snprintf(c->name, sizeof c->name, "%s", results[i].name);
+            ft_cuda_product p = product_of(s, c, &s->set[0]);
+            count += ft_cuda_wgmma_tile_takes(c->tile, &p) && capture(s, c);
+        }
+    return count;
+}
+
+static float time_of(const contender *list, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return list[i].median;
+    return 0.0f;
+}
+
+static void print_ours(const contender *list, int count, int rivals_count, const result *r)
+{
+    float best = 1e30f, rival = time_of(list, rivals_count, r->rival);
+    printf("  %-15s", r->name);
+    for (int i = rivals_count; i < count; i++)
+        if (strcmp(list[i].name, r->name) == 0) {
+            printf(" %s %.2f", list[i].rs ? "rs" : ft_cuda_wgmma_tile_name(list[i].tile),
+                   (double) list[i].median);
+            best = list[i].median < best ? list[i].median : best;
+        }
+    printf("   %s / best %.2f\n", r->rival, (double) (rival / best));
+}
+
+static void measure_shape(setting *s, const extent *shape, int rounds, bool overlaps)
+{
+    static contender list[MAX_CONTENDERS];
+    int theirs = 0, count;
+    setting_init(s, shape);
+    for (size_t i = 0; i < FT_COUNT(rivals); i++)
+        theirs += add_rival(s, &rivals[i], &list[theirs]);
+    count = theirs + add_ours(s, overlaps, list + theirs);
+    measure_all(s, list, count, rounds);
+    printf("%zu x %zu x %zu%s, us, %d sets:", shape->m, shape->n, shape->k,
+           overlaps ? ", overlapping" : "", s->sets);
+    for (int i = 0; i < theirs; i++)
+        printf("  %s %.2f", list[i].name, (double) list[i].median);
+    printf("\n");
+    for (size_t i = 0; i < FT_COUNT(results); i++)
+        print_ours(list, count, theirs, &results[i]);
+    fflush(stdout);
+    for (int i = 0; i < count; i++)
+        cudaGraphExecDestroy(list[i].graph);
+    setting_fini(s);
+}
+
+int main(int argc, char **argv)
+{
+    static setting s;
+    struct cudaDeviceProp properties;
+    int option, rounds = 15;
+    bool overlaps = false;
+    while ((option = getopt(argc, argv, "r:p")) != -1) {
+        if (option == 'r')
+            rounds = atoi(optarg);
+        else if (option == 'p')
+            overlaps = true;
+        else
+            return 2;
+    }
+    rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
+    check((int) cudaGetDeviceProperties(&properties, 0), "no CUDA device");
+    s.chip = (ft_cuda_chip){
+        .capability = 10 * properties.major + properties.minor,
+        .multiprocessors = properties.multiProcessorCount,
+        .shared = properties.sharedMemPerBlockOptin,
+        .has_wgmma = properties.major == 9,
+    };
+    if (!s.chip.has_wgmma) {
+        fprintf(stderr, "gemm_cuda: %s has no wgmma\n", properties.name);
+        return 1;
+    }
+    check((int) cudaStreamCreate(&s.stream), "stream");
+    check((int) cublasLtCreate(&s.lt), "cublasLt");
+    check((int) cudaMalloc(&s.workspace, WORKSPACE), "workspace");
+    for (size_t i = 0; i < FT_COUNT(shapes); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%zu,%zu,%zu", shapes[i].m, shapes[i].n, shapes[i].k);
+        if (optind >= argc || strstr(name, argv[optind]) != NULL)
+            measure_shape(&s, &shapes[i], rounds, overlaps);
+    }
+    return 0;
+}

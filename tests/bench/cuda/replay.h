@@ -1,0 +1,35 @@
+/*
+ * replay.h - how long a kernel takes among others of its kind: a graph of launches, replayed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_BENCH_CUDA_REPLAY_H
+#define FT_TESTS_BENCH_CUDA_REPLAY_H
+
+#include "kernels/cuda/cuda.h"
+
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+
+/* End the program when a CUDA call has failed; `what` names it. */
+void must(int status, const char *what);
+
+/* The device, whose name is printed; the program ends where there is none. */
+ft_cuda_chip open_chip(void);
+
+/* Memory of the device, with these bytes. */
+void *device_copy(const void *data, size_t bytes);
+
+/* Number i of the command line. */
+size_t argument(int argc, char **argv, int i, size_t otherwise);
+
+enum { LAUNCHES = 24 }; /* of a graph */
+
+/* Put launch i of a graph on the stream; returns cudaError_t. */
+typedef int (*launch_one)(cudaStream_t stream, size_t i, void *data);
+
+/* Microseconds of one launch: the median of 30 replays of a graph. */
+double replay(launch_one launch, void *data);
+double replay_times(launch_one launch, void *data, int replays); /* of so many, up to 30 */
+
+#endif

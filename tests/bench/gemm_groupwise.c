@@ -1,0 +1,205 @@
+/*
+ * gemm_groupwise.c - speed of products with weights in blocks: against the processor's peak, memory,
+ * and our own product of floats.
+ *
+ *     tests/bench/gemm_groupwise [-t THREADS] [-s SECONDS] [-q PERCENT] [PATTERN]
+ *
+ * They take turns, see compare.h; options are those of gemm_int8.c.  The float product has F16 weights.
+ * The peak is that of multiply-adds of floats, also for products by codes, which may exceed it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/gemm/groupwise/gemm_groupwise.h"
+#include "kernels/cpu/gemm/f32/gemm_f32.h"
+#include "runtime/mem.h"
+#include "tests/bench/compare.h"
+#include "tests/bench/measure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct shape {
+    const char *name;
+    size_t m, n, k;
+    int bits;
+    int32_t group;
+    bool zeros, by_codes;
+} shape;
+
+static const shape shapes[] = {
+    { "1 2048 2048 u4 g32", 1, 2048, 2048, 4, 32, false, false },
+    { "1 8192 2048 u4 g32", 1, 8192, 2048, 4, 32, false, false },
+    { "1 8192 2048 u4 g128", 1, 8192, 2048, 4, 128, false, false },
+    { "1 8192 2048 u4 g128 zeros", 1, 8192, 2048, 4, 128, true, false },
+    { "1 2048 8192 u4 g32", 1, 2048, 8192, 4, 32, false, false },
+    { "1 2048 8192 u4 g128", 1, 2048, 8192, 4, 128, false, false },
+    { "1 32000 2048 u4 g32", 1, 32000, 2048, 4, 32, false, false },
+    { "1 8192 2048 u8 g32", 1, 8192, 2048, 8, 32, false, false },
+    { "1 2048 8192 u8 g128", 1, 2048, 8192, 8, 128, false, false },
+    { "1 8192 2048 u8 g32 codes", 1, 8192, 2048, 8, 32, false, true },
+    { "1 8192 2048 u4 g32 codes", 1, 8192, 2048, 4, 32, false, true },
+    { "2 8192 2048 u4 g32", 2, 8192, 2048, 4, 32, false, false },
+    { "4 8192 2048 u4 g32", 4, 8192, 2048, 4, 32, false, false },
+    { "8 8192 2048 u4 g32", 8, 8192, 2048, 4, 32, false, false },
+    { "8 8192 2048 u8 g32", 8, 8192, 2048, 8, 32, false, false },
+    { "16 8192 2048 u4 g32", 16, 8192, 2048, 4, 32, false, false },
+    { "16 8192 2048 u8 g32 codes", 16, 8192, 2048, 8, 32, false, true },
+    { "64 8192 2048 u4 g32", 64, 8192, 2048, 4, 32, false, false },
+    { "512 2048 2048 u4 g32", 512, 2048, 2048, 4, 32, false, false },
+    { "512 2048 2048 u4 g128 zeros", 512, 2048, 2048, 4, 128, true, false },
+    { "512 8192 2048 u8 g32", 512, 8192, 2048, 8, 32, false, false },
+    { "512 2048 8192 u4 g128", 512, 2048, 8192, 4, 128, false, false },
+    { "512 2048 2048 u8 g32 codes", 512, 2048, 2048, 8, 32, false, true },
+    { "512 2048 2048 u8 g128 codes", 512, 2048, 2048, 8, 128, false, true },
+    { "512 2048 2048 u4 g32 codes", 512, 2048, 2048, 4, 32, false, true },
+    { "13 1000 200 u4 g32", 13, 1000, 200, 4, 32, false, false },
+};
+
+enum { MAX_SETS = 64, SET_BYTES = 256 << 20, HALF = 0x2c00 /* 1/16 in F16 */ };
+
+typedef struct setting {
+    const shape *row;
+    ft_gemm_blocks gemm;
+    ft_gemm_float peer;
+    size_t sets, bytes, peer_sets;
+    void *codes[MAX_SETS], *halves[MAX_SETS];
+    uint16_t *scale[MAX_SETS];
+    uint8_t *zero[MAX_SETS];
+} setting;
+
+static void *random_bytes(size_t bytes)
+{
+    uint8_t *all = ft_alloc(bytes);
+    for (size_t i = 0; i < bytes; i++)
+        all[i] = (uint8_t) (rand() >> 8);
+    return all;
+}
+
+/* Any halves whose exponents are those of numbers below 1. */
+static uint16_t *random_halves(size_t count)
+{
+    uint16_t *all = ft_alloc(count * sizeof *all);
+    for (size_t i = 0; i < count; i++)
+        all[i] = (uint16_t) ((rand() & 0xff) | HALF);
+    return all;
+}
+
+static void make_weights(setting *s)
+{
+    const shape *row = s->row;
+    size_t codes = ft_panel_bytes(row->n, row->k, row->bits);
+    size_t count = ft_blocks_count(&s->gemm.blocks, row->n, row->k);
+    s->bytes = codes + count * (row->zeros ? 3 : 2);
+    s->sets = ft_min_size(MAX_SETS, SET_BYTES / s->bytes + 1);
+    s->peer_sets = ft_min_size(s->sets, SET_BYTES / (row->n * row->k * 2) + 1);
+    for (size_t i = 0; i < s->sets; i++) {
+        s->codes[i] = random_bytes(codes);
+        s->scale[i] = random_halves(count);
+        s->zero[i] = row->zeros ? random_bytes(count) : NULL;
+    }
+    for (size_t i = 0; i < s->peer_sets; i++)
+        s->halves[i] = random_halves(row->n * row->k);
+}
+
+static void setting_init(setting *s, const shape *row, ft_isa isa, int threads)
+{
+    *s = (setting){ .row = row };
+    s->gemm = (ft_gemm_blocks){
+        .isa = isa,
+        .threads = threads,
+        .m = row->m,
+        .n = row->n,
+        .k = row->k,
+        .x = draw_floats(row->m * row->k),
+        .x_stride = row->k,
+        .bits = row->bits,
+        .blocks = { .group = row->group, .by_codes = row->by_codes },
+        .y = ft_alloc(row->m * row->n * sizeof(float)),
+        .y_stride = row->n,
+    };
+    s->gemm.scratch_bytes = ft_gemm_blocks_scratch(&s->gemm.blocks, row->m, row->k, threads);
+    s->gemm.scratch = ft_alloc(s->gemm.scratch_bytes);
+    s->peer = (ft_gemm_float){
+        .isa = isa,
+        .threads = threads,
+        .m = row->m,
+        .n = row->n,
+        .k = row->k,
+        .x = s->gemm.x,
+        .x_stride = row->k,
+        .w_dtype = FT_F16,
+        .y = s->gemm.y,
+        .y_stride = row->n,
+        .scratch_bytes = ft_gemm_float_scratch(FT_F32, row->m, row->k, threads),
+    };
+    s->peer.scratch = ft_alloc(s->peer.scratch_bytes);
+    make_weights(s);
+}
+
+static void setting_fini(setting *s)
+{
+    for (size_t i = 0; i < s->sets; i++) {
+        free(s->codes[i]);
+        free(s->scale[i]);
+        free(s->zero[i]);
+    }
+    for (size_t i = 0; i < s->peer_sets; i++)
+        free(s->halves[i]);
+    free((void *) (uintptr_t) s->gemm.x);
+    free(s->gemm.y);
+    free(s->gemm.scratch);
+    free(s->peer.scratch);
+}
+
+static double our_time(void *data, size_t set)
+{
+    setting *s = data;
+    double start = seconds_by(s->gemm.threads);
+    s->gemm.w = s->codes[set % s->sets];
+    s->gemm.blocks.scale = s->scale[set % s->sets];
+    s->gemm.blocks.zero = s->zero[set % s->sets];
+    ft_gemm_blocks_run(&s->gemm);
+    return seconds_by(s->gemm.threads) - start;
+}
+
+static double peer_time(void *data, size_t set)
+{
+    setting *s = data;
+    double start = seconds_by(s->peer.threads);
+    s->peer.w = s->halves[set % s->peer_sets];
+    ft_gemm_float_run(&s->peer);
+    return seconds_by(s->peer.threads) - start;
+}
+
+static void measure(const shape *row, int threads, const contest_options *o)
+{
+    setting s;
+    setting_init(&s, row, o->isa, threads);
+    contest_print_floats(
+        &(contest){
+            .setting = &s,
+            .ours = our_time,
+            .theirs = peer_time,
+            .peak = peak_of_floats,
+            .sets = s.sets,
+            .bytes = s.bytes,
+            .operations = 2.0 * (double) row->m * (double) row->n * (double) row->k,
+        },
+        o, row->name, row->m, threads);
+    setting_fini(&s);
+}
+
+int main(int argc, char **argv)
+{
+    contest_options o = contest_options_of(argc, argv);
+    printf("%s\n", ft_isa_name(o.isa));
+    printf("m n k, weights          threads         us  GFLOPS  / peak  / read / floats rounds\n");
+    for (size_t i = 0; i < FT_COUNT(shapes); i++)
+        for (int threads = 1; threads <= 2; threads++)
+            if (contest_wants(&o, shapes[i].name, threads))
+                measure(&shapes[i], threads, &o);
+    return 0;
+}

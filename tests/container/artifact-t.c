@@ -1,0 +1,434 @@
+/*
+ * artifact-t.c - what is written is read again, the same whenever and however it is written.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/container/artifact.h"
+#include "runtime/error.h"
+#include "runtime/mem.h"
+#include "tests/lib/folder.h"
+#include "tests/lib/sample.h"
+#include "tests/tap/tap.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[FOLDER_PATH], path[128], again[128];
+
+static const sample float_sample = { .state = FT_STATE_FLOAT, .seed = 3 };
+static const sample int8_sample = { .state = FT_STATE_INT8, .seed = 5, .large = 512 };
+
+static ft_artifact *open_sample(const char *file, ft_verify verify)
+{
+    ft_artifact *a;
+    ft_error err;
+    if (ft_artifact_open(&a, file, verify, &err) != FT_OK)
+        bail_out("%s", err.text);
+    return a;
+}
+
+static void write_sample(const char *file, const sample *what)
+{
+    ft_error err;
+    sample forced = *what;
+    forced.force = true;
+    if (sample_write(file, &forced, &err) != FT_OK)
+        bail_out("%s", err.text);
+}
+
+/* ---- Round trip --------------------------------------------------------------------------- */
+
+static void test_float(void)
+{
+    ft_error err;
+    is_int(sample_write(path, &float_sample, &err), FT_OK, "a float artifact is written");
+    ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
+    const ft_artifact_head *head = ft_artifact_get_head(a);
+    ok(head->state == FT_STATE_FLOAT && head->recipe == NULL, "its state is float");
+    is_str(head->family, "bert", "its family comes back");
+    is_str(head->tool, "ft-sample", "and the tool that wrote it");
+    is_int(json_integer_value(json_object_get(head->config, "hidden")), 24, "and its config");
+    near(json_number_value(json_object_get(head->config, "eps")), 1e-12, 0, "to the last digit");
+    is_int((long long) ft_artifact_count(a), 4, "four tensors come back");
+    ok(sample_holds(a, &float_sample), "with their bytes");
+    const ft_artifact_tensor *t = ft_artifact_find(a, "temperature");
+    ok(t != NULL && t->ndim == 0 && t->bytes == 4, "a scalar is a tensor without dimensions");
+    ok(ft_artifact_find(a, "temper") == NULL, "a name that is not there is not found");
+    ok(ft_artifact_amax(a) == NULL, "a float artifact has no amax");
+
+    const void *data;
+    size_t bytes;
+    is_int(ft_artifact_file(a, "config.json", &data, &bytes, &err), FT_OK, "a file is found");
+    ok(bytes == 2 && memcmp(data, "{}", 2) == 0, "with its bytes");
+    is_int(ft_artifact_file(a, "merges.txt", &data, &bytes, &err), FT_EFORMAT,
+           "a file that is not there is an error");
+    has(err.text, "no merges.txt", "that names it");
+    ok(ft_artifact_find_file(a, "selftest/empty") != NULL, "an empty file is there, too");
+    ft_artifact_close(a);
+}
+
+static void test_int8(void)
+{
+    write_sample(path, &int8_sample);
+    ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
+    ok(ft_artifact_get_head(a)->state == FT_STATE_INT8, "an int8 artifact is one");
+    is_str(json_string_value(json_object_get(ft_artifact_get_head(a)->recipe, "residual")), "float",
+           "its recipe comes back");
+    ok(sample_holds(a, &int8_sample), "its weights come back");
+
+    const ft_artifact_tensor *t = ft_artifact_find(a, "layer.0.ffn.up.weight");
+    ok(t != NULL && t->layout == FT_COL4_4R2_8C && t->dtype == FT_I8, "I8 in COL4_4R2_8C");
+    is_int((long long) t->bytes, 40 * 96, "37 x 70 is stored as 40 x 96");
+    int wrong = 0;
+    for (int i = 0; i < 37; i++)
+        wrong += t->scale[i] != 0.001f * (float) (i + 1 + int8_sample.seed);
+    is_int(wrong, 0, "scales that the producer filled in are the ones stored");
+    ok(ft_artifact_find(a, "embed.word")->scale == NULL, "an F16 tensor has none");
+
+    const ft_amax *amax = ft_artifact_amax(a);
+    is_int((long long) amax->count, 2, "amax.tsv comes back");
+    near((double) ft_amax_find(amax, "layer.0.input")->amax, (double) 3.1415927f, 0.0, "exactly");
+    ft_artifact_close(a);
+}
+
+/* Whether scales, or zeros, are as the producer gave them, and lie where vectors may load them. */
+static bool holds_groups(const void *data, bool zeros, size_t rows, size_t bytes)
+{
+    const unsigned char *found = data;
+    for (size_t i = 0; i < bytes; i++)
+        if (found[i] != sample_group_byte(zeros, rows, i))
+            return false;
+    return (uintptr_t) data % 64 == 0;
+}
+
+static void test_blocks(void)
+{
+    sample blocks = { .state = FT_STATE_BLOCKS, .seed = 7, .piece = 11 };
+    write_sample(path, &blocks);
+    ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
+    is_str(ft_state_name(ft_artifact_get_head(a)->state), "blocks", "codes in blocks are a state");
+    ok(sample_holds(a, &blocks), "its codes come back");
+    const ft_artifact_tensor *t = ft_artifact_find(a, "layer.0.ffn.up.weight");
+    ok(t->dtype == FT_U4 && t->layout == FT_PANEL32 && t->blocks.group == 32 && t->zeros &&
+           !t->blocks.by_codes,
+       "U4 in PANEL32, groups of 32 with zeros");
+    is_int((long long) t->bytes, 64 * 96 / 2, "37 x 70 is stored as 64 x 96, two to a byte");
+    ok(holds_groups(t->blocks.scale, false, 37, 3 * 64 * 2), "with the scales of three groups");
+    ok(holds_groups(t->blocks.zero, true, 37, 3 * 64), "and the zeros");
+    t = ft_artifact_find(a, "head.weight");
+    ok(t->dtype == FT_U8 && t->blocks.group == 0 && t->blocks.by_codes && t->blocks.zero == NULL,
+       "U8, a group a row, symmetric, multiplied by codes");
+    ok(holds_groups(t->blocks.scale, false, 3, 32 * 2), "with a scale a row");
+    ok(ft_artifact_amax(a) == NULL, "there are no ranges");
+    ft_artifact_close(a);
+
+    sample mixed = { .state = FT_STATE_INT8, .seed = 7, .mixed = true };
+    write_sample(path, &mixed);
+    a = open_sample(path, FT_VERIFY_SHA256);
+    ok(ft_artifact_find(a, "layer.0.ffn.up.weight")->dtype == FT_U4 &&
+           ft_artifact_find(a, "head.weight")->dtype == FT_I8,
+       "in state int8, matrices in blocks stand beside I8 ones");
+    ok(ft_artifact_amax(a) != NULL && sample_holds(a, &mixed), "... and ranges");
+    ft_artifact_close(a);
+}
+
+static void test_alignment(void)
+{
+    ft_artifact *a = open_sample(path, FT_VERIFY_STRUCTURE);
+    int off = 0, in_map = 0;
+    for (size_t i = 0; i < ft_artifact_count(a); i++) {
+        const ft_artifact_tensor *t = ft_artifact_at(a, i);
+        size_t alignment = t->bytes >= 65536 ? 4096 : 64;
+        off += (uintptr_t) t->data % alignment != 0 || t->offset % alignment != 0;
+        in_map += t->scale != NULL && (uintptr_t) t->scale % 64 != 0;
+    }
+    is_int(off, 0, "tensors are aligned to 64 bytes, those of 64 KiB and more to 4096");
+    is_int(in_map, 0, "and scales to 64");
+    is_int((long long) ft_artifact_find(a, "large.weight")->bytes, 130 * 512,
+           "(one is that large)");
+    ft_artifact_close(a);
+}
+
+/* Pages of the file that are in memory, of those that hold nothing but the tensor's bytes. */
+static size_t resident(const char *file, size_t offset, size_t bytes)
+{
+    unsigned char pages[1024];
+    int fd = open(file, O_RDONLY);
+    void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, (off_t) offset);
+    if (map == MAP_FAILED || mincore(map, bytes, pages) != 0)
+        bail_out("cannot map");
+    size_t count = 0;
+    for (size_t i = 0; i < bytes / 4096; i++)
+        count += pages[i] & 1;
+    munmap(map, bytes);
+    close(fd);
+    return count;
+}
+
+/* Drop what the system keeps of a file in memory. */
+static void forget(const char *file)
+{
+    int fd = open(file, O_RDONLY);
+    if (fsync(fd) != 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
+        bail_out("cannot drop");
+    close(fd);
+}
+
+static void test_untouched(void)
+{
+    sample large = int8_sample;
+    large.large = 1 << 14; /* columns: 2 MiB */
+    write_sample(again, &large);
+    ft_artifact *a = open_sample(again, FT_VERIFY_STRUCTURE);
+    size_t offset = ft_artifact_find(a, "large.weight")->offset;
+    size_t bytes = ft_artifact_find(a, "large.weight")->bytes;
+    bytes -= 1 << 17; /* libzip looks for the end of an archive in its last 64 KiB */
+    ft_artifact_close(a);
+    forget(again);
+    if (sysconf(_SC_PAGESIZE) != 4096 || resident(again, offset, bytes) > 0) {
+        skip(1, "this file system keeps its files in memory");
+        return;
+    }
+    a = open_sample(again, FT_VERIFY_STRUCTURE);
+    is_int((long long) resident(again, offset, bytes), 0, "opening reads no page of the weights");
+    ft_artifact_close(a);
+}
+
+/* ---- Reproducibility ---------------------------------------------------------------------- */
+
+static bool same_bytes(const char *x, const char *y)
+{
+    size_t bytes[2];
+    unsigned char *data[2] = { folder_read(x, &bytes[0]), folder_read(y, &bytes[1]) };
+    bool same = bytes[0] == bytes[1] && memcmp(data[0], data[1], bytes[0]) == 0;
+    free(data[0]);
+    free(data[1]);
+    return same;
+}
+
+static void test_same_bytes(void)
+{
+    sample other = int8_sample;
+    mode_t old = umask(077);
+    other.piece = 7;
+    write_sample(again, &other);
+    umask(old);
+    ok(same_bytes(path, again), "another umask and smaller pieces give the same bytes");
+    other.seed++;
+    write_sample(again, &other);
+    ok(!same_bytes(path, again), "other weights give others");
+}
+
+/* ---- Producers ---------------------------------------------------------------------------- */
+
+static ft_status fail_late(void *user, void *buffer, size_t bytes, size_t *produced, ft_error *err)
+{
+    int *calls = user;
+    if (++*calls > 1)
+        return ft_fail(err, FT_ESHAPE, "my own words");
+    memset(buffer, 0, bytes);
+    *produced = bytes / 2;
+    return FT_OK;
+}
+
+static ft_status give_nothing(void *user, void *buffer, size_t bytes, size_t *produced,
+                              ft_error *err)
+{
+    (void) user, (void) buffer, (void) bytes, (void) err;
+    *produced = 0;
+    return FT_OK;
+}
+
+static ft_status give_too_much(void *user, void *buffer, size_t bytes, size_t *produced,
+                               ft_error *err)
+{
+    (void) user, (void) buffer, (void) err;
+    *produced = bytes + 1;
+    return FT_OK;
+}
+
+/* Write an artifact whose only file comes from `produce`. */
+static ft_status finish_with(ft_produce produce, void *user, ft_error *err)
+{
+    ft_artifact_writer *w;
+    json_t *config = json_object();
+    const ft_artifact_head head = { FT_STATE_FLOAT, "bert", "ft-test", config, NULL };
+    ft_status rc = ft_artifact_create(&w, path, true, err);
+    if (rc == FT_OK)
+        rc = ft_artifact_add(w, "selftest/output", 1000, produce, user, err);
+    if (rc == FT_OK)
+        rc = ft_artifact_finish(w, &head, err);
+    ft_artifact_discard(w);
+    json_decref(config);
+    return rc;
+}
+
+static void test_producers(void)
+{
+    ft_error err;
+    int calls = 0;
+    is_int(finish_with(fail_late, &calls, &err), FT_ESHAPE,
+           "a producer's failure ends the writing");
+    is_str(err.text, "my own words", "and its words arrive");
+    is_int(finish_with(give_nothing, NULL, &err), FT_EARG, "a producer that gives nothing is told");
+    has(err.text, "selftest/output: producer gave 0 of 1000 bytes", "with the entry");
+    is_int(finish_with(give_too_much, NULL, &err), FT_EARG, "so is one that gives too much");
+    ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
+    ok(sample_holds(a, &int8_sample), "the artifact that was there stays");
+    ft_artifact_close(a);
+}
+
+typedef struct {
+    uint64_t last, total;
+    int calls, backwards;
+} course;
+
+static void follow(void *user, uint64_t done, uint64_t total)
+{
+    course *c = user;
+    c->backwards += done < c->last;
+    c->last = done;
+    c->total = total;
+    c->calls++;
+}
+
+static void test_progress(void)
+{
+    course c = { 0 };
+    sample followed = int8_sample;
+    followed.progress = follow;
+    followed.user = &c;
+    write_sample(again, &followed);
+    ok(c.calls > 4 && c.backwards == 0, "progress is told, and never goes back");
+    ok(c.last == c.total, "and ends at the total");
+}
+
+/* ---- Wrong use ---------------------------------------------------------------------------- */
+
+static void test_names(ft_artifact_writer *w)
+{
+    static const char *const bad[] = {
+        "",     "/etc/passwd", "../x",     "a/../b", "a//b", "./a", "a/",
+        "a\\b", "a b",         "\xc3\xa4", "w/x",    "s/x",  "z/x", "manifest.json",
+    };
+    ft_error err;
+    for (size_t i = 0; i < FT_COUNT(bad); i++)
+        is_int(ft_artifact_add_memory(w, bad[i], "", 0, &err), FT_EARG,
+               "\"%s\" is no name for a file", i == 9 ? "(not ASCII)" : bad[i]);
+    is_int(ft_artifact_add_memory(w, "config.json", "", 0, &err), FT_OK, "config.json is one");
+    is_int(ft_artifact_add_memory(w, "config.json", "", 0, &err), FT_EARG, "but only once");
+}
+
+static void test_tensors(ft_artifact_writer *w)
+{
+    static const float scale[4] = { 1, 1, 1, 1 };
+    ft_artifact_tensor t = {
+        .name = "x", .role = "linear", .dtype = FT_I8, .ndim = 2, .dim = { 4, 4 }
+    };
+    ft_error err;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EARG,
+           "an I8 tensor without scale is refused");
+    t.scale = scale;
+    t.dtype = FT_F32;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EARG,
+           "so is an F32 tensor with one");
+    t.scale = NULL;
+    t.layout = FT_COL32;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
+           "an F32 tensor in an I8 layout");
+    t.layout = FT_PANEL32;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
+           "an F32 tensor in panels");
+    t.dtype = FT_U4;
+    t.blocks.group = 48;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
+           "groups of 48 columns");
+    t.blocks.group = 0;
+    t.layout = FT_ROW;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
+           "U4 that is not in panels");
+    t.dtype = FT_F32;
+    t.dim[1] = 0;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EFORMAT,
+           "a tensor without elements");
+    t.dim[0] = t.dim[1] = INT64_MAX;
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_ELIMIT,
+           "a tensor larger than the address space");
+    t.dim[0] = t.dim[1] = 4;
+    t.role = "two words";
+    is_int(ft_artifact_add_tensor(w, &t, give_nothing, NULL, &err), FT_EARG, "a role of two words");
+}
+
+static void test_heads(void)
+{
+    ft_error err;
+    json_t *config = json_object();
+    ft_artifact_writer *w;
+    is_int(ft_artifact_create(&w, path, false, &err), FT_EARG,
+           "a file that exists is refused before any work");
+    if (ft_artifact_create(&w, path, true, &err) != FT_OK)
+        bail_out("%s", err.text);
+    test_names(w);
+    test_tensors(w);
+    const ft_artifact_head heads[] = {
+        { FT_STATE_INT8, "bert", "ft-test", config, config }, /* and no amax.tsv */
+        { FT_STATE_INT8, "bert", "ft-test", config, NULL },
+        { FT_STATE_FLOAT, "bert", "ft-test", config, config },
+        { FT_STATE_FLOAT, "bert", "ft-test", NULL, NULL },
+        { FT_STATE_FLOAT, "two words", "ft-test", config, NULL },
+    };
+    static const char *const missing[] = { "amax.tsv", "a recipe", "no recipe", "a config",
+                                           "a word" };
+    for (size_t i = 0; i < FT_COUNT(heads); i++)
+        is_int(ft_artifact_finish(w, &heads[i], &err), FT_EARG, "a head that needs %s is refused",
+               missing[i]);
+    ft_artifact_discard(w);
+    json_decref(config);
+}
+
+static void test_open_anything(void)
+{
+    ft_artifact *a;
+    ft_error err;
+    is_int(ft_artifact_open(&a, folder, FT_VERIFY_STRUCTURE, &err), FT_EIO, "a folder is refused");
+    is_int(ft_artifact_open(&a, "/dev/null", FT_VERIFY_STRUCTURE, &err), FT_EIO, "so is a device");
+    is_int(ft_artifact_open(&a, "no-such.ft", FT_VERIFY_STRUCTURE, &err), FT_EIO, "and nothing");
+    has(err.text, "no-such.ft: No such file or directory", "with name and reason");
+    if (mkfifo(again, 0600) == 0) {
+        is_int(ft_artifact_open(&a, again, FT_VERIFY_STRUCTURE, &err), FT_EIO,
+               "a pipe is refused, not waited for");
+        unlink(again);
+    }
+    static _Alignas(64) const char bytes[128] = "PK";
+    is_int(ft_artifact_open_memory(&a, "m", bytes + 1, 64, FT_VERIFY_STRUCTURE, &err), FT_EARG,
+           "memory that is not aligned is refused");
+    ft_artifact_close(NULL);
+}
+
+int main(void)
+{
+    folder_make(folder);
+    snprintf(path, sizeof path, "%s/model.ft", folder);
+    snprintf(again, sizeof again, "%s/again.ft", folder);
+    test_float();
+    test_int8();
+    test_blocks();
+    write_sample(path, &int8_sample);
+    test_alignment();
+    test_untouched();
+    test_same_bytes();
+    test_producers();
+    test_progress();
+    test_heads();
+    unlink(again);
+    test_open_anything();
+    folder_remove(folder);
+    return done_testing();
+}

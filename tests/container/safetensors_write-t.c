@@ -1,0 +1,166 @@
+/*
+ * safetensors_write-t.c - what is written can be read, and what cannot be written leaves no trace.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/mem.h"
+#include "runtime/container/safetensors.h"
+#include "tests/lib/folder.h"
+#include "tests/tap/tap.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[FOLDER_PATH]; /* of this run */
+
+static const char *in_folder(const char *name)
+{
+    static char path[FOLDER_PATH + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static ft_status write_one(const char *path, ft_named_tensor tensor, bool force, ft_error *err)
+{
+    return ft_safetensors_write(path, &tensor, 1, force, err);
+}
+
+static bool holds(const char *path, const char *name)
+{
+    ft_safetensors *st;
+    bool found = ft_safetensors_open(&st, path, NULL) == FT_OK && ft_safetensors_count(st) == 1 &&
+                 ft_safetensors_find(st, name) != NULL;
+    ft_safetensors_close(st);
+    return found;
+}
+
+static void test_round_trip(void)
+{
+    enum { DTYPES = FT_BOOL + 1 }; /* U4 is no dtype of the format */
+    static const char awkward[] = "\"quoted\\\"\n\t\x7f \u00e9\u4e2d\U0001f600";
+    static unsigned char data[64];
+    ft_named_tensor written[DTYPES + 2];
+    ft_error err;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (unsigned char) (37 * i);
+    for (int i = 0; i < DTYPES; i++)
+        written[i] = (ft_named_tensor){ ft_dtype_name((ft_dtype) i),
+                                        { (ft_dtype) i, FT_ROW, 2, { 1, 3 }, data + i } };
+    written[DTYPES] = (ft_named_tensor){ "nothing", { FT_I64, FT_ROW, 3, { 5, 0, 2 }, NULL } };
+    written[DTYPES + 1] = (ft_named_tensor){ awkward, { FT_U8, FT_ROW, 0, { 0 }, data } };
+
+    ft_safetensors *st;
+    const char *path = in_folder("all.safetensors");
+    if (ft_safetensors_write(path, written, DTYPES + 2, false, &err) != FT_OK ||
+        ft_safetensors_open(&st, path, &err) != FT_OK)
+        bail_out("%s", err.text);
+    is_int((long long) ft_safetensors_count(st), DTYPES + 2, "all that is written is read");
+    int aligned = 0;
+    for (int i = 0; i < DTYPES + 2; i++) {
+        const ft_tensor *in = &written[i].tensor, *out = ft_safetensors_find(st, written[i].name);
+        ok(out != NULL && out->dtype == in->dtype && out->ndim == in->ndim &&
+               memcmp(out->dim, in->dim, (size_t) in->ndim * sizeof *in->dim) == 0 &&
+               (in->data == NULL || memcmp(out->data, in->data, ft_tensor_bytes(in)) == 0),
+           "%s survives the way to a file and back", i <= DTYPES ? written[i].name : "a wild name");
+        aligned += out != NULL && (uintptr_t) out->data % ft_dtype_size(out->dtype) == 0;
+    }
+    is_int(aligned, DTYPES + 2, "what is written is aligned to its elements");
+    ft_safetensors_close(st);
+    unlink(path);
+
+    is_int(ft_safetensors_write(path, NULL, 0, false, &err), FT_OK, "no tensors make a file too");
+    is_int(ft_safetensors_open(&st, path, &err), FT_OK, "that can be read");
+    ft_safetensors_close(st);
+    unlink(path);
+}
+
+static void test_overwriting(void)
+{
+    ft_error err;
+    const char *path = in_folder("x.safetensors");
+    ft_named_tensor old = { "old", { FT_U8, FT_ROW, 1, { 1 }, "x" } };
+    ft_named_tensor new = { "new", { FT_U8, FT_ROW, 1, { 1 }, "y" } };
+    mode_t before = umask(027);
+    struct stat about;
+    is_int(write_one(path, old, false, &err), FT_OK, "a new file is written");
+    umask(before);
+    is_int(stat(path, &about) == 0 ? about.st_mode & 0777 : 0, 0640, "with the mode of the umask");
+    is_int(write_one(path, new, false, &err), FT_EARG, "an existing file is not overwritten");
+    has(err.text, "x.safetensors: exists already", "and the text says so");
+    ok(holds(path, "old"), "it is as it was");
+    is_int(write_one(path, new, true, &err), FT_OK, "with force it is");
+    ok(holds(path, "new"), "and then holds the new tensor");
+    is_int(folder_count(folder), 1, "nothing else is left in the folder");
+    is_int(write_one(folder, new, true, &err), FT_EARG, "a folder is not replaced");
+    is_int(write_one("/dev/null", new, true, &err), FT_EARG, "nor a device, even with force");
+    is_int(write_one(in_folder("none/x"), new, true, &err), FT_EIO, "no folder is made");
+    unlink(in_folder("x.safetensors"));
+}
+
+static void test_full_disk(void)
+{
+    enum { BIG = 1 << 20 };
+    ft_error err;
+    struct rlimit limit, small = { 4096, RLIM_INFINITY };
+    const char *path = in_folder("x.safetensors");
+    void *zeros = calloc(1, BIG);
+    ft_named_tensor old = { "old", { FT_U8, FT_ROW, 1, { 1 }, "x" } };
+    ft_named_tensor big = { "big", { FT_U8, FT_ROW, 1, { BIG }, zeros } };
+    if (write_one(path, old, false, &err) != FT_OK || getrlimit(RLIMIT_FSIZE, &limit) != 0)
+        bail_out("cannot prepare a small disk");
+    small.rlim_max = limit.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    ft_status rc = write_one(path, big, true, &err);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    signal(SIGXFSZ, SIG_DFL);
+    is_int(rc, FT_EIO, "a disk that is full is FT_EIO");
+    has(err.text, "x.safetensors: cannot write: File too large", "with the system's reason");
+    ok(holds(path, "old"), "the old file is intact");
+    is_int(folder_count(folder), 1, "and no half file is left");
+    unlink(path);
+    free(zeros);
+}
+
+static void test_unwritable_tensors(void)
+{
+    static const struct {
+        const char *what;
+        ft_named_tensor tensor;
+    } cases[] = {
+        { "an empty name", { "", { FT_U8, FT_ROW, 1, { 1 }, "x" } } },
+        { "the name of the metadata", { "__metadata__", { FT_U8, FT_ROW, 1, { 1 }, "x" } } },
+        { "a name that is not UTF-8", { "w\xff", { FT_U8, FT_ROW, 1, { 1 }, "x" } } },
+        { "a negative dimension", { "w", { FT_U8, FT_ROW, 1, { -1 }, "x" } } },
+        { "a size that overflows", { "w", { FT_F64, FT_ROW, 1, { INT64_MAX }, "x" } } },
+        { "nine dimensions", { "w", { FT_U8, FT_ROW, 9, { 1 }, "x" } } },
+        { "no dtype", { "w", { (ft_dtype) 99, FT_ROW, 1, { 1 }, "x" } } },
+        { "a layout of kernels", { "w", { FT_I8, FT_COL32, 2, { 1, 1 }, "x" } } },
+        { "no data", { "w", { FT_U8, FT_ROW, 1, { 1 }, NULL } } },
+    };
+    ft_error err;
+    for (size_t i = 0; i < FT_COUNT(cases); i++)
+        is_int(write_one(in_folder("w"), cases[i].tensor, false, &err), FT_EARG,
+               "%s cannot be written", cases[i].what);
+    const ft_named_tensor w = { "w", { FT_U8, FT_ROW, 1, { 1 }, "x" } };
+    is_int(ft_safetensors_write(in_folder("w"), (ft_named_tensor[]){ w, w }, 2, false, &err),
+           FT_EARG, "nor can two tensors of one name");
+    is_int(folder_count(folder), 0, "and none of that makes a file");
+}
+
+int main(void)
+{
+    folder_make(folder);
+    test_round_trip();
+    test_overwriting();
+    test_full_disk();
+    test_unwritable_tensors();
+    folder_remove(folder);
+    return done_testing();
+}

@@ -1,0 +1,400 @@
+/*
+ * convert-t.c - checkpoints of every dialect become artifacts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "convert/report.h"
+#include "runtime/mem.h"
+#include "tests/lib/models/converted.h"
+#include "tests/lib/folder.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const ft_convert_options keep;
+
+/* ---- Names ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name, *source;
+} pair;
+
+/* Linear layers and norms: each has NAME.weight and NAME.bias. */
+static const pair bert_layer[] = {
+    { "attn.q", "attention.self.query" },
+    { "attn.k", "attention.self.key" },
+    { "attn.v", "attention.self.value" },
+    { "attn.out", "attention.output.dense" },
+    { "attn.norm", "attention.output.LayerNorm" },
+    { "ffn.up", "intermediate.dense" },
+    { "ffn.down", "output.dense" },
+    { "ffn.norm", "output.LayerNorm" },
+};
+
+static const pair distilbert_layer[] = {
+    { "attn.q", "attention.q_lin" },  { "attn.k", "attention.k_lin" },
+    { "attn.v", "attention.v_lin" },  { "attn.out", "attention.out_lin" },
+    { "attn.norm", "sa_layer_norm" }, { "ffn.up", "ffn.lin1" },
+    { "ffn.down", "ffn.lin2" },       { "ffn.norm", "output_layer_norm" },
+};
+
+static bool same_linear(const ft_artifact *artifact, const char *name, tiny *t, const char *source)
+{
+    char ours[96], theirs[96];
+    snprintf(ours, sizeof ours, "%s.weight", name);
+    snprintf(theirs, sizeof theirs, "%s.weight", source);
+    bool weight = converted_same(artifact, ours, t, theirs);
+    snprintf(ours, sizeof ours, "%s.bias", name);
+    snprintf(theirs, sizeof theirs, "%s.bias", source);
+    return weight && converted_same(artifact, ours, t, theirs);
+}
+
+/* How many of the 8 x 2 pairs of a layer, and of the tables before it, arrived. */
+static int count_same(const ft_artifact *artifact, tiny *t, const char *prefix, const char *layers,
+                      const pair *layer)
+{
+    int n = 0;
+    char name[96], source[96];
+    for (int l = 0; l < 2; l++)
+        for (size_t i = 0; i < FT_COUNT(bert_layer); i++) {
+            snprintf(name, sizeof name, "layer.%d.%s", l, layer[i].name);
+            snprintf(source, sizeof source, "%s%s.layer.%d.%s", prefix, layers, l, layer[i].source);
+            n += same_linear(artifact, name, t, source);
+        }
+    snprintf(source, sizeof source, "%sembeddings.word_embeddings.weight", prefix);
+    n += converted_same(artifact, "embed.word", t, source);
+    snprintf(source, sizeof source, "%sembeddings.position_embeddings.weight", prefix);
+    n += converted_same(artifact, "embed.position", t, source);
+    snprintf(source, sizeof source, "%sembeddings.LayerNorm", prefix);
+    return n + same_linear(artifact, "embed.norm", t, source);
+}
+
+static const char *configured(const ft_artifact *artifact)
+{
+    static char text[200];
+    const json_t *config = ft_artifact_get_head(artifact)->config;
+    const char *head, *embedding;
+    int labels, pooler, normalize, offset;
+    if (json_unpack((json_t *) (uintptr_t) config, "{si sb ss ss sb si}", "labels", &labels,
+                    "pooler", &pooler, "head", &head, "embedding", &embedding, "normalize",
+                    &normalize, "position_offset", &offset) != 0)
+        return "incomplete";
+    snprintf(text, sizeof text, "%d labels, head %s%s, embedding %s%s, offset %d", labels, head,
+             pooler ? ", pooler" : "", embedding, normalize ? " normalized" : "", offset);
+    return text;
+}
+
+static void test_bert(void)
+{
+    tiny t;
+    tiny_make(&t, TINY_BERT, "");
+    ft_artifact *a = converted(&t, &keep);
+    if (!ok(a != NULL, "a BERT encoder without prefix becomes an artifact"))
+        bail_out("%s", converted_problem(0));
+    is_int((long long) ft_artifact_count(a), 37, "of 37 tensors");
+    is_int(count_same(a, &t, "", "encoder", bert_layer), 19, "each with the values of its source");
+    ok(converted_same(a, "embed.type", &t, "embeddings.token_type_embeddings.weight"),
+       "token types too");
+    is_str(ft_artifact_at(a, 0)->name, "embed.word", "the first tensor is the first one used");
+    is_str(ft_artifact_at(a, 36)->name, "layer.1.ffn.norm.bias", "the last one the last");
+    is_str(configured(a), "0 labels, head none, embedding none, offset 0", "there is no head");
+    is_str(ft_artifact_get_head(a)->tool, "ft-convert", "the manifest names the tool");
+    is_str(ft_artifact_get_head(a)->family, "bert", "and the family");
+    ft_artifact_close(a);
+    tiny_remove(&t);
+}
+
+static void test_bert_classifier(void)
+{
+    tiny t;
+    tiny_make_classifier(&t);
+    ft_artifact *a = converted(&t, &keep);
+    if (!ok(a != NULL, "a BERT classifier with prefix becomes an artifact"))
+        bail_out("%s", converted_problem(0));
+    is_int(count_same(a, &t, "bert.", "encoder", bert_layer), 19, "prefixes are found");
+    ok(same_linear(a, "pooler", &t, "bert.pooler.dense"), "so is the pooler");
+    ok(same_linear(a, "classifier", &t, "classifier"), "and the classifier, without prefix");
+    is_str(configured(a), "3 labels, head pooled, pooler, embedding none, offset 0",
+           "the configuration tells of both");
+    ft_artifact_close(a);
+    tiny_remove(&t);
+}
+
+static void test_pooler_without_classifier(void)
+{
+    tiny t;
+    tiny_make(&t, TINY_BERT, "");
+    tiny_add_linear(&t, "pooler.dense", 8, 8);
+    ft_artifact *a = converted(&t, &keep);
+    is_str(a == NULL ? converted_problem(0) : configured(a),
+           "0 labels, head none, pooler, embedding none, offset 0",
+           "a pooler is converted where the checkpoint has one");
+    ft_artifact_close(a);
+    tiny_drop(&t, "pooler.dense.bias");
+    ok(converted(&t, &keep) == NULL, "half a pooler is refused");
+    has(converted_problem(0), "pooler.dense.bias (pooler.bias): missing",
+        "by the name of the other half");
+    tiny_remove(&t);
+}
+
+static void test_legacy_names(void)
+{
+    tiny t;
+    tiny_make(&t, TINY_BERT, "bert.");
+    tiny_rename(&t, "bert.embeddings.LayerNorm.weight", "bert.embeddings.LayerNorm.gamma");
+    tiny_rename(&t, "bert.embeddings.LayerNorm.bias", "bert.embeddings.LayerNorm.beta");
+    tiny_rename(&t, "bert.encoder.layer.1.output.LayerNorm.weight",
+                "bert.encoder.layer.1.output.LayerNorm.gamma");
+    ft_artifact *a = converted(&t, &keep);
+    if (!ok(a != NULL, "layer norms may have gamma and beta"))
+        bail_out("%s", converted_problem(0));
+    ok(converted_same(a, "embed.norm.weight", &t, "bert.embeddings.LayerNorm.gamma"),
+       "gamma is the weight");
+    ok(converted_same(a, "embed.norm.bias", &t, "bert.embeddings.LayerNorm.beta"),
+       "beta is the bias");
+    ok(converted_same(a, "layer.1.ffn.norm.weight", &t,
+                      "bert.encoder.layer.1.output.LayerNorm.gamma"),
+       "in any layer, also next to the other spelling");
+    ft_artifact_close(a);
+    tiny_remove(&t);
+}
+
+static void test_roberta(void)
+{
+    tiny t;
+    tiny_make(&t, TINY_ROBERTA, "roberta.");
+    tiny_add_linear(&t, "classifier.dense", 8, 8);
+    tiny_add_linear(&t, "classifier.out_proj", 3, 8);
+    tiny_configure(&t, "{\"architectures\": [\"RobertaForSequenceClassification\"],"
+                       " \"num_labels\": 3}");
+    ft_artifact *a = converted(&t, &keep);
+    if (!ok(a != NULL, "a RoBERTa classifier becomes an artifact"))
+        bail_out("%s", converted_problem(0));
+    is_int(count_same(a, &t, "roberta.", "encoder", bert_layer), 19, "with its values");
+    ok(same_linear(a, "head.dense", &t, "classifier.dense"), "its head has a dense layer");
+    ok(same_linear(a, "classifier", &t, "classifier.out_proj"), "and a projection");
+    is_str(configured(a), "3 labels, head dense, embedding none, offset 2",
+           "positions start after the padding id");
+    ft_artifact_close(a);
+    tiny_remove(&t);
+}
+
+static void test_distilbert(void)
+{
+    tiny t;
+    tiny_make(&t, TINY_DISTILBERT, "distilbert.");
+    tiny_add_linear(&t, "pre_classifier", 8, 8);
+    tiny_add_linear(&t, "classifier", 2, 8);
+    tiny_configure(&t, "{\"architectures\": [\"DistilBertForSequenceClassification\"]}");
+    ft_artifact *a = converted(&t, &keep);
+    if (!ok(a != NULL, "a DistilBERT classifier becomes an artifact"))
+        bail_out("%s", converted_problem(0));
+    is_int(count_same(a, &t, "distilbert.", "transformer", distilbert_layer), 19,
+           "with its values");
+    ok(same_linear(a, "head.dense", &t, "pre_classifier"), "its head has a dense layer");
+    ok(ft_artifact_find(a, "embed.type") == NULL, "and there are no token types");
+    is_str(configured(a), "2 labels, head relu, embedding none, offset 0", "two labels are usual");
+    ft_artifact_close(a);
+    tiny_remove(&t);
+}
+
+/* ---- sentence-transformers ------------------------------------------------------------------ */
+
+static const char modules[] =
+    "[{\"idx\": 0, \"path\": \"\", \"type\": \"sentence_transformers.models.Transformer\"},"
+    " {\"idx\": 1, \"path\": \"1_Pooling\", \"type\": \"sentence_transformers.models.Pooling\"},"
+    " {\"idx\": 2, \"path\": \"2_Normalize\","
+    "  \"type\": \"sentence_transformers.models.Normalize\"}]";
+
+/* What texts are cut to, with these settings. */
+static int length_with(tiny *t, const char *settings, const char *tokenizer)
+{
+    tiny_write_file(t, "sentence_bert_config.json", settings);
+    if (tokenizer != NULL)
+        tiny_write_file(t, "tokenizer_config.json", tokenizer);
+    ft_conversion *conversion = converted_open(t, &keep);
+    if (conversion == NULL)
+        bail_out("%s", converted_problem(0));
+    int length = conversion->origin.config.max_seq_length;
+    ft_conversion_close(conversion);
+    return length;
+}
+
+static void test_sentence(void)
+{
+    tiny t;
+    tiny_make(&t, TINY_BERT, "");
+    tiny_write_file(&t, "modules.json", modules);
+    tiny_write_file(&t, "1_Pooling/config.json",
+                    "{\"word_embedding_dimension\": 8, \"pooling_mode_mean_tokens\": true}");
+    tiny_write_file(&t, "sentence_bert_config.json",
+                    "{\"max_seq_length\": 7, \"do_lower_case\": false}");
+    ft_artifact *a = converted(&t, &keep);
+    is_str(a == NULL ? converted_problem(0) : configured(a),
+           "0 labels, head none, embedding mean normalized, offset 0",
+           "a sentence-transformers folder has an embedding");
+    ft_artifact_close(a);
+
+    ft_conversion *conversion = converted_open(&t, &keep);
+    is_int((long long) conversion->notes.count, 1, "what is as it should be is not noted");
+    is_int(conversion->origin.config.max_seq_length, 7, "texts are cut to its max_seq_length");
+    ft_conversion_close(conversion);
+
+    is_int(length_with(&t, "{\"max_seq_length\": 10}", NULL), 0, "positions cut at theirs anyway");
+    is_int(length_with(&t, "{}", "{\"model_max_length\": 6}"), 6,
+           "without one, to the tokenizer's model_max_length");
+    is_int(length_with(&t, "{\"max_seq_length\": null}", "{\"model_max_length\": 6}"), 6,
+           "so with null");
+    is_int(length_with(&t, "{}", "{\"model_max_length\": 1000000000000000019884624838656}"), 0,
+           "which may be none");
+    is_int(length_with(&t, "{\"max_seq_length\": 3}", "{\"model_max_length\": 2}"), 3,
+           "its own length comes first");
+    tiny_write_file(&t, "sentence_bert_config.json", "{\"do_lower_case\": true}");
+    conversion = converted_open(&t, &keep);
+    has(conversion->notes.message[0].text, "sentence_bert_config.json: do_lower_case is true",
+        "what else it does to texts is noted");
+    ft_conversion_close(conversion);
+    tiny_write_file(&t, "sentence_bert_config.json", "{\"max_seq_length\": \"7\"}");
+    ok(converted_open(&t, &keep) == NULL, "a length that is no number is refused");
+    has(converted_problem(0),
+        "sentence_bert_config.json: max_seq_length is \"7\", expected a whole number from 1",
+        "by its name");
+    tiny_write_file(&t, "sentence_bert_config.json", "{}");
+
+    tiny_write_file(&t, "1_Pooling/config.json", "{\"word_embedding_dimension\": 9}");
+    ok(converted_open(&t, &keep) == NULL, "another width is refused");
+    has(converted_problem(0), "1_Pooling/config.json: word_embedding_dimension is 9, expected 8",
+        "by name");
+    unlink(strcat(strcpy((char[128]){ 0 }, t.folder), "/1_Pooling/config.json"));
+    ok(converted_open(&t, &keep) == NULL, "and so is a folder without it");
+    has(converted_problem(0), "1_Pooling/config.json", "by the name of the file");
+    tiny_remove(&t);
+}
+
+/* ---- What else is in a checkpoint ----------------------------------------------------------- */
+
+static void test_unused(void)
+{
+    tiny t;
+    tiny_make(&t, TINY_BERT, "bert.");
+    tiny_add(&t, "cls.predictions.bias", FT_F32, 20, 0);
+    tiny_add(&t, "bert.embeddings.position_ids", FT_I64, 1, 10);
+    tiny_add(&t, "bert.encoder.layer.2.output.dense.bias", FT_F32, 8, 0);
+    tiny_write(&t);
+    ft_conversion *conversion = converted_open(&t, &keep);
+    if (!ok(conversion != NULL, "tensors that the model does not use are no problem"))
+        bail_out("%s", converted_problem(0));
+    is_int((long long) conversion->unuseds, 2, "but they are listed");
+    is_str(conversion->unused[0], "bert.encoder.layer.2.output.dense.bias", "by name,");
+    is_str(conversion->unused[1], "cls.predictions.bias", "in the order of names");
+
+    json_t *report = ft_report_json(conversion, NULL);
+    json_t *tensors = json_object_get(report, "tensors"),
+           *unused = json_object_get(report, "unused");
+    is_int((long long) json_array_size(unused), 2, "the report lists them too");
+    is_int((long long) json_array_size(tensors), 37, "and every weight");
+    is_str(json_string_value(json_object_get(json_array_get(tensors, 5), "source")),
+           "bert.encoder.layer.0.attention.self.query.weight", "with its source");
+    is_int(json_integer_value(json_object_get(report, "bytes")), (long long) conversion->bytes,
+           "and the bytes of all");
+    json_decref(report);
+    ft_conversion_close(conversion);
+    tiny_remove(&t);
+}
+
+static void test_tokenizer(void)
+{
+    tiny t;
+    tiny_make(&t, TINY_BERT, "");
+    tiny_write(&t);
+    ft_conversion *conversion = converted_open(&t, &keep);
+    has(conversion->notes.message[0].text, "no tokenizer.json", "a missing tokenizer is noted");
+    ft_conversion_close(conversion);
+
+    static const char text[] = "{\"any\": [1, 2, 3]}\n";
+    tiny_write_file(&t, "tokenizer.json", text);
+    ft_artifact *a = converted(&t, &keep);
+    const void *data;
+    size_t bytes;
+    ft_error err;
+    ok(a != NULL && ft_artifact_file(a, "tokenizer.json", &data, &bytes, &err) == FT_OK &&
+           bytes == strlen(text) && memcmp(data, text, bytes) == 0,
+       "tokenizer.json is carried along as it is");
+    ok(a != NULL && ft_artifact_find_file(a, "config.json") != NULL, "and so is config.json");
+    ft_artifact_close(a);
+    tiny_remove(&t);
+}
+
+static void test_files(void)
+{
+    tiny t, rest;
+    char first[128], second[128];
+    tiny_make(&t, TINY_BERT, "");
+    tiny_make(&rest, TINY_BERT, "");
+    while (rest.count > 2)
+        tiny_drop(&rest, rest.name[rest.count - 1]);
+    for (size_t i = 0; i < rest.count; i++)
+        tiny_drop(&t, rest.name[i]);
+    tiny_write(&t);
+    tiny_write(&rest);
+    snprintf(first, sizeof first, "%s/model.safetensors", t.folder);
+    snprintf(second, sizeof second, "%s/model.safetensors", rest.folder);
+    const char *paths[] = { first, second };
+    ft_conversion *conversion;
+    memset(&converted_problems, 0, sizeof converted_problems);
+    ok(ft_conversion_open(&conversion, paths, 2, &keep, &converted_problems) == FT_OK,
+       "two files are one checkpoint, with the config.json beside the first");
+    ft_conversion_close(conversion);
+    ok(ft_conversion_open(&conversion, paths, 1, &keep, &converted_problems) == FT_EFORMAT,
+       "one of them is not");
+    tiny_remove(&t);
+    tiny_remove(&rest);
+}
+
+/* ---- Reproducible --------------------------------------------------------------------------- */
+
+static void test_reproducible(void)
+{
+    tiny t;
+    char path[2][128];
+    unsigned char *bytes[2];
+    size_t size[2];
+    tiny_make_classifier(&t);
+    tiny_write(&t);
+    for (int i = 0; i < 2; i++) {
+        mode_t mask = umask(i == 0 ? 022 : 077);
+        snprintf(path[i], sizeof path[i], "%s/%d.ft", t.folder, i);
+        ft_conversion *conversion = converted_open(&t, &keep);
+        if (conversion == NULL || converted_write(conversion, path[i]) != FT_OK)
+            bail_out("%s", converted_problem(0));
+        ft_conversion_close(conversion);
+        umask(mask);
+        bytes[i] = folder_read(path[i], &size[i]);
+    }
+    ok(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0,
+       "the same checkpoint gives the same bytes again, under another umask too");
+    free(bytes[0]);
+    free(bytes[1]);
+    tiny_remove(&t);
+}
+
+int main(void)
+{
+    test_bert();
+    test_bert_classifier();
+    test_pooler_without_classifier();
+    test_legacy_names();
+    test_roberta();
+    test_distilbert();
+    test_sentence();
+    test_unused();
+    test_tokenizer();
+    test_files();
+    test_reproducible();
+    return done_testing();
+}

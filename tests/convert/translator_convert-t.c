@@ -1,0 +1,407 @@
+/*
+ * translator_convert-t.c - checkpoints of M2M100 and Marian become artifacts.
+ *
+ * The checkpoints are those of tests/golden/translator-variants.json.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/model/bind.h"
+#include "runtime/mem.h"
+#include "runtime/graph/sinusoids.h"
+#include "tests/lib/models/converted.h"
+#include "tests/lib/golden.h"
+#include "tests/lib/models/translator_file.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ENCODER "model.encoder.embed_tokens.weight"
+#define DECODER "model.decoder.embed_tokens.weight"
+#define POSITIONS "model.encoder.embed_positions.weight"
+
+static const ft_convert_options keep;
+static json_t *variants;
+
+static void make(tiny *t, const char *variant)
+{
+    translator_make(t, llama_variant(variants, variant));
+}
+
+/* ---- Names ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *theirs, *ours;
+} parts[] = {
+    { "self_attn.q_proj.", "attn.q." },
+    { "self_attn.k_proj.", "attn.k." },
+    { "self_attn.v_proj.", "attn.v." },
+    { "self_attn.out_proj.", "attn.out." },
+    { "self_attn_layer_norm.", "attn.norm." },
+    { "encoder_attn.q_proj.", "cross.q." },
+    { "encoder_attn.k_proj.", "cross.k." },
+    { "encoder_attn.v_proj.", "cross.v." },
+    { "encoder_attn.out_proj.", "cross.out." },
+    { "encoder_attn_layer_norm.", "cross.norm." },
+    { "fc1.", "ffn.up." },
+    { "fc2.", "ffn.down." },
+    { "final_layer_norm.", "ffn.norm." },
+};
+
+static const char *const top[][2] = {
+    { "model.shared.weight", "embed.word" },
+    { ENCODER, "embed.word" },
+    { DECODER, "embed.word" },
+    { "model.encoder.layer_norm.weight", "encoder.norm.weight" },
+    { "model.encoder.layer_norm.bias", "encoder.norm.bias" },
+    { "model.decoder.layer_norm.weight", "decoder.norm.weight" },
+    { "model.decoder.layer_norm.bias", "decoder.norm.bias" },
+    { "final_logits_bias", "head.bias" },
+};
+
+/* What a tensor of a checkpoint is called in an artifact. */
+static const char *our_name(char text[96], const char *theirs, bool tied)
+{
+    char stack[8];
+    int layer, skipped;
+    for (size_t i = 0; i < FT_COUNT(top); i++)
+        if (strcmp(theirs, top[i][0]) == 0)
+            return top[i][1];
+    if (strcmp(theirs, "lm_head.weight") == 0)
+        return tied ? "embed.word" : "head.weight";
+    if (sscanf(theirs, "model.%7[a-z].layers.%d.%n", stack, &layer, &skipped) != 2)
+        bail_out("%s", theirs);
+    for (size_t i = 0; i < FT_COUNT(parts); i++) {
+        size_t length = strlen(parts[i].theirs);
+        if (strncmp(theirs + skipped, parts[i].theirs, length) == 0) {
+            snprintf(text, 96, "%s.layer.%d.%s%s", stack, layer, parts[i].ours,
+                     theirs + skipped + length);
+            return text;
+        }
+    }
+    bail_out("%s", theirs);
+}
+
+/* final_logits_bias is a matrix of one row. */
+static void flatten_bias(tiny *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (strcmp(t->name[i], "final_logits_bias") == 0) {
+            ft_tensor *bias = &t->tensor[i].tensor;
+            bias->dim[0] = bias->dim[1];
+            bias->ndim = 1;
+        }
+}
+
+static const json_t *config_of(const ft_artifact *artifact)
+{
+    return ft_artifact_get_head(artifact)->config;
+}
+
+static bool is_tied(const ft_artifact *artifact)
+{
+    return json_is_true(json_object_get(config_of(artifact), "tied"));
+}
+
+/* How many tensors of the checkpoint are in the artifact, each with its shape and values. */
+static int count_same(const ft_artifact *artifact, tiny *t)
+{
+    int n = 0;
+    char name[96];
+    for (size_t i = 0; i < t->count; i++)
+        n += converted_same(artifact, our_name(name, t->name[i], is_tied(artifact)), t, t->name[i]);
+    return n;
+}
+
+/* ---- Every variant -------------------------------------------------------------------------- */
+
+static ft_artifact *open_converted(const tiny *t)
+{
+    char path[128];
+    ft_error err;
+    ft_artifact *artifact = NULL;
+    snprintf(path, sizeof path, "%s/model.ft", t->folder);
+    ft_conversion *conversion = converted_open(t, &keep);
+    if (conversion != NULL && conversion->unuseds > 0)
+        bail_out("%s is unused", conversion->unused[0]);
+    if (conversion != NULL && converted_write(conversion, path) == FT_OK &&
+        ft_artifact_open(&artifact, path, FT_VERIFY_SHA256, &err) != FT_OK)
+        bail_out("%s", err.text);
+    ft_conversion_close(conversion);
+    return artifact;
+}
+
+static void test_variant(const json_t *variant)
+{
+    const char *name = json_string_value(json_object_get(variant, "name"));
+    size_t copies = json_array_size(json_object_get(variant, "copies"));
+    bool is_marian = strncmp(name, "marian", 6) == 0;
+    tiny t;
+    translator_make(&t, variant);
+    ok(llama_is_same(&t, variant), "%s: the weights are those that transformers had", name);
+    llama_write(&t, variant);
+    ft_artifact *a = open_converted(&t);
+    if (!ok(a != NULL, "%s: becomes an artifact, with no tensor unused", name))
+        bail_out("%s", converted_problem(0));
+    flatten_bias(&t);
+    is_int(count_same(a, &t), (long long) t.count, "%s: each tensor has the values of its source",
+           name);
+    is_int((long long) ft_artifact_count(a), (long long) (t.count - copies),
+           "%s: no table is stored twice", name);
+    is_str(ft_artifact_get_head(a)->family, is_marian ? "marian" : "m2m100", "%s: of its family",
+           name);
+    ft_artifact_close(a);
+    tiny_remove(&t);
+}
+
+static void test_variants(void)
+{
+    size_t i;
+    json_t *variant;
+    json_array_foreach(variants, i, variant) test_variant(variant);
+}
+
+/* ---- Words ---------------------------------------------------------------------------------- */
+
+static void test_words(void)
+{
+    static const char *const names[] = { ENCODER, DECODER };
+    tiny t;
+    for (size_t i = 0; i < FT_COUNT(names); i++) {
+        make(&t, "m2m");
+        translator_copy_words(&t, names[i]);
+        tiny_drop(&t, "model.shared.weight");
+        ft_artifact *a = converted(&t, &keep);
+        ok(a != NULL && converted_same(a, "embed.word", &t, names[i]) && is_tied(a),
+           "the table of words may be stored as %s alone", names[i]);
+        ft_artifact_close(a);
+        tiny_remove(&t);
+    }
+    make(&t, "m2m");
+    translator_copy_words(&t, ENCODER);
+    float *value = translator_copy_words(&t, DECODER)->data;
+    value[97 * 64 - 1] += 1.0f;
+    ok(converted(&t, &keep) == NULL, "a decoder with words of its own is refused");
+    has(converted_problem(0),
+        DECODER ": differs from model.shared.weight; encoder and decoder with words of their own "
+                "are not supported",
+        "by name");
+    tiny_drop(&t, "model.shared.weight");
+    ok(converted(&t, &keep) == NULL, "also where no shared table is stored");
+    has(converted_problem(0), DECODER ": differs from " ENCODER, "by both names");
+    tiny_drop(&t, DECODER);
+    tiny_add(&t, DECODER, FT_F32, 96, 64);
+    ok(converted(&t, &keep) == NULL, "one of another shape is");
+    tiny_drop(&t, DECODER);
+    tiny_drop(&t, ENCODER);
+    ok(converted(&t, &keep) == NULL, "and a model without words");
+    has(converted_problem(0), "model.shared.weight (embed.word): missing, expected shape [97, 64]",
+        "by their first name");
+    tiny_remove(&t);
+}
+
+static void test_head(void)
+{
+    tiny t;
+    make(&t, "m2m");
+    float *value = translator_copy_words(&t, "lm_head.weight")->data;
+    value[5] += 1.0f;
+    ft_artifact *a = converted(&t, &keep);
+    ok(a != NULL && !is_tied(a) && converted_same(a, "head.weight", &t, "lm_head.weight"),
+       "a head that differs from the words is one of its own, though they should be tied");
+    ft_artifact_close(a);
+    tiny_remove(&t);
+
+    make(&t, "marian");
+    tiny_drop(&t, "final_logits_bias");
+    a = converted(&t, &keep);
+    ok(a != NULL && ft_artifact_find(a, "head.bias") == NULL &&
+           json_object_get(config_of(a), "head_bias") == NULL,
+       "a Marian without final_logits_bias has none");
+    ft_artifact_close(a);
+    tiny_add(&t, "final_logits_bias", FT_F32, 2, 97);
+    ok(converted(&t, &keep) == NULL, "and one of two rows is refused");
+    has(converted_problem(0), "final_logits_bias (head.bias): shape [2, 97], expected [97]",
+        "by its shape");
+    tiny_remove(&t);
+}
+
+/* ---- Positions ------------------------------------------------------------------------------ */
+
+/* Marian's table of positions, as its checkpoint may store it. */
+static ft_tensor *add_positions(tiny *t, ft_dtype dtype)
+{
+    const ft_config config = {
+        .hidden = 64, .positions = 40, .padding_id = -1, .sinusoids = FT_SINUSOIDS_OPEN
+    };
+    make(t, "marian");
+    ft_tensor *table = tiny_add(t, POSITIONS, FT_F32, 40, 64);
+    ft_sinusoids_write(table->data, &config);
+    tiny_cast(table, dtype);
+    return table;
+}
+
+static void test_positions(void)
+{
+    static const ft_dtype dtypes[] = { FT_F64, FT_F32, FT_F16, FT_BF16 };
+    tiny t;
+    for (size_t i = 0; i < FT_COUNT(dtypes); i++) {
+        add_positions(&t, dtypes[i]);
+        tiny_write(&t);
+        ft_conversion *conversion = converted_open(&t, &keep);
+        ok(conversion != NULL && conversion->unuseds == 0,
+           "stored positions in %s that are the formula's are passed over",
+           ft_dtype_name(dtypes[i]));
+        ft_conversion_close(conversion);
+        tiny_remove(&t);
+    }
+    float *value = add_positions(&t, FT_F32)->data;
+    value[39 * 64 + 33] += 0.01f;
+    ok(converted(&t, &keep) == NULL, "others are refused");
+    has(converted_problem(0), POSITIONS ": ", "by name");
+    has(converted_problem(0), " at [39, 33], expected the sinusoid ", "and place");
+    tiny_drop(&t, POSITIONS);
+    tiny_add(&t, POSITIONS, FT_F32, 41, 64);
+    ok(converted(&t, &keep) == NULL, "a table of another size is refused");
+    has(converted_problem(0), POSITIONS ": shape [41, 64], expected [40, 64]", "by its shape");
+    tiny_drop(&t, POSITIONS);
+    tiny_add(&t, POSITIONS, FT_I32, 40, 64);
+    ok(converted(&t, &keep) == NULL, "and one of whole numbers");
+    has(converted_problem(0), POSITIONS ": dtype I32, expected F32", "by its dtype");
+    tiny_remove(&t);
+
+    make(&t, "m2m");
+    tiny_add(&t, "model.encoder.embed_positions.weights", FT_F32, 3, 64);
+    tiny_write(&t);
+    ft_conversion *conversion = converted_open(&t, &keep);
+    ok(conversion != NULL && conversion->unuseds == 0,
+       "M2M100's stored positions, which nothing reads, are passed over");
+    ft_conversion_close(conversion);
+    tiny_remove(&t);
+}
+
+/* The table that no file holds is the last of a model's weights. */
+static void test_bound(const char *variant, int32_t rows, int32_t cols)
+{
+    tiny t;
+    ft_error err;
+    make(&t, variant);
+    ft_artifact *a = converted(&t, &keep);
+    if (a == NULL)
+        bail_out("%s", converted_problem(0));
+    char path[] = "model.ft";
+    ft_model model = { .path = path, .artifact = a };
+    model.family = ft_family_find(ft_artifact_get_head(a)->family);
+    if (ft_config_from_json(&model.config, config_of(a), path, &err) != FT_OK ||
+        ft_model_bind(&model, NULL, &err) != FT_OK)
+        bail_out("%s", err.text);
+    const ft_weight *last = &model.weight[model.nweight - 1];
+    float *row = malloc((size_t) cols * sizeof *row);
+    ft_sinusoids_write_rows(row, &model.config, rows - 1, 1);
+    ok(strcmp(last->name, FT_SINUSOIDS_WEIGHT) == 0 && last->dtype == FT_F32 &&
+           last->rows == (size_t) rows && last->cols == (size_t) cols &&
+           memcmp((const float *) last->data + (rows - 1) * cols, row,
+                  (size_t) cols * sizeof *row) == 0,
+       "%s: the model has a table of %d positions and %d columns", variant, rows, cols);
+    free(row);
+    free(model.weight);
+    free(model.quantizable);
+    free(model.faked);
+    free(model.positions);
+    ft_artifact_close(a);
+    tiny_remove(&t);
+}
+
+/* ---- Files that come along ------------------------------------------------------------------ */
+
+static bool carries(const ft_artifact *artifact, const char *file)
+{
+    return artifact != NULL && ft_artifact_find_file(artifact, file) != NULL;
+}
+
+static void test_files(void)
+{
+    tiny t;
+    make(&t, "m2m");
+    tiny_write_file(&t, "generation_config.json",
+                    "{\"decoder_start_token_id\": 7, \"forced_bos_token_id\": [9]}");
+    tiny_write_file(&t, "vocab.json", "{\"one\": 4}");
+    ft_artifact *a = converted(&t, &keep);
+    ok(carries(a, "vocab.json") && carries(a, "generation_config.json"),
+       "a list of words and the generation configuration are carried along");
+    ok(a != NULL && json_integer_value(json_object_get(config_of(a), "start_id")) == 7 &&
+           json_integer_value(json_object_get(config_of(a), "first_id")) == 9,
+       "which says with what texts begin");
+    ft_artifact_close(a);
+    tiny_write_file(&t, "sentencepiece.bpe.model", "");
+    a = converted(&t, &keep);
+    ok(a != NULL && !carries(a, "vocab.json"), "a list of pieces is no list of words");
+    ft_artifact_close(a);
+    tiny_write_file(&t, "tokenizer.json", "{}");
+    a = converted(&t, &keep);
+    ok(carries(a, "tokenizer.json") && !carries(a, "vocab.json"), "and a tokenizer needs none");
+    ft_artifact_close(a);
+    tiny_write_file(&t, "generation_config.json", "{\"decoder_start_token_id\": 97}");
+    ok(converted(&t, &keep) == NULL, "a start that is no token is refused");
+    has(converted_problem(0),
+        "generation_config.json: decoder_start_token_id is 97, expected a whole number from 0 to "
+        "96",
+        "by its file");
+    tiny_write_file(&t, "generation_config.json", "[]");
+    ok(converted(&t, &keep) == NULL, "as is what is no configuration");
+    tiny_write_file(&t, "generation_config.json", "{}");
+    tiny_write_file(&t, "modules.json", "[]");
+    ok(converted(&t, &keep) == NULL, "and sentence-transformers' modules");
+    has(converted_problem(0), "modules.json: embeddings of sentences", "by their file");
+    tiny_remove(&t);
+}
+
+/* ---- What is wrong -------------------------------------------------------------------------- */
+
+/* Drop a tensor, or give it another shape, and convert. */
+static void refused(const char *variant, const char *tensor, int rows, int cols, const char *why)
+{
+    tiny t;
+    make(&t, variant);
+    tiny_drop(&t, tensor);
+    if (rows > 0)
+        tiny_add(&t, tensor, FT_F32, rows, cols);
+    ok(converted(&t, &keep) == NULL, "%s: %s %s is refused", variant, tensor,
+       rows > 0 ? "of another shape" : "missing");
+    has(converted_problem(0), why, "by name");
+    tiny_remove(&t);
+}
+
+static void test_refused(void)
+{
+    refused("m2m", "model.decoder.layer_norm.bias", 0, 0,
+            "model.decoder.layer_norm.bias (decoder.norm.bias): missing, expected shape [64]");
+    refused("m2m-uneven", "model.encoder.layers.0.fc1.weight", 100, 48,
+            "fc1.weight (encoder.layer.0.ffn.up.weight): shape [100, 48], expected [36, 48]");
+    refused("m2m-uneven", "model.decoder.layers.2.fc2.weight", 48, 36,
+            "fc2.weight (decoder.layer.2.ffn.down.weight): shape [48, 36], expected [48, 100]");
+    refused("m2m-untied", "lm_head.weight", 0, 0,
+            "lm_head.weight (head.weight): missing, expected shape [97, 64]");
+    refused("marian", "model.decoder.layers.1.encoder_attn.k_proj.bias", 0, 0,
+            "k_proj.bias (decoder.layer.1.cross.k.bias): missing, expected shape [64]");
+    refused("marian-uneven", "model.encoder.layers.1.final_layer_norm.weight", 32, 0,
+            "norm.weight (encoder.layer.1.ffn.norm.weight): shape [32], expected [64]");
+}
+
+int main(void)
+{
+    variants = golden_json("translator-variants.json");
+    test_variants();
+    test_words();
+    test_head();
+    test_positions();
+    test_bound("m2m", 42, 64);
+    test_bound("m2m-uneven", 46, 48);
+    test_bound("marian", 40, 64);
+    test_files();
+    test_refused();
+    json_decref(variants);
+    return done_testing();
+}

@@ -1,0 +1,267 @@
+/*
+ * attend_kv-whole.c - inside cuda-attend.t: attention over a memory, all of which every query
+ * sees, and over a cache that lanes of beams share.
+ *
+ * Everything is stored first.  What a query must not see is there then, and would show: later
+ * tokens of its text, and those at the same positions in other lanes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#ifdef HAVE_CUDA
+
+#include "tests/cuda/attention/attend_kv.h"
+
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "tests/tap/tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 4 };
+
+static const char *name_of(const world *w)
+{
+    static char text[160];
+    const shape *s = &w->s;
+    char kind[40] = "a memory";
+    if (w->of.lanes > 0)
+        snprintf(kind, sizeof kind, "%d lanes%s", w->of.lanes, w->of.memory ? ", a memory" : "");
+    snprintf(text, sizeof text, "%s: %d heads over %d of %d, window %d, %s, cache of %s%s", kind,
+             s->heads, s->kv_heads, s->head_size, s->window, ft_dtype_name(s->dtype),
+             ft_dtype_name(s->cache), chip.has_wgmma ? "" : ", by warps");
+    return text;
+}
+
+static size_t result_bytes(const world *w)
+{
+    return w->first[w->texts] * world_cols(w) * ft_dtype_size(w->s.dtype);
+}
+
+static void forget_results(world *w)
+{
+    memset(w->result, 0xff, result_bytes(w));
+}
+
+/* Texts that cannot be apart: lanes. */
+static int together(const world *w)
+{
+    return w->of.lanes > 0 ? w->of.lanes : 1;
+}
+
+/* Lanes have one source. */
+static void store_all(world *w)
+{
+    piece pieces[MOST_TEXTS];
+    int count = 0;
+    for (int i = 0; i < w->texts; i += w->of.memory ? together(w) : 1)
+        pieces[count++] = (piece){ i, 0, w->length[i] };
+    must(world_store(w, pieces, count), "store");
+}
+
+/* Tokens from .. from + count - 1 of `texts` texts, as far as they are there. */
+static void attend(world *w, int text, int texts, int from, int count, int padding)
+{
+    piece pieces[MOST_TEXTS];
+    int n = 0;
+    for (int i = text; i < text + texts; i++)
+        if (from < w->length[i]) {
+            int left = w->length[i] - from;
+            pieces[n++] = (piece){ i, from, left < count ? left : count };
+        }
+    if (n > 0)
+        must(world_attend(w, pieces, n, false, padding), "a prompt");
+}
+
+static void attend_in_chunks(world *w, int chunk, int padding)
+{
+    forget_results(w);
+    for (int from = 0; from < w->length[0]; from += chunk)
+        attend(w, 0, w->texts, from, chunk, padding);
+}
+
+static void attend_alone(world *w)
+{
+    forget_results(w);
+    for (int i = 0; i < w->texts; i += together(w))
+        attend(w, i, together(w), 0, w->length[i], 0);
+}
+
+/* The last tokens, one of each text in a run; of all texts or those that cannot be apart. */
+static void attend_by_steps(world *w, int texts, int padding)
+{
+    piece pieces[MOST_TEXTS];
+    forget_results(w);
+    for (int first = 0; first < w->texts; first += texts)
+        for (int back = 1; back <= STEPS; back++) {
+            int n = 0;
+            for (int i = first; i < first + texts; i++)
+                if (w->length[i] >= back)
+                    pieces[n++] = (piece){ i, w->length[i] - back, 1 };
+            if (n > 0)
+                must(world_attend(w, pieces, n, true, padding), "steps");
+        }
+}
+
+static void same_as(const world *w, const void *before, const char *what)
+{
+    ok(memcmp(w->result, before, result_bytes(w)) == 0, "%s: %s, the same bits", name_of(w), what);
+}
+
+static void *keep_result(const world *w)
+{
+    return memcpy(must_have(result_bytes(w)), w->result, result_bytes(w));
+}
+
+static void test_prompts(world *w)
+{
+    attend_in_chunks(w, 1000, 0);
+    check_values(w, name_of(w), 0);
+    void *whole = keep_result(w);
+    attend_in_chunks(w, 100, 0);
+    same_as(w, whole, "prompts in chunks of 100");
+    attend_in_chunks(w, 7, 3);
+    same_as(w, whole, "prompts in chunks of 7");
+    attend_alone(w);
+    same_as(w, whole, "prompts alone");
+    free(whole);
+}
+
+static void test_steps(world *w)
+{
+    int multiprocessors = chip.multiprocessors;
+    attend_by_steps(w, w->texts, 0);
+    check_values(w, name_of(w), STEPS);
+    void *all = keep_result(w);
+    attend_by_steps(w, together(w), 0);
+    same_as(w, all, "steps alone");
+    attend_by_steps(w, w->texts, 5);
+    same_as(w, all, "steps in a larger bucket");
+    chip.multiprocessors = 1; /* so that blocks compute more parts */
+    attend_by_steps(w, w->texts, 0);
+    chip.multiprocessors = multiprocessors;
+    same_as(w, all, "steps in few blocks");
+    free(all);
+}
+
+/*
+ * Lanes of which each has kept to itself are what texts are that share nothing.  (attend_kv_int8.cu
+ * takes no lanes, and without overlap nothing: so decode.cu computes both.)
+ */
+static void test_own_lanes(world *w)
+{
+    int lanes = w->of.lanes;
+    size_t capacity = w->most_pages * FT_PAGE;
+    for (int i = 0; i < w->texts; i++)
+        for (size_t at = 0; at < capacity; at++)
+            w->origin[(size_t) i * capacity + at] = i % lanes;
+    bool overlaps = chip.overlaps;
+    attend_by_steps(w, w->texts, 0);
+    void *shared = keep_result(w);
+    w->of.lanes = 0;
+    chip.overlaps = false;
+    attend_by_steps(w, w->texts, 0);
+    chip.overlaps = overlaps;
+    w->of.lanes = lanes;
+    same_as(w, shared, "steps of texts that share nothing");
+    free(shared);
+}
+
+static void test_memory(const shape *s)
+{
+    static const int lengths[] = { 300, 1, 64, 65, 130, 17, 128, 200 };
+    world w;
+    world_init_shared(&w, s, (sharing){ .memory = true }, lengths, FT_COUNT(lengths));
+    store_all(&w);
+    check_store(&w, name_of(&w));
+    test_prompts(&w);
+    test_steps(&w);
+    world_fini(&w);
+}
+
+static void test_lanes(const shape *s, int lanes)
+{
+    static const int by_four[] = { 700, 700, 700, 700, 1, 1, 1, 1, 130, 130, 130, 130 };
+    static const int by_three[] = { 300, 300, 300, 64, 64, 64, 65, 65, 65, 2, 2, 2 };
+    world w;
+    world_init_shared(&w, s, (sharing){ .lanes = lanes }, lanes == 4 ? by_four : by_three,
+                      FT_COUNT(by_four));
+    store_all(&w);
+    test_prompts(&w);
+    test_steps(&w);
+    test_own_lanes(&w);
+    world_fini(&w);
+}
+
+/* Short texts are a warp's each where they are many: one multiprocessor has many soon. */
+static void test_short_lanes(const shape *s, int lanes)
+{
+    static const int by_four[] = { 200, 200, 200, 200, 33, 33, 33, 33, 129, 129, 129, 129 };
+    static const int by_three[] = { 64, 64, 64, 256, 256, 256, 7, 7, 7, 34, 34, 34 };
+    world w;
+    world_init_shared(&w, s, (sharing){ .lanes = lanes }, lanes == 4 ? by_four : by_three,
+                      FT_COUNT(by_four));
+    store_all(&w);
+    test_steps(&w);
+    test_own_lanes(&w);
+    world_fini(&w);
+}
+
+/* Of lanes, up to eight queries are columns of one product. */
+static void test_memory_of_lanes(const shape *s, int lanes, const int lengths[3])
+{
+    int length[MOST_TEXTS];
+    world w;
+    for (int i = 0; i < 3 * lanes; i++)
+        length[i] = lengths[i / lanes];
+    world_init_shared(&w, s, (sharing){ .memory = true, .lanes = lanes }, length, 3 * lanes);
+    store_all(&w);
+    test_steps(&w);
+    world_fini(&w);
+}
+
+void test_whole_and_shared(void)
+{
+    static const shape memories[] = {
+        { 8, 8, 64, 0, FT_F16, FT_F16 },    { 8, 8, 64, 0, FT_F16, FT_I8 },
+        { 4, 2, 128, 0, FT_BF16, FT_BF16 }, { 4, 4, 128, 0, FT_F16, FT_I8 },
+        { 3, 3, 16, 0, FT_F16, FT_F16 },    { 3, 3, 16, 0, FT_F16, FT_I8 },
+        { 5, 5, 24, 0, FT_F16, FT_I8 },     { 2, 1, 256, 0, FT_BF16, FT_I8 },
+        { 4, 4, 64, 0, FT_F32, FT_F32 },    { 3, 3, 40, 0, FT_F32, FT_I8 },
+        { 2, 2, 16, 0, FT_F32, FT_F16 },
+    };
+    static const shape shared[] = {
+        { 8, 8, 64, 0, FT_F16, FT_F16 },    { 8, 8, 64, 0, FT_F16, FT_I8 },
+        { 4, 2, 128, 0, FT_BF16, FT_BF16 }, { 4, 4, 128, 0, FT_F16, FT_I8 },
+        { 3, 3, 16, 0, FT_F16, FT_F16 },    { 3, 3, 16, 0, FT_F16, FT_I8 },
+        { 2, 1, 256, 0, FT_BF16, FT_I8 },   { 2, 1, 256, 70, FT_F16, FT_F16 },
+        { 4, 4, 64, 0, FT_F32, FT_F32 },    { 3, 3, 40, 0, FT_F32, FT_I8 },
+    };
+    bool has_wgmma = chip.has_wgmma;
+    for (size_t i = 0; i < FT_COUNT(memories); i++) {
+        test_memory(&memories[i]);
+        chip.has_wgmma = false;
+        if (has_wgmma && memories[i].head_size <= 128 && memories[i].dtype != FT_F32)
+            test_memory(&memories[i]);
+        chip.has_wgmma = has_wgmma;
+    }
+    for (size_t i = 0; i < FT_COUNT(shared); i++)
+        test_lanes(&shared[i], i % 2 == 0 ? 4 : 3);
+    for (size_t i = 0; i < FT_COUNT(shared); i++)
+        test_short_lanes(&shared[i], i % 2 == 0 ? 4 : 3);
+    static const int lengths[] = { 700, 130, 1 }, shorter[] = { 200, 33, 1 };
+    for (size_t i = 0; i < FT_COUNT(memories); i++) {
+        int lanes = i % 3 == 0 ? 4 : i % 3 == 1 ? 12 : 3;
+        test_memory_of_lanes(&memories[i], lanes, lengths);
+        test_memory_of_lanes(&memories[i], lanes, shorter);
+    }
+}
+
+#else
+
+typedef int ft_nothing_without_cuda;
+
+#endif

@@ -1,0 +1,484 @@
+/*
+ * attend_kv.c - see attend_kv.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#ifdef HAVE_CUDA
+
+#include "tests/cuda/attention/attend_kv.h"
+
+#include "kernels/cuda/fused_kernels.h"
+#include "kernels/half.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "tests/tap/tap.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POISON = 0xff, ARENA = 96 << 20, GUARD = 256, COUNTERS = 1 << 16 };
+
+rng numbers = { 20260611 };
+ft_cuda_chip chip;
+
+/* Memory of the device, handed out anew for each run. */
+static char *arena;
+static size_t used;
+static uint32_t *counters;
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+/* Device memory with these bytes; NULL: poison. */
+static void *place(const void *data, size_t bytes)
+{
+    char *at = arena + used;
+    used += ft_round_up(bytes, GUARD) + GUARD;
+    if (used > ARENA)
+        bail_out("a run takes more than %d bytes", ARENA);
+    if (data != NULL)
+        must(cudaMemcpy(at, data, bytes, cudaMemcpyHostToDevice), "upload");
+    else
+        must(cudaMemset(at, POISON, bytes + GUARD), "poison");
+    return at;
+}
+
+void open_device(void)
+{
+    chip = need_chip();
+    arena = device_memory(ARENA);
+    counters = device_memory(COUNTERS * sizeof *counters);
+    must(cudaMemset(counters, 0, COUNTERS * sizeof *counters), "cudaMemset");
+}
+
+/* ---- Numbers -------------------------------------------------------------------------------- */
+
+double real_of(const void *data, ft_dtype dtype, size_t at)
+{
+    switch (dtype) {
+    case FT_F16:
+        return ft_float_from_f16(((const uint16_t *) data)[at]);
+    case FT_BF16:
+        return ft_float_from_bf16(((const uint16_t *) data)[at]);
+    case FT_I8:
+        return ((const int8_t *) data)[at];
+    default:
+        return ((const float *) data)[at];
+    }
+}
+
+/* Rows of normal numbers, each of a magnitude of its own. */
+static void *random_rows(size_t rows, size_t cols, ft_dtype dtype)
+{
+    void *data = must_have(rows * cols * ft_dtype_size(dtype));
+    for (size_t row = 0; row < rows; row++) {
+        double size = exp2(rng_uniform(&numbers, -4.0, 1.0));
+        for (size_t i = row * cols; i < (row + 1) * cols; i++) {
+            float x = (float) (size * rng_normal(&numbers));
+            if (dtype == FT_F32)
+                ((float *) data)[i] = x;
+            else
+                ((uint16_t *) data)[i] =
+                    dtype == FT_F16 ? ft_f16_from_float(x) : ft_bf16_from_float(x);
+        }
+    }
+    return data;
+}
+
+size_t world_cols(const world *w)
+{
+    return (size_t) w->s.heads * (size_t) w->s.head_size;
+}
+
+size_t world_kv_cols(const world *w)
+{
+    return (size_t) w->s.kv_heads * (size_t) w->s.head_size;
+}
+
+/* ---- Worlds --------------------------------------------------------------------------------- */
+
+/* All pages but some, to the texts in random order. */
+static void deal_pages(world *w)
+{
+    size_t count = 3;
+    for (int i = 0; i < w->texts; i++)
+        count += ft_pages_for((size_t) w->length[i]);
+    int32_t *deck = must_have(count * sizeof *deck);
+    for (size_t i = 0; i < count; i++) {
+        size_t j = rng_below(&numbers, (uint32_t) i + 1);
+        deck[i] = deck[j];
+        deck[j] = (int32_t) i;
+    }
+    w->pages = count;
+    for (int i = 0; i < w->texts; i++)
+        w->page[i] = must_have(w->most_pages * sizeof *w->page[i]);
+    for (int i = 0; i < w->texts; i++)
+        for (size_t page = 0; page < ft_pages_for((size_t) w->length[i]); page++)
+            w->page[i][page] = deck[--count];
+    for (int i = 0; w->of.memory && w->of.lanes > 0 && i < w->texts; i++)
+        memcpy(w->page[i], w->page[i - i % w->of.lanes], w->most_pages * sizeof *w->page[i]);
+    free(deck);
+}
+
+static void make_cache(world *w)
+{
+    size_t rows = w->pages * FT_PAGE * (size_t) w->s.kv_heads;
+    for (int i = 0; i < 4; i++) {
+        w->bytes[i] = i < 2 ? rows * (size_t) w->s.head_size * ft_dtype_size(w->s.cache)
+                            : rows * sizeof(float);
+        must(cudaMalloc(&w->cache[i], w->bytes[i]), "cudaMalloc");
+    }
+}
+
+/* Every token of a text lies with itself or another lane, one that reaches as far. */
+static void deal_origins(world *w)
+{
+    size_t capacity = w->most_pages * FT_PAGE;
+    w->origin = must_have((size_t) w->texts * capacity * sizeof *w->origin);
+    memset(w->origin, 0x7f, (size_t) w->texts * capacity * sizeof *w->origin);
+    for (int i = 0; i < w->texts; i++)
+        for (int at = 0; w->of.lanes > 0 && at < w->length[i]; at++)
+            w->origin[(size_t) i * capacity + (size_t) at] =
+                (int32_t) rng_below(&numbers, (uint32_t) w->of.lanes);
+}
+
+void world_init(world *w, const shape *s, const int *length, int count)
+{
+    world_init_shared(w, s, (sharing){ false, 0 }, length, count);
+}
+
+void world_init_shared(world *w, const shape *s, sharing of, const int *length, int count)
+{
+    *w = (world){ .s = *s, .of = of };
+    w->attr = (ft_attr){ .memory = of.memory,
+                         .heads = s->heads,
+                         .kv_heads = s->kv_heads,
+                         .window = s->window,
+                         .softmax_scale = 1.0f / sqrtf((float) s->head_size),
+                         .rope_theta = 10000.0f,
+                         .rope_factor = 2.0f };
+    for (; w->texts < count && length[w->texts] > 0; w->texts++) {
+        w->length[w->texts] = length[w->texts];
+        w->first[w->texts + 1] = w->first[w->texts] + (size_t) length[w->texts];
+        size_t pages = ft_pages_for((size_t) length[w->texts]);
+        w->most_pages = pages > w->most_pages ? pages : w->most_pages;
+    }
+    size_t rows = w->first[w->texts];
+    w->q = random_rows(rows, world_cols(w), s->dtype);
+    w->k = random_rows(rows, world_kv_cols(w), s->dtype);
+    w->v = random_rows(rows, world_kv_cols(w), s->dtype);
+    w->turned = must_have(rows * world_cols(w) * ft_dtype_size(s->dtype));
+    w->result = must_have(rows * world_cols(w) * ft_dtype_size(s->dtype));
+    w->frequency = must_have((size_t) s->head_size / 2 * sizeof(float));
+    for (int i = 0; i < s->head_size / 2; i++)
+        w->frequency[i] = (float) pow(w->attr.rope_theta, -2.0 * i / s->head_size);
+    deal_pages(w);
+    deal_origins(w);
+    make_cache(w);
+    world_forget(w);
+}
+
+void world_fini(world *w)
+{
+    free(w->q);
+    free(w->k);
+    free(w->v);
+    free(w->turned);
+    free(w->result);
+    free(w->frequency);
+    free(w->origin);
+    for (int i = 0; i < w->texts; i++)
+        free(w->page[i]);
+    for (int i = 0; i < 4; i++)
+        cudaFree(w->cache[i]);
+}
+
+void world_forget(world *w)
+{
+    size_t bytes = w->first[w->texts] * world_cols(w) * ft_dtype_size(w->s.dtype);
+    for (int i = 0; i < 4; i++)
+        must(cudaMemset(w->cache[i], POISON, w->bytes[i]), "poison");
+    memset(w->turned, POISON, bytes);
+    memset(w->result, POISON, bytes);
+}
+
+/* ---- Runs ----------------------------------------------------------------------------------- */
+
+/* The arrays of a run, on the host. */
+typedef struct arrays {
+    int32_t *start, *owner, *past, *reach, *last, *seat, *pages;
+    ft_cuda_queries *block;
+    size_t rows, sequences, blocks, context, longest;
+} arrays;
+
+static void add_piece(arrays *a, const world *w, const piece *p)
+{
+    size_t i = a->sequences++;
+    a->start[i] = (int32_t) a->rows;
+    a->past[i] = p->from;
+    a->reach[i] = w->length[p->text];
+    a->last[i] = w->length[p->text] - 1;
+    a->seat[i] = p->text;
+    memcpy(a->pages + i * w->most_pages, w->page[p->text],
+           ft_pages_for((size_t) w->length[p->text]) * sizeof *a->pages);
+    for (int query = 0; query < p->count; query += FT_CUDA_QUERIES)
+        a->block[a->blocks++] =
+            (ft_cuda_queries){ (int32_t) a->rows, p->count, query, (int32_t) i };
+    for (int row = 0; row < p->count; row++)
+        a->owner[a->rows++] = (int32_t) i;
+    a->start[i + 1] = (int32_t) a->rows;
+    size_t end = (size_t) (p->from + p->count);
+    a->context = end > a->context ? end : a->context;
+    end = (size_t) w->length[p->text];
+    a->longest = end > a->longest ? end : a->longest;
+}
+
+static arrays arrays_of(const world *w, const piece *pieces, int count, int padding)
+{
+    size_t rows = (size_t) padding, n = (size_t) (count + padding);
+    for (int i = 0; i < count; i++)
+        rows += (size_t) pieces[i].count;
+    arrays a = { 0 };
+    a.start = calloc(n + 1, sizeof *a.start);
+    a.owner = calloc(rows, sizeof *a.owner);
+    a.past = calloc(n, sizeof *a.past);
+    a.reach = calloc(n, sizeof *a.reach);
+    a.last = calloc(n, sizeof *a.last);
+    a.seat = calloc(n, sizeof *a.seat);
+    a.pages = calloc(n * w->most_pages, sizeof *a.pages);
+    a.block = calloc(rows / FT_CUDA_QUERIES + n + 1, sizeof *a.block);
+    if (!a.start || !a.owner || !a.past || !a.reach || !a.last || !a.seat || !a.pages || !a.block)
+        bail_out("no memory for a run");
+    for (int i = 0; i < count; i++)
+        add_piece(&a, w, &pieces[i]);
+    for (int i = 0; i < padding; i++) {
+        a.owner[a.rows++] = -1;
+        a.seat[a.sequences] = -1;
+        a.start[a.sequences + 1] = a.start[a.sequences];
+        a.sequences++;
+        a.blocks++;
+    }
+    a.context += (size_t) padding * 100;
+    return a;
+}
+
+static void free_arrays(arrays *a)
+{
+    free(a->start);
+    free(a->owner);
+    free(a->past);
+    free(a->reach);
+    free(a->last);
+    free(a->seat);
+    free(a->pages);
+    free(a->block);
+}
+
+/* The rows of the pieces side by side on the device; what follows them is poison. */
+static ft_cuda_view gather(const world *w, const void *from, size_t cols, const piece *pieces,
+                           int count, size_t rows)
+{
+    size_t each = cols * ft_dtype_size(w->s.dtype), row = 0;
+    ft_cuda_view view = { .rows = rows, .cols = cols, .dtype = w->s.dtype };
+    view.data = place(NULL, rows * each);
+    for (int i = 0; from != NULL && i < count; row += (size_t) pieces[i++].count)
+        must(cudaMemcpy((char *) view.data + row * each,
+                        (const char *) from +
+                            (w->first[pieces[i].text] + (size_t) pieces[i].from) * each,
+                        (size_t) pieces[i].count * each, cudaMemcpyHostToDevice),
+             "upload");
+    return view;
+}
+
+/* The other way; what follows the rows must be untouched. */
+static void scatter(const world *w, void *to, const ft_cuda_view *view, const piece *pieces,
+                    int count)
+{
+    size_t each = view->cols * ft_dtype_size(view->dtype), row = 0;
+    uint8_t guard[GUARD];
+    for (int i = 0; i < count; row += (size_t) pieces[i++].count)
+        must(cudaMemcpy((char *) to + (w->first[pieces[i].text] + (size_t) pieces[i].from) * each,
+                        (char *) view->data + row * each, (size_t) pieces[i].count * each,
+                        cudaMemcpyDeviceToHost),
+             "download");
+    must(cudaMemcpy(guard, (char *) view->data + view->rows * each, GUARD, cudaMemcpyDeviceToHost),
+         "download");
+    for (int i = 0; i < GUARD; i++)
+        if (guard[i] != POISON)
+            bail_out("a kernel wrote behind its result");
+}
+
+static void check_counters(void)
+{
+    static uint32_t host[COUNTERS];
+    must(cudaMemcpy(host, counters, sizeof host, cudaMemcpyDeviceToHost), "download");
+    for (int i = 0; i < COUNTERS; i++)
+        if (host[i] != 0)
+            bail_out("counter %d was left at %u", i, host[i]);
+}
+
+static ft_cuda_batch upload(const world *w, const arrays *a, bool step)
+{
+    size_t each = sizeof(int32_t), n = a->sequences;
+    used = 0;
+    const int32_t *pages = place(a->pages, n * w->most_pages * each);
+    return (ft_cuda_batch){
+        .tokens = a->rows,
+        .sequences = n,
+        .start = place(a->start, (n + 1) * each),
+        .blocks = place(a->block, a->blocks * sizeof *a->block),
+        .nblocks = a->blocks,
+        .owner = place(a->owner, a->rows * each),
+        .past = place(a->past, n * each),
+        .reach = place(a->reach, n * each),
+        .seat = place(a->seat, n * each),
+        .pages = w->of.memory ? NULL : pages,
+        .most_pages = w->most_pages,
+        .context = a->context,
+        .capacity = w->most_pages * FT_PAGE,
+        .step = step,
+        .memory_last = w->of.memory ? place(a->last, n * each) : NULL,
+        .memory_pages = w->of.memory ? pages : NULL,
+        .most_memory_pages = w->most_pages,
+        .memory = a->longest,
+        .lanes = (size_t) w->of.lanes,
+    };
+}
+
+static void add_cache(ft_cuda_args *args, const world *w)
+{
+    for (int i = 0; i < (w->s.cache == FT_I8 ? 4 : 2); i++)
+        args->state[i] = (ft_cuda_view){ .data = w->cache[i],
+                                         .rows = w->pages * FT_PAGE,
+                                         .cols = i < 2 ? world_kv_cols(w) : (size_t) w->s.kv_heads,
+                                         .dtype = i < 2 ? w->s.cache : FT_F32 };
+    if (w->of.lanes > 0) {
+        size_t count = (size_t) w->texts * w->most_pages * FT_PAGE;
+        args->state[FT_STATE_ORIGIN].data = place(w->origin, count * sizeof *w->origin);
+    }
+}
+
+/* Of a memory, keys and values are stored as they are, and queries are not turned. */
+static int store_plain(world *w, ft_cuda_args args, const piece *pieces, int count)
+{
+    size_t rows = args.batch->tokens, bytes = world_cols(w) * ft_dtype_size(w->s.dtype);
+    args.in[1] = gather(w, w->k, world_kv_cols(w), pieces, count, rows);
+    args.in[2] = gather(w, w->v, world_kv_cols(w), pieces, count, rows);
+    memcpy(w->turned, w->q, w->first[w->texts] * bytes);
+    return ft_cuda_store(&args);
+}
+
+static void add_stored(ft_cuda_args *args, ft_weight *frequency, const world *w,
+                       const piece *pieces, int count)
+{
+    size_t rows = args->batch->tokens, pairs = (size_t) w->s.head_size / 2;
+    *frequency = (ft_weight){ .rows = 1,
+                              .cols = pairs,
+                              .dtype = FT_F32,
+                              .data = place(w->frequency, pairs * sizeof(float)) };
+    args->weight[0] = frequency;
+    args->in[0] = gather(w, w->q, world_cols(w), pieces, count, rows);
+    args->in[1] = gather(w, w->k, world_kv_cols(w), pieces, count, rows);
+    args->in[2] = gather(w, w->v, world_kv_cols(w), pieces, count, rows);
+    args->out = gather(w, NULL, world_cols(w), pieces, count, rows);
+}
+
+static int store(world *w, ft_cuda_args args, const piece *pieces, int count)
+{
+    ft_weight frequency;
+    add_stored(&args, &frequency, w, pieces, count);
+    int status = ft_cuda_store(&args);
+    if (status == 0)
+        scatter(w, w->turned, &args.out, pieces, count);
+    return status;
+}
+
+/* What attention writes. */
+static void add_result(ft_cuda_args *args, const world *w, const piece *pieces, int count)
+{
+    size_t sequences = args->batch->sequences;
+    ft_value value = { .cols = (int32_t) world_cols(w) };
+    ft_plan plan = { .value = &value };
+    args->out = gather(w, NULL, world_cols(w), pieces, count, args->batch->tokens);
+    if (args->batch->step)
+        args->scratch_bytes = ft_cuda_attend_scratch(
+            &plan, args->op, sequences, w->of.memory ? args->batch->memory : args->batch->context);
+    args->scratch = place(NULL, args->scratch_bytes);
+    if (ft_cuda_attend_counters(args->op, sequences) > COUNTERS)
+        bail_out("more than %d counters", COUNTERS);
+}
+
+static int attend(world *w, ft_cuda_args args, const piece *pieces, int count)
+{
+    args.in[0] = gather(w, w->turned, world_cols(w), pieces, count, args.batch->tokens);
+    add_result(&args, w, pieces, count);
+    int status = ft_cuda_attend(&args);
+    if (status == 0)
+        scatter(w, w->result, &args.out, pieces, count);
+    check_counters();
+    return status;
+}
+
+static int join(world *w, ft_cuda_args store, const piece *pieces, int count)
+{
+    ft_weight frequency;
+    ft_op op = { .kind = FT_OP_ATTEND, .attr = w->attr };
+    ft_cuda_args attend = store;
+    add_stored(&store, &frequency, w, pieces, count);
+    attend.op = &op;
+    attend.in[0] = store.out;
+    add_result(&attend, w, pieces, count);
+    int status = ft_cuda_store_attend(&store, &attend);
+    if (status == 0)
+        scatter(w, w->result, &attend.out, pieces, count);
+    check_counters();
+    return status;
+}
+
+enum { STORES = 1, ATTENDS = 2, JOINS = 4 };
+
+static int run(world *w, const piece *pieces, int count, bool step, int padding, int what)
+{
+    arrays a = arrays_of(w, pieces, count, padding);
+    ft_cuda_batch batch = upload(w, &a, step);
+    ft_op op = { .kind = FT_OP_STORE, .attr = w->attr };
+    ft_cuda_args args = { .chip = &chip, .op = &op, .batch = &batch, .counters = counters };
+    add_cache(&args, w);
+    int status = 0;
+    if (what & STORES)
+        status = w->of.memory ? store_plain(w, args, pieces, count) : store(w, args, pieces, count);
+    op.kind = FT_OP_ATTEND;
+    if (status == 0 && what & ATTENDS)
+        status = attend(w, args, pieces, count);
+    op.kind = FT_OP_STORE;
+    if (what & JOINS)
+        status = join(w, args, pieces, count);
+    must((int) cudaDeviceSynchronize(), "a run");
+    free_arrays(&a);
+    return status;
+}
+
+int world_run(world *w, const piece *pieces, int count, bool step, int padding)
+{
+    return run(w, pieces, count, step, padding, STORES | ATTENDS);
+}
+
+int world_store(world *w, const piece *pieces, int count)
+{
+    return run(w, pieces, count, false, 0, STORES);
+}
+
+int world_attend(world *w, const piece *pieces, int count, bool step, int padding)
+{
+    return run(w, pieces, count, step, padding, ATTENDS);
+}
+
+int world_join(world *w, const piece *pieces, int count, int padding)
+{
+    return run(w, pieces, count, true, padding, JOINS);
+}
+
+#endif

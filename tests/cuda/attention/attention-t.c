@@ -1,0 +1,259 @@
+/*
+ * attention-t.c - attention on the GPU: codes against the CPU's bytes, floats against doubles.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/tap/tap.h"
+
+#ifdef HAVE_CUDA
+
+#include "tests/cuda/attention/attention.h"
+
+#include "kernels/cpu/attention/attention_i8.h"
+#include "kernels/quant.h"
+#include "runtime/mem.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdlib.h>
+
+static ft_isa cpu;
+
+static int8_t draw_code(void)
+{
+    return (int8_t) ((int) (draw() % 255) - 127);
+}
+
+/* Scales of a layer; `spread` is the deviation of the exponents. */
+typedef struct scales {
+    float q, k, v, softmax, y;
+} scales;
+
+static scales scales_of(const batch *b, float spread)
+{
+    float deviation = 73.3f * 73.3f * sqrtf((float) b->head_size);
+    scales s = { .q = 0.021f, .k = 0.017f, .v = 0.03f };
+    s.softmax = spread / (deviation * s.q * s.k);
+    s.y = s.v * 0.7f;
+    return s;
+}
+
+static int8_t *make_codes(size_t n)
+{
+    int8_t *codes = must_have(n);
+    for (size_t i = 0; i < n; i++)
+        codes[i] = draw_code();
+    return codes;
+}
+
+/* What the CPU makes of it: codes, or floats. */
+static void *expected_of(const batch *b, int8_t *const code[3], const scales *s, bool to_codes)
+{
+    int threads = 4;
+    size_t bytes = b->tokens * b->cols * (to_codes ? 1 : sizeof(float));
+    ft_attention_i8 a = { .isa = cpu,
+                          .threads = threads,
+                          .sequences = b->sequences,
+                          .heads = (size_t) b->heads,
+                          .head_size = (size_t) b->head_size,
+                          .starts = b->start,
+                          .q = code[0],
+                          .k = code[1],
+                          .v = code[2],
+                          .q_stride = b->cols,
+                          .k_stride = b->cols,
+                          .v_stride = b->cols,
+                          .score_scale = s->q * s->k * s->softmax,
+                          .value_scale = s->v,
+                          .out_inverse = to_codes ? ft_inverse_scale(s->y) : 0.0f,
+                          .y_stride = b->cols };
+    a.y = must_have(bytes);
+    a.scratch_bytes = ft_attention_i8_scratch(b->longest, (size_t) b->head_size, threads);
+    a.scratch = ft_alloc(a.scratch_bytes);
+    if (a.scratch == NULL)
+        bail_out("no memory for the CPU's scratch");
+    ft_attention_i8_run(&a);
+    free(a.scratch);
+    return a.y;
+}
+
+/* Through the operation, as a plan runs it: int8, or codes in float. */
+static int run_codes(const batch *b, void *const x[3], void *y, const scales *s, ft_dtype dtype,
+                     bool to_codes)
+{
+    ft_op op = { .kind = FT_OP_ATTENTION,
+                 .second = -1,
+                 .state = { -1, -1, -1, -1 },
+                 .attr = { .heads = b->heads, .softmax_scale = s->softmax } };
+    const ft_cuda_batch on_device = { .tokens = b->tokens,
+                                      .sequences = b->sequences,
+                                      .start = b->device_start,
+                                      .blocks = b->device_blocks,
+                                      .nblocks = b->nblocks };
+    const float scale[3] = { s->q, s->k, s->v };
+    ft_cuda_args args = { .chip = &chip, .op = &op, .batch = &on_device };
+    for (int i = 0; i < 3; i++)
+        args.in[i] = (ft_cuda_view){
+            .data = x[i], .rows = b->tokens, .cols = b->cols, .dtype = dtype, .scale = scale[i]
+        };
+    if (to_codes)
+        args.codes = (ft_cuda_view){
+            .data = y, .rows = b->tokens, .cols = b->cols, .dtype = dtype, .scale = s->y
+        };
+    else
+        args.out = (ft_cuda_view){
+            .data = y, .rows = b->tokens, .cols = b->cols, .dtype = FT_F32, .scale = 0.0f
+        };
+    ft_value value = { .dtype = dtype, .cols = (int32_t) b->cols, .scale = s->q };
+    ft_plan plan = { .value = &value, .nvalue = 1 };
+    args.scratch_bytes = ft_cuda_attention_scratch(&plan, &op, b->tokens);
+    args.scratch = upload(NULL, args.scratch_bytes);
+    int status = ft_cuda_attention(&args);
+    must(cudaDeviceSynchronize(), "attention");
+    cudaFree(args.scratch);
+    return status;
+}
+
+/* Bytes that differ from the expected ones, or from the poison behind them. */
+static size_t wrong_bytes(const void *device, const void *expected, size_t bytes)
+{
+    size_t wrong = 0;
+    uint8_t *found = download(device, bytes + GUARD);
+    for (size_t i = 0; i < bytes; i++)
+        wrong += found[i] != ((const uint8_t *) expected)[i];
+    for (size_t i = 0; i < GUARD; i++)
+        wrong += found[bytes + i] != POISON;
+    free(found);
+    return wrong;
+}
+
+/* The kernels among which a chip's properties choose, by whether a run is small for it. */
+typedef struct way {
+    const char *name;
+    bool wgmma;
+    int multiprocessors;
+} way;
+
+static const way ways[] = {
+    { "small", false, 1 << 20 },
+    { "large", false, 0 },
+    { "small by wgmma", true, 1 << 20 },
+};
+
+static void each_way(const batch *b, int8_t *const code[3], const scales *s, bool to_codes,
+                     const char *what)
+{
+    bool has_wgmma = chip.has_wgmma;
+    size_t n = b->tokens * b->cols, bytes = n * (to_codes ? 1 : sizeof(float)), zeros = 0;
+    void *expected = expected_of(b, code, s, to_codes), *x[3];
+    for (size_t i = 0; i < bytes; i++)
+        zeros += ((const uint8_t *) expected)[i] == 0;
+    for (int i = 0; i < 3; i++)
+        x[i] = upload(code[i], n);
+    for (size_t i = 0; i < FT_COUNT(ways); i++) {
+        if (ways[i].wgmma && !has_wgmma)
+            continue;
+        chip.has_wgmma = ways[i].wgmma;
+        chip.multiprocessors = ways[i].multiprocessors;
+        void *y = upload(NULL, bytes);
+        int status = run_codes(b, x, y, s, FT_I8, to_codes);
+        size_t wrong = wrong_bytes(y, expected, bytes);
+        ok(status == 0 && wrong == 0 && zeros < bytes, "int8 to %s, %s, %s: the CPU's bytes",
+           to_codes ? "codes" : "floats", what, ways[i].name);
+        if (status != 0 || wrong > 0)
+            diag("status %d; %zu of %zu bytes differ", status, wrong, bytes);
+        cudaFree(y);
+    }
+    chip.has_wgmma = has_wgmma;
+    free(expected);
+    for (int i = 0; i < 3; i++)
+        cudaFree(x[i]);
+}
+
+static void test_codes(const shape *s, float spread, const char *note)
+{
+    batch b;
+    int8_t *code[3];
+    char what[192];
+    batch_init(&b, s);
+    scales scale = scales_of(&b, spread);
+    snprintf(what, sizeof what, "%s%s", name_of(s), note);
+    for (int i = 0; i < 3; i++)
+        code[i] = make_codes(b.tokens * b.cols);
+    each_way(&b, code, &scale, true, what);
+    each_way(&b, code, &scale, false, what);
+    for (int i = 0; i < 3; i++)
+        free(code[i]);
+    batch_fini(&b);
+}
+
+/* Codes in float, to codes in float or to floats: what the CPU's int8 gives. */
+static void test_faked(const shape *s, bool to_codes)
+{
+    batch b;
+    int8_t *code[3];
+    void *x[3];
+    batch_init(&b, s);
+    size_t n = b.tokens * b.cols;
+    scales scale = scales_of(&b, 2.0f);
+    float *wide = must_have(n * sizeof *wide);
+    for (int i = 0; i < 3; i++) {
+        code[i] = make_codes(n);
+        for (size_t j = 0; j < n; j++)
+            wide[j] = code[i][j];
+        x[i] = upload(wide, n * sizeof *wide);
+    }
+    void *expected = expected_of(&b, code, &scale, to_codes);
+    for (size_t j = 0; to_codes && j < n; j++)
+        wide[j] = ((int8_t *) expected)[j];
+    void *y = upload(NULL, n * sizeof *wide);
+    int status = run_codes(&b, x, y, &scale, FT_F32, to_codes);
+    size_t wrong = wrong_bytes(y, to_codes ? wide : expected, n * sizeof *wide);
+    ok(status == 0 && wrong == 0, "faked to %s, %s: what int8 gives", to_codes ? "codes" : "floats",
+       name_of(s));
+    free(expected);
+    free(wide);
+    cudaFree(y);
+    for (int i = 0; i < 3; i++) {
+        cudaFree(x[i]);
+        free(code[i]);
+    }
+    batch_fini(&b);
+}
+
+int main(void)
+{
+    ft_error error;
+    chip = need_chip();
+    if (ft_cpu_isa(&cpu, &error) != FT_OK)
+        bail_out("%s", error.text);
+
+    for (size_t i = 0; i < width_count; i++)
+        test_codes(&widths[i], 2.0f, "");
+    test_codes(&(shape) SHAPE(2, 64, 100, 350), 60.0f, ", exponents below exp's range");
+    test_codes(&(shape) SHAPE(2, 64, 100, 350, 700), 0.01f, ", equal probabilities");
+    test_codes(&(shape) SHAPE(1, 64, 2048, 1000), 2.0f, "");
+    test_codes(&(shape){ .heads = 1, .head_size = 16, .length = LENGTHS(2, 1), .times = 20000 },
+               2.0f, ", 20000 times");
+    test_codes(&(shape) SHAPE(1, 64, 8192), 4.0f, "");
+    for (size_t i = 0; i < width_count; i += 4) {
+        test_faked(&widths[i], true);
+        test_faked(&widths[i], false);
+    }
+    test_floats_and_counts();
+    is_int(ft_cuda_attend_heads(&chip, NULL,
+                                &(ft_cuda_heads){ .heads = 1, .head_size = 264, .dtype = FT_I8 }),
+           cudaErrorNotSupported, "a head of 264 is refused");
+    return done_testing();
+}
+
+#else
+
+int main(void)
+{
+    skip_all("this build has no CUDA backend");
+}
+
+#endif

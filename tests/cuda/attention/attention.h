@@ -1,0 +1,57 @@
+/*
+ * attention.h - inside cuda-attention.t: batches of sequences, and memory on both sides.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_CUDA_ATTENTION_ATTENTION_H
+#define FT_TESTS_CUDA_ATTENTION_ATTENTION_H
+
+#include "tests/lib/ops/gpu.h"
+
+enum { POISON = 0x5a, GUARD = 256, MOST_LENGTHS = 8 };
+
+/* Several lengths of sequences, each for some heads. */
+typedef struct shape {
+    int heads, head_size;
+    int length[MOST_LENGTHS]; /* until a negative one, or the end */
+    int times;                /* all of it; 0: once */
+} shape;
+
+#define LENGTHS(...)                                                                               \
+    {                                                                                              \
+        __VA_ARGS__, -1                                                                            \
+    }
+#define SHAPE(H, D, ...)                                                                           \
+    {                                                                                              \
+        .heads = H, .head_size = D, .length = LENGTHS(__VA_ARGS__)                                 \
+    }
+
+typedef struct batch {
+    int heads, head_size;
+    size_t sequences, tokens, longest, cols, nblocks;
+    int32_t *start;
+    ft_cuda_queries *block;
+    void *device_blocks, *device_start;
+} batch;
+
+extern ft_cuda_chip chip;
+
+/* Stop the program when a call of the CUDA runtime fails. */
+
+/* Device memory with poison behind it; data NULL: all poison. */
+void *upload(const void *data, size_t bytes);
+void *download(const void *memory, size_t bytes);
+
+uint32_t draw(void);
+
+void batch_init(batch *b, const shape *s);
+void batch_fini(batch *b);
+const char *name_of(const shape *s);
+
+/* The widths and lengths that every form is tested with. */
+extern const shape widths[];
+extern const size_t width_count;
+
+void test_floats_and_counts(void); /* attention-floats.c */
+
+#endif

@@ -1,0 +1,388 @@
+/*
+ * encoder_decoder-t.c - a plan of two parts on the GPU, against the CPU: sources are read and remembered
+ * by one, and the other attends to them and to its own tokens, alone and by lanes.
+ *
+ * The parts have runs of their own, in any order and of any size, each a graph: what one leaves
+ * behind the other must find, and a run must touch nothing of the part that it is not of.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/tap/tap.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels/backend.h"
+#include "runtime/model/devices.h"
+#include "runtime/mem.h"
+#include "runtime/graph/plan.h"
+#include "tests/lib/ops/gpu.h"
+#include "tests/lib/random.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SEATS = 4,
+    HEADS = 2,
+    COLS = 48, /* heads of 24 */
+    WORDS = 61,
+    OFFSET = 2,
+    CONTEXT = 128,
+    SOURCE = 192, /* tokens */
+    LIST = CONTEXT / FT_PAGE,
+    MEMORY_LIST = SOURCE / FT_PAGE,
+    TOKENS = SEATS * SOURCE
+};
+
+static rng numbers = { 71 };
+
+/* What is read of a run, and what is written for it. */
+typedef struct names {
+    int ids, source, target, query, context, out, origin;
+} names;
+
+typedef struct side {
+    const ft_backend *backend;
+    ft_device *device;
+    ft_plan plan;
+    ft_weight weight[2];
+    ft_exec *exec;
+} side;
+
+/* ---- The plan ------------------------------------------------------------------------------- */
+
+static void check(ft_status status, const ft_error *err)
+{
+    if (status != FT_OK)
+        bail_out("%s", err->text);
+}
+
+static int16_t add_value(ft_plan *plan, const char *name, ft_value value)
+{
+    snprintf(value.name, sizeof value.name, "%s", name);
+    value.keep = true;
+    int index = ft_plan_add_value(plan, &value);
+    if (index < 0)
+        bail_out("no memory for a value");
+    return (int16_t) index;
+}
+
+static int16_t floats(ft_plan *plan, const char *name, ft_rows rows, bool state)
+{
+    return add_value(plan, name,
+                     (ft_value){ .rows = rows, .cols = COLS, .dtype = FT_F32, .state = state });
+}
+
+static int16_t indices(ft_plan *plan, const char *name, ft_rows rows, bool state)
+{
+    return add_value(plan, name,
+                     (ft_value){ .rows = rows, .cols = 1, .dtype = FT_I32, .state = state });
+}
+
+static void add_op(ft_plan *plan, const ft_op *op)
+{
+    if (ft_plan_add_op(plan, op) < 0)
+        bail_out("no memory for an operation");
+}
+
+static int16_t embed(ft_plan *plan, const char *name, int ids)
+{
+    ft_op op = ft_op_make(FT_OP_EMBED);
+    op.in[0] = (int16_t) ids;
+    op.weight[0] = 0;
+    op.weight[1] = 1;
+    op.attr.embed_scale = 3.3f;
+    op.attr.position_offset = OFFSET;
+    op.out = floats(plan, name, FT_TOKENS, false);
+    add_op(plan, &op);
+    return op.out;
+}
+
+/* An operation on heads, and what it keeps: STORE puts x there, ATTEND asks with it. */
+static ft_op on_heads(ft_op_kind kind, bool memory, int16_t keys, int16_t values)
+{
+    ft_op op = ft_op_make(kind);
+    op.attr.memory = memory;
+    op.attr.heads = op.attr.kv_heads = HEADS;
+    op.attr.softmax_scale = 0.03f;
+    op.state[FT_STATE_KEYS] = keys;
+    op.state[FT_STATE_VALUES] = values;
+    return op;
+}
+
+static int16_t store_and_attend(ft_plan *plan, names *n, bool memory, int x, const char *result)
+{
+    ft_rows rows = memory ? FT_MEMORY : FT_CACHE;
+    int16_t keys = floats(plan, "keys", rows, true), values = floats(plan, "values", rows, true);
+    ft_op store = on_heads(FT_OP_STORE, memory, keys, values);
+    store.in[1] = store.in[2] = (int16_t) x;
+    add_op(plan, &store);
+    ft_op attend = on_heads(FT_OP_ATTEND, memory, keys, values);
+    if (memory) {
+        plan->source_ops = plan->nop;
+        n->target = indices(plan, "target", FT_TOKENS, false);
+        x = n->query = embed(plan, "query", n->target);
+    } else {
+        attend.state[FT_STATE_ORIGIN] = (int16_t) n->origin;
+    }
+    attend.in[0] = (int16_t) x;
+    attend.out = floats(plan, result, FT_TOKENS, false);
+    add_op(plan, &attend);
+    return attend.out;
+}
+
+static void make_plan(ft_plan *plan, names *n)
+{
+    n->ids = indices(plan, "ids", FT_TOKENS, false);
+    n->origin = indices(plan, "origin", FT_CONTEXTS, true);
+    n->source = embed(plan, "source", n->ids);
+    n->context = store_and_attend(plan, n, true, n->source, "context");
+    n->out = store_and_attend(plan, n, false, n->context, "out");
+}
+
+static const ft_limits limits = { .tokens = TOKENS,
+                                  .sequences = SEATS,
+                                  .threads = 1,
+                                  .context = CONTEXT,
+                                  .pages = SEATS * LIST,
+                                  .memory = SOURCE,
+                                  .memory_pages = SEATS * MEMORY_LIST };
+
+static void open_side(side *s, names *n, const char *device, const ft_weight weight[2])
+{
+    ft_error err;
+    *s = (side){ 0 };
+    memcpy(s->weight, weight, sizeof s->weight);
+    s->plan.weight = s->weight;
+    s->plan.nweight = 2;
+    make_plan(&s->plan, n);
+    check(ft_device_open(&s->backend, &s->device, device, &err), &err);
+    check(s->backend->upload(s->device, s->weight, 2, &err), &err);
+    for (int i = 0; i < s->plan.nop; i++) {
+        check(ft_op_check(&s->plan, &s->plan.op[i], "a plan", &err), &err);
+        if (s->backend->accept != NULL)
+            check(s->backend->accept(&s->plan, &s->plan.op[i], "a plan", &err), &err);
+    }
+    check(ft_plan_layout(&s->plan, &limits, &err), &err);
+    check(s->backend->prepare(&s->exec, s->device, &s->plan, &limits, &err), &err);
+}
+
+static void close_side(side *s)
+{
+    s->backend->release(s->exec);
+    s->backend->close(s->device);
+    ft_plan_fini(&s->plan);
+}
+
+/* ---- Runs ----------------------------------------------------------------------------------- */
+
+/* What the seats have: lengths, and pages in an order of their own. */
+typedef struct seats {
+    int32_t length[SEATS], memory[SEATS];
+    int32_t pages[SEATS][LIST], memory_pages[SEATS][MEMORY_LIST];
+} seats;
+
+static void deal(int32_t *pages, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        int32_t j = (int32_t) rng_below(&numbers, (uint32_t) i + 1);
+        pages[i] = pages[j];
+        pages[j] = i;
+    }
+}
+
+/* A run of some seats, each with so many rows, and its arrays. */
+typedef struct run {
+    ft_batch batch;
+    int32_t start[SEATS + 1], owner[TOKENS], past[SEATS], reach[SEATS], seat[SEATS], memory[SEATS];
+    int32_t pages[SEATS][LIST], memory_pages[SEATS][MEMORY_LIST], ids[TOKENS];
+} run;
+
+static void add_seat(run *r, seats *s, int seat, int32_t rows, bool source)
+{
+    size_t i = r->batch.sequences++;
+    int32_t *length = source ? &s->memory[seat] : &s->length[seat];
+    int32_t past = source ? 0 : *length;
+    *length = past + rows;
+    r->seat[i] = seat;
+    r->past[i] = past;
+    r->reach[i] = past + rows;
+    r->memory[i] = s->memory[seat];
+    memcpy(r->pages[i], s->pages[seat], sizeof r->pages[i]);
+    memcpy(r->memory_pages[i], s->memory_pages[seat], sizeof r->memory_pages[i]);
+    for (int32_t row = 0; row < rows; row++)
+        r->owner[r->batch.tokens++] = (int32_t) i;
+    r->start[i + 1] = (int32_t) r->batch.tokens;
+    if (r->batch.longest < (size_t) rows)
+        r->batch.longest = (size_t) rows;
+    if (r->batch.context < (size_t) (past + rows))
+        r->batch.context = (size_t) (past + rows);
+}
+
+static void finish(run *r, bool source, bool step, size_t lanes)
+{
+    ft_batch *b = &r->batch;
+    for (size_t i = 0; i < b->tokens; i++)
+        r->ids[i] = (int32_t) rng_below(&numbers, WORDS);
+    b->start = r->start;
+    b->owner = r->owner;
+    b->past = r->past;
+    b->reach = r->reach;
+    b->seat = r->seat;
+    b->pages = r->pages[0];
+    b->most_pages = LIST;
+    b->memory = r->memory;
+    b->memory_pages = r->memory_pages[0];
+    b->most_memory_pages = MEMORY_LIST;
+    b->source = source;
+    b->step = step;
+    b->lanes = lanes;
+    for (size_t i = 0; i < b->sequences && lanes > 1; i++) { /* of one text, and so of one source */
+        size_t first = i / lanes * lanes;
+        r->memory[i] = r->memory[first];
+        memcpy(r->memory_pages[i], r->memory_pages[first], sizeof r->memory_pages[i]);
+    }
+}
+
+static float *values_of(const side *s, int value, size_t rows)
+{
+    ft_error err;
+    float *x = calloc(rows * COLS, sizeof *x);
+    if (x == NULL)
+        bail_out("no memory");
+    check(s->backend->read(s->exec, value, x, NULL, rows, &err), &err);
+    return x;
+}
+
+/* The largest difference of a value's rows; NaN is one. */
+static double difference(const side *a, const side *b, int value, size_t rows)
+{
+    double worst = 0.0;
+    float *x = values_of(a, value, rows), *y = values_of(b, value, rows);
+    for (size_t i = 0; i < rows * COLS; i++) {
+        double error = fabs((double) x[i] - (double) y[i]);
+        worst = error <= worst ? worst : isnan(error) ? HUGE_VAL : error;
+    }
+    free(x);
+    free(y);
+    return worst;
+}
+
+static void run_on(const side *s, const names *n, const run *r)
+{
+    ft_error err;
+    int ids = r->batch.source ? n->ids : n->target;
+    check(s->backend->write(s->exec, ids, r->ids, r->batch.tokens, &err), &err);
+    check(s->backend->run(s->exec, &r->batch, NULL, &err), &err);
+}
+
+/*
+ * Words are about 10 at most, and so are weighed sums of them; scores are a few units.  Those have
+ * tens of roundings of 2^-24 of their size, and so has the weight that an exponential makes of
+ * them.
+ */
+static void compare(const side *cpu, const side *gpu, const names *n, const run *r,
+                    const char *what)
+{
+    size_t rows = r->batch.tokens;
+    run_on(cpu, n, r);
+    run_on(gpu, n, r);
+    if (r->batch.source) {
+        ok(difference(cpu, gpu, n->source, rows) == 0.0, "%s: words at their places", what);
+        return;
+    }
+    ok(difference(cpu, gpu, n->query, rows) == 0.0, "%s: words at their places", what);
+    double context = difference(cpu, gpu, n->context, rows);
+    double out = difference(cpu, gpu, n->out, rows);
+    ok(context < 3e-5, "%s: what the memory gives", what);
+    ok(out < 3e-5, "%s: what the cache gives", what);
+    diag("%.1e, %.1e", context, out);
+}
+
+/* ---- Tests ---------------------------------------------------------------------------------- */
+
+static void read_sources(const side *cpu, const side *gpu, const names *n, seats *s, int first,
+                         const int32_t *rows, int count)
+{
+    run r = { .batch = { 0 } };
+    for (int i = 0; i < count; i++)
+        add_seat(&r, s, first + i, rows[i], true);
+    finish(&r, true, false, 0);
+    compare(cpu, gpu, n, &r, "sources");
+}
+
+static void write_on(const side *cpu, const side *gpu, const names *n, seats *s,
+                     const int32_t *rows, bool step, size_t lanes, const char *what)
+{
+    run r = { .batch = { 0 } };
+    for (int i = 0; i < SEATS; i++)
+        if (rows[i] > 0)
+            add_seat(&r, s, i, rows[i], false);
+    finish(&r, false, step, lanes);
+    compare(cpu, gpu, n, &r, what);
+}
+
+/* Of two lanes, each token is anybody's. */
+static void mix_lanes(const side *cpu, const side *gpu, const names *n)
+{
+    ft_error err;
+    int32_t origin[SEATS * CONTEXT];
+    for (size_t i = 0; i < FT_COUNT(origin); i++)
+        origin[i] = (int32_t) rng_below(&numbers, 2);
+    check(cpu->backend->write(cpu->exec, n->origin, origin, FT_COUNT(origin), &err), &err);
+    check(gpu->backend->write(gpu->exec, n->origin, origin, FT_COUNT(origin), &err), &err);
+}
+
+static void test_parts(const side *cpu, const side *gpu, const names *n)
+{
+    static const int32_t ones[SEATS] = { 1, 1, 1, 1 }, some[SEATS] = { 1, 0, 1, 1 };
+    seats s = { .length = { 0 } };
+    deal(s.pages[0], SEATS * LIST);
+    deal(s.memory_pages[0], SEATS * MEMORY_LIST);
+    read_sources(cpu, gpu, n, &s, 0, (const int32_t[]){ 70, 3, 192, 1 }, SEATS);
+    write_on(cpu, gpu, n, &s, (const int32_t[]){ 2, 5, 67, 1 }, false, 0, "prompts");
+    write_on(cpu, gpu, n, &s, ones, true, 0, "steps");
+    read_sources(cpu, gpu, n, &s, 1, (const int32_t[]){ 129 }, 1);
+    write_on(cpu, gpu, n, &s, some, true, 0, "steps of three");
+    write_on(cpu, gpu, n, &s, ones, true, 0, "steps after another source");
+
+    memset(s.length, 0, sizeof s.length);
+    mix_lanes(cpu, gpu, n);
+    read_sources(cpu, gpu, n, &s, 0, (const int32_t[]){ 20, 20, 131, 131 }, SEATS);
+    write_on(cpu, gpu, n, &s, (const int32_t[]){ 63, 63, 4, 4 }, false, 2, "prompts of lanes");
+    for (int i = 0; i < 3; i++)
+        write_on(cpu, gpu, n, &s, ones, true, 2, "steps of lanes");
+    write_on(cpu, gpu, n, &s, (const int32_t[]){ 0, 0, 1, 1 }, true, 2, "steps of two lanes");
+}
+
+int main(void)
+{
+    static float word[WORDS * COLS], place[(SOURCE + OFFSET) * COLS];
+    const ft_weight weight[2] = {
+        { .name = "words", .rows = WORDS, .cols = COLS, .dtype = FT_F32, .data = word },
+        { .name = "places", .rows = SOURCE + OFFSET, .cols = COLS, .dtype = FT_F32, .data = place },
+    };
+    side cpu, gpu;
+    names n;
+    (void) need_chip();
+    rng_floats(&numbers, word, FT_COUNT(word), 1.0);
+    rng_floats(&numbers, place, FT_COUNT(place), 1.0);
+    open_side(&cpu, &n, "cpu", weight);
+    open_side(&gpu, &n, "cuda", weight);
+    test_parts(&cpu, &gpu, &n);
+    close_side(&cpu);
+    close_side(&gpu);
+    return done_testing();
+}
+
+#else
+
+int main(void)
+{
+    skip_all("this build has no CUDA backend");
+}
+
+#endif

@@ -1,0 +1,309 @@
+/*
+ * fused_ops-t.c - linears with the norm before them and the gate behind them as one kernel on the
+ * GPU, against a kernel for each operation: results have the same bits, and nothing else is
+ * written.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/tap/tap.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels/cuda/gemm/groupwise/groupwise.h"
+#include "kernels/cuda/fused_kernels.h"
+#include "kernels/half.h"
+#include "tests/lib/ops/groupwise.h"
+#include "tests/lib/ops/device.h"
+#include "tests/lib/ops/oneop.h"
+#include "tests/lib/random.h"
+
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 256, POISON = 0x5c, MOST_ROWS = 3, MOST_MEMORY = 40 };
+
+/* Linears of so many rows of weights, 0 from the last one on, and what is around them. */
+typedef struct shape {
+    ft_dtype dtype;
+    int32_t group;
+    size_t rows[FT_CUDA_PARTS], k;
+    bool residual, bias;
+    ft_activation gate; /* FT_ACT_NONE: there is none */
+} shape;
+
+static const shape shapes[] = {
+    { FT_F16, 128, { 4096, 4096, 4096 }, 4096, true, false, FT_ACT_NONE },
+    { FT_F16, 128, { 11008, 11008 }, 4096, true, false, FT_ACT_SILU },
+    { FT_BF16, 256, { 2048, 512, 512 }, 2048, true, true, FT_ACT_NONE },
+    { FT_BF16, 128, { 5632, 5632 }, 2048, true, true, FT_ACT_GELU },
+    { FT_F16, 0, { 100 }, 2304, false, false, FT_ACT_NONE },
+    { FT_F16, 128, { 33, 33 }, 2560, false, true, FT_ACT_SILU },
+};
+
+/* ---- Operands ------------------------------------------------------------------------------- */
+
+static ft_cuda_chip chip;
+static void *memory[MOST_MEMORY];
+static int count;
+
+static void must(int status, const char *what)
+{
+    if (status != 0)
+        bail_out("%s: %s", what, cudaGetErrorString((cudaError_t) status));
+}
+
+/* Memory of the device that is freed with the shape: these bytes, or poison. */
+static void *on_device(const void *data, size_t bytes)
+{
+    void *pointer;
+    must((int) cudaMalloc(&pointer, bytes), "memory of the device");
+    must(data != NULL ? (int) cudaMemcpy(pointer, data, bytes, cudaMemcpyHostToDevice)
+                      : (int) cudaMemset(pointer, POISON, bytes),
+         "memory of the device");
+    return memory[count++] = pointer;
+}
+
+static void *random_halves(uint64_t seed, ft_dtype dtype, size_t n)
+{
+    float *values = random_floats(seed, n, 1.0);
+    uint16_t *halves = must_have(n, sizeof *halves);
+    for (size_t i = 0; i < n; i++)
+        halves[i] = dtype == FT_F16 ? ft_f16_from_float(values[i]) : ft_bf16_from_float(values[i]);
+    void *uploaded = on_device(halves, n * sizeof *halves);
+    free(halves);
+    free(values);
+    return uploaded;
+}
+
+static float *random_vector(uint64_t seed, size_t n)
+{
+    float *values = random_floats(seed, n, 1.0), *uploaded = on_device(values, n * sizeof *values);
+    free(values);
+    return uploaded;
+}
+
+/* A result with guards around it. */
+static ft_cuda_view result_of(size_t rows, size_t cols, ft_dtype dtype)
+{
+    size_t bytes = rows * cols * ft_dtype_size(dtype);
+    return (ft_cuda_view){ .data = (char *) on_device(NULL, bytes + 2 * GUARD) + GUARD,
+                           .rows = rows,
+                           .cols = cols,
+                           .dtype = dtype };
+}
+
+/* ---- A chain -------------------------------------------------------------------------------- */
+
+typedef struct chain {
+    const shape *s;
+    int linears;
+    size_t tokens;
+    ft_op norm_op, linear_op, gate_op;
+    ft_weight gamma, weight[FT_CUDA_PARTS], bias[FT_CUDA_PARTS];
+    ft_cuda_args norm, linear[FT_CUDA_PARTS], gate;
+    const ft_cuda_args *group[FT_CUDA_PARTS];
+} chain;
+
+/* Weights as the device has them. */
+static void open_weight(chain *c, int i, uint64_t seed)
+{
+    const shape *s = c->s;
+    const blocked_how how = { FT_U4, s->group, false, false };
+    double *value;
+    ft_weight w = random_blocked(seed, s->rows[i], s->k, &how, &value);
+    size_t scales = ft_blocks_count(&w.blocks, s->rows[i], s->k);
+    c->weight[i] = w;
+    c->weight[i].data = on_device(w.data, ft_weight_bytes(&w));
+    c->weight[i].blocks.scale = on_device(w.blocks.scale, scales * sizeof(uint16_t));
+    c->bias[i] = (ft_weight){
+        .rows = 1, .cols = s->rows[i], .dtype = FT_F32, .data = random_vector(seed + 1, s->rows[i])
+    };
+    free_blocked(&w);
+    free(value);
+}
+
+static ft_cuda_args args_of(const ft_op *op)
+{
+    static const size_t bytes = 64 << 20;
+    static void *scratch;
+    static uint32_t *counters;
+    if (scratch == NULL) {
+        must((int) cudaMalloc(&scratch, bytes), "scratch");
+        must((int) cudaMalloc((void **) &counters, FT_CUDA_BLOCKS_COUNTERS * sizeof *counters),
+             "counters");
+        must((int) cudaMemset(counters, 0, FT_CUDA_BLOCKS_COUNTERS * sizeof *counters), "counters");
+    }
+    return (ft_cuda_args){
+        .chip = &chip, .op = op, .scratch = scratch, .scratch_bytes = bytes, .counters = counters
+    };
+}
+
+static void open_chain(chain *c, const shape *s, size_t tokens, uint64_t seed)
+{
+    *c = (chain){ .s = s, .tokens = tokens };
+    c->norm_op = (ft_op){ .kind = FT_OP_NORM, .attr = { .norm = FT_NORM_RMS, .eps = 1e-5f } };
+    c->linear_op = (ft_op){ .kind = FT_OP_LINEAR };
+    c->gate_op = (ft_op){ .kind = FT_OP_GATE, .attr = { .activation = s->gate } };
+    c->gamma = (ft_weight){ .rows = 1, .cols = s->k, .dtype = FT_F32 };
+    c->gamma.data = random_vector(seed, s->k);
+    ft_cuda_view x = { .rows = tokens, .cols = s->k, .dtype = s->dtype }, more = x;
+    x.data = random_halves(seed + 1, s->dtype, tokens * s->k);
+    more.data = random_halves(seed + 2, s->dtype, tokens * s->k);
+    c->norm = args_of(&c->norm_op);
+    c->norm.in[0] = x;
+    c->norm.weight[0] = &c->gamma;
+    if (s->residual)
+        c->norm.in[1] = more;
+    for (; c->linears < FT_CUDA_PARTS && s->rows[c->linears] > 0; c->linears++) {
+        int i = c->linears;
+        open_weight(c, i, seed + 10 + 2 * (uint64_t) i);
+        c->linear[i] = args_of(&c->linear_op);
+        c->linear[i].weight[0] = &c->weight[i];
+        c->linear[i].weight[1] = s->bias ? &c->bias[i] : NULL;
+        c->group[i] = &c->linear[i];
+    }
+    c->gate = args_of(&c->gate_op);
+}
+
+/* New results, all poison. */
+static void clear_results(chain *c)
+{
+    const shape *s = c->s;
+    c->norm.out = result_of(c->tokens, s->k, s->dtype);
+    if (s->residual)
+        c->norm.second = result_of(c->tokens, s->k, s->dtype);
+    for (int i = 0; i < c->linears; i++) {
+        c->linear[i].in[0] = c->norm.out;
+        c->linear[i].out = result_of(c->tokens, s->rows[i], s->dtype);
+    }
+    c->gate.in[0] = c->linear[0].out;
+    c->gate.in[1] = c->linear[1].out;
+    if (s->gate != FT_ACT_NONE)
+        c->gate.out = result_of(c->tokens, s->rows[0], s->dtype);
+}
+
+static void free_all(void)
+{
+    while (count > 0)
+        cudaFree(memory[--count]);
+}
+
+/* ---- What must come out --------------------------------------------------------------------- */
+
+/* A result with its guards; to be freed. */
+static char *copy_of(const ft_cuda_view *view)
+{
+    size_t bytes = view->rows * view->cols * ft_dtype_size(view->dtype) + 2 * GUARD;
+    char *copy = must_have(bytes, 1);
+    must((int) cudaMemcpy(copy, (char *) view->data - GUARD, bytes, cudaMemcpyDeviceToHost),
+         "a result");
+    return copy;
+}
+
+static bool same(const ft_cuda_view *a, const ft_cuda_view *b)
+{
+    size_t bytes = a->rows * a->cols * ft_dtype_size(a->dtype) + 2 * GUARD;
+    char *x = copy_of(a), *y = copy_of(b);
+    bool equal = memcmp(x, y, bytes) == 0;
+    free(x);
+    free(y);
+    return equal;
+}
+
+/* Whether nothing was written there. */
+static bool untouched(const ft_cuda_view *view)
+{
+    size_t bytes = view->rows * view->cols * ft_dtype_size(view->dtype) + 2 * GUARD;
+    char *copy = copy_of(view);
+    bool poison = true;
+    for (size_t i = 0; i < bytes; i++)
+        poison = poison && copy[i] == POISON;
+    free(copy);
+    return poison;
+}
+
+/* Each operation by a kernel of its own. */
+static void run_each(chain *c)
+{
+    clear_results(c);
+    must(ft_cuda_norm(&c->norm), "norm");
+    must(ft_cuda_linear_group(c->group, c->linears), "linears");
+    if (c->s->gate != FT_ACT_NONE)
+        must(ft_cuda_gate(&c->gate), "gate");
+    must((int) cudaDeviceSynchronize(), "the operations");
+}
+
+/* All as one, or all but the norm; false: there is no kernel for it. */
+static bool run_chain(chain *c, bool norm)
+{
+    clear_results(c);
+    if (!norm)
+        must(ft_cuda_norm(&c->norm), "norm");
+    int status = ft_cuda_linear_chain(norm ? &c->norm : NULL, c->group, c->linears,
+                                      c->s->gate != FT_ACT_NONE ? &c->gate : NULL);
+    if (status == (int) cudaErrorNotSupported)
+        return false;
+    must(status, "the chain");
+    must((int) cudaDeviceSynchronize(), "the chain");
+    return true;
+}
+
+static void test_chain(chain *c, const chain *expected, bool norm)
+{
+    const shape *s = c->s;
+    bool gates = s->gate != FT_ACT_NONE, right = true, apart = true;
+    if (!norm && !gates)
+        return;
+    bool ran = run_chain(c, norm);
+    bool is_taken = norm ? c->tokens == 1 : c->tokens <= 2;
+    is_int(ran, is_taken, "%zu rows of %zu+%zu+%zu x %zu%s%s: %s", c->tokens, s->rows[0],
+           s->rows[1], s->rows[2], s->k, norm ? " behind a norm" : "", gates ? " with a gate" : "",
+           is_taken ? "one kernel" : "no kernel for all");
+    if (!ran)
+        return;
+    if (norm && s->residual)
+        right = same(&c->norm.second, &expected->norm.second);
+    if (norm)
+        apart = untouched(&c->norm.out);
+    for (int i = 0; i < c->linears; i++)
+        if (gates)
+            apart = apart && untouched(&c->linear[i].out);
+        else
+            right = right && same(&c->linear[i].out, &expected->linear[i].out);
+    if (gates)
+        right = right && same(&c->gate.out, &expected->gate.out);
+    ok(right, "... the bits of a kernel for each");
+    ok(apart, "... what nobody reads is not written");
+}
+
+int main(void)
+{
+    char text[CHIP_TEXT];
+    if (!find_chip(&chip, text))
+        skip_all("%s", text);
+    if (chip.capability < 80)
+        skip_all("%s: chains of products need sm_80", text);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (size_t tokens = 1; tokens <= MOST_ROWS; tokens++) {
+            chain c, expected;
+            open_chain(&c, &shapes[i], tokens, 100 * i + tokens);
+            run_each(&c);
+            expected = c;
+            test_chain(&c, &expected, true);
+            test_chain(&c, &expected, false);
+            free_all();
+        }
+    return done_testing();
+}
+
+#else
+
+int main(void)
+{
+    skip_all("this build has no CUDA backend");
+}
+
+#endif

@@ -1,0 +1,193 @@
+/*
+ * gemm_choice-t.c - which way computes an int8 product, and what is said of it; needs no device.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/tap/tap.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels/cuda/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* FT_CUDA_GEMM asks; what cannot be had is said. */
+static void test_choice(void)
+{
+    static int8_t codes[64] __attribute__((aligned(64)));
+    ft_cuda_chip chip = { .capability = 86, .multiprocessors = 84, .shared = 101376 };
+    ft_cuda_product p = {
+        .m = 64, .n = 64, .k = 64, .x = codes, .w = codes, .parts = 1, .width = { 64 }
+    };
+    char text[128];
+    unsetenv("FT_CUDA_GEMM");
+    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_str(text, "mma", "sm_86 multiplies by mma.sync");
+    p.k = 50;
+    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_str(text, "plain", "but not rows of 50 codes");
+    setenv("FT_CUDA_GEMM", "mma", 1);
+    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_str(text, "plain: FT_CUDA_GEMM=mma does not take it", "even if asked to, and says so");
+    setenv("FT_CUDA_GEMM", "plain", 1);
+    p.k = 64;
+    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_str(text, "plain: FT_CUDA_GEMM asks for it", "FT_CUDA_GEMM=plain is heard");
+    setenv("FT_CUDA_GEMM", "abacus", 1);
+    ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+    is_str(text, "mma: FT_CUDA_GEMM=abacus is no way", "another word is said to be none");
+    setenv("FT_CUDA_GEMM", "lt", 1);
+    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_MMA, "no cuBLASLt without scratch");
+    ok(ft_cuda_gemm_scratch(&chip, 64, 64, 64) > 0, "which is asked for where lt is");
+    unsetenv("FT_CUDA_GEMM");
+    is_int((long long) ft_cuda_gemm_scratch(&chip, 64, 64, 64), 0, "and nowhere else");
+    chip.capability = 60;
+    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_PLAIN, "old devices have the plain way");
+    for (int how = 0; how < FT_CUDA_GEMMS; how++) {
+        setenv("FT_CUDA_GEMM", ft_cuda_gemm_name((ft_cuda_gemm) how), 1);
+        ft_cuda_gemm_explain(&chip, &p, text, sizeof text);
+        ok(strstr(text, "is no way") == NULL, "FT_CUDA_GEMM knows %s",
+           ft_cuda_gemm_name((ft_cuda_gemm) how));
+    }
+    unsetenv("FT_CUDA_GEMM");
+}
+
+/* Few rows of a decoder: from tiles alone, or beside the other order. */
+static void test_few(void)
+{
+    static int8_t codes[64] __attribute__((aligned(64)));
+    const ft_cuda_chip chip = { .capability = 90,
+                                .overlaps = true,
+                                .multiprocessors = 132,
+                                .has_wgmma = true,
+                                .shared = 232448 };
+    ft_cuda_product p = { .m = 8, .n = 4096, .k = 4096, .x = codes, .tiles = codes };
+    p.y_dtype = FT_F16;
+    p.parts = 1;
+    p.width[0] = 4096;
+    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_STREAM, "8 rows of tiles are streamed");
+    ft_cuda_chip translated = chip; /* the driver has translated older code */
+    translated.overlaps = false;
+    ok(!ft_cuda_gemm_stream_takes(&translated, &p), "but not by code for older devices");
+    p.m = 9;
+    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_WGMMA, "9 rows are not");
+    p.m = 8;
+    p.k = 65536;
+    is_int(ft_cuda_gemm_choose(&chip, &p), FT_CUDA_GEMM_WGMMA, "nor rows that have no room");
+}
+
+/* Queries, keys and values: one product where their weights lie side by side, and nobody objects.
+ */
+static void test_group(void)
+{
+    enum { N = 64, K = 128, ROWS = 256 };
+    static int8_t x[ROWS * K] __attribute__((aligned(64))),
+        tiles[3 * N * K] __attribute__((aligned(64)));
+    static int8_t y[3][ROWS * N] __attribute__((aligned(64)));
+    static float scale[3 * N], bias[3 * N];
+    const ft_cuda_chip chip = { .capability = 90, .has_wgmma = true, .shared = 232448 };
+    const ft_op op = { .kind = FT_OP_LINEAR };
+    ft_weight weight[3], vector[3];
+    ft_cuda_args args[3];
+    const ft_cuda_args *group[3];
+    char text[128];
+    for (size_t i = 0; i < 3; i++) {
+        weight[i] = (ft_weight){ .rows = N,
+                                 .cols = K,
+                                 .dtype = FT_I8,
+                                 .scale = scale + i * N,
+                                 .data = x,
+                                 .tiles = tiles + i * ft_cuda_tiles_bytes(N, K) };
+        vector[i] = (ft_weight){ .rows = 1, .cols = N, .data = bias + i * N };
+        args[i] = (ft_cuda_args){ .chip = &chip,
+                                  .op = &op,
+                                  .in = { { x, ROWS, K, FT_I8, 0.1f } },
+                                  .codes = { y[i], ROWS, N, FT_I8, 0.1f },
+                                  .weight = { &weight[i], &vector[i] } };
+        group[i] = &args[i];
+    }
+    is_int((long long) ft_cuda_tiles_bytes(N, K), N * K,
+           "three matrices of tiles fit side by side");
+    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 3, "three linears are one product");
+    is_str(text, "wgmma", "by wgmma");
+    setenv("FT_CUDA_GEMM", "mma", 1);
+    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 1,
+           "but not where mma is asked for");
+    is_str(text, "mma: FT_CUDA_GEMM asks for it", "which takes each of them");
+    unsetenv("FT_CUDA_GEMM");
+    vector[1].data = bias;
+    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 1, "nor where a bias is elsewhere");
+    weight[0].dtype = FT_F16;
+    is_int(ft_cuda_linear_explain(group, 3, text, sizeof text), 0, "floats are no int8 product");
+    is_str(text, "", "of which nothing is said");
+}
+
+/* Linears whose weights are in blocks: which kernel, and when several are one product. */
+static void test_blocks(void)
+{
+    enum { N = 12288, K = 4096, MOST = 2048 };
+    static uint16_t scale[1];
+    static uint32_t counters[1];
+    static char memory[64] __attribute__((aligned(64)));
+    ft_cuda_chip chip = {
+        .capability = 90, .multiprocessors = 132, .has_wgmma = true, .shared = 232448
+    };
+    const ft_op op = { .kind = FT_OP_LINEAR };
+    ft_weight weight[2];
+    ft_cuda_args args[2];
+    const ft_cuda_args *group[2] = { &args[0], &args[1] };
+    char text[128];
+    for (size_t i = 0; i < 2; i++) {
+        weight[i] = (ft_weight){ .rows = N,
+                                 .cols = K,
+                                 .dtype = FT_U4,
+                                 .layout = FT_PANEL32,
+                                 .blocks = { .group = 128, .scale = scale },
+                                 .data = memory };
+        args[i] = (ft_cuda_args){ .chip = &chip,
+                                  .op = &op,
+                                  .in = { { memory, 8, K, FT_F16, 0.0f } },
+                                  .out = { memory, 8, N, FT_F16, 0.0f },
+                                  .weight = { &weight[i] },
+                                  .scratch = memory,
+                                  .scratch_bytes = SIZE_MAX / 4,
+                                  .counters = counters };
+    }
+    is_int(ft_cuda_linear_explain(group, 2, text, sizeof text), 2, "two with blocks are one");
+    is_str(text, "w4 few", "streamed for 8 rows");
+    args[1].in[0].rows = args[0].in[0].rows = MOST;
+    ft_cuda_linear_explain(group, 2, text, sizeof text);
+    is_str(text, "w4 wgmma", "by warpgroups for many");
+    chip.has_wgmma = false;
+    ft_cuda_linear_explain(group, 2, text, sizeof text);
+    is_str(text, "w4 tiles", "by warps where there are none");
+    chip.capability = 75;
+    ft_cuda_linear_explain(group, 2, text, sizeof text);
+    is_str(text, "w4 plain", "by the plain way on older devices");
+    weight[1].blocks.group = 64;
+    is_int(ft_cuda_linear_explain(group, 2, text, sizeof text), 1, "groups of two sizes are two");
+    weight[0].blocks.by_codes = true;
+    ft_cuda_linear_explain(group, 1, text, sizeof text);
+    is_str(text, "w4 codes", "inputs may become codes");
+}
+
+int main(void)
+{
+    test_choice();
+    test_few();
+    test_group();
+    test_blocks();
+    return done_testing();
+}
+
+#else
+
+int main(void)
+{
+    skip_all("this build has no CUDA backend");
+}
+
+#endif

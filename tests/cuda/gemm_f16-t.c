@@ -1,0 +1,237 @@
+/*
+ * gemm_f16-t.c - products of halves on sm_90a: all forms give the same bits, and so do products
+ * of a group and products alone.  That these bits are near the exact sums is batch_invariant-t.c's
+ * matter.  Operands are random, results stand between guard bytes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/tap/tap.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels/cuda/gemm/f16/wgmma_f16_gemm.h"
+#include "kernels/half.h"
+#include "runtime/mem.h"
+#include "tests/lib/ops/gpu.h"
+
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ROWS = 300, GUARD = 256, POISON = 0x5c };
+
+/* Operands of products of one x; room of all results, with guards around each. */
+typedef struct problem {
+    ft_cuda_float_product product[FT_CUDA_PARTS];
+    size_t result; /* bytes */
+    char *memory;
+    size_t each; /* bytes from one result to the next */
+} problem;
+
+/* ---- Operands ------------------------------------------------------------------------------- */
+
+static uint64_t state = 1442695040888963407u;
+
+static float draw(void)
+{
+    state = 6364136223846793005u * state + 1u;
+    return (float) (int32_t) (state >> 32) * 0x1p-31f;
+}
+
+static void *draw_halves(ft_dtype dtype, size_t n)
+{
+    uint16_t *data = must_have(n * sizeof *data);
+    for (size_t i = 0; i < n; i++)
+        data[i] = dtype == FT_F16 ? ft_f16_from_float(draw()) : ft_bf16_from_float(draw());
+    void *memory = device_memory(n * sizeof *data);
+    to_device(memory, data, n * sizeof *data);
+    free(data);
+    return memory;
+}
+
+static float *draw_bias(size_t n)
+{
+    float *data = must_have(n * sizeof *data), *memory = device_memory(n * sizeof *data);
+    for (size_t i = 0; i < n; i++)
+        data[i] = draw();
+    to_device(memory, data, n * sizeof *data);
+    free(data);
+    return memory;
+}
+
+/* One part has no bias. */
+static problem open_problem(ft_dtype dtype, ft_dtype to, ft_activation activation, size_t m,
+                            size_t n, size_t k)
+{
+    problem q = { .result = m * n * ft_dtype_size(to) };
+    void *x = draw_halves(dtype, m * k);
+    q.each = ft_round_up(q.result, 16) + GUARD;
+    q.memory = device_memory(FT_CUDA_PARTS * q.each + GUARD);
+    for (size_t i = 0; i < FT_CUDA_PARTS; i++)
+        q.product[i] = (ft_cuda_float_product){
+            .m = m,
+            .n = n,
+            .k = k,
+            .x = x,
+            .w = draw_halves(dtype, n * k),
+            .x_dtype = dtype,
+            .w_dtype = dtype,
+            .y_dtype = to,
+            .bias = i == 1 ? NULL : draw_bias(n),
+            .activation = activation,
+            .y = q.memory + GUARD + i * q.each,
+        };
+    return q;
+}
+
+static void close_problem(problem *q)
+{
+    cudaFree((void *) (uintptr_t) q->product[0].x);
+    cudaFree(q->memory);
+    for (size_t i = 0; i < FT_CUDA_PARTS; i++) {
+        cudaFree((void *) (uintptr_t) q->product[i].w);
+        cudaFree((void *) (uintptr_t) q->product[i].bias);
+    }
+}
+
+/* ---- Runs ----------------------------------------------------------------------------------- */
+
+static void poison(const problem *q)
+{
+    must((int) cudaMemset(q->memory, POISON, FT_CUDA_PARTS * q->each + GUARD), "poison");
+}
+
+/* All results, and the bytes around them. */
+static unsigned char *results_of(const problem *q)
+{
+    unsigned char *all = must_have(FT_CUDA_PARTS * q->each + GUARD);
+    must((int) cudaDeviceSynchronize(), "a product");
+    from_device(all, q->memory, FT_CUDA_PARTS * q->each + GUARD);
+    return all;
+}
+
+static bool has_guards(const problem *q, const unsigned char *all)
+{
+    for (size_t i = 0; i < FT_CUDA_PARTS * q->each + GUARD; i++)
+        if ((i < GUARD || (i - GUARD) % q->each >= q->result) && all[i] != POISON)
+            return false;
+    return true;
+}
+
+/* What each product gives alone, in the plainest form: a block of its own for each tile. */
+static unsigned char *expected_of(const ft_cuda_chip *chip, const problem *q, int ranges)
+{
+    const ft_cuda_halves_form plain = { .teams = 1, .rows = 64, .beside = 1 };
+    poison(q);
+    for (size_t i = 0; i < FT_CUDA_PARTS; i++)
+        must(ft_cuda_wgmma_halves_with(&plain, ranges, chip, NULL, &q->product[i], 1), "plain");
+    return results_of(q);
+}
+
+/* This form, of three products together: 1 it is right, 0 it is not there, -1 it is wrong. */
+static int try_form(const ft_cuda_chip *chip, const problem *q, const ft_cuda_halves_form *form,
+                    int ranges, const unsigned char *expected)
+{
+    poison(q);
+    int status = ft_cuda_wgmma_halves_with(form, ranges, chip, NULL, q->product, FT_CUDA_PARTS);
+    if (status == (int) cudaErrorNotSupported)
+        return 0;
+    must(status, "a form");
+    unsigned char *found = results_of(q);
+    bool same = memcmp(found, expected, FT_CUDA_PARTS * q->each + GUARD) == 0;
+    if (!same)
+        diag("%zu x %zu x %zu in %d ranges: %d x 64 weights by %d rows, %s, %d beside: other bits",
+             q->product[0].m, q->product[0].n, q->product[0].k, ranges, form->teams, form->rows,
+             form->spread ? "spread" : "in turns", form->beside);
+    free(found);
+    return same ? 1 : -1;
+}
+
+/* Forms that are there, less a thousand for each that is wrong. */
+static int try_forms(const ft_cuda_chip *chip, const problem *q, int ranges)
+{
+    unsigned char *expected = expected_of(chip, q, ranges);
+    int count = has_guards(q, expected) ? 0 : -1000;
+    for (int rows = 8; rows <= 256; rows *= 2)
+        for (int i = 0; i < 8; i++) {
+            ft_cuda_halves_form form = { 1 + i % 2, rows, i / 2 % 2 == 1, 1 + i / 4 };
+            int found = try_form(chip, q, &form, ranges, expected);
+            count += found < 0 ? -1000 : found;
+        }
+    free(expected);
+    return count;
+}
+
+static void test_forms(const ft_cuda_chip *chip, ft_dtype dtype, ft_dtype to,
+                       ft_activation activation, size_t n, size_t k)
+{
+    static const size_t rows[] = { 1, 7, 66, MOST_ROWS };
+    int steps = (int) ((k + 63) / 64), least = 1000;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        problem q = open_problem(dtype, to, activation, rows[i], n, k);
+        for (int ranges = 1; ranges <= 4 && ranges <= steps; ranges *= 2) {
+            int count = try_forms(chip, &q, ranges);
+            least = count < least ? count : least;
+        }
+        close_problem(&q);
+    }
+    ok(least >= 16, "%zu x %zu of %s to %s, %s: every form and group, every bit", n, k,
+       ft_dtype_name(dtype), ft_dtype_name(to), ft_activation_name(activation));
+    diag("%d forms or more", least);
+}
+
+/* ---- The rule ------------------------------------------------------------------------------- */
+
+static void test_refusals(const ft_cuda_chip *chip)
+{
+    problem q = open_problem(FT_F16, FT_F32, FT_ACT_NONE, 3, 16, 64);
+    ft_cuda_float_product p = q.product[0], two[2] = { p, p };
+    ft_cuda_chip older = *chip;
+    older.has_wgmma = false;
+    ok(ft_cuda_wgmma_halves_takes(chip, &p) && !ft_cuda_wgmma_halves_takes(&older, &p),
+       "products are for chips that have the instruction");
+    p.k = 63;
+    ok(!ft_cuda_wgmma_halves_takes(chip, &p), "of k in eights");
+    p = q.product[0];
+    p.w_dtype = FT_BF16;
+    ok(!ft_cuda_wgmma_halves_takes(chip, &p), "of one type");
+    two[1].n = 8;
+    is_int(ft_cuda_wgmma_halves(chip, NULL, two, 2), cudaErrorNotSupported,
+           "and products of two shapes are no group");
+    two[1] = two[0];
+    two[1].x = (const char *) two[0].x + 16;
+    is_int(ft_cuda_wgmma_halves(chip, NULL, two, 2), cudaErrorNotSupported, "nor those of two x");
+    ft_cuda_halves_form form = { .teams = 1, .rows = 64, .spread = true, .beside = 1 };
+    is_int(ft_cuda_wgmma_halves_with(&form, 2, chip, NULL, two, 1), cudaErrorNotSupported,
+           "64 k make no two ranges");
+    form.rows = 24;
+    is_int(ft_cuda_wgmma_halves_with(&form, 1, chip, NULL, two, 1), cudaErrorNotSupported,
+           "and there is no tile of 24 rows");
+    close_problem(&q);
+}
+
+int main(void)
+{
+    ft_cuda_chip chip = need_chip();
+    if (!chip.has_wgmma)
+        skip_all("this device, or this build, has no such instruction");
+    test_forms(&chip, FT_F16, FT_F32, FT_ACT_NONE, 64, 64);
+    test_forms(&chip, FT_F16, FT_F16, FT_ACT_RELU, 200, 520);
+    test_forms(&chip, FT_BF16, FT_BF16, FT_ACT_NONE, 129, 1032);
+    test_forms(&chip, FT_BF16, FT_F32, FT_ACT_GELU, 1, 8);
+    test_forms(&chip, FT_F16, FT_F16, FT_ACT_NONE, 1030, 776);
+    test_forms(&chip, FT_F16, FT_F32, FT_ACT_NONE, 9000, 136);
+    test_refusals(&chip);
+    return done_testing();
+}
+
+#else
+
+int main(void)
+{
+    skip_all("this build has no CUDA backend");
+}
+
+#endif

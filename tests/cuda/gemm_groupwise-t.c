@@ -1,0 +1,452 @@
+/*
+ * gemm_groupwise-t.c - products with weights in blocks: near sums in double, and the same bits by
+ * every kernel and among any number of rows; with inputs made codes the bits of a plain loop.
+ *
+ * Operands are random, results stand between guard bytes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/tap/tap.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels/cuda/gemm/groupwise/groupwise.h"
+#include "kernels/half.h"
+#include "kernels/quant.h"
+#include "tests/lib/ops/groupwise.h"
+#include "tests/lib/ops/device.h"
+#include "tests/lib/ops/oneop.h"
+#include "tests/lib/random.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 150, GUARD = 256, POISON = 0x5c, MOST_WIDE = 3 };
+
+typedef struct form {
+    blocked_how how;
+    ft_dtype x, y;
+    bool bias;
+    ft_activation activation;
+} form;
+
+static const form forms[] = {
+    { { FT_U4, 128, false, false }, FT_F16, FT_F16, false, FT_ACT_NONE },
+    { { FT_U4, 128, true, false }, FT_F16, FT_F32, true, FT_ACT_SILU },
+    { { FT_U4, 32, false, false }, FT_BF16, FT_BF16, true, FT_ACT_NONE },
+    { { FT_U4, 256, false, false }, FT_BF16, FT_F32, true, FT_ACT_NONE },
+    { { FT_U4, 0, false, false }, FT_F16, FT_BF16, true, FT_ACT_NONE },
+    { { FT_U4, 64, true, false }, FT_F32, FT_F32, true, FT_ACT_RELU },
+    { { FT_U4, 0, true, false }, FT_F32, FT_F32, false, FT_ACT_NONE },
+    { { FT_U4, 96, true, false }, FT_F16, FT_F32, true, FT_ACT_NONE },
+    { { FT_U8, 128, false, false }, FT_F16, FT_F16, true, FT_ACT_GELU },
+    { { FT_U8, 32, true, false }, FT_F16, FT_F32, false, FT_ACT_NONE },
+    { { FT_U8, 256, true, false }, FT_BF16, FT_F32, true, FT_ACT_NONE },
+    { { FT_U8, 0, false, false }, FT_F32, FT_F32, true, FT_ACT_NONE },
+    { { FT_U8, 64, false, true }, FT_F16, FT_F32, true, FT_ACT_SILU },
+    { { FT_U8, 128, true, true }, FT_F32, FT_F32, false, FT_ACT_NONE },
+    { { FT_U4, 32, true, true }, FT_BF16, FT_BF16, true, FT_ACT_NONE },
+    { { FT_U8, 0, true, true }, FT_F16, FT_F16, false, FT_ACT_NONE },
+    { { FT_U8, 96, true, true }, FT_F16, FT_F32, false, FT_ACT_NONE },
+    { { FT_U4, 128, false, true }, FT_F16, FT_F16, true, FT_ACT_RELU },
+};
+
+/* Rows of each linear, 0 from the last one on; and their columns. */
+typedef struct extent {
+    size_t rows[MOST_WIDE], k;
+} extent;
+
+/* ---- Operands ------------------------------------------------------------------------------- */
+
+typedef struct problem {
+    const form *form;
+    const extent *extent;
+    int parts;
+    void *x; /* ROWS rows */
+    ft_weight w[MOST_WIDE];
+    double *value[MOST_WIDE];
+    float *bias[MOST_WIDE];
+    char *y[MOST_WIDE]; /* of all rows, by the way that takes any number */
+    ft_cuda_blocks product;
+} problem;
+
+static void *upload(const void *data, size_t bytes)
+{
+    void *memory;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess ||
+        cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice) != cudaSuccess)
+        bail_out("cannot copy %zu bytes to the device", bytes);
+    return memory;
+}
+
+static void *poisoned(size_t bytes)
+{
+    void *memory;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess ||
+        cudaMemset(memory, POISON, bytes) != cudaSuccess)
+        bail_out("no device memory for %zu bytes", bytes);
+    return memory;
+}
+
+static void *inputs(uint64_t seed, ft_dtype dtype, size_t n)
+{
+    float *values = random_floats(seed, n, 1.0);
+    if (dtype == FT_F32)
+        return values;
+    uint16_t *halves = must_have(n, sizeof *halves);
+    for (size_t i = 0; i < n; i++)
+        halves[i] = dtype == FT_F16 ? ft_f16_from_float(values[i]) : ft_bf16_from_float(values[i]);
+    free(values);
+    return halves;
+}
+
+static size_t y_bytes(const problem *q, int part, size_t rows)
+{
+    return rows * q->extent->rows[part] * ft_dtype_size(q->form->y);
+}
+
+static void open_part(problem *q, int part, uint64_t seed)
+{
+    size_t rows = q->extent->rows[part], k = q->extent->k;
+    ft_weight *w = &q->w[part];
+    *w = random_blocked(seed, rows, k, &q->form->how, &q->value[part]);
+    size_t scales = ft_blocks_count(&w->blocks, rows, k);
+    q->bias[part] = random_floats(seed + 1, rows, 1.0);
+    q->y[part] = must_have(y_bytes(q, part, ROWS), 1);
+    q->product.part[part] = (ft_cuda_blocks_part){
+        .rows = rows,
+        .w = upload(w->data, ft_weight_bytes(w)),
+        .scale = upload(w->blocks.scale, scales * sizeof(uint16_t)),
+        .zero = w->blocks.zero != NULL ? upload(w->blocks.zero, scales) : NULL,
+        .bias = q->form->bias ? upload(q->bias[part], rows * sizeof(float)) : NULL,
+    };
+}
+
+static void open_problem(problem *q, const ft_cuda_chip *chip, const form *f, const extent *e,
+                         uint64_t seed)
+{
+    size_t wide = 0;
+    *q = (problem){ .form = f, .extent = e };
+    q->x = inputs(seed, f->x, ROWS * e->k);
+    for (; q->parts < MOST_WIDE && e->rows[q->parts] > 0; q->parts++) {
+        wide += e->rows[q->parts];
+        open_part(q, q->parts, seed + 10 + 2 * (uint64_t) q->parts);
+    }
+    ft_cuda_blocks *p = &q->product;
+    p->k = e->k;
+    p->x = upload(q->x, ROWS * e->k * ft_dtype_size(f->x));
+    p->x_dtype = f->x;
+    p->y_dtype = f->y;
+    p->bits = ft_blocks_bits(f->how.dtype);
+    p->group = f->how.group;
+    p->by_codes = f->how.by_codes;
+    p->activation = f->activation;
+    p->parts = q->parts;
+    p->scratch_bytes = ft_cuda_blocks_scratch(chip, ROWS, wide, e->k, f->x, f->how.by_codes);
+    p->scratch = poisoned(p->scratch_bytes);
+    p->counters = poisoned(FT_CUDA_BLOCKS_COUNTERS * sizeof(uint32_t));
+    cudaMemset(p->counters, 0, FT_CUDA_BLOCKS_COUNTERS * sizeof(uint32_t));
+}
+
+static void close_problem(problem *q)
+{
+    ft_cuda_blocks *p = &q->product;
+    for (int i = 0; i < q->parts; i++) {
+        free_blocked(&q->w[i]);
+        free(q->value[i]);
+        free(q->bias[i]);
+        free(q->y[i]);
+        cudaFree((void *) (uintptr_t) p->part[i].w);
+        cudaFree((void *) (uintptr_t) p->part[i].scale);
+        cudaFree((void *) (uintptr_t) p->part[i].zero);
+        cudaFree((void *) (uintptr_t) p->part[i].bias);
+    }
+    free(q->x);
+    cudaFree(p->x);
+    cudaFree(p->scratch);
+    cudaFree(p->counters);
+}
+
+/* ---- The product ---------------------------------------------------------------------------- */
+
+/* Whether nothing but y was written, which goes to *y. */
+static bool take_result(char *y, char *memory, size_t bytes)
+{
+    bool fine = true;
+    char *all = must_have(bytes + 2 * GUARD, 1);
+    cudaMemcpy(all, memory, bytes + 2 * GUARD, cudaMemcpyDeviceToHost);
+    for (size_t i = 0; i < GUARD; i++)
+        fine = fine && all[i] == POISON && all[GUARD + bytes + i] == POISON;
+    memcpy(y, all + GUARD, bytes);
+    free(all);
+    cudaFree(memory);
+    return fine;
+}
+
+/* Rows first .. first + m - 1 of all parts; false: it did not run, or wrote elsewhere too. */
+static bool multiply(const problem *q, ft_cuda_blocks_way way, const ft_cuda_chip *chip,
+                     size_t first, size_t m, char *const *y)
+{
+    ft_cuda_blocks p = q->product;
+    char *memory[MOST_WIDE];
+    p.m = m;
+    p.x = (char *) p.x + first * p.k * ft_dtype_size(p.x_dtype);
+    for (int i = 0; i < q->parts; i++) {
+        memory[i] = poisoned(y_bytes(q, i, m) + 2 * GUARD);
+        p.part[i].y = memory[i] + GUARD;
+    }
+    int status = ft_cuda_blocks_with(way, chip, NULL, &p);
+    if (status == 0)
+        status = (int) cudaDeviceSynchronize();
+    if (status != 0)
+        diag("%zu rows by %s: %s", m, ft_cuda_blocks_name(way),
+             cudaGetErrorString((cudaError_t) status));
+    bool fine = status == 0;
+    for (int i = 0; i < q->parts; i++)
+        fine = take_result(y[i], memory[i], y_bytes(q, i, m)) && fine;
+    return fine;
+}
+
+/* ---- What must come out --------------------------------------------------------------------- */
+
+/*
+ * How far float sums may be from the sum in double.  Each of k products is part of at most k
+ * additions, rounded (or cut, by tensor cores) at 2^-23 of what is there, at most the sum of
+ * magnitudes; 8 more for scales, bias and activation, whose slope is below 1.1; and the rounding of
+ * y.
+ */
+static double bound_of(const form *f, size_t k, double magnitude, double value)
+{
+    return 1.1 * ((double) k + 8) * 0x1p-23 * magnitude + rounding_in(f->y) * fabs(value) + 0x1p-24;
+}
+
+static bool is_near(const problem *q, int part, rng *r)
+{
+    const form *f = q->form;
+    size_t k = q->extent->k, rows = q->extent->rows[part];
+    for (size_t i = 0; i < ROWS * rows; i += 1 + rng_below(r, 61)) {
+        size_t token = i / rows, row = i % rows;
+        double sum = f->bias ? (double) q->bias[part][row] : 0.0, magnitude = fabs(sum);
+        for (size_t j = 0; j < k; j++) {
+            double term = number_of(q->x, f->x, token * k + j) * q->value[part][row * k + j];
+            sum += term;
+            magnitude += fabs(term);
+        }
+        double value = (double) ft_activate(f->activation, (float) sum);
+        double found = number_of(q->y[part], f->y, i);
+        if (is_far(found, value, bound_of(f, k, magnitude, value))) {
+            diag("row %zu, column %zu: %.9g instead of %.9g", token, row, found, value);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A token's codes of one group, and their scale. */
+static float quantize_group(int8_t *codes, const problem *q, size_t token, size_t from, size_t to)
+{
+    size_t k = q->extent->k;
+    float amax = 0.0f;
+    for (size_t j = from; j < to; j++)
+        amax = fmaxf(amax, fabsf((float) number_of(q->x, q->form->x, token * k + j)));
+    float scale = ft_scale_from_amax(amax), inverse = ft_inverse_scale(scale);
+    for (size_t j = from; j < to; j++)
+        codes[j - from] = ft_quantize((float) number_of(q->x, q->form->x, token * k + j), inverse);
+    return scale;
+}
+
+/* The product by codes: exact sums, and floats group by group. */
+static float by_codes(const problem *q, int part, size_t token, size_t row)
+{
+    const ft_weight *w = &q->w[part];
+    size_t k = w->cols, group = w->blocks.group == 0 ? k : (size_t) w->blocks.group;
+    int bits = ft_blocks_bits(w->dtype);
+    int8_t *codes = must_have(group, 1);
+    float total = 0.0f;
+    for (size_t from = 0; from < k; from += group) {
+        size_t to = from + group < k ? from + group : k;
+        size_t at = ft_blocks_index(&w->blocks, row, from, w->rows);
+        float scale = quantize_group(codes, q, token, from, to);
+        int32_t sum = 0, zero = ft_blocks_zero(&w->blocks, at, bits);
+        for (size_t j = from; j < to; j++)
+            sum += ((int32_t) ft_panel_code(w->data, row, j, k, bits) - zero) * codes[j - from];
+        total = fmaf((float) sum, ft_float_from_f16(w->blocks.scale[at]) * scale, total);
+    }
+    free(codes);
+    if (q->form->bias)
+        total += q->bias[part][row];
+    return ft_activate(q->form->activation, total);
+}
+
+static bool is_equal(const problem *q, int part, rng *r)
+{
+    const form *f = q->form;
+    size_t rows = q->extent->rows[part];
+    for (size_t i = 0; i < ROWS * rows; i += 1 + rng_below(r, 61)) {
+        float expected = by_codes(q, part, i / rows, i % rows);
+        if (f->y == FT_F16)
+            expected = ft_float_from_f16(ft_f16_from_float(expected));
+        if (f->y == FT_BF16)
+            expected = ft_float_from_bf16(ft_bf16_from_float(expected));
+        double found = number_of(q->y[part], f->y, i);
+        if (found != (double) expected) {
+            diag("row %zu, column %zu: %.9g instead of %.9g", i / rows, i % rows, found,
+                 (double) expected);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_right(const problem *q, rng *r)
+{
+    bool right = true;
+    for (int i = 0; i < q->parts; i++)
+        right = (q->form->how.by_codes ? is_equal(q, i, r) : is_near(q, i, r)) && right;
+    return right;
+}
+
+/* Some of the rows alone give what they give among all. */
+static bool is_steady(const problem *q, ft_cuda_blocks_way way, const ft_cuda_chip *chip, rng *r)
+{
+    static const size_t some[] = { 1, 2, 3, 5, 8, 9, 16, 17, 33, 64, 65, 129 };
+    bool same = true;
+    for (size_t i = 0; i < sizeof some / sizeof some[0] && same; i++) {
+        char *y[MOST_WIDE] = { NULL };
+        size_t m = some[i], first = rng_below(r, (uint32_t) (ROWS - m + 1));
+        for (int part = 0; part < q->parts; part++)
+            y[part] = must_have(y_bytes(q, part, m), 1);
+        same = multiply(q, way, chip, first, m, y);
+        for (int part = 0; part < q->parts; part++) {
+            same = same &&
+                   memcmp(y[part], q->y[part] + y_bytes(q, part, first), y_bytes(q, part, m)) == 0;
+            free(y[part]);
+        }
+        if (!same)
+            diag("%zu rows from %zu on differ from the same among %d", m, first, (int) ROWS);
+    }
+    return same;
+}
+
+/* Whether a way takes the product. */
+static bool takes(const problem *q, ft_cuda_blocks_way way, const ft_cuda_chip *chip)
+{
+    ft_cuda_blocks p = q->product;
+    p.m = 0;
+    return ft_cuda_blocks_with(way, chip, NULL, &p) == 0;
+}
+
+/* All rows by one way: what they must be. */
+static bool test_values(problem *q, ft_cuda_blocks_way way, const ft_cuda_chip *chip, rng *r)
+{
+    const form *f = q->form;
+    const size_t *rows = q->extent->rows;
+    bool right = multiply(q, way, chip, 0, ROWS, q->y) && is_right(q, r);
+    ok(right, "%s in groups of %d%s, %s%s, %zu+%zu+%zu x %zu by %s: %s",
+       ft_dtype_name(f->how.dtype), (int) f->how.group, f->how.asymmetric ? " with zeros" : "",
+       ft_dtype_name(f->x), f->how.by_codes ? " as codes" : "", rows[0], rows[1], rows[2],
+       q->extent->k, ft_cuda_blocks_name(way),
+       f->how.by_codes ? "the bits of a plain loop" : "as near as float sums must be");
+    return right;
+}
+
+/* The plain way has an order of its own, all others have one. */
+static void test_form(const ft_cuda_chip *chip, const form *f, const extent *e, uint64_t seed)
+{
+    problem q;
+    rng r = { seed };
+    bool right = false, begun = false;
+    open_problem(&q, chip, f, e, seed);
+    for (int i = 0; i < FT_CUDA_BLOCKS_WAYS; i++) {
+        ft_cuda_blocks_way way = (ft_cuda_blocks_way) i;
+        if (!takes(&q, way, chip))
+            continue;
+        if (!begun || way == FT_CUDA_BLOCKS_PLAIN)
+            right = test_values(&q, way, chip, &r);
+        begun = true;
+        ok(right && is_steady(&q, way, chip, &r), "the same bits for any number of rows by %s",
+           ft_cuda_blocks_name(way));
+    }
+    close_problem(&q);
+}
+
+/* More rows than any reference is made of: what few of them give by tiles. */
+static void test_many(const ft_cuda_chip *chip)
+{
+    enum { MANY = 1300, FEW = 100 };
+    static const extent e = { { 300, 40 }, 256 };
+    problem q;
+    char *whole[MOST_WIDE] = { NULL }, *some[MOST_WIDE] = { NULL };
+    open_problem(&q, chip, &forms[1], &e, 77);
+    if (takes(&q, FT_CUDA_BLOCKS_WGMMA, chip)) {
+        void *x = inputs(78, q.form->x, MANY * e.k);
+        cudaFree(q.product.x);
+        q.product.x = upload(x, MANY * e.k * ft_dtype_size(q.form->x));
+        for (int i = 0; i < q.parts; i++) {
+            whole[i] = must_have(y_bytes(&q, i, MANY), 1);
+            some[i] = must_have(y_bytes(&q, i, FEW), 1);
+        }
+        bool same = multiply(&q, FT_CUDA_BLOCKS_WGMMA, chip, 0, MANY, whole);
+        for (size_t first = 0; first < MANY && same; first += FEW) {
+            same = multiply(&q, FT_CUDA_BLOCKS_TILES, chip, first, FEW, some);
+            for (int i = 0; i < q.parts; i++)
+                same = same &&
+                       memcmp(whole[i] + y_bytes(&q, i, first), some[i], y_bytes(&q, i, FEW)) == 0;
+        }
+        ok(same, "%d rows have the bits that they have among %d", (int) MANY, (int) FEW);
+        for (int i = 0; i < q.parts; i++) {
+            free(whole[i]);
+            free(some[i]);
+        }
+        free(x);
+    }
+    close_problem(&q);
+}
+
+/* Whether a graph of the product runs again and again: counters are left as they were found. */
+static void test_counters(const ft_cuda_chip *chip)
+{
+    static const extent e = { { 5000, 32, 700 }, 2080 };
+    problem q;
+    open_problem(&q, chip, &forms[0], &e, 99);
+    bool ran = multiply(&q, FT_CUDA_BLOCKS_FEW, chip, 0, 7, q.y);
+    uint32_t counters[FT_CUDA_BLOCKS_COUNTERS];
+    cudaMemcpy(counters, q.product.counters, sizeof counters, cudaMemcpyDeviceToHost);
+    for (int i = 0; i < FT_CUDA_BLOCKS_COUNTERS; i++)
+        ran = ran && counters[i] == 0;
+    ok(ran, "counters are zeros again");
+    close_problem(&q);
+}
+
+int main(void)
+{
+    static const extent extents[] = {
+        { { 1 }, 1 },       { { 32 }, 32 },     { { 33, 70 }, 100 },       { { 100, 5, 64 }, 1024 },
+        { { 520 }, 1160 },  { { 5000 }, 2080 }, { { 300, 40, 96 }, 4096 }, { { 64 }, 11008 },
+        { { 9000 }, 384 },  /* more tiles than multiprocessors */
+        { { 6400 }, 2048 }, /* more panels */
+    };
+    ft_cuda_chip chip;
+    char text[CHIP_TEXT];
+    if (!find_chip(&chip, text))
+        skip_all("%s", text);
+    for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
+        for (size_t j = 0; j < sizeof forms / sizeof forms[0]; j++)
+            test_form(&chip, &forms[j], &extents[i], 1000 * i + 17 * j);
+    test_many(&chip);
+    test_counters(&chip);
+    return done_testing();
+}
+
+#else
+
+int main(void)
+{
+    skip_all("this build has no CUDA backend");
+}
+
+#endif

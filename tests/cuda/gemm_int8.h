@@ -1,0 +1,47 @@
+/*
+ * gemm_int8.h - int8 products to test: operands on host and device, and the sums they must have.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_CUDA_GEMM_INT8_H
+#define FT_TESTS_CUDA_GEMM_INT8_H
+
+#include "kernels/cuda/cuda.h"
+
+/* ANY: -127..127; EXTREME: -127 and 127 only, so that sums grow as far as they can. */
+typedef enum problem_codes { ANY_CODES, EXTREME_CODES } problem_codes;
+
+typedef struct problem {
+    size_t m, n, k;
+    int8_t *x, *w_row, *w; /* w_row [n, k] row-major, w the same in COL4_4R2_8C */
+    float x_scale, *x_scales, *w_scale, *bias, *residual;
+    uint16_t *residual_half;
+    int32_t *sums; /* [m, n], after problem_sum() */
+    int8_t *dev_x, *dev_w, *dev_tiles;
+    float *dev_x_scales, *dev_w_scale, *dev_bias, *dev_residual;
+    uint16_t *dev_residual_half;
+    void *blas, *dev_scratch;
+    size_t scratch_bytes;
+} problem;
+
+/* Random operands, on host and device.  Pads of w hold anything. */
+problem open_problem(const ft_cuda_chip *chip, void *blas, size_t m, size_t n, size_t k,
+                     problem_codes codes);
+void close_problem(problem *q);
+
+/* The exact sums, the slow way. */
+void problem_sum(problem *q);
+
+int8_t *problem_random_codes(size_t n);
+float *problem_floats(const int8_t *codes, size_t n);
+
+/* 1 / scale of each part of y. */
+float inverse_of_part(int part);
+
+/* The device and a handle of cuBLAS for it, or all tests are skipped. */
+ft_cuda_chip open_chip(void **blas);
+
+void *upload(const void *data, size_t bytes);
+void download(void *data, const void *memory, size_t bytes);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * h2d_copy-t.c - many pieces of host memory arrive where they should, and nothing else does.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/tap/tap.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels/cuda/host/h2d_copy.h"
+#include "tests/lib/ops/gpu.h"
+#include "tests/lib/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 4000, POISON = 0x55 };
+
+/* Parts of random sizes behind each other, some of them with a gap. */
+static int draw_parts(rng *r, ft_cuda_part *part, const char *source, size_t room, size_t largest)
+{
+    int count = 0;
+    size_t at = 0;
+    for (; count < MOST; count++) {
+        size_t bytes = 1 + rng_below(r, (uint32_t) (rng_below(r, 4) == 0 ? largest : 300));
+        at = (at + 255) / 256 * 256 + (rng_below(r, 8) == 0 ? 256 * rng_below(r, 20) : 0);
+        if (at + bytes > room)
+            break;
+        part[count] = (ft_cuda_part){ source + rng_below(r, 1000), at, bytes };
+        at += bytes;
+    }
+    return count;
+}
+
+static void test_parts(ft_cuda_ferry *ferry, rng *r, size_t room, size_t largest)
+{
+    static ft_cuda_part part[MOST];
+    char *source = malloc(largest + 1000), *expected = malloc(room), *found = malloc(room);
+    char *target;
+    size_t wrong = 0;
+    if (source == NULL || expected == NULL || found == NULL ||
+        cudaMalloc((void **) &target, room) != cudaSuccess)
+        bail_out("no memory for %zu bytes", room);
+    for (size_t i = 0; i < largest + 1000; i++)
+        source[i] = (char) rng_bits(r);
+    int count = draw_parts(r, part, source, room, largest);
+    for (int i = 0; i < count; i++)
+        memcpy(expected + part[i].at, part[i].from, part[i].bytes);
+    ok(cudaMemset(target, POISON, room) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess &&
+           ft_cuda_ferry_send(ferry, target, part, count) == 0,
+       "%d parts of up to %zu bytes are sent", count, largest);
+    memset(source, 0, largest + 1000);
+    ok(cudaStreamSynchronize(ft_cuda_ferry_stream(ferry)) == cudaSuccess &&
+           cudaMemcpy(found, target, room, cudaMemcpyDeviceToHost) == cudaSuccess,
+       "and arrive, whatever has become of their source");
+    for (int i = 0; i < count; i++)
+        wrong += memcmp(found + part[i].at, expected + part[i].at, part[i].bytes) != 0;
+    is_int((long long) wrong, 0, "each of them whole");
+    for (int i = 0; i <= count; i++) { /* small gaps may become zeros */
+        size_t begin = i > 0 ? part[i - 1].at + part[i - 1].bytes : 0;
+        size_t end = i < count ? part[i].at : room;
+        for (size_t at = begin; at < end && end - begin >= 256; at++)
+            wrong += found[at] != POISON;
+    }
+    is_int((long long) wrong, 0, "and large gaps are left alone");
+    cudaFree(target);
+    free(source);
+    free(expected);
+    free(found);
+}
+
+int main(void)
+{
+    (void) need_chip();
+    rng r = { 90 };
+    ft_cuda_ferry *ferry;
+    is_int(ft_cuda_ferry_open(&ferry), 0, "a ferry opens");
+    is_int(ft_cuda_ferry_send(ferry, NULL, NULL, 0), 0, "nothing is sent");
+    test_parts(ferry, &r, 1 << 20, 5000);
+    test_parts(ferry, &r, 200 << 20, 9 << 20);
+    test_parts(ferry, &r, 60 << 20, 40000);
+    is_int(ft_cuda_ferry_close(ferry), 0, "and closes");
+    return done_testing();
+}
+
+#else
+
+int main(void)
+{
+    skip_all("this build has no CUDA backend");
+}
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * ops-elementwise.c - tests of operations on elements and rows: activate, add, quantize, dequantize,
+ * normalize, and the same on arrays.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#ifdef HAVE_CUDA
+
+#include "tests/cuda/ops/ops.h"
+
+#include "kernels/quant.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "tests/tap/tap.h"
+
+#include <math.h>
+#include <string.h>
+
+static const ft_dtype reals[] = { FT_F32, FT_F16, FT_BF16 };
+
+/* Rows and columns: less than a vector, vectors and a rest, more than a block. */
+static const size_t shapes[][2] = { { 1, 1 },   { 1, 3 },    { 3, 7 },     { 2, 70 },
+                                    { 5, 205 }, { 37, 312 }, { 131, 768 }, { 0, 64 } };
+
+/* Normal floats, with the values among them where arithmetic is special. */
+static matrix special_matrix(size_t rows, size_t cols, ft_dtype dtype)
+{
+    const float special[] = { 0.0f,  -0.0f,  INFINITY, -INFINITY, NAN,    0.5f,   1.5f,  -2.5f,
+                              5.1f,  -5.1f,  4.2f,     -4.2f,     1e-30f, -80.0f, 80.0f, 60000.0f,
+                              1e30f, 1e-42f, 126.5f,   -127.5f,   88.4f,  -90.0f };
+    float *x = host_memory(rows * cols * sizeof *x);
+    rng_floats(&numbers, x, rows * cols, 3.0);
+    for (size_t i = 0; i < FT_COUNT(special) && 3 * i < rows * cols; i++)
+        x[3 * i] = special[i];
+    return matrix_of(x, rows, cols, dtype, 0.0f);
+}
+
+/* Wrong elements over all shapes. */
+static size_t run_map(ft_op_kind kind, host_kernel *host, device_kernel *device,
+                      ft_activation activation, ft_dtype in, float in_scale, ft_dtype out,
+                      float out_scale)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < FT_COUNT(shapes); i++) {
+        size_t rows = shapes[i][0], cols = shapes[i][1];
+        both b;
+        begin_case();
+        begin(&b, kind, host, device);
+        b.op.attr.activation = activation;
+        b.in[0] = in_scale > 0.0f ? random_matrix(rows, cols, in, in_scale)
+                                  : special_matrix(rows, cols, in);
+        *(out_scale > 0.0f ? &b.codes : &b.out) = result_of(rows, cols, out, out_scale);
+        wrong += run_both(&b);
+    }
+    return wrong;
+}
+
+static void test_activate(void)
+{
+    for (size_t x = 0; x < FT_COUNT(reals); x++)
+        for (size_t y = 0; y < FT_COUNT(reals); y++) {
+            size_t wrong = 0;
+            for (ft_activation a = FT_ACT_NONE; a <= FT_ACT_SILU; a++)
+                wrong += run_map(FT_OP_ACTIVATE, ft_cpu_activate, ft_cuda_activate, a, reals[x],
+                                 0.0f, reals[y], 0.0f);
+            is_int((long long) wrong, 0, "activate: all activations, %s to %s",
+                   ft_dtype_name(reals[x]), ft_dtype_name(reals[y]));
+        }
+}
+
+static void test_quantize(void)
+{
+    for (size_t x = 0; x < FT_COUNT(reals); x++)
+        for (int held = 0; held < 2; held++)
+            is_int((long long) run_map(FT_OP_QUANTIZE, ft_cpu_quantize, ft_cuda_quantize,
+                                       FT_ACT_NONE, reals[x], 0.0f, held ? FT_F32 : FT_I8, 0.05f),
+                   0, "quantize: %s to codes in %s", ft_dtype_name(reals[x]),
+                   held ? "float" : "int8");
+}
+
+static void test_dequantize(void)
+{
+    for (int held = 0; held < 2; held++)
+        for (size_t y = 0; y < FT_COUNT(reals); y++)
+            is_int((long long) run_map(FT_OP_DEQUANTIZE, ft_cpu_dequantize, ft_cuda_dequantize,
+                                       FT_ACT_NONE, held ? FT_F32 : FT_I8, 0.037f, reals[y], 0.0f),
+                   0, "dequantize: codes in %s to %s", held ? "float" : "int8",
+                   ft_dtype_name(reals[y]));
+}
+
+static void test_normalize(void)
+{
+    for (size_t x = 0; x < FT_COUNT(reals); x++)
+        for (size_t y = 0; y < FT_COUNT(reals); y++) {
+            size_t wrong = 0;
+            for (size_t cols = 1; cols <= 1030; cols += cols < 70 ? 1 : 137) {
+                both b;
+                begin_case();
+                begin(&b, FT_OP_NORMALIZE, ft_cpu_normalize, ft_cuda_normalize);
+                float *rows = host_memory(19 * cols * sizeof *rows);
+                rng_floats(&numbers, rows, 19 * cols, 1.0);
+                memset(rows + 7 * cols, 0, cols * sizeof *rows); /* a row of zeros stays one */
+                b.in[0] = matrix_of(rows, 19, cols, reals[x], 0.0f);
+                b.out = result_of(19, cols, reals[y], 0.0f);
+                wrong += run_both(&b);
+            }
+            is_int((long long) wrong, 0, "normalize: %s to %s", ft_dtype_name(reals[x]),
+                   ft_dtype_name(reals[y]));
+        }
+}
+
+/* A second operand of any dtype, or codes. */
+static void test_add_of(ft_dtype x, ft_dtype other, float scale)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < FT_COUNT(shapes); i++)
+        for (size_t y = 0; y < FT_COUNT(reals); y++) {
+            size_t rows = shapes[i][0], cols = shapes[i][1];
+            both b;
+            begin_case();
+            begin(&b, FT_OP_ADD, ft_cpu_add, ft_cuda_add);
+            b.in[0] = special_matrix(rows, cols, x);
+            b.in[1] = random_matrix(rows, cols, other, scale);
+            b.out = result_of(rows, cols, reals[y], 0.0f);
+            wrong += run_both(&b);
+        }
+    is_int((long long) wrong, 0, "add: %s and %s%s, to all dtypes", ft_dtype_name(x),
+           scale > 0.0f ? "codes in " : "", ft_dtype_name(other));
+}
+
+static void test_add(void)
+{
+    for (size_t x = 0; x < FT_COUNT(reals); x++) {
+        for (size_t other = 0; other < FT_COUNT(reals); other++)
+            test_add_of(reals[x], reals[other], 0.0f);
+        test_add_of(reals[x], FT_I8, 0.04f);
+        test_add_of(reals[x], FT_F32, 0.04f);
+    }
+}
+
+/* Arrays that begin anywhere: `offset` elements after an aligned address. */
+static void test_arrays(size_t offset)
+{
+    enum { N = 10007 };
+    const float scale = 0.03f, inverse = ft_inverse_scale(scale);
+    begin_case();
+    float *x = host_memory((N + offset) * sizeof *x);
+    rng_floats(&numbers, x, N + offset, 2.0);
+    const float *device_x = to_device(x, (N + offset) * sizeof *x);
+    matrix codes = result_of(1, N + offset, FT_I8, scale);
+    matrix back = result_of(1, N + offset, FT_F32, 0.0f);
+    memset(codes.host.data, 0x5a, offset); /* as the device's was poisoned */
+    memset(back.host.data, 0x5a, offset * sizeof *x);
+    for (size_t i = offset; i < N + offset; i++) {
+        ((int8_t *) codes.host.data)[i] = ft_quantize(x[i], inverse);
+        ((float *) back.host.data)[i] = (float) ((int8_t *) codes.host.data)[i] * scale;
+    }
+    int8_t *device_codes = codes.device.data;
+    float *device_back = back.device.data;
+    is_int(ft_cuda_quantize_array(NULL, device_codes + offset, device_x + offset, inverse, N), 0,
+           "an array at %zu elements is quantized", offset);
+    is_int(ft_cuda_dequantize_array(NULL, device_back + offset, device_codes + offset, scale, N), 0,
+           "and dequantized");
+    is_int((long long) (count_differences(&codes) + count_differences(&back)), 0,
+           "and nothing else is written");
+}
+
+void test_maps(void)
+{
+    test_activate();
+    test_add();
+    test_quantize();
+    test_dequantize();
+    test_normalize();
+    for (size_t offset = 0; offset < 5; offset += 2)
+        test_arrays(offset);
+    test_arrays(3);
+}
+
+#else
+
+typedef int ft_nothing_without_cuda;
+
+#endif

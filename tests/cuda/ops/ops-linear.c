@@ -1,0 +1,376 @@
+/*
+ * ops-linear.c - linear on the device: int8 and faked against the CPU bit by bit, floats
+ * against the formula in double; and groups of linears.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#ifdef HAVE_CUDA
+
+#include "tests/cuda/ops/ops.h"
+
+#include "kernels/blas.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "tests/lib/ops/oracle.h"
+#include "tests/tap/tap.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Floats ------------------------------------------------------------------------------- */
+
+/* y = act(x [m, k] . w [n, k]^T + b) */
+typedef struct shape {
+    size_t m, n, k;
+    ft_activation activation;
+    bool bias;
+} shape;
+
+static const shape shapes[] = {
+    { 1, 1, 1, FT_ACT_NONE, false },          { 3, 5, 7, FT_ACT_RELU, true },
+    { 17, 70, 33, FT_ACT_TANH, true },        { 130, 768, 768, FT_ACT_GELU, true },
+    { 64, 2, 768, FT_ACT_NONE, true },        { 40, 320, 640, FT_ACT_SILU, false },
+    { 9, 384, 1536, FT_ACT_GELU_TANH, true },
+};
+
+/* The dtypes that a float linear takes; the last two convert their weights. */
+static const struct {
+    ft_dtype x, w, y;
+} mixes[] = {
+    { FT_F32, FT_F32, FT_F32 },    { FT_F16, FT_F16, FT_F16 },   { FT_F16, FT_F16, FT_F32 },
+    { FT_BF16, FT_BF16, FT_BF16 }, { FT_BF16, FT_BF16, FT_F32 }, { FT_F32, FT_F16, FT_F32 },
+    { FT_F32, FT_BF16, FT_F32 },
+};
+
+static double rounding(ft_dtype dtype)
+{
+    return dtype == FT_F16 ? 0x1p-11 : dtype == FT_BF16 ? 0x1p-8 : 0x1p-24;
+}
+
+/* What the CPU would compute from the same half-precision values, in double. */
+static double *doubles(const float *x, size_t n)
+{
+    double *out = host_memory(n * sizeof *out);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (double) x[i];
+    return out;
+}
+
+static double *weight_doubles(const ft_weight *w)
+{
+    double *out = host_memory(w->rows * w->cols * sizeof *out);
+    for (size_t i = 0; i < w->rows * w->cols; i++)
+        out[i] = w->dtype == FT_F16    ? oracle_f16(((const uint16_t *) w->data)[i])
+                 : w->dtype == FT_BF16 ? oracle_bf16(((const uint16_t *) w->data)[i])
+                                       : (double) ((const float *) w->data)[i];
+    return out;
+}
+
+/* Results that are not within the bound. */
+static size_t check_float(const both *b)
+{
+    size_t m = b->in[0].host.rows, n = b->weight[0].rows, k = b->weight[0].cols, wrong = 0;
+    const char *name = ft_activation_name(b->op.attr.activation);
+    double *y = host_memory(m * n * sizeof *y), *size = host_memory(m * n * sizeof *size);
+    double *bias = b->weight[1].data == NULL ? NULL : weight_doubles(&b->weight[1]);
+    ft_dtype dtype = b->out.device.dtype;
+    void *found = host_memory(m * n * ft_dtype_size(dtype));
+    oracle_linear(y, size, doubles(b->in[0].host.data, m * k), weight_doubles(&b->weight[0]), bias,
+                  m, n, k);
+    from_device(found, b->out.device.data, m * n * ft_dtype_size(dtype));
+    for (size_t i = 0; i < m * n; i++) {
+        double real = dtype == FT_F16    ? oracle_f16(((uint16_t *) found)[i])
+                      : dtype == FT_BF16 ? oracle_bf16(((uint16_t *) found)[i])
+                                         : (double) ((float *) found)[i];
+        /* Sums in float, in any order, which tensor cores cut instead of rounding; the sum is
+         * rounded to the dtype, and the result again; no activation is steeper than 1.13. */
+        double sum = bias == NULL ? y[i] : y[i] - bias[i % n];
+        double exact = oracle_activation(name, y[i]);
+        double bound =
+            1.13 * (2.0 * (double) (k + 2) * 0x1p-24 * size[i] + rounding(dtype) * fabs(sum)) +
+            rounding(dtype) * fabs(exact) + 2e-6 + 0x1p-24;
+        wrong += isnan(real) || fabs(real - exact) > bound;
+    }
+    return wrong;
+}
+
+static size_t float_case(const shape *s, ft_rows per, ft_dtype x, ft_dtype w, ft_dtype y)
+{
+    both b;
+    begin_case();
+    begin(&b, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
+    b.op.attr.activation = s->activation;
+    b.in[0] = random_matrix(s->m, s->k, x, 0.0f);
+    b.device.per = per;
+    add_weight(&b, 0, s->n, s->k, w);
+    if (s->bias)
+        add_weight(&b, 1, 1, s->n, FT_F32);
+    b.out = result_of(s->m, s->n, y, 0.0f);
+    if (run_device(&b) != 0 || cudaDeviceSynchronize() != cudaSuccess)
+        bail_out("linear fails: %s", cudaGetErrorString(cudaGetLastError()));
+    size_t wrong = check_float(&b);
+    if (wrong > 0)
+        diag("%zu x %zu x %zu: %zu wrong", s->m, s->n, s->k, wrong);
+    return wrong;
+}
+
+static void test_float(void)
+{
+    const shape tall = { 3, 5000, 1100, FT_ACT_NONE, true }; /* converted in two blocks */
+    for (size_t i = 0; i < FT_COUNT(mixes); i++) {
+        size_t wrong = float_case(&tall, FT_TOKENS, mixes[i].x, mixes[i].w, mixes[i].y);
+        for (size_t s = 0; s < FT_COUNT(shapes); s++)
+            wrong += float_case(&shapes[s], FT_TOKENS, mixes[i].x, mixes[i].w, mixes[i].y);
+        is_int((long long) wrong, 0, "linear: %s times %s to %s, %zu shapes",
+               ft_dtype_name(mixes[i].x), ft_dtype_name(mixes[i].w), ft_dtype_name(mixes[i].y),
+               FT_COUNT(shapes) + 1);
+    }
+}
+
+/* ---- Floats of sequences -------------------------------------------------------------------- */
+
+static void test_few(void)
+{
+    static const ft_dtype dtypes[] = { FT_F32, FT_F16, FT_BF16 };
+    for (size_t x = 0; x < FT_COUNT(dtypes); x++)
+        for (size_t w = 0; w < FT_COUNT(dtypes); w++) {
+            size_t wrong = 0;
+            for (size_t s = 0; s < FT_COUNT(shapes); s++)
+                wrong += float_case(&shapes[s], FT_SEQUENCES, dtypes[x], dtypes[w], FT_F32) +
+                         float_case(&shapes[s], FT_SEQUENCES, dtypes[x], dtypes[w], dtypes[x]);
+            is_int((long long) wrong, 0, "linear of sequences: %s times %s, %zu shapes",
+                   ft_dtype_name(dtypes[x]), ft_dtype_name(dtypes[w]), FT_COUNT(shapes));
+        }
+}
+
+/* Rows that are computed alone are those of the whole, and nothing behind them is written. */
+static void test_alone(size_t m, size_t n, size_t k, ft_dtype dtype)
+{
+    both b;
+    size_t wrong = 0, size = ft_dtype_size(dtype);
+    begin_case();
+    begin(&b, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
+    b.op.attr.activation = FT_ACT_TANH;
+    b.in[0] = random_matrix(m, k, FT_F32, 0.0f);
+    b.device.per = FT_SEQUENCES;
+    add_weight(&b, 0, n, k, FT_F16);
+    add_weight(&b, 1, 1, n, FT_F32);
+    b.out = result_of(m, n, dtype, 0.0f);
+    is_int(run_device(&b), 0, "%zu sequences launch", m);
+    char *all = host_memory(m * n * size), *alone = host_memory(m * n * size);
+    from_device(all, b.out.device.data, m * n * size);
+    char *x = b.in[0].device.data;
+    for (size_t row = 0; row < m; row++) {
+        both one = b;
+        one.in[0].device.rows = one.out.device.rows = 1;
+        one.in[0].device.data = x + row * k * sizeof(float);
+        one.out.device.data = device_memory(2 * n * size);
+        wrong += run_device(&one) != 0;
+        from_device(alone, one.out.device.data, 2 * n * size);
+        wrong += memcmp(alone, all + row * n * size, n * size) != 0;
+        for (size_t i = n * size; i < 2 * n * size; i++)
+            wrong += alone[i] != alone[2 * n * size - 1];
+    }
+    is_int((long long) wrong, 0, "a sequence alone gives the bytes that it gives among %zu", m);
+}
+
+/* ---- Groups of floats ----------------------------------------------------------------------- */
+
+enum { COUNT = 3 };
+
+/* Three linears whose weights and results are parts of one matrix; `gap`: rows between results. */
+static void open_group(both *b, const ft_cuda_args **args, ft_dtype dtype, size_t m, size_t n,
+                       size_t k, size_t gap, bool steady)
+{
+    both all;
+    size_t size = ft_dtype_size(dtype);
+    begin_case();
+    begin(&all, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
+    all.device_batch.steady = steady;
+    all.in[0] = random_matrix(m, k, dtype, 0.0f);
+    add_weight(&all, 0, COUNT * n, k, dtype);
+    all.out = result_of(COUNT * (m + gap), n, dtype, 0.0f);
+    for (size_t i = 0; i < COUNT; i++) {
+        b[i] = all;
+        b[i].op.attr.activation = FT_ACT_GELU;
+        b[i].weight[0].rows = b[i].device_weight[0].rows = n;
+        b[i].weight[0].data = (const char *) all.weight[0].data + i * n * k * size;
+        b[i].device_weight[0].data = (const char *) all.device_weight[0].data + i * n * k * size;
+        add_weight(&b[i], 1, 1, n, FT_F32);
+        b[i].out.device.data = (char *) all.out.device.data + i * (m + gap) * n * size;
+        b[i].out.device.rows = m;
+        args[i] = device_args(&b[i]);
+    }
+}
+
+/* Elements of a group that has run that are wrong. */
+static size_t check_group(const both *b)
+{
+    size_t wrong = 0;
+    if (cudaDeviceSynchronize() != cudaSuccess)
+        bail_out("a group of linears fails: %s", cudaGetErrorString(cudaGetLastError()));
+    for (size_t i = 0; i < COUNT; i++)
+        wrong += check_float(&b[i]);
+    return wrong;
+}
+
+static void test_float_group(ft_dtype dtype, size_t m, size_t n, size_t k, size_t gap)
+{
+    both b[COUNT];
+    const ft_cuda_args *args[COUNT];
+    open_group(b, args, dtype, m, n, k, gap, false);
+    is_int(ft_cuda_linear_group(args, COUNT), 0, "three linears in %s are one product",
+           ft_dtype_name(dtype));
+    is_int((long long) check_group(b), 0, "and give what they give alone");
+    b[1].out.device.data = (char *) b[1].out.device.data + ft_dtype_size(dtype);
+    args[1] = device_args(&b[1]);
+    is_int(ft_cuda_linear_group(args, COUNT), cudaErrorNotSupported,
+           "results at unequal distances are no group");
+}
+
+/* Of steady plans: only where one kernel takes all. */
+static void test_steady_group(ft_dtype dtype, size_t m, size_t n, size_t k)
+{
+    both b[COUNT];
+    const ft_cuda_args *args[COUNT];
+    bool together = chip.has_wgmma && dtype != FT_F32 && k % 8 == 0;
+    open_group(b, args, dtype, m, n, k, 1, true);
+    int status = ft_cuda_linear_group(args, COUNT);
+    is_int(status, together ? 0 : cudaErrorNotSupported,
+           "three steady linears in %s of depth %zu%s", ft_dtype_name(dtype), k,
+           together ? ": one product" : " are no group here");
+    for (size_t i = 0; i < COUNT && !together; i++)
+        status = run_device(&b[i]);
+    is_int((long long) check_group(b), 0, "and give what they give alone");
+}
+
+/* ---- Codes -------------------------------------------------------------------------------- */
+
+static const float x_scale = 0.02f;
+
+/* Weights of codes: int8 in COL4_4R2_8C, or held in float; on both sides, with scales. */
+static void add_codes_weight(both *b, size_t n, size_t k, bool faked)
+{
+    size_t bytes = faked ? n * k * sizeof(float) : ft_layout_bytes(FT_COL4_4R2_8C, n, k);
+    char *data = host_memory(bytes);
+    float *scale = host_memory(n * sizeof *scale);
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = 0;
+    for (size_t row = 0; row < n; row++) {
+        scale[row] = (float) rng_uniform(&numbers, 1e-4, 2e-3);
+        for (size_t col = 0; col < k; col++) {
+            int code = (int) rng_below(&numbers, 255) - 127;
+            if (faked)
+                ((float *) (void *) data)[row * k + col] = (float) code;
+            else
+                data[ft_offset(FT_COL4_4R2_8C, row, col, n, k)] = (char) code;
+        }
+    }
+    b->weight[0] = (ft_weight){
+        .rows = n,
+        .cols = k,
+        .dtype = faked ? FT_F32 : FT_I8,
+        .layout = faked ? FT_ROW : FT_COL4_4R2_8C,
+        .scale = scale,
+        .data = data,
+    };
+    b->device_weight[0] = b->weight[0];
+    b->device_weight[0].data = to_device(data, bytes);
+    b->device_weight[0].scale = to_device(scale, n * sizeof *scale);
+}
+
+static size_t codes_case(const shape *s, bool faked, bool to_codes)
+{
+    both b;
+    ft_dtype dtype = faked ? FT_F32 : FT_I8;
+    begin_case();
+    begin(&b, FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
+    b.op.attr.activation = s->activation == FT_ACT_GELU ? FT_ACT_GELU_CODES : s->activation;
+    b.in[0] = random_matrix(s->m, s->k, dtype, x_scale);
+    add_codes_weight(&b, s->n, s->k, faked);
+    if (s->bias)
+        add_weight(&b, 1, 1, s->n, FT_F32);
+    *(to_codes ? &b.codes : &b.out) =
+        result_of(s->m, s->n, to_codes ? dtype : FT_F32, to_codes ? 0.03f : 0.0f);
+    return run_both(&b);
+}
+
+static void test_codes(void)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        size_t wrong = 0;
+        for (size_t s = 0; s < FT_COUNT(shapes); s++)
+            wrong += codes_case(&shapes[s], kind & 1, kind & 2);
+        is_int((long long) wrong, 0, "linear: codes in %s to %s, %zu shapes",
+               kind & 1 ? "float" : "int8", kind & 2 ? "codes" : "floats", FT_COUNT(shapes));
+    }
+}
+
+/* Three int8 linears, whose parameters follow each other as a model's do after its upload. */
+static void test_codes_group(size_t m, size_t n, size_t k)
+{
+    both b[COUNT];
+    const ft_cuda_args *args[COUNT];
+    size_t part = ft_cuda_tiles_bytes(n, k), wrong = 0;
+    begin_case();
+    char *tiles = device_memory(COUNT * part);
+    float *scales = device_memory(COUNT * n * sizeof *scales);
+    matrix x = random_matrix(m, k, FT_I8, x_scale);
+    for (size_t i = 0; i < COUNT; i++) {
+        begin(&b[i], FT_OP_LINEAR, ft_cpu_linear, ft_cuda_linear);
+        b[i].in[0] = x;
+        b[i].codes = result_of(m, n, FT_I8, 0.02f + 0.01f * (float) i);
+        add_codes_weight(&b[i], n, k, false);
+        ft_weight *weight = &b[i].device_weight[0];
+        cudaMemcpy(scales + i * n, weight->scale, n * sizeof *scales, cudaMemcpyDeviceToDevice);
+        wrong += ft_cuda_tile(NULL, (int8_t *) tiles + i * part, weight->data, n, k) != 0;
+        weight->scale = scales + i * n;
+        weight->tiles = tiles + i * part;
+        args[i] = device_args(&b[i]);
+    }
+    int status = ft_cuda_linear_group(args, COUNT);
+    is_int(status, chip.has_wgmma ? 0 : cudaErrorNotSupported, "three int8 linears: one product%s",
+           chip.has_wgmma ? "" : " is refused on this device");
+    if (cudaDeviceSynchronize() != cudaSuccess)
+        bail_out("a group of linears fails: %s", cudaGetErrorString(cudaGetLastError()));
+    for (size_t i = 0; i < COUNT && status == 0; i++) {
+        run_host(&b[i]);
+        wrong += count_differences(&b[i].codes);
+    }
+    is_int((long long) wrong, 0, "and its codes are the CPU's, %zu x %zu x %zu", m, n, k);
+    b[2].device_weight[0].tiles = tiles;
+    is_int(ft_cuda_linear_group(args, COUNT), cudaErrorNotSupported,
+           "weights that do not follow each other are no group");
+}
+
+void test_linear(void)
+{
+    ft_error err;
+    if (ft_blas_load(1, &err) !=
+        FT_OK) /* kernels are called here without a plan, which would load it */
+        bail_out("%s", err.text);
+    test_float();
+    test_few();
+    test_alone(41, 770, 768, FT_F32);
+    test_alone(7, 3, 1029, FT_BF16);
+    test_float_group(FT_F32, 37, 96, 64, 0);
+    test_float_group(FT_F16, 130, 768, 768, 5);
+    test_float_group(FT_BF16, 5, 16, 24, 1);
+    test_steady_group(FT_F16, 70, 96, 512);
+    test_steady_group(FT_BF16, 3, 40, 24);
+    test_steady_group(FT_F16, 5, 16, 12);
+    test_steady_group(FT_F32, 9, 33, 64);
+    test_codes();
+    test_codes_group(70, 96, 64);
+    test_codes_group(1111, 768, 768);
+}
+
+#else
+
+typedef int ft_nothing_without_cuda;
+
+#endif

@@ -1,0 +1,352 @@
+/*
+ * sample-t.c - choosing the next tokens on the GPU: the same tokens, log-probabilities and
+ * memories as on the CPU, bit for bit, whatever else is in the batch.
+ *
+ *     cuda-choose.t [ROUNDS]
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/tap/tap.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels/cpu/sampling/sample.h"
+#include "kernels/cuda/sampling/sample.h"
+#include "tests/kernels/sample.h"
+#include "tests/lib/ops/gpu.h"
+
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+enum { CONTEXT = 50, SEATS = 64, MOST = 152064, GUARD = 64 };
+
+static ft_cuda_chip chip;
+static rng chance = { 11 };
+
+/* ---- A batch, on both sides ------------------------------------------------------------------ */
+
+/* Sizes are those of the largest; each case uses the beginning. */
+static struct {
+    float *logits, *logprob;
+    ft_choice *choice;
+    int32_t *history, *last, *token;
+    uint32_t *seen;
+} host, device, found;
+
+static void *scratch, *host_scratch;
+
+static void make_batches(void)
+{
+    size_t words = (size_t) SEATS * MOST * 4;
+    host.logits = must_have(words);
+    host.seen = must_have(words);
+    found.seen = must_have(words);
+    device.logits = device_memory(words + 16);
+    device.seen = device_memory(words + 16);
+    host.choice = must_have(SEATS * sizeof(ft_choice));
+    device.choice = device_memory(SEATS * sizeof(ft_choice));
+    size_t texts = (size_t) SEATS * CONTEXT * 4;
+    host.history = must_have(texts);
+    found.history = must_have(texts);
+    device.history = device_memory(texts);
+    size_t results = (SEATS + GUARD) * 4;
+    host.last = must_have(results);
+    found.last = must_have(results);
+    device.last = device_memory(results);
+    host.token = must_have(results);
+    found.token = must_have(results);
+    device.token = device_memory(results);
+    host.logprob = must_have(results);
+    found.logprob = must_have(results);
+    device.logprob = device_memory(results);
+    scratch = device_memory(words);
+    host_scratch = must_have(ft_cpu_choose_scratch(MOST));
+}
+
+/* Rows of all shapes and rules; seats are not in the order of rows. */
+static void draw_batch(size_t rows, size_t n, unsigned rules)
+{
+    for (size_t i = 0; i < rows; i++) {
+        size_t seat = rows - 1 - i;
+        int32_t known = (int32_t) rng_below(&chance, CONTEXT + 1);
+        fill_logits(&chance, host.logits + i * n, n, (shape) rng_below(&chance, SHAPES));
+        fill_history(&chance, host.history + seat * CONTEXT, known, n, host.seen + seat * n);
+        host.choice[i] =
+            draw_choice(&chance, rules < RULES ? rules : rng_below(&chance, RULES), n, known);
+        host.choice[i].seat = rng_below(&chance, 20) == 0 ? -1 : (int32_t) seat;
+        if (rng_below(&chance, 5) == 0)
+            host.choice[i].temperature = 0.0f;
+        if (rng_below(&chance, 20) == 0)
+            host.logits[i * n + rng_below(&chance, (uint32_t) n)] = NAN;
+        if (rng_below(&chance, 20) == 0)
+            host.logits[i * n + rng_below(&chance, (uint32_t) n)] = INFINITY;
+        host.last[seat] = 1234;
+    }
+}
+
+static void choose_on_cpu(size_t rows, size_t n)
+{
+    ft_cpu_memory memory = { host.history, host.seen, host.last, CONTEXT, n };
+    for (size_t i = 0; i < rows; i++) {
+        const ft_choice *choice = &host.choice[i];
+        host.token[i] = FT_NO_TOKEN;
+        host.logprob[i] = NAN;
+        if (choice->seat < 0)
+            continue;
+        size_t seat = (size_t) choice->seat;
+        ft_cpu_choose_row(ft_rows_of(FT_ISA_GENERIC), host.logits + i * n, n, choice,
+                          host.history + seat * CONTEXT, host.seen + seat * n, host_scratch,
+                          &host.token[i], &host.logprob[i]);
+        ft_cpu_choose_keep(&memory, choice, host.token[i]);
+    }
+}
+
+static ft_cuda_choices begin_on_gpu(size_t rows, size_t n, size_t offset)
+{
+    ft_cuda_choices args = { .memory = { device.history, device.seen + offset, device.last, CONTEXT,
+                                         n },
+                             .logits = device.logits + offset,
+                             .choice = device.choice,
+                             .rows = rows,
+                             .token = device.token,
+                             .logprob = device.logprob,
+                             .scratch = scratch };
+    to_device(device.logits + offset, host.logits, rows * n * 4);
+    to_device(device.seen + offset, host.seen, rows * n * 4);
+    to_device(device.choice, host.choice, rows * sizeof *host.choice);
+    to_device(device.history, host.history, rows * CONTEXT * 4);
+    to_device(device.last, host.last, rows * 4);
+    must(cudaMemset(device.token, 0x5a, (SEATS + GUARD) * 4), "poison");
+    must(cudaMemset(device.logprob, 0x5a, (SEATS + GUARD) * 4), "poison");
+    return args;
+}
+
+/* By that many blocks for a row; 0: as many as are chosen. */
+static void finish_on_gpu(const ft_cuda_choices *args, unsigned blocks)
+{
+    must(blocks > 0 ? ft_cuda_choose_rows_by(blocks, &chip, NULL, args)
+                    : ft_cuda_choose_rows(&chip, NULL, args),
+         "launch");
+    must(cudaDeviceSynchronize(), "run");
+    from_device(found.token, device.token, (SEATS + GUARD) * 4);
+    from_device(found.logprob, device.logprob, (SEATS + GUARD) * 4);
+    from_device(found.seen, args->memory.seen, args->rows * args->memory.vocabulary * 4);
+    from_device(found.history, device.history, args->rows * CONTEXT * 4);
+    from_device(found.last, device.last, args->rows * 4);
+}
+
+static bool same_float(float a, float b)
+{
+    return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
+}
+
+/* Rows that differ, and memories, and results behind the last row. */
+static int count_differences(size_t rows, size_t n)
+{
+    int wrong = 0;
+    for (size_t i = 0; i < rows; i++) {
+        const ft_choice *c = &host.choice[i];
+        if (found.token[i] == host.token[i] && same_float(found.logprob[i], host.logprob[i]))
+            continue;
+        if (wrong++ == 0)
+            diag("row %zu of %zu, %zu tokens: %d (%g), expected %d (%g); temperature %g, k %d, "
+                 "p %g, min %g, %d-grams, %d bans",
+                 i, rows, n, found.token[i], (double) found.logprob[i], host.token[i],
+                 (double) host.logprob[i], (double) c->temperature, c->top_k, (double) c->top_p,
+                 (double) c->min_p, c->ngram, c->bans);
+    }
+    for (size_t i = rows; i < SEATS + GUARD; i++)
+        wrong += found.token[i] != 0x5a5a5a5a;
+    wrong += memcmp(found.seen, host.seen, rows * n * 4) != 0;
+    wrong += memcmp(found.history, host.history, rows * CONTEXT * 4) != 0;
+    wrong += memcmp(found.last, host.last, rows * 4) != 0;
+    return wrong;
+}
+
+/* ---- Against the CPU ---------------------------------------------------------------------------
+ */
+
+/* Whether so many blocks can work on a row of n tokens. */
+static bool takes(unsigned blocks, size_t n)
+{
+    ft_cuda_choices nothing = { .memory.vocabulary = n };
+    return blocks <= 1 ||
+           (chip.capability >= 90 && ft_cuda_choose_rows_by(blocks, &chip, NULL, &nothing) == 0);
+}
+
+/* All numbers of blocks get the same batch. */
+static void test_against_cpu(size_t n, size_t rows, int rounds)
+{
+    static const unsigned blocks[] = { 0, 1, 2, 4, 8 };
+    int wrong[5] = { 0 };
+    for (int i = 0; i < rounds; i++) {
+        uint64_t state = chance.state;
+        for (int k = 0; k < 5; k++) {
+            if (!takes(blocks[k], n))
+                continue;
+            chance.state = state;
+            draw_batch(rows, n, RULES);
+            ft_cuda_choices args = begin_on_gpu(rows, n, (size_t) (i % 2)); /* odd: not in fours */
+            choose_on_cpu(rows, n);
+            finish_on_gpu(&args, blocks[k]);
+            wrong[k] += count_differences(rows, n);
+        }
+    }
+    for (int k = 0; k < 5; k++)
+        if (!takes(blocks[k], n))
+            skip(1, "no %u blocks for %zu tokens on this device", blocks[k], n);
+        else
+            is_int(wrong[k], 0,
+                   "%zu rows of %zu tokens by %u blocks, %d times: tokens, probabilities and "
+                   "memories of the CPU",
+                   rows, n, blocks[k], rounds);
+}
+
+static void test_rules(void)
+{
+    int wrong = 0;
+    for (unsigned rules = 0; rules < RULES; rules++) {
+        draw_batch(16, 2500, rules);
+        ft_cuda_choices args = begin_on_gpu(16, 2500, 0);
+        choose_on_cpu(16, 2500);
+        finish_on_gpu(&args, 0);
+        wrong += count_differences(16, 2500);
+    }
+    is_int(wrong, 0, "so does every combination of rules");
+}
+
+/* Nobody asks for probabilities: the tokens are the same. */
+static void test_without_logprob(void)
+{
+    draw_batch(SEATS, 999, RULES);
+    ft_cuda_choices args = begin_on_gpu(SEATS, 999, 0);
+    args.logprob = NULL;
+    choose_on_cpu(SEATS, 999);
+    finish_on_gpu(&args, 0);
+    int wrong = 0;
+    for (size_t i = 0; i < SEATS; i++)
+        wrong += found.token[i] != host.token[i];
+    is_int(wrong, 0, "tokens do not depend on whether probabilities are asked for");
+}
+
+/* ---- Alone and in company
+ * ------------------------------------------------------------------------ */
+
+static void test_alone(size_t n)
+{
+    int wrong = 0;
+    draw_batch(SEATS, n, RULES);
+    ft_cuda_choices args = begin_on_gpu(SEATS, n, 0), alone = args;
+    finish_on_gpu(&args, 0);
+    memcpy(host.token, found.token, SEATS * 4);
+    memcpy(host.logprob, found.logprob, SEATS * 4);
+    begin_on_gpu(SEATS, n, 0);
+    for (size_t i = 0; i < SEATS; i++) {
+        alone.rows = 1;
+        alone.logits = args.logits + i * n;
+        alone.choice = args.choice + i;
+        alone.token = args.token + i;
+        alone.logprob = args.logprob + i;
+        must(ft_cuda_choose_rows(&chip, NULL, &alone), "launch");
+    }
+    must(cudaDeviceSynchronize(), "run");
+    from_device(found.token, device.token, SEATS * 4);
+    from_device(found.logprob, device.logprob, SEATS * 4);
+    for (size_t i = 0; i < SEATS; i++)
+        wrong += found.token[i] != host.token[i] || !same_float(found.logprob[i], host.logprob[i]);
+    is_int(wrong, 0, "%d rows of %zu tokens get the same alone as together", SEATS, n);
+}
+
+/* ---- Prompts
+ * ------------------------------------------------------------------------------------- */
+
+static void test_note(void)
+{
+    enum { N = 1003, TOKENS = 700 };
+    static int32_t ids[TOKENS], owner[TOKENS], start[SEATS], past[SEATS], seat[SEATS];
+    int32_t tokens = 0;
+    for (int32_t s = 0; s < SEATS; s++) { /* half of them begin */
+        start[s] = tokens;
+        past[s] = (int32_t) rng_below(&chance, 2) * 7;
+        seat[s] = SEATS - 1 - s;
+        for (uint32_t i = 1 + rng_below(&chance, 9); i > 0; i--) {
+            ids[tokens] = rng_below(&chance, 20) == 0 ? -1 : (int32_t) rng_below(&chance, N);
+            owner[tokens++] = s;
+        }
+    }
+    while (tokens < TOKENS) { /* nobody's */
+        ids[tokens] = 1;
+        owner[tokens++] = -1;
+    }
+    for (int i = 0; i < SEATS * N; i++)
+        host.seen[i] = (uint32_t) rng_bits(&chance);
+    memset(host.history, 0x11, (size_t) SEATS * CONTEXT * 4);
+    to_device(device.seen, host.seen, (size_t) SEATS * N * 4);
+    to_device(device.history, host.history, (size_t) SEATS * CONTEXT * 4);
+    int32_t *rows = device_memory(sizeof ids * 2 + sizeof start * 3), *of = rows + 2 * TOKENS;
+    to_device(rows, ids, sizeof ids);
+    to_device(rows + TOKENS, owner, sizeof owner);
+    to_device(of, start, sizeof start);
+    to_device(of + SEATS, past, sizeof past);
+    to_device(of + 2 * SEATS, seat, sizeof seat);
+    ft_cuda_prompts note = { { device.history, device.seen, device.last, CONTEXT, N },
+                             rows,
+                             rows + TOKENS,
+                             TOKENS,
+                             of,
+                             of + SEATS,
+                             of + 2 * SEATS };
+    ft_cpu_memory memory = { host.history, host.seen, host.last, CONTEXT, N };
+    ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ ids, owner, TOKENS, start, past, seat });
+    must(ft_cuda_choose_note(&chip, NULL, &note), "launch");
+    must(cudaDeviceSynchronize(), "run");
+    from_device(found.seen, device.seen, (size_t) SEATS * N * 4);
+    from_device(found.history, device.history, (size_t) SEATS * CONTEXT * 4);
+    ok(memcmp(found.seen, host.seen, (size_t) SEATS * N * 4) == 0,
+       "prompts are seen as on the CPU");
+    ok(memcmp(found.history, host.history, (size_t) SEATS * CONTEXT * 4) == 0,
+       "and become the same histories");
+    note.tokens = 0;
+    is_int(ft_cuda_choose_note(&chip, NULL, &note), 0, "no tokens are nothing to do");
+    cudaFree(rows);
+}
+
+static void test_refusal(void)
+{
+    ft_cuda_choices args = { .memory.vocabulary = (size_t) 8 << 20, .rows = 1 };
+    is_int(ft_cuda_choose_rows(&chip, NULL, &args), cudaErrorInvalidValue,
+           "eight million words are refused");
+    args.memory.vocabulary = 100;
+    args.rows = 0;
+    is_int(ft_cuda_choose_rows(&chip, NULL, &args), 0, "no rows are nothing to do");
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t sizes[] = { 1, 2, 5, 31, 128, 1021, 4096, 8195, 32000, 32003, 50001 };
+    int rounds = argc > 1 ? atoi(argv[1]) : 2;
+    chip = need_chip();
+    make_batches();
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        test_against_cpu(sizes[i], sizes[i] > 10000 ? 20 : SEATS, rounds);
+    test_against_cpu(MOST, 5, rounds);
+    test_rules();
+    test_without_logprob();
+    test_alone(1000);
+    test_alone(32000);
+    test_alone(MOST);
+    test_note();
+    test_refusal();
+    return done_testing();
+}
+
+#else
+
+int main(void)
+{
+    skip_all("built without CUDA");
+}
+
+#endif

@@ -1,0 +1,229 @@
+/*
+ * sessions-t.c - sessions that share a model on a GPU, from threads of their own: results are
+ * those of one session alone and of the CPU, and the weights are there once.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/tap/tap.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels/cuda/host/device.h"
+#include "runtime/mem.h"
+#include "runtime/model/session.h"
+#include "tests/lib/models/bert_file.h"
+#include "tests/lib/models/calibrated.h"
+#include "tests/lib/folder.h"
+#include "tests/lib/random.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 4, BATCHES = 12, ROUNDS = 30, ROWS = 6, COLS = 70, TOKENS = ROWS * COLS };
+
+static const ft_session_options small = { .threads = 2,
+                                          .max_tokens = TOKENS,
+                                          .max_sequences = ROWS };
+static char folder[FOLDER_PATH], path[FOLDER_PATH + 16];
+
+/* ---- Inputs ------------------------------------------------------------------------------- */
+
+/* Batches of different shapes, with sequences of different lengths; and what is right. */
+typedef struct work {
+    int32_t ids[BATCHES][TOKENS], mask[BATCHES][TOKENS];
+    model_input input[BATCHES];
+    float *expected[BATCHES];
+    size_t count[BATCHES];
+} work;
+
+static void make_inputs(work *w)
+{
+    rng r = { 77 };
+    for (int b = 0; b < BATCHES; b++) {
+        int rows = 1 + (int) rng_below(&r, ROWS), cols = 1 + (int) rng_below(&r, COLS);
+        for (int row = 0; row < rows; row++) {
+            int length = 1 + (int) rng_below(&r, (uint32_t) cols);
+            for (int col = 0; col < cols; col++) {
+                w->ids[b][row * cols + col] = (int32_t) rng_below(&r, 50);
+                w->mask[b][row * cols + col] = col < length;
+            }
+        }
+        w->input[b] = (model_input){ rows, cols, w->ids[b], w->mask[b], NULL };
+    }
+}
+
+/* An int8 model without products of floats, whose library would have memory of its own. */
+static void write_model(int32_t layers, int32_t hidden, int32_t heads, int32_t ffn)
+{
+    ft_config config = test_bert_config(hidden, heads, ffn);
+    config.layers = layers;
+    config.pooler = false;
+    config.labels = 0;
+    config.head = FT_HEAD_NONE;
+    test_bert weights;
+    test_bert_make(&weights, &config, FT_MODE_INT8, 1);
+    bert_file_write(&weights, "float", path);
+    test_bert_free(&weights);
+}
+
+/* What a new session on this device computes from batch `b`. */
+static float *result(const char *device, const work *w, int b, size_t *count)
+{
+    ft_model *model = calibrated_open(path, &(ft_model_options){ .device = device });
+    ft_session *session = calibrated_session(model, &small);
+    calibrated_run(session, &w->input[b]);
+    float *found = calibrated_get(session, "last_hidden_state", count);
+    ft_session_close(session);
+    ft_model_close(model);
+    return found;
+}
+
+/* ---- Threads ------------------------------------------------------------------------------ */
+
+typedef struct worker {
+    pthread_t thread;
+    int number;
+    ft_session *session;
+    const work *work;
+    int wrong;
+} worker;
+
+static void *run_rounds(void *argument)
+{
+    worker *me = argument;
+    for (int i = 0; i < ROUNDS * BATCHES; i++) {
+        int b = (i * 5 + me->number * 7) % BATCHES;
+        size_t count;
+        calibrated_run(me->session, &me->work->input[b]);
+        float *found = calibrated_get(me->session, "last_hidden_state", &count);
+        me->wrong += count != me->work->count[b] ||
+                     memcmp(found, me->work->expected[b], count * sizeof *found) != 0;
+        free(found);
+    }
+    return NULL;
+}
+
+static size_t free_memory(void)
+{
+    size_t available = 0, all = 0;
+    if (cudaMemGetInfo(&available, &all) != cudaSuccess)
+        bail_out("cudaMemGetInfo: %s", cudaGetErrorString(cudaGetLastError()));
+    return available;
+}
+
+/* Whether a session reads the weights of its model, all of which are in one upload. */
+static bool reads_shared(const ft_session *session, const ft_model *model)
+{
+    return session->plan.weight == model->weight && model->device->uploads == 1;
+}
+
+static void test_threads(work *w)
+{
+    worker workers[THREADS];
+    int wrong = 0, shared = 0;
+    size_t before = free_memory();
+    ft_model *model = calibrated_open(path, &(ft_model_options){ .device = "cuda" });
+    size_t with_model = free_memory();
+    for (int i = 0; i < THREADS; i++)
+        workers[i] =
+            (worker){ .number = i, .session = calibrated_session(model, &small), .work = w };
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&workers[i].thread, NULL, run_rounds, &workers[i]) != 0)
+            bail_out("cannot start a thread");
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        wrong += workers[i].wrong;
+        shared += reads_shared(workers[i].session, model);
+    }
+    size_t with_sessions = free_memory();
+    is_int(wrong, 0, "%d runs of %d threads on one model: the results of one",
+           ROUNDS * BATCHES * THREADS, THREADS);
+    is_int(shared, THREADS, "all sessions read the model's one upload of its weights");
+    size_t weights = ft_model_get_info(model).weight_bytes;
+    ok(before - with_model >= weights, "which takes memory once, when the model is opened");
+    ok(with_model - with_sessions < before - with_model,
+       "all %d sessions together take less than that", THREADS);
+    diag("weights %zu bytes; the model took %zu, %d sessions %zu", weights, before - with_model,
+         THREADS, with_model - with_sessions);
+    for (int i = 0; i < THREADS; i++)
+        ft_session_close(workers[i].session);
+    ft_model_close(model);
+}
+
+/* ---- Heads -------------------------------------------------------------------------------- */
+
+static void test_heads(const work *w)
+{
+    static const struct {
+        int32_t hidden, heads;
+    } shapes[] = { { 12, 12 }, { 12, 4 }, { 40, 4 }, { 60, 5 }, { 72, 3 }, { 512, 2 } };
+    for (size_t i = 0; i < FT_COUNT(shapes); i++) {
+        size_t expected_count, count;
+        write_model(2, shapes[i].hidden, shapes[i].heads, 48);
+        int wrong = 0;
+        for (int b = 0; b < 3; b++) {
+            float *expected = result("cpu", w, b, &expected_count);
+            float *found = result("cuda", w, b, &count);
+            wrong += count != expected_count || memcmp(found, expected, count * sizeof *found) != 0;
+            free(expected);
+            free(found);
+        }
+        is_int(wrong, 0, "heads of %d: the CPU's bytes", shapes[i].hidden / shapes[i].heads);
+    }
+    ft_model *model;
+    ft_error err;
+    write_model(2, 514, 2, 48);
+    is_int(ft_model_open(&model, path, &(ft_model_options){ .device = "cuda" }, &err),
+           FT_EUNSUPPORTED, "heads of 257 are refused when the model is opened");
+    has(err.text, path, "by the file");
+    has(err.text,
+        "attention layer.0.attn.context: heads of 257 elements, but on a GPU they have at "
+        "most 256",
+        "with what was found and what may be");
+    model = calibrated_open(path, NULL);
+    ok(model != NULL, "the CPU takes them");
+    ft_model_close(model);
+}
+
+int main(void)
+{
+    const ft_backend *backend = &ft_backend_cuda;
+    ft_device_info info = { 0 };
+    if (!backend->describe(0, &info))
+        skip_all("%s", info.detail);
+    work *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        bail_out("no memory");
+    folder_make(folder);
+    snprintf(path, sizeof path, "%s/model.ft", folder);
+    make_inputs(w);
+    write_model(6, 768, 12, 3072);
+    int wrong = 0;
+    for (int b = 0; b < BATCHES; b++) {
+        size_t count;
+        w->expected[b] = result("cpu", w, b, &w->count[b]);
+        float *found = result("cuda", w, b, &count);
+        wrong += count != w->count[b] || memcmp(found, w->expected[b], count * sizeof *found) != 0;
+        free(found);
+    }
+    is_int(wrong, 0, "%d batches alone: the CPU's bytes", BATCHES);
+    test_threads(w);
+    test_heads(w);
+    for (int b = 0; b < BATCHES; b++)
+        free(w->expected[b]);
+    free(w);
+    folder_remove(folder);
+    return done_testing();
+}
+
+#else
+
+int main(void)
+{
+    skip_all("this build has no CUDA backend");
+}
+
+#endif

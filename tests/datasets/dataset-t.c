@@ -1,0 +1,291 @@
+/*
+ * dataset-t.c - sample data: what is read, what is refused, and how it is cut into runs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/data/dataset.h"
+#include "runtime/mem.h"
+#include "tests/lib/models/calibrated.h"
+#include "tests/lib/models/tiny_tokenizer.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static ft_model *model; /* 20 tokens, 10 positions, 2 types, 3 labels */
+static char path[128];
+static ft_error err;
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+static ft_named_tensor named(const char *name, ft_dtype dtype, int64_t rows, int64_t cols,
+                             const void *data)
+{
+    ft_named_tensor n = { .name = name, .tensor = { .dtype = dtype, .ndim = cols < 0 ? 1 : 2 } };
+    n.tensor.dim[0] = rows;
+    n.tensor.dim[1] = cols < 0 ? 0 : cols;
+    n.tensor.data = (void *) (uintptr_t) data;
+    return n;
+}
+
+static ft_status reads(ft_dataset *out, const ft_named_tensor *tensors, size_t count)
+{
+    memset(&err, 0, sizeof err);
+    if (ft_safetensors_write(path, tensors, count, true, &err) != FT_OK)
+        bail_out("%s", err.text);
+    return ft_dataset_read(out, path, model, &err);
+}
+
+/* These tensors are refused with this text after the path, and leave nothing to free. */
+static void refused(const ft_named_tensor *tensors, size_t count, ft_status status,
+                    const char *text)
+{
+    ft_dataset data;
+    char whole[256];
+    ft_status found = reads(&data, tensors, count);
+    snprintf(whole, sizeof whole, "%s: %s", path, text);
+    ok(found == status && strcmp(err.text, whole) == 0 && data.ids == NULL && data.mask == NULL,
+       "refused: %s", text);
+    if (strcmp(err.text, whole) != 0)
+        diag("found %s \"%s\"", ft_status_name(found), err.text);
+}
+
+static const int32_t ids[6] = { 2, 3, 4, 5, 6, 19 }, high[6] = { 2, 3, 4, 5, 20, 7 };
+static const int32_t low[6] = { 2, -1, 4, 5, 6, 7 }, many[11] = { 1 };
+static const int32_t mask[6] = { 1, 1, 0, 0, 1, 0 }, empty[6] = { 1, 0, 0, 0, 0, 0 };
+static const int32_t types[6] = { 0, 1, 0, 0, 2, 0 }, labels[3] = { 0, 2, 3 };
+static const int64_t wide[6] = { 2, 3, 4, (int64_t) 1 << 32, 6, 7 };
+static const float real[6] = { 1, 1, 1, 1, 1, 1 };
+
+static void test_refused_ids(void)
+{
+    ft_named_tensor t = named("ids", FT_I32, 2, 3, ids);
+    refused(&t, 1, FT_EFORMAT, "no tensor \"input_ids\"");
+    t = named("input_ids", FT_F32, 2, 3, real);
+    refused(&t, 1, FT_EFORMAT, "input_ids: dtype F32, expected I32 or I64");
+    t = named("input_ids", FT_I32, 6, -1, ids);
+    refused(&t, 1, FT_ESHAPE, "input_ids: shape [6], expected [samples, positions]");
+    t = named("input_ids", FT_I32, 0, 3, ids);
+    refused(&t, 1, FT_ESHAPE, "input_ids: shape [0, 3]: there are no samples");
+    t = named("input_ids", FT_I32, 1, 11, many);
+    refused(&t, 1, FT_ELIMIT, "input_ids: 11 positions, but the model has 10");
+    t = named("input_ids", FT_I32, 2, 3, high);
+    refused(&t, 1, FT_EFORMAT, "input_ids[1][1] is 20, expected 0 to 19");
+    t = named("input_ids", FT_I32, 2, 3, low);
+    refused(&t, 1, FT_EFORMAT, "input_ids[0][1] is -1, expected 0 to 19");
+    t = named("input_ids", FT_I64, 2, 3, wide);
+    refused(&t, 1, FT_EFORMAT, "input_ids[1][0] is 4294967296, expected 0 to 19");
+}
+
+static void test_refused_rest(void)
+{
+    ft_named_tensor t[2] = { named("input_ids", FT_I32, 2, 3, ids) };
+    t[1] = named("attention_mask", FT_I32, 3, 2, mask);
+    refused(t, 2, FT_ESHAPE, "attention_mask: shape [3, 2], expected [2, 3]");
+    t[1] = named("attention_mask", FT_F32, 2, 3, real);
+    refused(t, 2, FT_EFORMAT, "attention_mask: dtype F32, expected I32 or I64");
+    t[1] = named("attention_mask", FT_I32, 2, 3, ids);
+    refused(t, 2, FT_EFORMAT, "attention_mask[0][0] is 2, expected 0 to 1");
+    t[1] = named("attention_mask", FT_I32, 2, 3, empty);
+    refused(t, 2, FT_EFORMAT, "attention_mask: row 1 is all padding");
+    t[1] = named("token_type_ids", FT_I32, 2, 2, types);
+    refused(t, 2, FT_ESHAPE, "token_type_ids: shape [2, 2], expected [2, 3]");
+    t[1] = named("token_type_ids", FT_I32, 2, 3, types);
+    refused(t, 2, FT_EFORMAT, "token_type_ids[1][1] is 2, expected 0 to 1");
+    t[1] = named("labels", FT_I32, 3, -1, labels);
+    refused(t, 2, FT_ESHAPE, "labels: shape [3], expected [2]");
+    t[1] = named("labels", FT_I32, 2, -1, labels + 1);
+    refused(t, 2, FT_EFORMAT, "labels[1] is 3, expected 0 to 2");
+}
+
+static void test_lengths(void)
+{
+    const int32_t good[2] = { 1, 3 }, none[2] = { 0, 3 }, long_one[2] = { 2, 4 };
+    ft_named_tensor t[3] = { named("input_ids", FT_I32, 2, 3, ids),
+                             named("lengths", FT_I32, 2, -1, good),
+                             named("attention_mask", FT_I32, 2, 3, mask) };
+    ft_dataset data;
+    ok(reads(&data, t, 1) == FT_OK && !data.masked && ft_dataset_tokens(&data) == 6,
+       "a file that says nothing of padding has none");
+    ft_dataset_fini(&data);
+    ok(reads(&data, t, 2) == FT_OK && data.masked && data.mask[0] == 1 && data.mask[1] == 0 &&
+           data.mask[2] == 0 && ft_dataset_row_tokens(&data, 1) == 3,
+       "lengths count the tokens at the front of each row");
+    ft_dataset_fini(&data);
+    ok(reads(&data, t, 3) == FT_OK && memcmp(data.mask, mask, sizeof mask) == 0,
+       "a mask says more than lengths");
+    ft_dataset_fini(&data);
+    t[1] = named("lengths", FT_I32, 2, -1, none);
+    refused(t, 2, FT_EFORMAT, "lengths[0] is 0, expected 1 to 3");
+    t[1] = named("lengths", FT_I32, 2, -1, long_one);
+    refused(t, 2, FT_EFORMAT, "lengths[1] is 4, expected 1 to 3");
+    t[1] = named("lengths", FT_I32, 1, -1, good);
+    refused(t, 2, FT_ESHAPE, "lengths: shape [1], expected [2]");
+}
+
+static void test_cut(void)
+{
+    const int32_t row[22] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+    const int32_t lengths[2] = { 7, 2 };
+    ft_named_tensor t[2] = { named("input_ids", FT_I32, 2, 11, row),
+                             named("lengths", FT_I32, 2, -1, lengths) };
+    ft_dataset data;
+    if (ft_safetensors_write(path, t, 2, true, &err) != FT_OK)
+        bail_out("%s", err.text);
+    ok(ft_dataset_read_cut(&data, path, model, 3, &err) == FT_OK && data.rows == 4 &&
+           data.cols == 3,
+       "rows that are longer than the model's positions can be cut");
+    const int32_t expected[12] = { 1, 2, 3, 4, 5, 6, 7, 0, 0, 12, 13, 0 };
+    const int32_t tokens[12] = { 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0 };
+    ok(memcmp(data.ids, expected, sizeof expected) == 0 &&
+           memcmp(data.mask, tokens, sizeof tokens) == 0,
+       "each into pieces of its own, padded behind");
+    ft_dataset_fini(&data);
+    ok(ft_dataset_read_cut(&data, path, model, 100, &err) == FT_OK && data.rows == 2 &&
+           data.cols == 11,
+       "and none is made longer");
+    ft_dataset_fini(&data);
+}
+
+static void test_read(void)
+{
+    const int64_t wide_ids[6] = { 2, 3, 4, 5, 6, 19 };
+    const ft_named_tensor all[] = {
+        named("input_ids", FT_I64, 2, 3, wide_ids),   named("attention_mask", FT_I32, 2, 3, mask),
+        named("token_type_ids", FT_I32, 2, 3, empty), named("labels", FT_I32, 2, -1, labels),
+        named("other", FT_F32, 2, 3, real),
+    };
+    ft_dataset data;
+    is_int(reads(&data, all, FT_COUNT(all)), FT_OK, "a file with everything is read");
+    ok(data.rows == 2 && data.cols == 3 && memcmp(data.ids, ids, sizeof ids) == 0 &&
+           memcmp(data.mask, mask, sizeof mask) == 0 &&
+           memcmp(data.types, empty, sizeof empty) == 0 && data.labels[1] == 2,
+       "value by value");
+    ok(ft_dataset_row_tokens(&data, 0) == 2 && ft_dataset_row_tokens(&data, 1) == 1 &&
+           ft_dataset_tokens(&data) == 3,
+       "tokens are where the mask is 1");
+    ft_dataset_fini(&data);
+    is_int(reads(&data, all, 1), FT_OK, "ids alone are enough");
+    ok(ft_dataset_tokens(&data) == 6 && data.types == NULL && data.labels == NULL,
+       "then every position is a token");
+    ft_dataset_fini(&data);
+    is_int(ft_dataset_read(&data, "/nowhere/data.safetensors", model, &err), FT_EIO,
+           "a file that is not there is FT_EIO");
+}
+
+/* ---- Runs --------------------------------------------------------------------------------- */
+
+static void test_batches(void)
+{
+    int32_t some_ids[12] = { 0 }, some_mask[12] = { 1, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 0 };
+    int32_t some_labels[4] = { 0, 1, 2, 0 };
+    const ft_dataset data = { .rows = 4,
+                              .cols = 3,
+                              .ids = some_ids,
+                              .mask = some_mask,
+                              .labels = some_labels,
+                              .masked = true };
+    is_int((long long) ft_dataset_batch(&data, 0, 3, 10), 2, "a batch ends before too many tokens");
+    is_int((long long) ft_dataset_batch(&data, 0, 6, 10), 3, "a full one is allowed");
+    is_int((long long) ft_dataset_batch(&data, 0, 100, 10), 4, "or at the end of the data");
+    is_int((long long) ft_dataset_batch(&data, 3, 100, 10), 1, "also from within");
+    is_int((long long) ft_dataset_batch(&data, 0, 100, 2), 2, "or at as many rows as allowed");
+    is_int((long long) ft_dataset_batch(&data, 2, 1, 10), 1, "a row too long alone is a batch");
+
+    ft_dataset part = ft_dataset_slice(&data, 1, 2);
+    ok(part.rows == 2 && part.ids == some_ids + 3 && part.mask == some_mask + 3 &&
+           part.labels == some_labels + 1 && part.types == NULL,
+       "a slice is a view of its rows");
+    is_int((long long) ft_dataset_slice(&data, 3, 9).rows, 1, "and ends with the data");
+}
+
+static void test_bind(void)
+{
+    int32_t some_mask[6] = { 1, 1, 1, 1, 1, 0 }, some_types[6] = { 0, 1, 1, 0, 0, 0 };
+    const ft_dataset data = { .rows = 2,
+                              .cols = 3,
+                              .ids = (int32_t *) (uintptr_t) ids,
+                              .mask = some_mask,
+                              .types = some_types,
+                              .masked = true };
+    const model_input second = { 1, 3, ids + 3, some_mask + 3, some_types + 3 };
+    size_t n, m;
+    ft_session *session = calibrated_session(model, &(ft_session_options){ .threads = 1 });
+    if (ft_dataset_bind(&data, 1, 1, session, &err) != FT_OK ||
+        ft_session_run(session, &err) != FT_OK)
+        bail_out("%s", err.text);
+    float *found = calibrated_get(session, "logits", &n);
+    float *expected = calibrated_result(model, &second, "logits", &m);
+    ok(n == m && memcmp(found, expected, n * sizeof *found) == 0,
+       "bound rows run like inputs set by hand");
+    free(found);
+    free(expected);
+    ft_session_close(session);
+}
+
+/* ---- Text --------------------------------------------------------------------------------- */
+
+/* "a" is one token, [CLS] and [SEP] stand around: 12 tokens, and the model has 10 positions. */
+static const char *const texts[] = { "unable", "", "a a a a a a a a", "a a a a a a a a a a" };
+
+static void test_encode(const ft_tokenizer *tokenizer)
+{
+    const int32_t expected[2][4] = { { 2, 5, 6, 3 }, { 2, 3, 0, 0 } };
+    const int32_t tokens[2][4] = { { 1, 1, 1, 1 }, { 1, 1, 0, 0 } };
+    ft_dataset data;
+    is_int(ft_dataset_encode(&data, tokenizer, model, texts, 2, false, &err), FT_OK,
+           "texts are encoded");
+    ok(data.rows == 2 && data.cols == 4 && memcmp(data.ids, expected, sizeof expected) == 0 &&
+           memcmp(data.mask, tokens, sizeof tokens) == 0 && data.types == NULL,
+       "one row each, padded behind to the longest");
+    ft_dataset_fini(&data);
+    is_int(ft_dataset_encode(&data, tokenizer, model, texts, 3, false, &err), FT_OK,
+           "a text may take all positions");
+    is_int((long long) data.cols, 10, "of the model");
+    ft_dataset_fini(&data);
+}
+
+static void test_truncate(const ft_tokenizer *tokenizer)
+{
+    const int32_t cut[10] = { 2, 14, 14, 14, 14, 14, 14, 14, 14, 3 };
+    ft_dataset data;
+    is_int(ft_dataset_encode(&data, tokenizer, model, texts, 4, false, &err), FT_ELIMIT,
+           "a longer one is refused");
+    is_str(err.text, "text 4: 12 tokens, but the model has 10 positions", "by its number");
+    ok(data.ids == NULL && data.mask == NULL, "and nothing is left");
+    is_int(ft_dataset_encode(&data, tokenizer, model, texts, 4, true, &err), FT_OK,
+           "or cut, when that is asked for");
+    ok(data.cols == 10 && memcmp(data.ids + 30, cut, sizeof cut) == 0 &&
+           ft_dataset_row_tokens(&data, 3) == 10,
+       "before its closing token");
+    ft_dataset_fini(&data);
+    is_int(ft_dataset_encode(&data, tokenizer, model, (const char *const[]){ "un\xff" }, 1, true,
+                             &err),
+           FT_EFORMAT, "text that is not UTF-8 is refused");
+}
+
+int main(void)
+{
+    tiny t;
+    calibrated files;
+    ft_tokenizer *tokenizer = tiny_open("", "");
+    tiny_make_classifier(&t);
+    calibrated_make(&files, &t);
+    model = calibrated_open(files.real, NULL);
+    snprintf(path, sizeof path, "%s/data.safetensors", t.folder);
+    test_refused_ids();
+    test_refused_rest();
+    test_lengths();
+    test_cut();
+    test_read();
+    test_batches();
+    test_bind();
+    test_encode(tokenizer);
+    test_truncate(tokenizer);
+    ft_tokenizer_close(tokenizer);
+    ft_model_close(model);
+    tiny_remove(&t);
+    return done_testing();
+}

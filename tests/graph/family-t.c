@@ -1,0 +1,338 @@
+/*
+ * family-t.c - families: names and shapes of weights in every dialect, configurations as JSON.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/families/families.h"
+#include "tests/lib/models/bert.h"
+#include "tests/lib/models/family.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Weights ------------------------------------------------------------------------------ */
+
+/* One layer; the sizes differ, so that none can stand for another. */
+static ft_config one_layer(void)
+{
+    ft_config config = test_bert_config(8, 2, 12);
+    config.layers = 1;
+    return config;
+}
+
+static void test_weights(int dialect, const ft_config *config, const char *expected,
+                         const char *sentence)
+{
+    char *text = weights_text(&ft_family_bert, dialect, config);
+    is_str(text, expected, "%s", sentence);
+    free(text);
+}
+
+static void test_bert_names(void)
+{
+    ft_config config = one_layer();
+    test_weights(0, &config,
+                 "embed.word table [50, 8] ~embeddings.word_embeddings.weight\n"
+                 "embed.position table [300, 8] ~embeddings.position_embeddings.weight\n"
+                 "embed.type table [2, 8] ~embeddings.token_type_embeddings.weight\n"
+                 "embed.norm.weight vector [8] ~embeddings.LayerNorm.weight\n"
+                 "embed.norm.bias vector [8] ~embeddings.LayerNorm.bias\n"
+                 "layer.0.attn.q.weight linear [8, 8] "
+                 "~encoder.layer.0.attention.self.query.weight\n"
+                 "layer.0.attn.q.bias vector [8] ~encoder.layer.0.attention.self.query.bias\n"
+                 "layer.0.attn.k.weight linear [8, 8] ~encoder.layer.0.attention.self.key.weight\n"
+                 "layer.0.attn.k.bias vector [8] ~encoder.layer.0.attention.self.key.bias\n"
+                 "layer.0.attn.v.weight linear [8, 8] "
+                 "~encoder.layer.0.attention.self.value.weight\n"
+                 "layer.0.attn.v.bias vector [8] ~encoder.layer.0.attention.self.value.bias\n"
+                 "layer.0.attn.out.weight linear [8, 8] "
+                 "~encoder.layer.0.attention.output.dense.weight\n"
+                 "layer.0.attn.out.bias vector [8] ~encoder.layer.0.attention.output.dense.bias\n"
+                 "layer.0.attn.norm.weight vector [8] "
+                 "~encoder.layer.0.attention.output.LayerNorm.weight\n"
+                 "layer.0.attn.norm.bias vector [8] "
+                 "~encoder.layer.0.attention.output.LayerNorm.bias\n"
+                 "layer.0.ffn.up.weight linear [12, 8] "
+                 "~encoder.layer.0.intermediate.dense.weight\n"
+                 "layer.0.ffn.up.bias vector [12] ~encoder.layer.0.intermediate.dense.bias\n"
+                 "layer.0.ffn.down.weight linear [8, 12] ~encoder.layer.0.output.dense.weight\n"
+                 "layer.0.ffn.down.bias vector [8] ~encoder.layer.0.output.dense.bias\n"
+                 "layer.0.ffn.norm.weight vector [8] ~encoder.layer.0.output.LayerNorm.weight\n"
+                 "layer.0.ffn.norm.bias vector [8] ~encoder.layer.0.output.LayerNorm.bias\n"
+                 "pooler.weight dense [8, 8] ~pooler.dense.weight\n"
+                 "pooler.bias vector [8] ~pooler.dense.bias\n"
+                 "classifier.weight dense [3, 8] classifier.weight\n"
+                 "classifier.bias vector [3] classifier.bias\n",
+                 "BERT's weights: pooler below the classifier");
+}
+
+static void test_roberta_names(void)
+{
+    ft_config config = one_layer();
+    config.head = FT_HEAD_DENSE;
+    config.pooler = false;
+    char *text = weights_text(&ft_family_bert, 1, &config);
+    has(text, "\nlayer.0.attn.q.weight linear [8, 8] ~encoder.layer.0.attention.self.query.weight",
+        "RoBERTa's layers are named like BERT's");
+    const char *top = strstr(text, "head.dense");
+    is_str(top == NULL ? "" : top,
+           "head.dense.weight dense [8, 8] classifier.dense.weight\n"
+           "head.dense.bias vector [8] classifier.dense.bias\n"
+           "classifier.weight dense [3, 8] classifier.out_proj.weight\n"
+           "classifier.bias vector [3] classifier.out_proj.bias\n",
+           "its classifier has a dense layer of its own and no pooler");
+    free(text);
+}
+
+static void test_distilbert_names(void)
+{
+    ft_config config = one_layer();
+    config.head = FT_HEAD_RELU;
+    config.pooler = false;
+    config.types = 0;
+    test_weights(2, &config,
+                 "embed.word table [50, 8] ~embeddings.word_embeddings.weight\n"
+                 "embed.position table [300, 8] ~embeddings.position_embeddings.weight\n"
+                 "embed.norm.weight vector [8] ~embeddings.LayerNorm.weight\n"
+                 "embed.norm.bias vector [8] ~embeddings.LayerNorm.bias\n"
+                 "layer.0.attn.q.weight linear [8, 8] ~transformer.layer.0.attention.q_lin.weight\n"
+                 "layer.0.attn.q.bias vector [8] ~transformer.layer.0.attention.q_lin.bias\n"
+                 "layer.0.attn.k.weight linear [8, 8] ~transformer.layer.0.attention.k_lin.weight\n"
+                 "layer.0.attn.k.bias vector [8] ~transformer.layer.0.attention.k_lin.bias\n"
+                 "layer.0.attn.v.weight linear [8, 8] ~transformer.layer.0.attention.v_lin.weight\n"
+                 "layer.0.attn.v.bias vector [8] ~transformer.layer.0.attention.v_lin.bias\n"
+                 "layer.0.attn.out.weight linear [8, 8] "
+                 "~transformer.layer.0.attention.out_lin.weight\n"
+                 "layer.0.attn.out.bias vector [8] ~transformer.layer.0.attention.out_lin.bias\n"
+                 "layer.0.attn.norm.weight vector [8] ~transformer.layer.0.sa_layer_norm.weight\n"
+                 "layer.0.attn.norm.bias vector [8] ~transformer.layer.0.sa_layer_norm.bias\n"
+                 "layer.0.ffn.up.weight linear [12, 8] ~transformer.layer.0.ffn.lin1.weight\n"
+                 "layer.0.ffn.up.bias vector [12] ~transformer.layer.0.ffn.lin1.bias\n"
+                 "layer.0.ffn.down.weight linear [8, 12] ~transformer.layer.0.ffn.lin2.weight\n"
+                 "layer.0.ffn.down.bias vector [8] ~transformer.layer.0.ffn.lin2.bias\n"
+                 "layer.0.ffn.norm.weight vector [8] "
+                 "~transformer.layer.0.output_layer_norm.weight\n"
+                 "layer.0.ffn.norm.bias vector [8] ~transformer.layer.0.output_layer_norm.bias\n"
+                 "head.dense.weight dense [8, 8] pre_classifier.weight\n"
+                 "head.dense.bias vector [8] pre_classifier.bias\n"
+                 "classifier.weight dense [3, 8] classifier.weight\n"
+                 "classifier.bias vector [3] classifier.bias\n",
+                 "DistilBERT's weights: no types, a dense layer below the classifier");
+}
+
+static void test_optional(void)
+{
+    ft_config config = one_layer();
+    config.types = config.labels = 0;
+    config.pooler = false;
+    config.head = FT_HEAD_NONE;
+    char *text = weights_text(&ft_family_bert, 0, &config);
+    ok(strstr(text, "type") == NULL && strstr(text, "pooler") == NULL &&
+           strstr(text, "classifier") == NULL,
+       "what the configuration does not have, has no weights");
+    free(text);
+    text = weights_text(&ft_family_bert, -1, &config);
+    ok(strchr(text, '~') == NULL, "without a dialect there are no names of checkpoints");
+    free(text);
+
+    config.layers = 12;
+    text = weights_text(&ft_family_bert, 0, &config);
+    const char *tenth = strstr(text, "layer.10.attn.q.weight"),
+               *last = strstr(text, "layer.11.ffn.norm.bias");
+    ok(tenth != NULL && last != NULL && tenth < last && last[23] == 'v' &&
+           strchr(last, '\n')[1] == '\0',
+       "layers come one after the other, to the last");
+    free(text);
+}
+
+static void test_long_names(void)
+{
+    static const char name[] = "a.name.that.is.longer.than.the.sixty-three.characters.of.a.name";
+    const ft_weight_rule rule = { name, "H", FT_ROLE_VECTOR, true, 0, { name, NULL, NULL } };
+    const ft_family family = { .name = "long", .weight = &rule, .nweight = 1 };
+    ft_config config = one_layer();
+    ft_weight_spec *spec;
+    size_t count;
+    ft_error err;
+    is_int(ft_family_weights(&family, 0, &config, &spec, &count, &err), FT_ELIMIT,
+           "a name that does not fit is refused");
+    has(err.text, "long: a weight's name is too long", "not cut");
+    ok(spec == NULL && count == 0, "and nothing is left behind");
+}
+
+/* ---- The registry ------------------------------------------------------------------------- */
+
+static void test_registry(void)
+{
+    static const char *const types[][2] = {
+        { "bert", "bert" },      { "bert", "roberta" },  { "bert", "distilbert" },
+        { "llama", "llama" },    { "llama", "mistral" }, { "llama", "qwen2" },
+        { "m2m100", "m2m_100" }, { "marian", "marian" },
+    };
+    int found = 0;
+    for (int i = 0; i < 8; i++) {
+        int dialect = -1;
+        const ft_family *family = ft_family_of(types[i][1], &dialect);
+        found += family != NULL && family == ft_family_find(types[i][0]) &&
+                 dialect == (i < 6 ? i % 3 : 0);
+    }
+    is_int(found, 8, "bert and llama have three dialects each, m2m100 and marian one");
+    int dialect;
+    ok(ft_family_of("gpt2", &dialect) == NULL && ft_family_find("gpt2") == NULL,
+       "an unknown family is none");
+
+    int lost = 0;
+    ft_role parsed;
+    for (int role = FT_ROLE_LINEAR; role <= FT_ROLE_VECTOR; role++)
+        lost += !ft_role_parse(ft_role_name((ft_role) role), &parsed) || (int) parsed != role;
+    is_int(lost, 0, "every role is found by its name");
+    ok(!ft_role_parse("matrix", &parsed), "and no other");
+}
+
+static bool stores(const ft_config_rule *rule)
+{
+    return rule->kind != FT_KEY_MUST_BE && rule->kind != FT_KEY_ANY && rule->kind != FT_KEY_TWIN;
+}
+
+/* A twin's other key is stored in the field that the twin is compared with. */
+static bool has_twin(const ft_dialect *dialect, const ft_config_rule *twin)
+{
+    for (size_t i = 0; i < dialect->nrule; i++) {
+        const ft_config_rule *rule = &dialect->rule[i];
+        if (stores(rule) && rule->field == twin->field && strcmp(rule->key, twin->must) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Tables are data: whoever reads them must be able to. */
+static void test_rules(const ft_dialect *dialect)
+{
+    int unreadable = 0, outside = 0, twice = 0;
+    for (size_t i = 0; i < dialect->nrule; i++) {
+        const ft_config_rule *rule = &dialect->rule[i];
+        json_t *json = rule->must == NULL ? NULL : json_loads(rule->must, JSON_DECODE_ANY, NULL);
+        unreadable += rule->kind == FT_KEY_TWIN ? !has_twin(dialect, rule)
+                                                : rule->must != NULL && json == NULL;
+        unreadable += rule->kind == FT_KEY_MUST_BE && rule->must == NULL;
+        outside += rule->field >= sizeof(ft_config);
+        for (size_t j = 0; j < i; j++)
+            twice += stores(rule) && stores(&dialect->rule[j]) &&
+                     rule->field == dialect->rule[j].field &&
+                     strcmp(rule->key, dialect->rule[j].key) == 0;
+        json_decref(json);
+    }
+    ok(unreadable == 0 && outside == 0 && twice == 0,
+       "%s: every default is JSON, every field lies in the configuration, no key is stored there "
+       "twice",
+       dialect->model_type);
+}
+
+static void test_all_rules(void)
+{
+    const ft_family *family;
+    for (size_t i = 0; (family = ft_family_at(i)) != NULL; i++)
+        for (size_t d = 0; d < family->ndialect; d++)
+            test_rules(&family->dialect[d]);
+}
+
+/* ---- Configurations as JSON --------------------------------------------------------------- */
+
+static void test_round_trip(void)
+{
+    int lost = 0;
+    for (int head = FT_HEAD_NONE; head <= FT_HEAD_RELU; head++)
+        for (int embedding = FT_EMBEDDING_NONE; embedding <= FT_EMBEDDING_MEAN; embedding++)
+            for (int activation = FT_ACT_NONE; activation <= FT_ACT_SILU; activation++) {
+                ft_config config = test_bert_config(312, 12, 1248);
+                config.head = (ft_head) head;
+                config.labels = head == FT_HEAD_NONE ? 0 : 7;
+                config.problem = head == FT_HEAD_NONE ? FT_PROBLEM_SINGLE
+                                                      : (ft_problem) (activation % 3);
+                config.embedding = (ft_embedding) embedding;
+                config.activation = (ft_activation) activation;
+                config.normalize = embedding % 2;
+                config.position_offset = activation;
+                config.padding_id = activation - 1;
+                lost += !config_survives(&config);
+            }
+    is_int(lost, 0, "a configuration survives the way through JSON text, every field of it");
+}
+
+/* One check: a good configuration with `key` replaced (by JSON text, NULL: removed) is refused. */
+static void refused(const char *key, const char *value, const char *why)
+{
+    ft_config config = test_bert_config(8, 2, 12);
+    char patch[64];
+    config.position_offset = 2;
+    snprintf(patch, sizeof patch, "{\"%s\": %s}", key, value == NULL ? "null" : value);
+    config_refused(&config, patch, why);
+}
+
+static void test_bounds(void)
+{
+    refused("layers", NULL, "no whole number \"layers\"");
+    refused("layers", "2.0", "no whole number \"layers\"");
+    refused("layers", "0", "\"layers\" is 0, expected 1 to 1000");
+    refused("layers", "1001", "\"layers\" is 1001, expected 1 to 1000");
+    refused("hidden", "65537", "\"hidden\" is 65537, expected 1 to 65536");
+    refused("hidden", "-8", "\"hidden\" is -8, expected 1 to 65536");
+    refused("heads", "0", "\"heads\" is 0, expected 1 to 65536");
+    refused("heads", "3", "3 heads do not divide 8 columns");
+    refused("ffn", "65537", "\"ffn\" is 65537, expected 1 to 65536");
+    refused("vocabulary", "16777217", "\"vocabulary\" is 16777217, expected 1 to 16777216");
+    refused("positions", "9223372036854775807",
+            "\"positions\" is 9223372036854775807, expected 1 to 16777216");
+    refused("types", "-1", "\"types\" is -1, expected 0 to 65536");
+    refused("labels", "1048577", "\"labels\" is 1048577, expected 0 to 1048576");
+    refused("problem_type", "\"clustering\"", "\"problem_type\" is unknown");
+    refused("labels", "1", "problem_type single_label_classification, but there is one label");
+    refused("position_offset", "300", "position offset 300, but only 300 positions");
+    refused("padding_id", "-2", "\"padding_id\" is -2, expected -1 to 16777216");
+    refused("padding_id", "300", "padding id 300 has no position, there are 300");
+    refused("eps", "0", "\"eps\" is absent or unknown");
+    refused("eps", "1e-60", "\"eps\" is absent or unknown");
+    refused("eps", "1", "\"eps\" is absent or unknown");
+    refused("eps", "\"small\"", "\"eps\" is absent or unknown");
+    refused("activation", "\"swish\"", "\"activation\" is absent or unknown");
+    refused("activation", NULL, "\"activation\" is absent or unknown");
+    refused("head", "\"bald\"", "\"head\" is absent or unknown");
+    refused("head", "\"none\"", "3 labels, but head none");
+    refused("embedding", "3", "\"embedding\" is absent or unknown");
+    refused("pooler", "1", "\"pooler\" is absent or unknown");
+    refused("pooler", "false", "the head needs a pooler");
+    refused("normalize", NULL, "\"normalize\" is absent or unknown");
+
+    ft_config config;
+    ft_error err;
+    is_int(ft_config_from_json(&config, NULL, "m.ft", &err), FT_EFORMAT,
+           "a manifest without configuration is refused");
+}
+
+static void test_symbols(void)
+{
+    ft_config config = test_bert_config(8, 2, 12);
+    char found[128] = "";
+    for (const char *symbol = "LHAFVPTCKD?"; *symbol != '\0'; symbol++)
+        sprintf(found + strlen(found), "%c=%lld ", *symbol,
+                (long long) ft_config_symbol(&config, *symbol));
+    is_str(found, "L=2 H=8 A=2 F=12 V=50 P=300 T=2 C=3 K=1 D=0 ?=0 ", "letters stand for sizes");
+}
+
+int main(void)
+{
+    test_bert_names();
+    test_roberta_names();
+    test_distilbert_names();
+    test_optional();
+    test_long_names();
+    test_registry();
+    test_all_rules();
+    test_round_trip();
+    test_bounds();
+    test_symbols();
+    return done_testing();
+}

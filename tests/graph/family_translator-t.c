@@ -1,0 +1,241 @@
+/*
+ * family_translator-t.c - M2M100 and Marian: names and shapes of weights, configurations as JSON.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/families/families.h"
+#include "runtime/mem.h"
+#include "tests/lib/models/bert.h"
+#include "tests/lib/models/family.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The sizes differ, so that none can stand for another. */
+static ft_config translator(void)
+{
+    return (ft_config){
+        .layers = 1,
+        .hidden = 24,
+        .heads = 6,
+        .ffn = 28,
+        .vocabulary = 50,
+        .positions = 302,
+        .position_offset = 2,
+        .padding_id = 1,
+        .eps = 1e-5f,
+        .activation = FT_ACT_RELU,
+        .kv_heads = 6,
+        .head_size = 4,
+        .sinusoids = FT_SINUSOIDS_CLOSED,
+        .encoder_layers = 2,
+        .encoder_heads = 3,
+        .encoder_ffn = 36,
+        .start_id = 2,
+        .pad_id = 1,
+        .first_id = -1,
+        .last_id = -1,
+        .tied = true,
+    };
+}
+
+/* ---- Weights ------------------------------------------------------------------------------ */
+
+static int lines_of(const char *text)
+{
+    int n = 0;
+    for (; *text != '\0'; text++)
+        n += *text == '\n';
+    return n;
+}
+
+static void test_names(void)
+{
+    static const char *const expected[] = {
+        "embed.word table [50, 24] model.shared.weight\n",
+        "encoder.layer.0.attn.q.weight linear [24, 24] model.encoder.layers.0.self_attn.q_proj."
+        "weight\n",
+        "encoder.layer.1.attn.out.bias vector [24] "
+        "model.encoder.layers.1.self_attn.out_proj.bias\n",
+        "encoder.layer.1.ffn.up.weight linear [36, 24] model.encoder.layers.1.fc1.weight\n",
+        "encoder.layer.1.ffn.down.weight linear [24, 36] model.encoder.layers.1.fc2.weight\n",
+        "encoder.layer.1.ffn.norm.bias vector [24] model.encoder.layers.1.final_layer_norm.bias\n",
+        "decoder.layer.0.attn.norm.weight vector [24] model.decoder.layers.0.self_attn_layer_norm."
+        "weight\n",
+        "decoder.layer.0.cross.k.weight linear [24, 24] model.decoder.layers.0.encoder_attn.k_proj."
+        "weight\n",
+        "decoder.layer.0.cross.norm.weight vector [24] "
+        "model.decoder.layers.0.encoder_attn_layer_norm.weight\n",
+        "decoder.layer.0.ffn.up.weight linear [28, 24] model.decoder.layers.0.fc1.weight\n",
+    };
+    static const ft_family *const families[] = { &ft_family_m2m100, &ft_family_marian };
+    ft_config config = translator();
+    for (size_t f = 0; f < FT_COUNT(families); f++) {
+        char *text = weights_text(families[f], 0, &config), *at = text;
+        for (size_t i = 0; i < FT_COUNT(expected) && at != NULL; i++)
+            at = strstr(at, expected[i]);
+        ok(at != NULL, "%s: weights of both halves, in the order of their use", families[f]->name);
+        is_int(lines_of(text), 1 + 2 * 16 + 26 + (f == 0 ? 4 : 0),
+               "%s: each half has its own number of layers", families[f]->name);
+        ok((strstr(text, "encoder.norm.") != NULL) == (f == 0), "%s: a last norm or none",
+           families[f]->name);
+        free(text);
+    }
+    config.tied = false;
+    config.head_bias = true;
+    char *text = weights_text(&ft_family_marian, 0, &config);
+    has(text,
+        "head.weight dense [50, 24] lm_head.weight\nhead.bias vector [50] final_logits_bias\n",
+        "an untied head has a weight, and Marian's a bias");
+    free(text);
+    text = weights_text(&ft_family_m2m100, 0, &config);
+    ok(strstr(text, "head.bias") == NULL, "M2M100 has none");
+    free(text);
+}
+
+static void test_symbols(void)
+{
+    ft_config config = translator();
+    is_int(ft_config_symbol(&config, 'E') * 100 + ft_config_symbol(&config, 'I'), 236,
+           "letters stand for the sizes of the encoder");
+    is_int(ft_config_symbol(&config, 'Z'), 0, "and for the bias of logits");
+    ok(ft_config_writes(&config) && ft_config_has_source(&config), "it writes text, from a source");
+    config = test_bert_config(8, 2, 12);
+    ok(!ft_config_writes(&config) && !ft_config_has_source(&config), "an encoder does not");
+    config.rope = FT_ROPE_DEFAULT;
+    ok(ft_config_writes(&config) && !ft_config_has_source(&config),
+       "what has rotary positions writes, but not from a source");
+}
+
+static void test_wrong_family(void)
+{
+    ft_config encoder = test_bert_config(8, 2, 12);
+    ft_weight_spec *spec;
+    size_t count;
+    ft_error err;
+    is_int(ft_family_weights(&ft_family_m2m100, 0, &encoder, &spec, &count, &err), FT_EFORMAT,
+           "an encoder's configuration is no M2M100's");
+    has(err.text, "m2m100: encoder.layer.#.attn.q would have no layers", "and it says why");
+    ok(spec == NULL && count == 0, "and nothing is left behind");
+}
+
+/* ---- Configurations as JSON --------------------------------------------------------------- */
+
+static ft_config variant(unsigned bits)
+{
+    ft_config config = translator();
+    config.sinusoids = bits & 1 ? FT_SINUSOIDS_OPEN : FT_SINUSOIDS_CLOSED;
+    config.padding_id = bits & 1 ? -1 : 1;
+    config.position_offset = config.padding_id + 1;
+    config.scale_words = bits & 2;
+    config.head_bias = bits & 4;
+    config.tied = bits & 8;
+    config.start_id = bits & 16 ? 0 : 49;
+    config.first_id = bits & 32 ? 0 : -1;
+    config.last_id = bits & 64 ? 31 : -1;
+    config.banneds = (int32_t) (bits % (FT_MAX_BANNED + 1));
+    for (int i = 0; i < config.banneds; i++)
+        config.banned[i] = 49 - i * 7;
+    return config;
+}
+
+static void test_round_trip(void)
+{
+    int lost = 0;
+    for (unsigned bits = 0; bits < 128; bits++) {
+        ft_config config = variant(bits);
+        lost += !config_survives(&config);
+    }
+    is_int(lost, 0, "an encoder-decoder's configuration survives the way through JSON text");
+}
+
+static void refused(const char *patch, const char *why)
+{
+    ft_config config = variant(8 + 2);
+    config_refused(&config, patch, why);
+}
+
+static void test_refused(void)
+{
+    refused("{\"sinusoids\": \"learned\"}", "\"sinusoids\" is absent or unknown");
+    refused("{\"sinusoids\": null, \"kv_heads\": null, \"head_size\": null, \"tied\": null}",
+            "an encoder-decoder without sinusoids");
+    refused("{\"sinusoids\": \"none\"}", "an encoder-decoder without sinusoids");
+    refused("{\"rope\": \"default\", \"rope_theta\": 10000}", "both sinusoids and rope");
+    refused("{\"rope_theta\": 10000}", "an encoder-decoder with members of rotary decoders");
+    refused("{\"qkv_bias\": true}", "an encoder-decoder with members of rotary decoders");
+    refused("{\"encoder_layers\": null}", "no whole number \"encoder_layers\"");
+    refused("{\"encoder_layers\": 0}", "\"encoder_layers\" is 0, expected 1 to 1000");
+    refused("{\"encoder_heads\": 65537}", "\"encoder_heads\" is 65537, expected 1 to 65536");
+    refused("{\"encoder_heads\": 5}", "5 heads do not divide 24 columns");
+    refused("{\"encoder_ffn\": 2.0}", "no whole number \"encoder_ffn\"");
+    refused("{\"kv_heads\": 3}", "3 heads of keys of 4 columns, expected 6 of 4");
+    refused("{\"head_size\": null}", "6 heads of keys of 0 columns, expected 6 of 4");
+    refused("{\"heads\": 7}", "7 heads do not divide 24 columns");
+    refused(
+        "{\"hidden\": 9, \"heads\": 1, \"encoder_heads\": 1, \"kv_heads\": 1, \"head_size\": 9}",
+        "9 columns have no sinusoids, expected an even number from 4 on");
+    refused("{\"positions\": 16777216}",
+            "sinusoids of 16777216 positions and 24 columns, at most 268435456 numbers");
+    refused("{\"start_id\": null}", "no whole number \"start_id\"");
+    refused("{\"start_id\": -1}", "\"start_id\" is -1, expected 0 to 16777216");
+    refused("{\"start_id\": 50}", "start_id 50 is no token of 50");
+    refused("{\"start_id\": 1}",
+            "texts begin with token 1, which is also the padding that positions are counted "
+            "without");
+    refused("{\"pad_id\": 50}", "pad_id 50 is no token of 50");
+    refused("{\"first_id\": 50}", "first_id 50 is no token of 50");
+    refused("{\"last_id\": -2}", "\"last_id\" is -2, expected -1 to 16777216");
+    refused("{\"banned\": [1, 50]}", "\"banned\": id 1 is not 0 to 49");
+    refused("{\"banned\": [\"1\"]}", "\"banned\": id 0 is not 0 to 49");
+    refused("{\"banned\": [1, 2, 3, 4, 5, 6, 7, 8, 9]}", "\"banned\" is no list of at most 8 ids");
+    refused("{\"banned\": 1}", "\"banned\" is no list of at most 8 ids");
+    refused("{\"scale_words\": 1}", "\"scale_words\" is neither true nor false");
+    refused("{\"head_bias\": \"yes\"}", "\"head_bias\" is neither true nor false");
+}
+
+/* ---- In words ----------------------------------------------------------------------------- */
+
+static void test_words(const ft_config *config, const char *expected, const char *sentence)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *file = open_memstream(&text, &bytes);
+    ft_config_write(config, file);
+    if (file == NULL || fclose(file) != 0)
+        bail_out("no memory for a text");
+    is_str(text, expected, "%s", sentence);
+    free(text);
+}
+
+static void test_text(void)
+{
+    ft_config config = translator();
+    test_words(&config,
+               "2 + 1 layers, hidden 24, 3 + 6 heads, ffn 36 + 28, vocabulary 50, 300 positions, "
+               "sinusoids closed, start 2, pad 1, tied head",
+               "an encoder-decoder in words");
+    config = variant(1 + 2 + 4 + 8 + 16 + 32 + 64);
+    config.encoder_heads = config.heads;
+    config.encoder_ffn = config.ffn;
+    config.banned[config.banneds++] = 42;
+    test_words(&config,
+               "2 + 1 layers, hidden 24, 6 heads, ffn 28, vocabulary 50, 302 positions, sinusoids "
+               "open, scaled words, start 0, pad 1, forced first 0, forced last 31, never 49, nor "
+               "42, tied head with bias",
+               "with all there may be");
+}
+
+int main(void)
+{
+    test_names();
+    test_symbols();
+    test_wrong_family();
+    test_round_trip();
+    test_refused();
+    test_text();
+    return done_testing();
+}

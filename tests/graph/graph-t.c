@@ -1,0 +1,153 @@
+/*
+ * graph-t.c - the calls with which families write down their models: shapes, points, errors.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/graph/graph.h"
+#include "runtime/mem.h"
+#include "runtime/graph/plan.h"
+#include "tests/tap/tap.h"
+
+#include <string.h>
+
+static const ft_weight weights[] = {
+    { "e.word", 9, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "e.position", 9, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "e.type", 2, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "layer.0.up.weight", 12, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "layer.0.up.bias", 1, 12, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "top.weight", 3, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "top.bias", 1, 3, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "n.weight", 1, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+    { "n.bias", 1, 8, FT_F32, FT_ROW, NULL, { 0 }, NULL, NULL },
+};
+static const bool quantizable[FT_COUNT(weights)] = { [3] = true };
+
+static ft_graph begin(void)
+{
+    ft_graph g;
+    ft_graph_init(&g, weights, quantizable, FT_COUNT(weights));
+    return g;
+}
+
+static int embed(ft_graph *g)
+{
+    return ft_embed(g, "e", ft_input(g, "ids"), ft_input(g, "positions"), ft_input(g, "types"));
+}
+
+static void test_values(void)
+{
+    ft_graph g = begin();
+    int x = embed(&g);
+    ft_scope(&g, "layer.%d", 0);
+    int up = ft_linear(&g, "up", x);
+    ft_scope(&g, "%s", "");
+    int pooled = ft_pool(&g, "first", x, FT_POOL_FIRST), top = ft_linear(&g, "top", pooled);
+    ft_output_as(&g, "logits", top);
+    ft_error err;
+    is_int(ft_graph_finish(&g, &err), FT_OK, "a graph without mistakes is finished");
+    const ft_value *v = g.plan.value;
+    is_str(v[up].name, "layer.0.up", "names are prefixed with the scope");
+    ok(v[up].cols == 12 && v[up].rows == FT_TOKENS, "a linear is as wide as its weight has rows");
+    ok(v[pooled].cols == 8 && v[pooled].rows == FT_SEQUENCES && v[top].rows == FT_SEQUENCES,
+       "pooling leaves a row a sequence, and what follows keeps it");
+    ok(v[0].dtype == FT_I32 && v[0].cols == 1, "inputs are integers");
+    ok(v[x].point && !v[pooled].point,
+       "what a quantizable linear reads is a point, what another one reads is not");
+    int refused = 0;
+    for (int i = 0; i < g.plan.nop; i++)
+        refused += ft_op_check(&g.plan, &g.plan.op[i], "graph", NULL) != FT_OK;
+    is_int(refused, 0, "every operation passes its rule");
+    ft_graph_fini(&g);
+}
+
+static void test_attention(void)
+{
+    ft_graph g = begin();
+    int x = embed(&g), n = ft_norm(&g, "n", x, 1e-5f);
+    int context = ft_attention(&g, "attn", x, n, x, 2);
+    ft_output_as(&g, "y", context);
+    is_int(ft_graph_finish(&g, NULL), FT_OK, "attention over embeddings and their norm");
+    int probs = ft_plan_find(&g.plan, "attn.probs");
+    ok(g.plan.value[x].point && g.plan.value[n].point && g.plan.value[probs].point &&
+           !g.plan.value[context].point,
+       "makes points of queries, keys, values and probabilities");
+    ok(g.plan.value[probs].inner, "the probabilities have no memory");
+    const ft_op *op = &g.plan.op[ft_plan_producer(&g.plan, context)];
+    ok(op->attr.heads == 2 && op->attr.softmax_scale == 0.5f,
+       "scores are divided by the root of a head's width");
+    ft_graph_fini(&g);
+}
+
+/* One check: the graph's first error is this one. */
+static void fails(ft_graph *g, ft_status status, const char *text, const char *sentence)
+{
+    ft_error err = { 0 };
+    ft_status found = ft_graph_finish(g, &err);
+    is_str(found == status ? err.text : "another status", text, "%s", sentence);
+    ft_graph_fini(g);
+}
+
+static void test_search(void)
+{
+    ft_graph g = begin();
+    ft_error err;
+    int ids = ft_input(&g, "ids"), x = ft_select(&g, "rows", ft_embed_tokens(&g, "e", ids));
+    int logits = ft_linear(&g, "top", x);
+    ft_choose(&g, "token", logits, ids);
+    ft_beam_search(&g, "beam", logits);
+    is_int(ft_graph_finish(&g, &err), FT_OK, "a graph may choose tokens and search by beams");
+    const ft_op *choose = &g.plan.op[g.plan.nop - 2], *beam = &g.plan.op[g.plan.nop - 1];
+    is_int(ft_op_check(&g.plan, beam, "m.ft", &err), FT_OK, "the search passes its rule");
+    ok(choose->state[FT_STATE_LAST] == beam->state[FT_STATE_LAST] &&
+           choose->state[FT_STATE_HISTORY] == beam->state[FT_STATE_HISTORY] &&
+           beam->state[FT_STATE_ORIGIN] == ft_plan_find(&g.plan, "beam.origin"),
+       "both go on with the tokens that either has chosen");
+    ft_graph_fini(&g);
+    g = begin();
+    ft_beam_search(&g, "beam", ft_linear(&g, "absent", 0));
+    is_int(ft_graph_finish(&g, &err), FT_EFORMAT, "an earlier mistake is the one that is told");
+    ft_graph_fini(&g);
+}
+
+static void test_errors(void)
+{
+    static const char sixty[] = "a.name.of.sixty.characters.which.is.more.than.lowering.takes";
+    ft_graph g = begin();
+    ft_scope(&g, "layer.%d", 1);
+    int x = ft_linear(&g, "down", ft_linear(&g, "up", embed(&g)));
+    is_int(x, -1, "a call that fails returns -1");
+    ft_output_as(&g, "y", ft_pool(&g, "p", ft_attention(&g, "a", x, x, x, 2), FT_POOL_MEAN));
+    ft_point(&g, x);
+    is_int(g.plan.noutput, 0, "and those that follow do nothing");
+    fails(&g, FT_EFORMAT, "layer.1.e: the model has no such weight", "the first error is kept");
+
+    g = begin();
+    ft_apply(&g, sixty, embed(&g), FT_ACT_RELU);
+    fails(&g, FT_ELIMIT,
+          "a.name.of.sixty.characters.which.is.more.than.lowering.takes: the name is too long",
+          "a name that leaves no room for lowering is refused");
+
+    g = begin();
+    ft_scope(&g, "%s", sixty);
+    embed(&g);
+    fails(&g, FT_ELIMIT, "a.name.of.sixty.characters.whi: the scope is too long",
+          "so is a scope that is too long");
+
+    g = begin();
+    int y = embed(&g);
+    for (int i = 0; i <= FT_MAX_OUTPUTS; i++)
+        ft_output_as(&g, "y", y);
+    fails(&g, FT_ELIMIT, "y: too many outputs", "and one output too many");
+}
+
+int main(void)
+{
+    test_values();
+    test_attention();
+    test_search();
+    test_errors();
+    return done_testing();
+}

@@ -1,0 +1,297 @@
+/*
+ * batch_parallel-t.c - runs cut into shares: every row, every sequence and every text of beams is in one of
+ * them, with the same neighbours and the same numbers, and shares keep values apart.
+ *
+ * That what they compute is the same, bit for bit, the tests of searches show.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/beam_search.h"
+#include "kernels/cpu/batch_parallel.h"
+#include "runtime/graph/plan.h"
+#include "tests/lib/random.h"
+#include "tests/tap/tap.h"
+
+#include <string.h>
+
+enum { SEQUENCES = 96, TOKENS = 400, MOST = 3, CONTEXT = 64, ROUNDS = 3000 };
+
+static const ft_limits limits = { .tokens = TOKENS,
+                                  .sequences = SEQUENCES,
+                                  .threads = 3,
+                                  .selected = TOKENS,
+                                  .context = CONTEXT,
+                                  .pages = 8 };
+
+/* ---- A plan ------------------------------------------------------------------------------- */
+
+static ft_weight small = { "w", 8, 32, FT_I8, FT_COL4_4R2_8C, .scale = NULL };
+
+static int add_value(ft_plan *plan, const char *name, ft_value value)
+{
+    snprintf(value.name, sizeof value.name, "%s", name);
+    return ft_plan_add_value(plan, &value);
+}
+
+static void add_op(ft_plan *plan, ft_op_kind kind, int in, int out, int weight)
+{
+    ft_op op = ft_op_make(kind);
+    op.in[0] = (int16_t) in;
+    op.out = (int16_t) out;
+    op.weight[0] = (int16_t) weight;
+    (void) ft_plan_add_op(plan, &op);
+}
+
+/* An input, values that come and go between states, one that is kept, an output and a result. */
+static ft_plan make_plan(void)
+{
+    ft_error err;
+    ft_plan plan = { .weight = &small, .nweight = 1, .steady = true };
+    int x = add_value(&plan, "x", (ft_value){ .rows = FT_TOKENS, .cols = 8, .dtype = FT_F32 });
+    for (int i = 0; i < 6; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "state%d", i);
+        add_value(&plan, name,
+                  (ft_value){ .rows = FT_CACHE, .cols = 5 + i, .dtype = FT_F16, .state = true });
+        snprintf(name, sizeof name, "v%d", i);
+        int y = add_value(&plan, name,
+                          (ft_value){ .rows = i % 2 == 0 ? FT_TOKENS : FT_SELECTED,
+                                      .cols = 8 + 8 * i,
+                                      .dtype = FT_I8,
+                                      .dynamic = i % 3 == 0,
+                                      .keep = i == 3 });
+        add_op(&plan, FT_OP_LINEAR, x, y, 0);
+        x = y;
+    }
+    plan.output[plan.noutput++] = (ft_output){ "y", x };
+    plan.op[plan.nop - 1].second = (int16_t) add_value(
+        &plan, "unread", (ft_value){ .rows = FT_SELECTED, .cols = 1, .dtype = FT_F32 });
+    if (ft_plan_layout(&plan, &limits, &err) != FT_OK)
+        bail_out("%s", err.text);
+    return plan;
+}
+
+static ft_shares *open_shares(const ft_plan *plan, const ft_limits *within)
+{
+    ft_error err;
+    ft_shares *shares;
+    if (ft_shares_open(&shares, plan, within, &err) != FT_OK)
+        bail_out("%s", err.text);
+    return shares;
+}
+
+/* ---- Whether it pays ----------------------------------------------------------------------- */
+
+static bool opens(const ft_plan *plan, const ft_limits *within)
+{
+    ft_shares *shares = open_shares(plan, within);
+    bool opened = shares != NULL;
+    ft_shares_close(shares);
+    return opened;
+}
+
+static void test_opening(ft_plan *plan)
+{
+    ft_limits one = limits;
+    one.threads = 1;
+    ok(opens(plan, &limits), "small products of texts that are independent are shared");
+    ok(!opens(plan, &one), "but not by one thread");
+    plan->steady = false;
+    ok(!opens(plan, &limits), "nor where rows depend on their neighbours");
+    plan->steady = true;
+    small.rows = 1024; /* 6 products of 32 KiB, where 6 meetings are worth 192 KiB */
+    ok(opens(plan, &limits), "weights may be as many bytes as meetings are worth");
+    small.rows = 1025;
+    ok(!opens(plan, &limits), "but no more");
+    small.rows = 8;
+}
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+static size_t bytes_of(const ft_value *v)
+{
+    size_t rows = ft_rows_within(&limits, v->rows);
+    return v->dynamic ? ft_row_scales_offset(v, &limits) + rows * sizeof(float)
+                      : rows * (size_t) v->cols * ft_dtype_size(v->dtype);
+}
+
+/* Operation i of the plan reads value v(i-1) and makes v(i): those two are alive at once. */
+static void test_layout(const ft_plan *plan)
+{
+    ft_shares *shares = open_shares(plan, &limits);
+    const ft_share *first = ft_shares_get(shares, 0), *second = ft_shares_get(shares, 1);
+    size_t room = (size_t) (second->arena - first->arena);
+    int common = 0, inside = 0, apart = 0;
+    for (int i = 0; i < plan->nvalue; i++)
+        common += ft_shares_offset(shares, i) == SIZE_MAX;
+    for (int i = 0; i < 6; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "v%d", i);
+        int v = ft_plan_find(plan, name);
+        size_t begin = ft_shares_offset(shares, v);
+        if (begin == SIZE_MAX)
+            continue;
+        size_t end = begin + bytes_of(&plan->value[v]);
+        inside += end <= room && begin % 64 == 0;
+        snprintf(name, sizeof name, "v%d", i - 1);
+        int before = i == 0 ? -1 : ft_plan_find(plan, name);
+        size_t other = before < 0 ? SIZE_MAX : ft_shares_offset(shares, before);
+        apart +=
+            other == SIZE_MAX || end <= other || other + bytes_of(&plan->value[before]) <= begin;
+    }
+    is_int(common, 6 + 3, "states, what is kept, the output and what is not read are one for all");
+    is_int(inside, 4, "the others have room in the arena of a share");
+    is_int(apart, 4, "and none lies where the one that it is made of lies");
+    ok(room < plan->arena, "which is smaller than that of the run");
+    ft_shares_close(shares);
+}
+
+/* ---- Cutting ------------------------------------------------------------------------------- */
+
+static struct {
+    int32_t start[SEQUENCES + 1], owner[TOKENS], past[SEQUENCES], reach[SEQUENCES], seat[SEQUENCES];
+    int32_t pages[SEQUENCES * MOST], memory[SEQUENCES], memory_pages[SEQUENCES * MOST];
+    int32_t select[TOKENS];
+    ft_choice choice[TOKENS];
+    ft_beams beams[SEQUENCES];
+} of;
+
+static void fill(int32_t *numbers, size_t n, rng *chance)
+{
+    for (size_t i = 0; i < n; i++)
+        numbers[i] = (int32_t) rng_below(chance, 1000);
+}
+
+/* Texts of one lane and any length, or of several that have one row each. */
+static ft_batch draw_batch(rng *chance)
+{
+    bool step = rng_below(chance, 2) == 0;
+    size_t lanes = step ? 1 + rng_below(chance, 6) : 1;
+    size_t texts = rng_below(chance, (uint32_t) (SEQUENCES / lanes) + 1);
+    ft_batch b = { .sequences = texts * lanes, .lanes = lanes, .step = step, .start = of.start };
+    b.owner = of.owner, b.past = of.past, b.reach = of.reach, b.seat = of.seat;
+    b.pages = of.pages, b.memory = of.memory, b.memory_pages = of.memory_pages;
+    b.most_pages = b.most_memory_pages = MOST;
+    b.select = of.select, b.choice = of.choice, b.beams = of.beams;
+    fill(of.past, SEQUENCES, chance);
+    fill(of.reach, SEQUENCES, chance);
+    fill(of.seat, SEQUENCES, chance);
+    fill(of.pages, SEQUENCES * MOST, chance);
+    fill(of.memory, SEQUENCES, chance);
+    fill(of.memory_pages, SEQUENCES * MOST, chance);
+    for (size_t i = 0; i < b.sequences; i++) {
+        size_t length = step ? 1 : 1 + rng_below(chance, 4);
+        of.start[i] = (int32_t) b.tokens;
+        b.longest = b.longest < length ? length : b.longest;
+        while (length-- > 0)
+            of.owner[b.tokens++] = (int32_t) i;
+        if (i % lanes == 0 && (step || rng_below(chance, 3) > 0))
+            of.beams[b.groups++] = (ft_beams){ .seat = (int32_t) i, .row = (int32_t) b.selected };
+        else if (!step)
+            continue;
+        of.select[b.selected++] = (int32_t) b.tokens - 1;
+    }
+    of.start[b.sequences] = (int32_t) b.tokens;
+    return b;
+}
+
+/* The input of the run: row i holds eight times i. */
+static float input[TOKENS][8];
+
+static int count_wrong_inputs(const ft_share *share, const ft_shares *shares)
+{
+    const float *own = (const float *) (const void *) (share->arena + ft_shares_offset(shares, 0));
+    int wrong = 0;
+    for (size_t i = 0; i < share->batch.tokens * 8; i++)
+        wrong += own[i] != (float) (share->first[FT_TOKENS] + i / 8);
+    return wrong;
+}
+
+/* How many numbers of a share are not those of the run. */
+static int count_wrong(const ft_share *share, const ft_batch *run, size_t groups)
+{
+    const ft_batch *b = &share->batch;
+    size_t row = share->first[FT_TOKENS], first = share->first[FT_SEQUENCES];
+    size_t chosen = share->first[FT_SELECTED], longest = 0;
+    int wrong = 0;
+    for (size_t i = 0; i < b->sequences; i++) {
+        size_t length = (size_t) (b->start[i + 1] - b->start[i]);
+        longest = longest < length ? length : longest;
+        wrong += b->start[i] + (int32_t) row != run->start[first + i];
+        wrong += b->past[i] != run->past[first + i] || b->reach[i] != run->reach[first + i];
+        wrong += b->seat[i] != run->seat[first + i] || b->memory[i] != run->memory[first + i];
+        for (size_t k = 0; k < MOST; k++) {
+            wrong += b->pages[i * MOST + k] != run->pages[(first + i) * MOST + k];
+            wrong += b->memory_pages[i * MOST + k] != run->memory_pages[(first + i) * MOST + k];
+        }
+    }
+    for (size_t i = 0; i < b->tokens; i++)
+        wrong += b->owner[i] + (int32_t) first != run->owner[row + i];
+    for (size_t i = 0; i < b->selected; i++)
+        wrong += b->select[i] + (int32_t) row != run->select[chosen + i];
+    for (size_t i = 0; i < b->groups; i++) {
+        wrong += b->beams[i].row + (int32_t) chosen != run->beams[groups + i].row;
+        wrong += b->beams[i].seat != run->beams[groups + i].seat;
+    }
+    wrong += b->start[b->sequences] != (int32_t) b->tokens || b->longest != longest;
+    wrong += (size_t) (b->choice - run->choice) != chosen || b->step != run->step;
+    return wrong;
+}
+
+/* Of one run: nothing is missing or twice, lanes are together, and no thread has much more. */
+static bool cut_well(ft_shares *shares, const ft_batch *run, size_t count)
+{
+    size_t tokens = 0, sequences = 0, selected = 0, groups = 0, most = 0;
+    int wrong = 0;
+    for (size_t i = 0; i < count; i++) {
+        const ft_share *share = ft_shares_get(shares, i);
+        wrong += share->first[FT_TOKENS] != tokens || share->first[FT_SEQUENCES] != sequences;
+        wrong += share->first[FT_SELECTED] != selected;
+        wrong += share->batch.tokens == 0 || share->batch.sequences % run->lanes != 0;
+        wrong += count_wrong(share, run, groups) + count_wrong_inputs(share, shares);
+        tokens += share->batch.tokens;
+        sequences += share->batch.sequences;
+        selected += share->batch.selected;
+        groups += share->batch.groups;
+        most = share->batch.tokens > most ? share->batch.tokens : most;
+    }
+    size_t even = run->tokens / (size_t) limits.threads, text = run->lanes * run->longest;
+    return wrong == 0 && tokens == run->tokens && sequences == run->sequences &&
+           selected == run->selected && groups == run->groups && most <= even + 2 * text;
+}
+
+static void test_cutting(const ft_plan *plan)
+{
+    ft_shares *shares = open_shares(plan, &limits);
+    rng chance = { 11 };
+    int few = 0, whole = 0, cut = 0, well = 0;
+    is_int((long long) plan->value[0].offset, 0, "the input lies where the run's arena begins");
+    for (int i = 0; i < TOKENS * 8; i++)
+        input[i / 8][i % 8] = (float) (i / 8);
+    for (int i = 0; i < ROUNDS; i++) {
+        ft_batch run = draw_batch(&chance);
+        bool enough = run.sequences / run.lanes >= 4 * (size_t) limits.threads;
+        size_t count = ft_shares_cut(shares, &run, (const char *) input);
+        few += !enough;
+        whole += !enough && count == 0;
+        cut += enough && count == (size_t) limits.threads;
+        well += enough && cut_well(shares, &run, count);
+    }
+    ok(few > 100 && ROUNDS - few > 100, "%d of %d runs have few texts", few, ROUNDS);
+    is_int(whole, few, "those stay whole");
+    is_int(cut, ROUNDS - few, "the others have a share for each thread");
+    is_int(well, ROUNDS - few, "with all that belongs to their texts, and nothing else");
+    ft_shares_close(shares);
+}
+
+int main(void)
+{
+    ft_plan plan = make_plan();
+    test_opening(&plan);
+    test_layout(&plan);
+    test_cutting(&plan);
+    ft_plan_fini(&plan);
+    return done_testing();
+}

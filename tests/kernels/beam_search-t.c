@@ -1,0 +1,343 @@
+/*
+ * beam_search-t.c - beam search on the CPU: what it finds is what Hugging Face transformers finds in the
+ * same models, and what a slow, plain search does where transformers has no such search.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/sampling/beam_search.h"
+#include "tests/kernels/beam_search.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+
+/* ---- transformers -------------------------------------------------------------------------- */
+
+/* A line of golden/beams.txt: the search, and the best text that transformers found. */
+static bool read_line(FILE *file, problem *p, found *best)
+{
+    char line[2048];
+    int n = 0, at = 0;
+    ft_beams *r = &p->rules;
+    memset(p, 0, sizeof *p);
+    memset(best, 0, sizeof *best);
+    if (fgets(line, sizeof line, file) == NULL)
+        return false;
+    if (sscanf(line, "%u %d %d %d %lf %d %d %d %f %d %d %d %lf%n", &p->model.seed, &p->vocabulary,
+               &r->width, &r->early, &p->length_penalty, &r->prompt, &r->longest, &r->ngram,
+               &r->repetition, &r->least, &p->first, &r->ends, &best->score, &n) != 13)
+        bail_out("golden/beams.txt: not a search: %s", line);
+    for (; sscanf(line + n, "%d%n", &best->token[best->length], &at) == 1; n += at)
+        best->length++;
+    p->model.bonus = 1.5f;
+    r->parts = 1;
+    for (int32_t i = 0; i < r->ends; i++)
+        r->end[i] = 2 + i;
+    for (int32_t i = 0; i < r->prompt; i++)
+        p->prompt[i] = ((int32_t) p->model.seed * 7 + i * 11) % (p->vocabulary - 5) + 5;
+    return true;
+}
+
+/*
+ * Two texts tie when their scores are nearer than this; scores are sums of up to 60
+ * log-probabilities, each rounded in float where numbers of about 5 are 5e-7 apart.
+ */
+static const double tie = 1e-5, rounding = 3e-5;
+
+static void test_transformers(void)
+{
+    char path[4096];
+    problem p;
+    static found best, mine[FT_MAX_BEAMS];
+    int rows = 0, same = 0, other = 0, far = 0;
+    const char *source = getenv("FT_SRCDIR");
+    snprintf(path, sizeof path, "%s/tests/golden/beams.txt", source == NULL ? "." : source);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        bail_out("%s: cannot open", path);
+    for (; read_line(file, &p, &best); rows++) {
+        int32_t count = search_on_cpu(&p, mine);
+        double difference = count > 0 ? fabs(mine[0].score - best.score) : (double) INFINITY;
+        bool equal = count > 0 && same_tokens(&mine[0], &best);
+        same += equal;
+        other += !equal && difference > tie;
+        far += !(difference <= rounding);
+        if (!equal)
+            diag("seed %u: score %.8g of transformers, %.8g of ours", p.model.seed, best.score,
+                 count > 0 ? mine[0].score : (double) NAN);
+    }
+    fclose(file);
+    diag("%d of %d texts are those of transformers", same, rows);
+    is_int(rows, 5 * 3 * 3 * 8, "every width, way to stop and length penalty has its searches");
+    ok(same * 100 >= rows * 99, "99 %% of the best texts are those of transformers");
+    is_int(other, 0, "all others are as good");
+    is_int(far, 0, "scores are those of transformers");
+}
+
+/* ---- The plain search ---------------------------------------------------------------------- */
+
+static problem draw_problem(rng *r, int32_t width, int32_t parts, int32_t vocabulary)
+{
+    problem p = { .model = { .seed = (uint32_t) rng_bits(r), .bonus = 1.0f },
+                  .vocabulary = vocabulary,
+                  .first = rng_below(r, 4) == 0 ? 0 : -1,
+                  .length_penalty = rng_uniform(r, -0.5, 2.0) };
+    p.rules = (ft_beams){ .seat = (int32_t) rng_below(r, 3),
+                          .width = width,
+                          .parts = parts,
+                          .prompt = 1 + (int32_t) rng_below(r, 4),
+                          .least = (int32_t) rng_below(r, 4),
+                          .early = (int32_t) rng_below(r, 3),
+                          .ngram = (int32_t) rng_below(r, 4),
+                          .repetition = rng_below(r, 2) == 0 ? 0.0f : 1.2f,
+                          .diversity = parts > 1 ? 0.7f : 0.0f,
+                          .ends = (int32_t) rng_below(r, 4),
+                          .bans = (int32_t) rng_below(r, 3) };
+    p.rules.longest = p.rules.prompt + 1 + (int32_t) rng_below(r, 20);
+    for (int32_t i = 0; i < p.rules.ends; i++)
+        p.rules.end[i] = 1 + 3 * i;
+    for (int32_t i = 0; i < p.rules.bans; i++)
+        p.rules.ban[i] = (int32_t) rng_below(r, (uint32_t) vocabulary);
+    for (int32_t i = 0; i < p.rules.prompt; i++)
+        p.prompt[i] = (int32_t) rng_below(r, (uint32_t) vocabulary);
+    return p;
+}
+
+/* Whether all texts are the same, in their order; else those that tie may have changed places. */
+static void compare(const found *a, const found *b, int32_t n, bool *same, bool *near)
+{
+    for (int32_t i = 0; i < n; i++) {
+        *same &= same_tokens(&a[i], &b[i]);
+        *near &= fabs(a[i].score - b[i].score) <= rounding * (1.0 + fabs(b[i].score));
+    }
+}
+
+static void test_plain(int32_t width, int32_t parts, int32_t vocabulary)
+{
+    enum { ROUNDS = 12 };
+    rng r = { (uint64_t) (width * 1000 + parts * 100 + vocabulary) };
+    int same = 0, near = 0;
+    static found mine[FT_MAX_BEAMS], plain[FT_MAX_BEAMS];
+    for (int i = 0; i < ROUNDS; i++) {
+        problem p = draw_problem(&r, width, parts, vocabulary);
+        int32_t count = search_plainly(&p, plain);
+        bool equal = search_on_cpu(&p, mine) == count, close = equal;
+        compare(mine, plain, equal ? count : 0, &equal, &close);
+        same += equal;
+        near += close;
+    }
+    is_int(near, ROUNDS, "%d lanes in %d parts, %d tokens: the scores of a plain search", width,
+           parts, vocabulary);
+    /* Among 64 texts two may well be nearer to each other than floats can tell. */
+    ok(same >= ROUNDS - 1, "%d lanes in %d parts, %d tokens: and its texts, %d of %d", width, parts,
+       vocabulary, same, ROUNDS);
+}
+
+/* ---- Special rows -------------------------------------------------------------------------- */
+
+enum { WORDS = 10, SEATS = 8 };
+
+static const ft_beams four = {
+    .width = 4,
+    .parts = 1,
+    .prompt = 1,
+    .known = 1,
+    .longest = 20,
+    .ends = 1,
+    .end = { 3 },
+    .forced = -1,
+    .divisor = 1.0f,
+    .far_divisor = 1.0f,
+};
+
+static void fill(float *logits, size_t n, float value)
+{
+    for (size_t i = 0; i < n; i++)
+        logits[i] = value;
+}
+
+static bool lanes_are(const ft_beam_memory *m, const ft_beams *rules, const int32_t *token,
+                      const int32_t *parent)
+{
+    bool same = true;
+    for (int32_t i = 0; i < rules->width; i++) {
+        size_t at = (size_t) (rules->seat + i) * m->context + (size_t) rules->known;
+        same &= m->last[rules->seat + i] == token[i] && m->history[at] == token[i];
+        same &= m->origin[at] == i && m->origin[at - 1] == parent[i];
+    }
+    return same;
+}
+
+static void test_ties(void)
+{
+    rng r = { 5 };
+    float logits[4 * WORDS];
+    ft_beam_memory m = memory_new(&r, SEATS, WORDS);
+    ft_beams rules = four;
+    rules.seat = 3;
+    fill(logits, 4 * WORDS, 2.0f);
+    step_on_cpu(&m, &rules, logits);
+    ok(lanes_are(&m, &rules, (int32_t[]){ 0, 1, 2, 4 }, (int32_t[]){ 0, 0, 0, 0 }),
+       "of equal candidates the smaller tokens go on");
+    is_int(m.beam[3].finished, 1, "and the end among them is kept");
+    rules.known++;
+    step_on_cpu(&m, &rules, logits);
+    ok(lanes_are(&m, &rules, (int32_t[]){ 0, 1, 2, 4 }, (int32_t[]){ 0, 0, 0, 0 }),
+       "of equal lanes the first goes on");
+    is_int(m.beam[3].finished, 2, "and ends once more");
+    ok(m.finished[4 * TEXT] == 0 && m.finished[4 * TEXT + 1] == 3, "with the tokens of its lane");
+    memory_free(&m);
+}
+
+/*
+ * What is certain leaves a lane's score as it is: so are texts made that are equally good.  e^-90 is
+ * nothing beside 1, but possible.
+ */
+static void test_equal_texts(void)
+{
+    rng r = { 9 };
+    float logits[2 * WORDS];
+    ft_beam_memory m = memory_new(&r, SEATS, WORDS);
+    ft_beams rules = four;
+    rules.width = 2;
+    rules.far_divisor = 2.0f;
+    fill(logits, 2 * WORDS, -INFINITY);
+    logits[3] = logits[4] = logits[5] = 0.0f; /* 3 ends: the first text */
+    step_on_cpu(&m, &rules, logits);
+    rules.known++;
+    fill(logits, 2 * WORDS, -INFINITY);
+    logits[3] = 0.0f; /* 4 3, the second */
+    logits[WORDS + 4] = 0.0f;
+    logits[WORDS + 5] = -90.0f;
+    step_on_cpu(&m, &rules, logits);
+    ok(m.beam[0].finished == 2 && m.beam[0].finished_score == m.beam[1].finished_score,
+       "two texts are equally good");
+    ft_beam_memory before = memory_copy(&m, SEATS);
+    rules.known++;
+    logits[4] = -90.0f; /* 5 4 3 would be the third; 5 4 4 goes on */
+    step_on_cpu(&m, &rules, logits);
+    ok(m.beam[0].finished_length == 1 && m.beam[1].finished_length == 2,
+       "a third that is as good comes too late");
+    memory_free(&m);
+    m = before;
+    rules.divisor = 2.0f;
+    step_on_cpu(&m, &rules, logits);
+    ok(m.beam[0].finished_length == 1 && m.beam[1].finished_length == 3,
+       "one that is better takes the place of the younger");
+    memory_free(&m);
+}
+
+static void test_origins(void)
+{
+    rng r = { 6 };
+    float logits[4 * WORDS];
+    ft_beam_memory m = memory_new(&r, SEATS, WORDS);
+    ft_beams rules = four;
+    rules.seat = 1;
+    fill(logits, WORDS, 0.0f);
+    step_on_cpu(&m, &rules, logits); /* tokens 0, 1, 2, 4 */
+    rules.known++;
+    fill(logits, 4 * WORDS, -90.0f);
+    logits[2 * WORDS + 7] = logits[2 * WORDS + 8] = 0.0f; /* lane 2 has two children, */
+    logits[1 * WORDS + 5] = 0.0f;                         /* lane 1 one, ... */
+    logits[0 * WORDS + 6] = logits[3 * WORDS + 6] = -1.0f;
+    logits[0 * WORDS + 9] = logits[3 * WORDS + 9] = -1.0f;
+    step_on_cpu(&m, &rules, logits);
+    /* One child is certain, two of one or of the others share, 0.5 each: by lane, then by token. */
+    ok(lanes_are(&m, &rules, (int32_t[]){ 5, 6, 9, 7 }, (int32_t[]){ 1, 0, 0, 2 }),
+       "lanes take over the origins of their parents");
+    rules.known++;
+    fill(logits, 4 * WORDS, -90.0f);
+    logits[3 * WORDS + 3] = logits[0 * WORDS + 1] = 0.0f; /* 2 7 ends, 1 5 1 goes on */
+    step_on_cpu(&m, &rules, logits);
+    const int32_t *text = m.finished + (size_t) (rules.seat + 1) * TEXT;
+    ok(text[0] == 2 && text[1] == 7 && text[2] == 3, "a text is read through its lane's origins");
+    memory_free(&m);
+}
+
+static void test_not_numbers(void)
+{
+    rng r = { 7 };
+    float logits[4 * WORDS];
+    ft_beam_memory m = memory_new(&r, SEATS, WORDS);
+    ft_beams sick = four, well = four;
+    well.seat = 4;
+    fill(logits, 4 * WORDS, 1.0f);
+    step_on_cpu(&m, &sick, logits);
+    step_on_cpu(&m, &well, logits);
+    sick.known = ++well.known;
+    logits[2 * WORDS + 9] = NAN;
+    step_on_cpu(&m, &sick, logits);
+    is_int(m.beam[0].status, FT_BEAM_FAILED, "a NaN in a live lane fails the search");
+    logits[2 * WORDS + 9] = 1.0f;
+    step_on_cpu(&m, &well, logits);
+    is_int(m.beam[4].status, FT_BEAM_RUNS, "and no other");
+    sick.known++;
+    step_on_cpu(&m, &sick, logits);
+    ok(m.beam[0].status == FT_BEAM_FAILED && m.last[0] == 0 && m.origin[3 * TEXT + 3] == 3,
+       "a search that failed stays so, and its lanes have tokens that can be embedded");
+
+    fill(logits, WORDS, -INFINITY);
+    step_on_cpu(&m, &four, logits);
+    ok(m.beam[0].status == FT_BEAM_DONE && m.beam[0].finished == 0,
+       "where nothing is possible the search ends without a text");
+    logits[4] = INFINITY;
+    step_on_cpu(&m, &four, logits);
+    is_int(m.beam[0].status, FT_BEAM_FAILED, "+inf fails the search, as a NaN does");
+    fill(logits, WORDS, -INFINITY);
+    logits[4] = 1.0f;
+    step_on_cpu(&m, &four, logits);
+    ok(m.last[0] == 4 && m.beam[0].score == 0.0f && m.beam[1].score == -INFINITY,
+       "-inf leaves what is possible");
+    well = four;
+    well.known++;
+    fill(logits, 4 * WORDS, 1.0f);
+    logits[3 * WORDS] = NAN;
+    step_on_cpu(&m, &well, logits);
+    is_int(m.beam[0].status, FT_BEAM_RUNS, "a NaN in a dead lane is nobody's");
+    memory_free(&m);
+}
+
+/* Runs may be under way when a search turns out to be over. */
+static void test_over(void)
+{
+    rng r = { 8 };
+    float logits[2 * WORDS];
+    ft_beam_memory m = memory_new(&r, SEATS, WORDS);
+    ft_beams rules = four;
+    rules.width = 2;
+    rules.early = FT_EARLY_TRUE;
+    rules.ends = 2;
+    rules.end[1] = 1;
+    fill(logits, 2 * WORDS, 0.0f);
+    logits[3] = logits[1] = 3.0f; /* both ends are best */
+    step_on_cpu(&m, &rules, logits);
+    ok(m.beam[0].status == FT_BEAM_DONE && m.beam[0].finished == 2, "all places taken: over");
+    ft_beam_memory before = memory_copy(&m, SEATS);
+    rules.known++;
+    step_on_cpu(&m, &rules, logits);
+    ok(memcmp(m.beam, before.beam, SEATS * sizeof *m.beam) == 0 &&
+           memcmp(m.finished, before.finished, SEATS * TEXT * sizeof *m.finished) == 0,
+       "a search that is over keeps what it has found");
+    memory_free(&before);
+    memory_free(&m);
+}
+
+int main(void)
+{
+    test_transformers();
+    static const int32_t cases[][3] = {
+        { 1, 1, 50 },   { 2, 1, 50 },  { 4, 1, 211 }, { 8, 1, 90 }, { 8, 1, 13 },
+        { 32, 1, 300 }, { 32, 1, 20 }, { 64, 1, 70 }, { 64, 1, 9 }, { 4, 2, 50 },
+        { 6, 3, 64 },   { 8, 8, 40 },  { 64, 4, 65 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        test_plain(cases[i][0], cases[i][1], cases[i][2]);
+    test_ties();
+    test_equal_texts();
+    test_origins();
+    test_not_numbers();
+    test_over();
+    return done_testing();
+}

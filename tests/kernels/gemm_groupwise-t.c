@@ -1,0 +1,402 @@
+/*
+ * gemm_groupwise-t.c - products with weights in blocks: every instruction set against the order that
+ * groupwise.h and blocks.h describe.
+ *
+ * The reference multiplies as the headers say, one number after the other, and takes the codes from
+ * their places one by one.  So a row has the same bits with any neighbours, any threads and any
+ * vectors: each of that is compared with it, byte for byte.  Whether the order gives the right sums
+ * is seen in ops.t, against the oracle.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/gemm/groupwise/gemm_groupwise.h"
+#include "kernels/half.h"
+#include "kernels/quant.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "tests/lib/ops/groupwise.h"
+#include "tests/lib/ops/chunks.h"
+#include "tests/lib/ops/oneop.h"
+#include "tests/lib/random.h"
+#include "tests/tap/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_THREADS = 4 };
+
+/* ---- One product, and what it must give --------------------------------------------------- */
+
+typedef struct problem {
+    size_t m, n, k, x_stride, y_stride;
+    ft_dtype x_dtype, y_dtype;
+    blocked_how how;
+    ft_activation activation;
+    bool bias;
+} problem;
+
+typedef struct operands {
+    ft_weight w;
+    void *x, *y; /* y: expected, and a pattern between its rows and behind them */
+    float *bias;
+} operands;
+
+typedef struct product {
+    const problem *problem;
+    const operands *operands;
+} product;
+
+static int32_t weight_at(const ft_weight *w, size_t row, size_t col)
+{
+    int bits = ft_blocks_bits(w->dtype);
+    size_t at = ft_blocks_index(&w->blocks, row, col, w->rows);
+    return (int32_t) ft_panel_code(w->data, row, col, w->cols, bits) -
+           ft_blocks_zero(&w->blocks, at, bits);
+}
+
+static float x_at(const problem *p, const operands *o, size_t row, size_t i)
+{
+    return (float) number_of(o->x, p->x_dtype, row * p->x_stride + i);
+}
+
+/* x as numbers of one byte. */
+static float add_codes(float y, float scale, float amax, const problem *p, const operands *o,
+                       size_t row, size_t col, size_t first, size_t end)
+{
+    int32_t sum = 0;
+    float unit = ft_scale_from_amax(amax), inverse = ft_inverse_scale(unit);
+    for (size_t i = first; i < end; i++)
+        sum += weight_at(&o->w, col, i) * ft_quantize(x_at(p, o, row, i), inverse);
+    return ft_blocks_add(y, (float) sum, scale, unit);
+}
+
+/* ... and of three: amax is below a power of two, which is 2^22 units. */
+static float add_reals(float y, float scale, float amax, const problem *p, const operands *o,
+                       size_t row, size_t col, size_t first, size_t end)
+{
+    int exponent;
+    int64_t high = 0, middle = 0, low = 0;
+    frexpf(amax, &exponent);
+    for (size_t i = first; i < end; i++) {
+        int32_t w = weight_at(&o->w, col, i);
+        int32_t x = (int32_t) rintf(ldexpf(x_at(p, o, row, i), 22 - exponent));
+        int32_t nearest = (abs(x) + 32639) / 65278 * (x < 0 ? -1 : 1), rest = x - nearest * 65278;
+        int32_t lowest = ((rest + 128) & 255) - 128;
+        high += w * nearest;
+        middle += w * ((rest - lowest) / 256);
+        low += w * lowest;
+    }
+    float sum = fmaf(65278.0f, (float) high, fmaf(256.0f, (float) middle, (float) low));
+    return ft_blocks_add(y, sum, scale, ldexpf(1.0f, exponent - 22));
+}
+
+/* Columns of x with one unit: a group, or, in three bytes, as many as divide it, up to 256. */
+static size_t part_of(const problem *p)
+{
+    size_t group = p->how.group == 0 ? 1 << 20 : (size_t) p->how.group, part = group;
+    while (!p->how.by_codes && (part > 256 || group % part != 0))
+        part -= 32;
+    return part;
+}
+
+static float sum_of(const problem *p, const operands *o, size_t row, size_t col)
+{
+    size_t part = part_of(p);
+    float y = 0.0f;
+    for (size_t first = 0; first < p->k; first += part) {
+        size_t end = ft_min_size(first + part, p->k);
+        size_t at = ft_blocks_index(&o->w.blocks, col, first, p->n);
+        float scale = ft_float_from_f16(o->w.blocks.scale[at]), amax = 0.0f;
+        for (size_t i = first; i < end; i++)
+            amax = fmaxf(amax, fabsf(x_at(p, o, row, i)));
+        y = (p->how.by_codes ? add_codes : add_reals)(y, scale, amax, p, o, row, col, first, end);
+    }
+    return y;
+}
+
+static void expect_results(const problem *p, const operands *o)
+{
+    memset(o->y, CHUNKS_PATTERN, chunked_bytes(p->m, p->y_stride, p->y_dtype));
+    for (size_t row = 0; row < p->m; row++)
+        for (size_t col = 0; col < p->n; col++) {
+            float v = sum_of(p, o, row, col);
+            v = ft_activate(p->activation, p->bias ? v + o->bias[col] : v);
+            set_number(o->y, p->y_dtype, row * p->y_stride + col, v);
+        }
+}
+
+static operands make_operands(const problem *p)
+{
+    double *value;
+    operands o = { .w = random_blocked(1, p->n, p->k, &p->how, &value),
+                   .x = random_numbers(2, p->m * p->x_stride, p->x_dtype),
+                   .bias = random_floats(3, p->n, 1.0) };
+    free(value);
+    o.y = must_have(chunked_bytes(p->m, p->y_stride, p->y_dtype), 1);
+    expect_results(p, &o);
+    return o;
+}
+
+static void free_operands(operands *o)
+{
+    free_blocked(&o->w);
+    free(o->x);
+    free(o->y);
+    free(o->bias);
+}
+
+/* Rows first .. first + rows - 1 of the product, into their place in y. */
+static void multiply(const void *of, ft_isa isa, int threads, size_t first, size_t rows, void *y)
+{
+    const problem *p = ((const product *) of)->problem;
+    const operands *o = ((const product *) of)->operands;
+    size_t bytes = ft_gemm_blocks_scratch(&o->w.blocks, rows, p->k, threads);
+    void *scratch = must_have(bytes, 1);
+    memset(scratch, 0xff, bytes); /* NaN */
+    ft_gemm_blocks_run(&(ft_gemm_blocks){
+        .isa = isa,
+        .threads = threads,
+        .m = rows,
+        .n = p->n,
+        .k = p->k,
+        .x = (const char *) o->x + first * p->x_stride * ft_dtype_size(p->x_dtype),
+        .x_dtype = p->x_dtype,
+        .x_stride = p->x_stride,
+        .w = o->w.data,
+        .bits = ft_blocks_bits(o->w.dtype),
+        .blocks = o->w.blocks,
+        .bias = p->bias ? o->bias : NULL,
+        .activation = p->activation,
+        .y = (char *) y + first * p->y_stride * ft_dtype_size(p->y_dtype),
+        .y_dtype = p->y_dtype,
+        .y_stride = p->y_stride,
+        .scratch = scratch,
+        .scratch_bytes = bytes,
+    });
+    free(scratch);
+}
+
+/* `chunk` rows at a time. */
+static bool same_bytes(const problem *p, const operands *o, ft_isa isa, int threads, size_t chunk)
+{
+    const product both = { p, o };
+    return chunked_same(&(chunked){ .product = &both,
+                                    .multiply = multiply,
+                                    .m = p->m,
+                                    .n = p->n,
+                                    .k = p->k,
+                                    .y_stride = p->y_stride,
+                                    .y_dtype = p->y_dtype,
+                                    .expected = o->y },
+                        isa, threads, chunk);
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+/* Groups that are whole, cut short, longer than a row, and a row each. */
+static const struct {
+    size_t m, n, k;
+    int32_t group;
+} shapes[] = {
+    { 1, 1, 1, 32 },      { 1, 290, 64, 32 },    { 2, 33, 100, 64 },   { 3, 170, 512, 0 },
+    { 4, 97, 513, 96 },   { 5, 40, 1040, 640 },  { 8, 130, 96, 32 },   { 12, 33, 1100, 0 },
+    { 13, 70, 480, 128 }, { 25, 130, 37, 1024 }, { 100, 20, 130, 64 },
+};
+
+static const problem kinds[] = {
+    { .how = { .dtype = FT_U4 }, .bias = true },
+    { .how = { .dtype = FT_U8 }, .activation = FT_ACT_SILU },
+    { .how = { .dtype = FT_U4, .asymmetric = true }, .x_dtype = FT_F16, .y_dtype = FT_F16 },
+    { .how = { .dtype = FT_U8, .asymmetric = true }, .bias = true, .activation = FT_ACT_GELU },
+    { .how = { .dtype = FT_U4 }, .x_dtype = FT_BF16, .y_dtype = FT_F32 },
+    { .how = { .dtype = FT_U8, .by_codes = true }, .bias = true, .activation = FT_ACT_RELU },
+    { .how = { .dtype = FT_U8, .asymmetric = true, .by_codes = true }, .x_dtype = FT_F16 },
+    { .how = { .dtype = FT_U4, .by_codes = true }, .x_dtype = FT_BF16, .y_dtype = FT_BF16 },
+    { .how = { .dtype = FT_U4, .asymmetric = true, .by_codes = true }, .bias = true },
+};
+
+static const char *name_of(const problem *p)
+{
+    static char name[64];
+    snprintf(name, sizeof name, "%s . %s%s%s to %s", ft_dtype_name(p->x_dtype),
+             ft_dtype_name(p->how.dtype), p->how.asymmetric ? " with zeros" : "",
+             p->how.by_codes ? " by codes" : "", ft_dtype_name(p->y_dtype));
+    return name;
+}
+
+static void test_kind(const problem *kind, const bool usable[FT_ISA_COUNT])
+{
+    bool whole[FT_ISA_COUNT], cut[FT_ISA_COUNT];
+    memset(whole, 1, sizeof whole);
+    memset(cut, 1, sizeof cut);
+    for (size_t i = 0; i < FT_COUNT(shapes); i++) {
+        problem p = *kind;
+        p.m = shapes[i].m;
+        p.n = shapes[i].n;
+        p.k = shapes[i].k;
+        p.how.group = shapes[i].group;
+        p.x_stride = p.k + i % 3;
+        p.y_stride = p.n + i % 4;
+        operands o = make_operands(&p);
+        for (int isa = 0; isa < FT_ISA_COUNT; isa++)
+            for (int threads = 1; usable[isa] && threads <= MOST_THREADS; threads += 3) {
+                whole[isa] &= same_bytes(&p, &o, (ft_isa) isa, threads, p.m);
+                cut[isa] &= same_bytes(&p, &o, (ft_isa) isa, threads, 1) &&
+                            same_bytes(&p, &o, (ft_isa) isa, threads, 3) &&
+                            same_bytes(&p, &o, (ft_isa) isa, threads, 13);
+            }
+        free_operands(&o);
+    }
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
+        const char *name = ft_isa_name((ft_isa) isa);
+        if (!usable[isa]) {
+            skip(2, "no %s on this machine or in this build", name);
+            continue;
+        }
+        ok(whole[isa], "%s, %s: %zu shapes are the reference's bytes", name, name_of(kind),
+           FT_COUNT(shapes));
+        ok(cut[isa], "%s, %s: rows alone, 3 and 13 at a time, give the same", name, name_of(kind));
+    }
+}
+
+/* The first 1 to 70 rows: each kind of tile, whole and not. */
+static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
+{
+    enum { MOST = 70 };
+    problem p = *kind;
+    p.m = MOST;
+    p.n = p.y_stride = 35;
+    p.k = p.x_stride = 150;
+    p.how.group = 64;
+    operands o = make_operands(&p);
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
+        const char *name = ft_isa_name((ft_isa) isa);
+        bool same = true;
+        if (!usable[isa]) {
+            skip(1, "no %s on this machine or in this build", name);
+            continue;
+        }
+        float *found = must_have(chunked_bytes(p.m, p.y_stride, p.y_dtype), 1);
+        for (size_t rows = 1; rows <= MOST; rows++) {
+            multiply(&(product){ &p, &o }, (ft_isa) isa, 2, 0, rows, found);
+            same &= memcmp(found, o.y, rows * p.y_stride * ft_dtype_size(p.y_dtype)) == 0;
+        }
+        free(found);
+        ok(same, "%s, %s: 1 to %d rows give each the same", name, name_of(kind), MOST);
+    }
+    free_operands(&o);
+}
+
+/*
+ * The largest sums: all codes at one end and zeros at the other, and x whose digits are as far from
+ * 0 as they can be.  Numbers of 22 bits are whole numbers of units.
+ */
+static void test_largest(const problem *kind, int32_t group, const bool usable[FT_ISA_COUNT])
+{
+    static const float whole[] = {
+        4194303.0f,                   /* the most */
+        64.0f * 65278.0f - 32639.0f,  /* high 64, middle -127, low -127 */
+        -63.0f * 65278.0f - 32384.0f, /* high -63, middle -126, low -128 */
+        -64.0f * 65278.0f + 32639.0f, /* high -64, middle 127, low 127 */
+        33.0f * 65278.0f - 32639.0f,  /* all groups have that much to add */
+    };
+    enum { ROWS = FT_COUNT(whole) };
+    problem p = *kind;
+    p.m = ROWS;
+    p.n = p.y_stride = 33;
+    p.k = p.x_stride = 1024;
+    p.how.group = group;
+    operands o = make_operands(&p);
+    float *x = o.x;
+    uint8_t *zero = (uint8_t *) (uintptr_t) o.w.blocks.zero;
+    bool same[FT_ISA_COUNT];
+    memset(same, 1, sizeof same);
+    for (size_t i = 0; i < ROWS * p.k; i++)
+        x[i] = whole[i / p.k];
+    for (int end = 0; end < 2; end++) {
+        memset((void *) (uintptr_t) o.w.data, end == 0 ? 255 : 0,
+               ft_panel_bytes(p.n, p.k, ft_blocks_bits(o.w.dtype)));
+        if (zero != NULL)
+            memset(zero, end == 0 ? 0 : (1 << ft_blocks_bits(o.w.dtype)) - 1,
+                   ft_blocks_count(&o.w.blocks, p.n, p.k));
+        expect_results(&p, &o);
+        for (int isa = 0; isa < FT_ISA_COUNT; isa++)
+            same[isa] &= !usable[isa] || (same_bytes(&p, &o, (ft_isa) isa, 1, ROWS) &&
+                                          same_bytes(&p, &o, (ft_isa) isa, 2, 1));
+    }
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
+        const char *name = ft_isa_name((ft_isa) isa);
+        if (usable[isa])
+            ok(same[isa], "%s, %s in groups of %d: the largest sums are the reference's", name,
+               name_of(&p), group);
+        else
+            skip(1, "no %s on this machine or in this build", name);
+    }
+    free_operands(&o);
+}
+
+/* Rows of x that are hard to scale: of zeros, tiny, huge, not finite in one group. */
+static void test_extremes(const problem *kind, const bool usable[FT_ISA_COUNT])
+{
+    enum { TINY, LARGE, ZEROS, INFINITE, NONE, ROWS };
+    problem p = *kind;
+    p.m = ROWS;
+    p.n = p.y_stride = 40;
+    p.k = p.x_stride = 100;
+    p.how.group = 32;
+    operands o = make_operands(&p);
+    float *x = o.x, y[ROWS * 40];
+    for (size_t i = 0; i < p.k; i++) {
+        x[TINY * p.k + i] *= 0x1p-120f;
+        x[LARGE * p.k + i] *= 0x1p90f;
+        x[ZEROS * p.k + i] = 0.0f;
+    }
+    x[INFINITE * p.k + 50] = -INFINITY;
+    x[NONE * p.k + 99] = NAN;
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
+        const char *name = ft_isa_name((ft_isa) isa);
+        bool fine = true, whole = true;
+        if (!usable[isa]) {
+            skip(2, "no %s on this machine or in this build", name);
+            continue;
+        }
+        memset(y, 0x5a, sizeof y);
+        multiply(&(product){ &p, &o }, (ft_isa) isa, 1, 0, ROWS, y);
+        for (size_t col = 0; col < p.n; col++) {
+            fine &= isnan(y[INFINITE * p.n + col]) && isnan(y[NONE * p.n + col]);
+            fine &= memcmp(&y[ZEROS * p.n + col], &(float){ 0.0f }, sizeof *y) == 0;
+            whole &= memcmp(&y[LARGE * p.n + col], &(float){ sum_of(&p, &o, LARGE, col) },
+                            sizeof *y) == 0;
+            whole &= fabsf(y[TINY * p.n + col]) < 0x1p-100f;
+        }
+        ok(fine, "%s, %s: zeros give 0, and what is not finite gives NaN", name, name_of(kind));
+        ok(whole, "%s, %s: large numbers keep their bits, tiny ones stay tiny", name,
+           name_of(kind));
+    }
+    free_operands(&o);
+}
+
+int main(void)
+{
+    bool usable[FT_ISA_COUNT];
+    for (int isa = 0; isa < FT_ISA_COUNT; isa++)
+        usable[isa] = ft_isa_usable((ft_isa) isa);
+    for (size_t i = 0; i < FT_COUNT(kinds); i++) {
+        test_kind(&kinds[i], usable);
+        test_rows(&kinds[i], usable);
+    }
+    test_extremes(&(problem){ .how = { .dtype = FT_U4, .asymmetric = true } }, usable);
+    test_extremes(&(problem){ .how = { .dtype = FT_U8, .by_codes = true } }, usable);
+    for (size_t i = 0; i < FT_COUNT(kinds); i++)
+        if (kinds[i].x_dtype == FT_F32) {
+            test_largest(&kinds[i], 0, usable);
+            test_largest(&kinds[i], 32, usable);
+            test_largest(&kinds[i], 256, usable);
+        }
+    ok(ft_gemm_blocks_scratch(&(ft_blocks){ .by_codes = true }, SIZE_MAX / 2, 4, 1) == SIZE_MAX,
+       "scratch that no memory holds is said to be so");
+    return done_testing();
+}

@@ -1,0 +1,641 @@
+/*
+ * rows-t.c - the row functions of every instruction set: identical bits, at every length.
+ *
+ * Whether they are right is seen on the plain C ones, against the oracle; the others must equal
+ * these.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/base/rows.h"
+#include "kernels/half.h"
+#include "kernels/norm.h"
+#include "kernels/softmax.h"
+#include "runtime/mem.h"
+#include "runtime/tensor.h"
+#include "tests/lib/ops/oneop.h"
+#include "tests/lib/ops/oracle.h"
+#include "tests/lib/random.h"
+#include "tests/tap/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 5000, PATTERN = 0xa5, MARGIN = 64 };
+
+#define ROUNDING 0x1p-24
+
+/* ---- Every function, by number ------------------------------------------------------------ */
+
+/* Arguments for all of them. */
+typedef struct row_data {
+    float *x, *y, *weight, *scale;
+    int8_t *codes;
+    float *fake;
+    int32_t *sums;
+    uint16_t *half;
+} row_data;
+
+static row_data make_data(void)
+{
+    rng r = { 3 };
+    row_data d = { .x = random_floats(1, LONGEST, 3.0),
+                   .y = random_floats(2, LONGEST, 1.0),
+                   .weight = random_floats(3, LONGEST, 1.0),
+                   .scale = random_floats(4, LONGEST, 0.01),
+                   .codes = random_codes(5, LONGEST) };
+    d.fake = codes_in_float(d.codes, LONGEST);
+    d.sums = must_have(LONGEST, sizeof *d.sums);
+    d.half = must_have(LONGEST, sizeof *d.half);
+    for (size_t i = 0; i < LONGEST; i++) {
+        d.sums[i] = (int32_t) (uint32_t) rng_bits(&r) >> rng_below(&r, 16);
+        d.half[i] = (uint16_t) (rng_bits(&r) & 0xbbff); /* finite in both formats */
+    }
+    const float special[] = { 0.0f, -0.0f, 100.0f, -100.0f, 1e-40f, -1e-40f, 88.5f, -88.5f, 5.1f };
+    memcpy(d.x + 20, special, sizeof special);
+    return d;
+}
+
+static void free_data(row_data *d)
+{
+    void *all[] = { d->x, d->y, d->weight, d->scale, d->codes, d->fake, d->sums, d->half };
+    for (size_t i = 0; i < FT_COUNT(all); i++)
+        free(all[i]);
+}
+
+/* Run on elements `at` .. `at` + n - 1 of the data; returns the bytes of `out` that are results. */
+typedef size_t row_call(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n);
+
+static size_t call_f16(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    rows->to_float(out, d->half + at, FT_F16, n);
+    return n * sizeof(float);
+}
+
+static size_t call_bf16(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    rows->to_float(out, d->half + at, FT_BF16, n);
+    return n * sizeof(float);
+}
+
+static size_t call_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    rows->to_float(out, d->x + at, FT_F32, n);
+    return n * sizeof(float);
+}
+
+static size_t call_to_f16(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                          size_t n)
+{
+    rows->from_float(out, d->x + at, FT_F16, n);
+    return n * sizeof(uint16_t);
+}
+
+static size_t call_to_bf16(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                           size_t n)
+{
+    rows->from_float(out, d->x + at, FT_BF16, n);
+    return n * sizeof(uint16_t);
+}
+
+static size_t call_to_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                          size_t n)
+{
+    rows->from_float(out, d->x + at, FT_F32, n);
+    return n * sizeof(float);
+}
+
+static size_t call_quantize_i8(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                               size_t n)
+{
+    rows->quantize_i8(out, d->x + at, 20.1f, n);
+    return n;
+}
+
+static size_t call_quantize_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->quantize_f32(out, out, 20.1f, n); /* in place */
+    return n * sizeof(float);
+}
+
+static size_t call_dequantize_i8(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                 size_t n)
+{
+    rows->dequantize_i8(out, d->codes + at, 0.013f, n);
+    return n * sizeof(float);
+}
+
+static size_t call_dequantize_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                  size_t n)
+{
+    memcpy(out, d->fake + at, n * sizeof(float));
+    rows->dequantize_f32(out, out, 0.013f, n); /* in place */
+    return n * sizeof(float);
+}
+
+static size_t call_add(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->add(out, out, d->y + at, n); /* in place */
+    return n * sizeof(float);
+}
+
+static size_t call_add_codes_i8(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->add_codes_i8(out, out, d->codes + at, 0.031f, n); /* in place */
+    return n * sizeof(float);
+}
+
+static size_t call_add_codes_f32(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                 size_t n)
+{
+    memcpy(out, d->fake + at, n * sizeof(float));
+    rows->add_codes_f32(out, d->x + at, out, 0.031f, n); /* over the codes */
+    return n * sizeof(float);
+}
+
+static size_t call_norm(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->norm(out, out, d->weight + at, d->y + at, 1e-5f, n); /* in place */
+    return n * sizeof(float);
+}
+
+static size_t call_rms_norm(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                            size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->rms_norm(out, out, d->weight + at, 1e-5f, n);
+    return n * sizeof(float);
+}
+
+static size_t call_amax(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    float amax = rows->amax(d->x + at, n);
+    memcpy(out, &amax, sizeof amax);
+    return sizeof amax;
+}
+
+static size_t call_largest(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                           size_t n)
+{
+    float largest;
+    bool numbers = rows->largest(d->x + at, n, &largest);
+    memcpy(out, &largest, sizeof largest);
+    memcpy((char *) out + sizeof largest, &numbers, sizeof numbers);
+    return sizeof largest + sizeof numbers;
+}
+
+/* The sum, then what it is the sum of. */
+static size_t call_masses(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                          size_t n)
+{
+    float largest;
+    (void) rows->largest(d->x + at, n, &largest);
+    uint64_t sum = rows->masses(out, d->x + at, largest, 1.3f, n);
+    for (size_t i = 0; i < n; i++)
+        sum -= ((const uint32_t *) out)[i];
+    ((uint32_t *) out)[0] ^= (uint32_t) sum;
+    return n * sizeof(uint32_t);
+}
+
+static size_t call_softmax(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                           size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->softmax(out, 0.7f, n);
+    return n * sizeof(float);
+}
+
+static size_t call_softmax_codes(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                 size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    rows->softmax_codes(out, 0.06f, n);
+    return n * sizeof(float);
+}
+
+static size_t call_softmax_total(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                                 size_t n)
+{
+    memcpy(out, d->x + at, n * sizeof(float));
+    float total = rows->softmax_codes(out, 0.06f, n);
+    memcpy(out, &total, sizeof total);
+    return sizeof total;
+}
+
+static size_t call_square_sum(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                              size_t n)
+{
+    float sum = rows->square_sum(d->x + at, n);
+    memcpy(out, &sum, sizeof sum);
+    return sizeof sum;
+}
+
+static size_t call_sums(const ft_rows_isa *rows, const row_data *d, size_t at, void *out, size_t n)
+{
+    rows->scale_sums(out, d->sums + at, 0.37f, d->scale + at, NULL, n);
+    return n * sizeof(float);
+}
+
+static size_t call_sums_bias(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,
+                             size_t n)
+{
+    rows->scale_sums(out, d->sums + at, 0.37f, d->scale + at, d->y + at, n);
+    return n * sizeof(float);
+}
+
+#define ACTIVATE(name, activation)                                                                 \
+    static size_t call_##name(const ft_rows_isa *rows, const row_data *d, size_t at, void *out,    \
+                              size_t n)                                                            \
+    {                                                                                              \
+        memcpy(out, d->x + at, n * sizeof(float));                                                 \
+        rows->activate(out, out, activation, n); /* in place */                                    \
+        return n * sizeof(float);                                                                  \
+    }
+ACTIVATE(gelu, FT_ACT_GELU)
+ACTIVATE(gelu_codes, FT_ACT_GELU_CODES)
+ACTIVATE(gelu_tanh, FT_ACT_GELU_TANH)
+ACTIVATE(relu, FT_ACT_RELU)
+ACTIVATE(tanh, FT_ACT_TANH)
+ACTIVATE(silu, FT_ACT_SILU)
+ACTIVATE(none, FT_ACT_NONE)
+#undef ACTIVATE
+
+static const struct {
+    const char *name;
+    row_call *call;
+} calls[] = {
+    { "f16 to float", call_f16 },
+    { "bf16 to float", call_bf16 },
+    { "float to float", call_f32 },
+    { "float to f16", call_to_f16 },
+    { "float to bf16", call_to_bf16 },
+    { "float to itself", call_to_f32 },
+    { "quantize to int8", call_quantize_i8 },
+    { "quantize to float", call_quantize_f32 },
+    { "dequantize int8", call_dequantize_i8 },
+    { "dequantize floats", call_dequantize_f32 },
+    { "add", call_add },
+    { "add codes in int8", call_add_codes_i8 },
+    { "add codes in float", call_add_codes_f32 },
+    { "norm", call_norm },
+    { "rms norm", call_rms_norm },
+    { "largest magnitude", call_amax },
+    { "largest logit", call_largest },
+    { "masses of logits", call_masses },
+    { "softmax", call_softmax },
+    { "codes of a softmax", call_softmax_codes },
+    { "the total of these codes", call_softmax_total },
+    { "sum of squares", call_square_sum },
+    { "scale sums", call_sums },
+    { "scale sums, add a bias", call_sums_bias },
+    { "gelu", call_gelu },
+    { "gelu for codes", call_gelu_codes },
+    { "gelu by tanh", call_gelu_tanh },
+    { "relu", call_relu },
+    { "tanh", call_tanh },
+    { "silu", call_silu },
+    { "no activation", call_none },
+};
+
+/* ---- The same bits ------------------------------------------------------------------------ */
+
+/* Lengths 1 to 70, then some of models, and one that is none's. */
+static size_t next_length(size_t n)
+{
+    static const size_t large[] = { 128, 300, 312, 768, 3072, 4999 };
+    if (n < 70)
+        return n + 1;
+    for (size_t i = 0; i < FT_COUNT(large); i++)
+        if (large[i] > n)
+            return large[i];
+    return 0;
+}
+
+typedef struct differences {
+    int bits, beyond;
+} differences;
+
+/* Results behind unaligned starts too; the byte behind a result must stay as it was. */
+static differences compare(const ft_rows_isa *rows, const row_data *d, row_call *call)
+{
+    differences found = { 0, 0 };
+    unsigned char *ours = must_have(LONGEST * 4 + MARGIN, 1);
+    unsigned char *plain = must_have(LONGEST * 4 + MARGIN, 1);
+    for (size_t n = 1; n > 0; n = next_length(n)) {
+        size_t at = n % 2;
+        memset(ours, PATTERN, LONGEST * 4 + MARGIN);
+        size_t bytes = call(rows, d, at, ours, n);
+        call(ft_rows_of(FT_ISA_GENERIC), d, at, plain, n);
+        found.bits += memcmp(ours, plain, bytes) != 0;
+        for (size_t i = bytes < n * 4 ? n * 4 : bytes; i < bytes + MARGIN; i++)
+            found.beyond += ours[i] != PATTERN;
+    }
+    free(ours);
+    free(plain);
+    return found;
+}
+
+static void test_sets(const row_data *d)
+{
+    for (int isa = FT_ISA_GENERIC; isa < FT_ISA_COUNT; isa++) {
+        const char *name = ft_isa_name((ft_isa) isa);
+        if (!ft_isa_usable((ft_isa) isa)) {
+            skip((int) FT_COUNT(calls), "this machine has no %s", name);
+            continue;
+        }
+        for (size_t i = 0; i < FT_COUNT(calls); i++) {
+            differences found = compare(ft_rows_of((ft_isa) isa), d, calls[i].call);
+            ok(found.bits == 0 && found.beyond == 0,
+               "%s: %s: the bits of plain C at 76 lengths, and nothing beyond them", name,
+               calls[i].name);
+            if (found.bits + found.beyond > 0)
+                diag("%d lengths differ, %d bytes beyond", found.bits, found.beyond);
+        }
+    }
+}
+
+/* ---- Right -------------------------------------------------------------------------------- */
+
+/* The sum of a norm by the words of kernels/norm.h: parts, then pairs of them at a distance. */
+static float sum_in_order(const float *x, size_t n)
+{
+    static const size_t apart[] = { 4, 2, 1, 128, 64, 32, 16, 8 };
+    float part[FT_NORM_PARTS] = { 0 };
+    for (size_t i = 0; i < n; i++)
+        part[i % FT_NORM_PARTS] += x[i];
+    for (size_t step = 0; step < FT_COUNT(apart); step++)
+        for (size_t i = 0; i < FT_NORM_PARTS; i++)
+            if ((i & apart[step]) == 0)
+                part[i] += part[i + apart[step]];
+    return part[0];
+}
+
+/*
+ * With an eps so large that the variance vanishes in it, the factor is 2^-20, and with weights of
+ * 2^20 a norm is x - mean: its bits show the order of the sum.
+ */
+static void test_order(const ft_rows_isa *rows, const row_data *d, const char *name)
+{
+    float *weight = must_have(LONGEST, sizeof *weight), *bias = must_have(LONGEST, sizeof *bias);
+    float *found = must_have(LONGEST, sizeof *found);
+    int wrong = 0;
+    for (size_t i = 0; i < LONGEST; i++)
+        weight[i] = 0x1p20f, bias[i] = 0.0f;
+    for (size_t n = 1; n > 0; n = next_length(n)) {
+        float mean = ft_norm_mean(sum_in_order(d->x, n), (float) n, 1.0f / (float) n);
+        rows->norm(found, d->x, weight, bias, 0x1p40f, n);
+        for (size_t i = 0; i < n; i++)
+            wrong += found[i] != d->x[i] - mean;
+    }
+    is_int(wrong, 0, "%s: a norm adds in the order of its definition", name);
+    free(weight);
+    free(bias);
+    free(found);
+}
+
+static void test_norm(const ft_rows_isa *rows, const row_data *d)
+{
+    double worst = 0.0;
+    double *x = doubles_of(d->x, LONGEST), *w = doubles_of(d->weight, LONGEST);
+    double *b = doubles_of(d->y, LONGEST), *expected = must_have(LONGEST, sizeof *expected);
+    double *size = must_have(LONGEST, sizeof *size);
+    float *found = must_have(LONGEST, sizeof *found);
+    for (size_t n = 1; n > 0; n = next_length(n)) {
+        rows->norm(found, d->x, d->weight, d->y, 1e-5f, n);
+        oracle_norm(expected, x, w, b, 1e-5, n);
+        for (size_t i = 0; i < n; i++)
+            size[i] = fabs(expected[i]) + fabs(b[i]) + 2 * fabs(w[i]);
+        /* Sums of 256 parts and a tree of depth eight, then eight operations. */
+        double bound = ((double) n / FT_NORM_PARTS + 16) * ROUNDING;
+        worst = fmax(worst, worst_error(found, expected, size, bound, 0.0, n));
+    }
+    near(worst, 0.0, 1.0, "norm is the oracle's at every length");
+    for (size_t i = 0; i < 100; i++)
+        found[i] = 1e6f;
+    rows->norm(found, found, d->weight, d->y, 1e-12f, 100);
+    ok(memcmp(found, d->y, 100 * sizeof *found) == 0, "a constant row has the norm 0");
+    free(x);
+    free(w);
+    free(b);
+    free(expected);
+    free(size);
+    free(found);
+}
+
+static void test_softmax(const ft_rows_isa *rows, const row_data *d)
+{
+    double worst = 0.0;
+    double *x = doubles_of(d->x, LONGEST), *expected = must_have(LONGEST, sizeof *expected);
+    float *found = must_have(LONGEST, sizeof *found);
+    for (size_t n = 1; n > 0; n = next_length(n)) {
+        memcpy(found, d->x, n * sizeof *found);
+        rows->softmax(found, 0.7f, n);
+        oracle_softmax(expected, x, (double) 0.7f, n);
+        /* A score of up to 70 in size is rounded, and so is its distance from the largest: */
+        double exponent = 2 * 140 * ROUNDING;
+        /* an error of exp and of the sum; below 2^-124, exp is held at its smallest. */
+        worst = fmax(worst, worst_error(found, expected, NULL,
+                                        exponent + ((double) n / 16 + 10) * ROUNDING, 0x1p-124, n));
+    }
+    near(worst, 0.0, 1.0, "softmax is the oracle's at every length");
+
+    float extreme[] = { 3e38f, -3e38f, 0.0f, 2.9e38f };
+    rows->softmax(extreme, 1.0f, 4);
+    ok(extreme[0] == 1.0f && extreme[1] < 1e-37f && extreme[2] < 1e-37f && extreme[3] < 1e-37f,
+       "the largest of huge scores takes all");
+    float equal[] = { -5.0f, -5.0f, -5.0f, -5.0f };
+    rows->softmax(equal, 1.0f, 4);
+    ok(equal[0] == 0.25f && equal[3] == 0.25f, "equal scores share");
+    float one = -1e30f;
+    rows->softmax(&one, 2.0f, 1);
+    ok(one == 1.0f, "one score has the probability 1");
+    free(x);
+    free(expected);
+    free(found);
+}
+
+/* Codes are off by half a code of rounding and 0.046 of the polynomial: kernels/softmax.h. */
+static void test_softmax_codes(const ft_rows_isa *rows, const row_data *d)
+{
+    enum { SCORES = 2000, FAR = 1 << 24 };
+    static const float scales[] = { 1e-6f, 3e-4f, 0.02f, 0.5f, 40.0f };
+    float *found = must_have(SCORES, sizeof *found);
+    double worst = 0.0, total = 0.0;
+    int off = 0;
+    for (size_t i = 0; i < FT_COUNT(scales); i++) {
+        float step = ft_softmax_step(scales[i]), most = -INFINITY;
+        for (size_t j = 0; j < SCORES; j++) {
+            found[j] = rintf(d->x[j] * (j % 2 == 0 ? 10.0f : 1e4f));
+            most = fmaxf(most, found[j]);
+        }
+        float sum = rows->softmax_codes(found, step, SCORES);
+        total = 0.0;
+        for (size_t j = 0; j < SCORES; j++) {
+            double below = (double) most - (double) rintf(d->x[j] * (j % 2 == 0 ? 10.0f : 1e4f));
+            worst = fmax(worst, fabs((double) found[j] - 127 * exp(-below * (double) scales[i])));
+            total += (double) found[j];
+            off += below == 0.0 && found[j] != 127.0f;
+        }
+        off += total != (double) sum;
+    }
+    near(worst, 0.0, 0.546, "codes of a softmax are next to 127 e^(score - largest)");
+    is_int(off, 0, "the largest score has the code 127, and the total is that of the codes");
+    float spread[] = { 0.0f, -1.0f, -FAR, -100.0f };
+    ok(rows->softmax_codes(spread, ft_softmax_step(INFINITY), 4) == 127.0f,
+       "whatever the scale, codes are those of one");
+    float equal[] = { -FAR, -FAR, 1.0f - FAR, -FAR };
+    ok(rows->softmax_codes(equal, ft_softmax_step(0.0f), 4) == 4 * 127.0f, "or of all");
+    free(found);
+}
+
+/* A GPU's sums begin at 2^24: then 1 - 2^24 step must lose nothing. */
+static void test_softmax_step(void)
+{
+    int lost = 0, off = 0;
+    for (float scale = 1e-12f; scale < 1e3f; scale *= 1.0137f) {
+        float step = ft_softmax_step(scale);
+        double whole = 1.0 - 0x1p24 * (double) step, exact = (double) scale / (8 * M_LN2);
+        lost += (double) (float) whole != whole;
+        /* 2^24 scores below the largest, what that changes is less than 2^-24 */
+        off += exact < 0.9 && fabs((double) step - exact) > 0x1p-48 + 2 * ROUNDING * exact;
+    }
+    is_int(lost, 0, "1 - 2^24 step is a float for every scale");
+    is_int(off, 0, "and step is next to what the scale asks for");
+}
+
+/* What is no number stays none on its way to a class. */
+static void test_activations_of_nan(const ft_rows_isa *rows, const char *name)
+{
+    static const ft_activation all[] = { FT_ACT_GELU, FT_ACT_GELU_TANH, FT_ACT_RELU, FT_ACT_TANH,
+                                         FT_ACT_SILU };
+    float x[19], y[19];
+    int lost = 0;
+    for (size_t i = 0; i < FT_COUNT(x); i++)
+        x[i] = i % 2 == 0 ? NAN : -0.0f;
+    for (size_t i = 0; i < FT_COUNT(all); i++) {
+        rows->activate(y, x, all[i], FT_COUNT(x));
+        for (size_t k = 0; k < FT_COUNT(x); k++)
+            lost += k % 2 == 0 ? !isnan(y[k]) || !isnan(ft_activate(all[i], x[k])) : y[k] != 0.0f;
+    }
+    is_int(lost, 0, "%s: every activation of NaN is NaN", name);
+}
+
+static void test_quantize(const ft_rows_isa *rows, const char *name)
+{
+    const float x[] = { 0.5f,    1.5f,    2.5f,     -0.5f,     -1.5f,    126.4f, 126.6f, 200.0f,
+                        -126.6f, -1000.f, INFINITY, -INFINITY, 3.40e38f, -0.0f,  1e-40f };
+    const int8_t expected[] = { 0, 2, 2, 0, -2, 126, 127, 127, -127, -127, 127, -127, 127, 0, 0 };
+    int8_t codes[FT_COUNT(x)];
+    float fake[FT_COUNT(x)];
+    rows->quantize_i8(codes, x, 1.0f, FT_COUNT(x));
+    rows->quantize_f32(fake, x, 1.0f, FT_COUNT(x));
+    int wrong = 0;
+    for (size_t i = 0; i < FT_COUNT(x); i++)
+        wrong += codes[i] != expected[i] || fake[i] != (float) expected[i];
+    is_int(wrong, 0, "%s: halves go to the even code, everything else to the nearest in +-127",
+           name);
+}
+
+/* A number in each place in turn that is larger than all others: first by value, then as NaN. */
+static void test_amax(const ft_rows_isa *rows, const char *name)
+{
+    enum { N = 37 };
+    float x[N];
+    int wrong = 0, hidden = 0;
+    for (int i = 0; i < N; i++)
+        x[i] = (i % 2 == 0 ? 1.0f : -1.0f) * (float) i;
+    for (int i = 0; i < N; i++) {
+        float before = x[i];
+        x[i] = -40.5f;
+        wrong += rows->amax(x, N) != 40.5f;
+        x[i] = NAN;
+        hidden += !isnan(rows->amax(x, N));
+        x[i] = before;
+    }
+    is_int(wrong, 0, "%s: the largest magnitude is found wherever it is", name);
+    is_int(hidden, 0, "%s: a NaN is above all numbers", name);
+}
+
+/* The same of logits, of which none may be above 0. */
+static void test_largest(const ft_rows_isa *rows, const char *name)
+{
+    enum { N = 37 };
+    float x[N], found;
+    int wrong = 0, hidden = 0;
+    for (int i = 0; i < N; i++)
+        x[i] = i % 3 == 0 ? -INFINITY : (float) -i - 2.0f;
+    for (int i = 0; i < N; i++) {
+        float before = x[i];
+        x[i] = -1.5f;
+        wrong += !rows->largest(x, N, &found) || found != -1.5f;
+        x[i] = NAN;
+        hidden += rows->largest(x, N, &found);
+        x[i] = before;
+    }
+    wrong += !rows->largest(x, 1, &found) || found != -INFINITY;
+    wrong += !rows->largest(x, 0, &found) || found != -INFINITY;
+    is_int(wrong, 0, "%s: the largest logit is found wherever it is", name);
+    is_int(hidden, 0, "%s: a NaN is no logit", name);
+}
+
+/* The largest has 2^30, 1 less half of it; what is below the floor, or no number, has none. */
+static void test_masses(const ft_rows_isa *rows, const char *name)
+{
+    enum { N = 35 };
+    float x[N];
+    uint32_t mass[N];
+    int wrong = 0;
+    for (int i = 0; i < N; i++)
+        x[i] = 7.0f - (float) i;
+    x[33] = -INFINITY;
+    x[34] = NAN;
+    uint64_t sum = rows->masses(mass, x, 7.0f, 1.0f, N);
+    for (int i = 0; i < N; i++)
+        wrong += mass[i] != (i <= 30 ? UINT32_C(1) << (30 - i) : 0);
+    is_int(wrong, 0, "%s: a logit one below another has half its mass", name);
+    ok(sum == (UINT64_C(1) << 31) - 1, "%s: and the sum is that of all masses", name);
+}
+
+static void test_sums(const ft_rows_isa *rows, const char *name)
+{
+    const int32_t sums[] = { INT32_MAX, INT32_MIN, 16777217, -16777219, 0, 1 };
+    const float scale[] = { 1.0f, 1.0f, 0.5f, 1.0f, 7.0f, 3.0f };
+    const float bias[] = { 0.0f, 0.0f, 1.0f, 0.0f, 0.25f, -6.0f };
+    /* A sum is rounded to float before it is multiplied; to even where it is between two. */
+    const float expected[] = { 0x1p32f, -0x1p32f, 16777217.0f, -33554440.0f, 0.25f, 0.0f };
+    float found[FT_COUNT(sums)];
+    rows->scale_sums(found, sums, 2.0f, scale, bias, FT_COUNT(sums));
+    ok(memcmp(found, expected, sizeof found) == 0, "%s: sums are rounded, scaled, then biased",
+       name);
+}
+
+int main(void)
+{
+    row_data d = make_data();
+    const ft_rows_isa *plain = ft_rows_of(FT_ISA_GENERIC);
+    test_norm(plain, &d);
+    test_softmax(plain, &d);
+    test_softmax_codes(plain, &d);
+    test_softmax_step();
+    for (int isa = FT_ISA_GENERIC; isa < FT_ISA_COUNT; isa++)
+        if (ft_isa_usable((ft_isa) isa)) {
+            test_order(ft_rows_of((ft_isa) isa), &d, ft_isa_name((ft_isa) isa));
+            test_quantize(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_activations_of_nan(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_amax(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_largest(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_masses(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+            test_sums(ft_rows_of((ft_isa) isa), ft_isa_name((ft_isa) isa));
+        }
+    test_sets(&d);
+    free_data(&d);
+    return done_testing();
+}

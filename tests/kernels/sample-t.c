@@ -1,0 +1,477 @@
+/*
+ * sample-t.c - choosing the next token on the CPU: the rules, their probabilities, and what happens
+ * to special logits.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/cpu/sampling/sample.h"
+#include "tests/kernels/sample.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+
+enum { MOST = 33001, KNOWN = 40 };
+
+static rng chance = { 20 };
+static float logits[MOST];
+static uint32_t seen[MOST];
+static int32_t history[KNOWN];
+static void *scratch;
+
+static int32_t choose(const float *x, size_t n, const ft_choice *choice, float *logprob)
+{
+    int32_t token = -77;
+    memset(scratch, (int) rng_below(&chance, 256), ft_cpu_choose_scratch(n));
+    ft_cpu_choose_row(ft_rows_of(FT_ISA_GENERIC), x, n, choice, history, seen, scratch, &token,
+                      logprob);
+    return token;
+}
+
+/* ---- Arithmetic ------------------------------------------------------------------------------ */
+
+/* The known answers that Random123 publishes for philox4x32, 10 rounds. */
+static void test_philox(void)
+{
+    static const struct {
+        uint64_t key;
+        ft_philox counter, words;
+    } known[] = {
+        { 0, { { 0, 0, 0, 0 } }, { { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } } },
+        { ~0ull,
+          { { ~0u, ~0u, ~0u, ~0u } },
+          { { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } } },
+        { 0x299f31d0a4093822,
+          { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 } },
+          { { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } } },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        ft_philox words = ft_philox_words(known[i].key, known[i].counter);
+        ok(memcmp(&words, &known[i].words, sizeof words) == 0,
+           "Philox4x32-10 gives the published words of vector %zu", i);
+    }
+    ok(ft_philox_draw(0, 0) == 0x6627e8d5e169c58d, "a draw is the first two words");
+}
+
+static void test_masses(void)
+{
+    double worst = 0.0, worst_log = 0.0;
+    for (int i = 0; i < 1000000; i++) {
+        float y = (float) rng_uniform(&chance, (double) FT_CHOICE_FLOOR, 0.0);
+        double expected = exp2((double) y + (double) FT_CHOICE_BITS),
+               mass = (double) ft_choice_mass(y);
+        double error = fmax(fabs(mass - expected) - 0.5, 0.0) / expected;
+        worst = error > worst ? error : worst;
+    }
+    ok(ft_choice_mass(0.0f) == 1u << FT_CHOICE_BITS, "the likeliest token has mass 2^30");
+    ok(ft_choice_mass(FT_CHOICE_FLOOR) == 0, "at the floor the mass is 0");
+    /* The polynomial's error is 1.1e-7; five roundings of numbers of at most 1.42 add 2e-7. */
+    ok(worst < 3e-7, "masses are 2^(30 + y) to 3e-7, and a half (%.2g)", worst);
+    for (int i = 0; i < 100000; i++) {
+        double x = exp(rng_uniform(&chance, -90.0, 90.0));
+        worst_log = fmax(worst_log, fabs(ft_choice_log(x) - log(x)));
+    }
+    /* The series ends at s^15 / 15; what it leaves out is below 2 * 0.172^17 / 17 = 1.2e-14. */
+    ok(worst_log < 1e-13, "logarithms are right to 1e-13 (%.2g)", worst_log);
+}
+
+/* ---- Rules ----------------------------------------------------------------------------------- */
+
+static void test_against_plain(shape s)
+{
+    static const size_t sizes[] = { 1, 2, 3, 31, 257, 1000, 1021 };
+    int wrong = 0;
+    for (unsigned rules = 0; rules < RULES; rules++)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+            for (int round = 0; round < 3; round++) {
+                size_t n = sizes[i];
+                int32_t known = (int32_t) rng_below(&chance, KNOWN + 1);
+                fill_logits(&chance, logits, n, s);
+                fill_history(&chance, history, known, n, seen);
+                ft_choice choice = draw_choice(&chance, rules, n, known);
+                if (round == 0)
+                    choice.temperature = 0.0f;
+                int32_t token = choose(logits, n, &choice, NULL);
+                int32_t expected = choose_plainly(logits, n, &choice, history, seen);
+                if (token != expected && wrong++ == 0)
+                    diag("rules %u, %zu tokens: %d, expected %d", rules, n, token, expected);
+            }
+    is_int(wrong, 0, "%s: every combination of rules chooses as a full sort does", shape_name(s));
+}
+
+static void test_large(void)
+{
+    int wrong = 0;
+    for (int i = 0; i < 200; i++) {
+        fill_logits(&chance, logits, MOST, (shape) (i % SHAPES));
+        fill_history(&chance, history, KNOWN, MOST, seen);
+        ft_choice choice = draw_choice(&chance, rng_below(&chance, RULES), MOST, KNOWN);
+        wrong += choose(logits, MOST, &choice, NULL) !=
+                 choose_plainly(logits, MOST, &choice, history, seen);
+    }
+    is_int(wrong, 0, "so it does in a vocabulary of %d", MOST);
+}
+
+/*
+ * Pearson's statistic for `draws` tokens against exact probabilities; tokens that are expected less
+ * than 8 times are one class.  Returns how many standard deviations it is above its mean: with df
+ * classes the statistic has mean df and variance 2 df.  -1: a token of probability 0 was drawn.
+ */
+static double chi_square(const int *count, const double *probability, size_t n, int draws)
+{
+    double statistic = 0.0, rare = 0.0;
+    int degrees = -1, rare_count = 0;
+    for (size_t i = 0; i < n; i++) {
+        double expected = probability[i] * draws;
+        if (probability[i] == 0.0 && count[i] > 0)
+            return -1.0;
+        if (expected < 8.0) {
+            rare += expected;
+            rare_count += count[i];
+            continue;
+        }
+        statistic += (count[i] - expected) * (count[i] - expected) / expected;
+        degrees++;
+    }
+    if (rare >= 8.0) {
+        statistic += (rare_count - rare) * (rare_count - rare) / rare;
+        degrees++;
+    }
+    return degrees > 0 ? fabs(statistic - degrees) / sqrt(2.0 * degrees) : 0.0;
+}
+
+static const double *compared;
+
+static int by_probability(const void *a, const void *b)
+{
+    int x = *(const int *) a, y = *(const int *) b;
+    return compared[x] > compared[y] ? -1 : compared[x] < compared[y] ? 1 : x - y;
+}
+
+/* The distribution of a choice, in double, from the rules as their authors describe them. */
+static void distribute(double *probability, const float *x, int n, const ft_choice *c)
+{
+    int order[300], kept = n;
+    double sum = 0.0, reached = 0.0;
+    for (int i = 0; i < n; i++) {
+        probability[i] = exp((double) x[i] / (double) c->temperature);
+        order[i] = i;
+    }
+    compared = probability;
+    qsort(order, (size_t) n, sizeof *order, by_probability);
+    if (c->top_k > 0 && c->top_k < n)
+        kept = c->top_k;
+    for (int i = 0; i < kept; i++)
+        sum += probability[order[i]];
+    for (int i = 0; c->top_p > 0.0f && i < kept; i++) {
+        reached += probability[order[i]] / sum;
+        if (reached >= (double) c->top_p)
+            kept = i + 1;
+    }
+    while (probability[order[kept - 1]] < (double) c->min_p * probability[order[0]])
+        kept--;
+    sum = 0.0;
+    for (int i = 0; i < kept; i++)
+        sum += probability[order[i]];
+    for (int i = 0; i < n; i++)
+        probability[order[i]] = i < kept ? probability[order[i]] / sum : 0.0;
+}
+
+static void test_distribution(const char *name, ft_choice choice)
+{
+    enum { N = 300, DRAWS = 50000 };
+    static int count[N];
+    double probability[N];
+    rng r = { 7 };
+    memset(count, 0, sizeof count);
+    fill_logits(&r, logits, N, NORMAL);
+    distribute(probability, logits, N, &choice);
+    choice.seed = 1234567;
+    for (int i = 0; i < DRAWS; i++) {
+        choice.step = (uint32_t) i;
+        count[choose(logits, N, &choice, NULL)]++;
+    }
+    double deviations = chi_square(count, probability, N, DRAWS);
+    /* Right programs leave 4 standard deviations once in some thousand seeds; this seed is fixed.
+     */
+    ok(deviations >= 0.0 && deviations < 4.0, "%s: tokens come as often as they should (%.2f)",
+       name, deviations);
+}
+
+static void test_distributions(void)
+{
+    test_distribution("temperature 1", (ft_choice){ .temperature = 1.0f });
+    test_distribution("temperature 0.6", (ft_choice){ .temperature = 0.6f });
+    test_distribution("temperature 1.7", (ft_choice){ .temperature = 1.7f });
+    test_distribution("top-k 40", (ft_choice){ .temperature = 1.0f, .top_k = 40 });
+    test_distribution("top-p 0.9", (ft_choice){ .temperature = 1.0f, .top_p = 0.9f });
+    test_distribution("min-p 0.05", (ft_choice){ .temperature = 1.0f, .min_p = 0.05f });
+    test_distribution("top-k, top-p",
+                      (ft_choice){ .temperature = 0.9f, .top_k = 50, .top_p = 0.8f });
+    test_distribution("top-p, min-p",
+                      (ft_choice){ .temperature = 1.3f, .top_p = 0.95f, .min_p = 0.02f });
+    test_distribution(
+        "all of them",
+        (ft_choice){ .temperature = 0.8f, .top_k = 100, .top_p = 0.97f, .min_p = 0.01f });
+}
+
+/* Tokens of one seed's steps must not depend on each other: pairs are as frequent as they should.
+ */
+static void test_independence(void)
+{
+    enum { N = 6, DRAWS = 60000 };
+    static const float x[N] = { 0.3f, -1.0f, 0.0f, 1.0f, 0.7f, -0.2f };
+    ft_choice choice = { .seed = 99, .temperature = 1.0f };
+    int count[N * N] = { 0 };
+    double one[N], pair[N * N];
+    distribute(one, x, N, &choice);
+    for (int i = 0; i < N * N; i++)
+        pair[i] = one[i / N] * one[i % N];
+    for (int i = 0; i < DRAWS; i++) {
+        choice.step = 2 * (uint32_t) i;
+        int32_t first = choose(x, N, &choice, NULL);
+        choice.step++;
+        count[first * N + choose(x, N, &choice, NULL)]++;
+    }
+    double deviations = chi_square(count, pair, N * N, DRAWS);
+    ok(deviations >= 0.0 && deviations < 4.0, "tokens of neighbouring steps are independent (%.2f)",
+       deviations);
+}
+
+/* ---- Special cases --------------------------------------------------------------------------- */
+
+static void test_greedy(void)
+{
+    static const float x[] = { 1.0f, 3.0f, -0.0f, 3.0f, 2.0f };
+    ft_choice choice = { .top_k = 3, .top_p = 0.5f, .min_p = 0.1f, .seed = 5 };
+    is_int(choose(x, 5, &choice, NULL), 1, "temperature 0: the first of the largest");
+    choice.bans = 1;
+    choice.ban[0] = 1;
+    is_int(choose(x, 5, &choice, NULL), 3, "if that is banned, the next");
+    choice = (ft_choice){ .temperature = 1e-30f };
+    is_int(choose(x, 5, &choice, NULL) % 2, 1, "a temperature of nearly 0 draws among the largest");
+    static const float zeros[] = { -1.0f, -0.0f, 0.0f };
+    choice = (ft_choice){ 0 };
+    is_int(choose(zeros, 3, &choice, NULL), 1, "the two zeros are equal");
+}
+
+static void test_borders(void)
+{
+    static const float ties[] = { 0.0f, 2.0f, 2.0f, 2.0f, 1.0f };
+    int drawn[5] = { 0 };
+    ft_choice choice = { .temperature = 1.0f, .top_k = 2 };
+    for (choice.step = 0; choice.step < 1000; choice.step++)
+        drawn[choose(ties, 5, &choice, NULL)]++;
+    ok(drawn[1] > 400 && drawn[2] > 400 && drawn[1] + drawn[2] == 1000,
+       "top-k 2 of three equal tokens keeps those of smaller ids");
+    memset(drawn, 0, sizeof drawn);
+    choice = (ft_choice){ .temperature = 1.0f, .top_k = 1000 };
+    for (choice.step = 0; choice.step < 1000; choice.step++)
+        drawn[choose(ties, 5, &choice, NULL)]++;
+    ok(drawn[0] > 0 && drawn[4] > 0, "a top-k above the vocabulary keeps all");
+    memset(drawn, 0, sizeof drawn);
+    choice = (ft_choice){ .temperature = 1.0f, .top_p = 1e-38f };
+    for (choice.step = 0; choice.step < 100; choice.step++)
+        drawn[choose(ties, 5, &choice, NULL)]++;
+    is_int(drawn[1], 100, "a tiny top-p keeps one token");
+    memset(drawn, 0, sizeof drawn);
+    choice = (ft_choice){ .temperature = 1.0f, .min_p = 2.0f };
+    for (choice.step = 0; choice.step < 1000; choice.step++)
+        drawn[choose(ties, 5, &choice, NULL)]++;
+    ok(drawn[1] > 250 && drawn[2] > 250 && drawn[3] > 250 && drawn[0] + drawn[4] == 0,
+       "a min-p of 1 or more keeps the likeliest");
+}
+
+/* A share that sums reach exactly: of four equal tokens two have the half, three more than it. */
+static void test_exact_share(void)
+{
+    static const float equal[] = { 1.0f, 1.0f, 1.0f, 1.0f };
+    int largest = 0, beyond = 0;
+    ft_choice choice = { .temperature = 1.0f, .top_p = 0.5f };
+    for (choice.step = 0; choice.step < 200; choice.step++) {
+        int32_t half = choose(equal, 4, &choice, NULL);
+        choice.top_p = 0x1.000002p-1f;
+        int32_t more = choose(equal, 4, &choice, NULL);
+        choice.top_p = 0.5f;
+        largest = half > largest ? half : largest;
+        beyond = more > beyond ? more : beyond;
+    }
+    is_int(largest, 1, "top-p 0.5 keeps two of four equal tokens");
+    is_int(beyond, 2, "a little more keeps three");
+}
+
+static void test_special_logits(void)
+{
+    float x[] = { 1.0f, -INFINITY, NAN, 2.0f }, logprob = 0.0f;
+    ft_choice choice = { .temperature = 1.0f };
+    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "a NaN: no token");
+    ok(logprob != logprob, "and no probability");
+    choice.temperature = 0.0f;
+    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN, "nor one of temperature 0");
+    choice.bans = 1;
+    choice.ban[0] = 2;
+    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN, "even where the NaN's token is banned");
+    x[2] = INFINITY;
+    choice = (ft_choice){ .temperature = 1.0f };
+    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "+inf: no token");
+    ok(logprob != logprob, "and no probability");
+    choice.bans = 1;
+    choice.ban[0] = 2;
+    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN, "even where its token is banned");
+    for (int i = 0; i < 4; i++)
+        x[i] = -INFINITY;
+    choice.bans = 0;
+    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "all are -inf: no token");
+    ok(logprob != logprob, "and no probability");
+    for (int i = 0; i < 4; i++)
+        x[i] = (float) i;
+    choice = (ft_choice){ .temperature = 1.0f, .bans = 4, .ban = { 3, 1, 0, 2 } };
+    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN, "all are banned: no token");
+}
+
+static void test_logprob(void)
+{
+    double worst = 0.0;
+    for (int round = 0; round < 50; round++) {
+        size_t n = 1 + rng_below(&chance, 5000);
+        float logprob;
+        fill_logits(&chance, logits, n, round % 2 ? NORMAL : WORDS);
+        fill_history(&chance, history, KNOWN, n, seen);
+        ft_choice choice = draw_choice(&chance, TOP_K | TOP_P | PENALTIES | NGRAM, n, KNOWN);
+        int32_t token = choose(logits, n, &choice, &logprob);
+        double sum = 0.0;
+        if (token == FT_NO_TOKEN) /* a small vocabulary, all banned */
+            continue;
+        for (size_t i = 0; i < n; i++)
+            sum += exp((double) logits[i]);
+        worst = fmax(worst, fabs((double) logprob - ((double) logits[token] - log(sum))));
+    }
+    /*
+     * A logit's distance from the largest is rounded to 24 bits, as is its product with log2(e): at
+     * 16, e^-16 errs by 2e-6 of itself, but what weighs in the sum lies within 3: 3e-7.  The
+     * polynomial adds 1e-7, and the result, of at most 32, half a unit: 1e-6.
+     */
+    ok(worst < 2e-6, "log-probabilities are those of the raw logits, to 2e-6 (%.2g)", worst);
+}
+
+/* ---- Penalties and bans, one at a time ----------------------------------------------------------
+ */
+
+static void test_penalties(void)
+{
+    ft_choice choice = { .repetition = 1.25f };
+    ok(ft_choice_penalize(2.0f, FT_SEEN_PROMPT, &choice) == 1.6f,
+       "repetition 1.25 divides a positive logit of the prompt");
+    ok(ft_choice_penalize(-2.0f, 1, &choice) == -2.5f, "and multiplies a negative, chosen one");
+    ok(ft_choice_penalize(2.0f, 0, &choice) == 2.0f, "but leaves unknown tokens");
+    choice = (ft_choice){ .presence = 0.5f, .frequency = 0.25f };
+    ok(ft_choice_penalize(2.0f, FT_SEEN_PROMPT, &choice) == 2.0f,
+       "presence and frequency leave the prompt");
+    ok(ft_choice_penalize(2.0f, FT_SEEN_PROMPT | 3, &choice) == 0.75f,
+       "a token chosen 3 times loses presence once and frequency 3 times");
+    choice.repetition = 2.0f;
+    ok(ft_choice_penalize(3.0f, 1, &choice) == 0.75f, "repetition comes first");
+}
+
+/* Which tokens an n-gram ban leaves, found by offering each alone. */
+static void test_ngrams(void)
+{
+    /* Of 2-grams with 7 in front 3 and 1 follow; of 3-grams with 5 7 only 3. */
+    static const int32_t text[] = { 5, 7, 3, 9, 7, 1, 0, 5, 7 };
+    static const struct {
+        int32_t n, known;
+        unsigned banned; /* a bit for each id */
+    } cases[] = {
+        { 1, 9, 1 << 5 | 1 << 7 | 1 << 3 | 1 << 9 | 1 << 1 | 1 << 0 },
+        { 2, 9, 1 << 3 | 1 << 1 },
+        { 3, 9, 1 << 3 },
+        { 4, 9, 0 },
+        { 2, 2, 0 },
+        { 9, 9, 0 },
+        { 10, 9, 0 },
+        { 1, 0, 0 },
+        { 2, 5, 1 << 3 },
+    };
+    memcpy(history, text, sizeof text);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ft_choice choice = { .ngram = cases[i].n, .known = cases[i].known };
+        unsigned banned = 0;
+        for (int id = 0; id < 10; id++) {
+            float x[10] = { 0 };
+            x[id] = 1.0f;
+            if (choose(x, 10, &choice, NULL) != id)
+                banned |= 1u << id;
+        }
+        is_int(banned, cases[i].banned, "%d-grams after %d tokens ban what followed before",
+               cases[i].n, cases[i].known);
+    }
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------
+ */
+
+static void test_memory(void)
+{
+    enum { SEATS = 3, CONTEXT = 5, TOKENS = 7 };
+    int32_t text[SEATS * CONTEXT], last[SEATS] = { -9, -9, -9 };
+    uint32_t words[SEATS * TOKENS];
+    ft_cpu_memory memory = { text, words, last, CONTEXT, TOKENS };
+    memset(text, 0x55, sizeof text);
+    memset(words, 0x55, sizeof words);
+    /* Two prompts, one with a token that is none, and a row that is nobody's. */
+    static const int32_t ids[] = { 4, 4, 6, -1, 3, 2 }, owner[] = { 0, 0, 1, 1, 1, -1 };
+    static const int32_t start[] = { 0, 2 }, past[] = { 0, 0 }, seat[] = { 2, 0 };
+    ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ ids, owner, 6, start, past, seat });
+    ok(text[10] == 4 && text[11] == 4 && text[0] == 6 && text[1] == 0x55555555 && text[2] == 3,
+       "a prompt's tokens are in its history, but not those below 0");
+    uint32_t sum = 0;
+    for (int i = 0; i < TOKENS; i++)
+        sum += (uint32_t) (words[i] != 0) + (uint32_t) (words[14 + i] != 0);
+    ok(sum == 3 && words[6] == FT_SEEN_PROMPT && words[3] == FT_SEEN_PROMPT &&
+           words[18] == FT_SEEN_PROMPT,
+       "and seen; what was seen in their seats before is forgotten");
+    ok(words[7] == 0x55555555 && text[5] == 0x55555555, "other seats are left alone");
+    ft_choice choice = { .seat = 2, .known = 2 };
+    ft_cpu_choose_keep(&memory, &choice, 4);
+    choice.known = 3;
+    ft_cpu_choose_keep(&memory, &choice, 4);
+    ok(text[12] == 4 && text[13] == 4 && words[18] == (FT_SEEN_PROMPT | 2) && last[2] == 4,
+       "chosen tokens are appended and counted");
+    choice.known = CONTEXT;
+    ft_cpu_choose_keep(&memory, &choice, 1);
+    ok(words[15] == 1 && last[2] == 1, "behind the end of the context they are only counted");
+    ft_cpu_choose_keep(&memory, &choice, FT_NO_TOKEN);
+    ok(last[2] == 0 && words[14] == 0, "no token is not kept");
+    choice.seat = -1;
+    ft_cpu_choose_keep(&memory, &choice, 3);
+    ok(last[0] == -9 && last[1] == -9, "nor is one of nobody");
+    static const int32_t more[] = { 5 }, before[] = { 2 };
+    ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ more, owner, 1, start, before, seat });
+    ok(words[18] == (FT_SEEN_PROMPT | 2) && words[19] == FT_SEEN_PROMPT,
+       "a later piece of a prompt forgets nothing");
+}
+
+int main(void)
+{
+    scratch = malloc(ft_cpu_choose_scratch(MOST));
+    if (scratch == NULL)
+        bail_out("no memory");
+    test_philox();
+    test_masses();
+    for (int s = 0; s < SHAPES; s++)
+        test_against_plain((shape) s);
+    test_large();
+    test_distributions();
+    test_independence();
+    test_greedy();
+    test_borders();
+    test_exact_share();
+    test_special_logits();
+    test_logprob();
+    test_penalties();
+    test_ngrams();
+    test_memory();
+    free(scratch);
+    return done_testing();
+}

@@ -1,0 +1,23 @@
+/*
+ * family.h - what a family says of a model: its weights, and its configuration in a manifest.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_LIB_MODELS_FAMILY_H
+#define FT_TESTS_LIB_MODELS_FAMILY_H
+
+#include "runtime/families/family.h"
+
+/* "NAME ROLE [shape] SOURCE" of every weight, one a line; free with free(). */
+char *weights_text(const ft_family *family, int dialect, const ft_config *config);
+
+/* Whether every field is the same after the way through JSON text. */
+bool config_survives(const ft_config *config);
+
+/*
+ * One check: with the members of `patch` (a JSON object; null: removed) the JSON of a good
+ * configuration is refused, for this reason.
+ */
+void config_refused(const ft_config *good, const char *patch, const char *why);
+
+#endif

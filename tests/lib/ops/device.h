@@ -1,0 +1,19 @@
+/*
+ * device.h - the GPU that tests and benchmarks of single kernels run on.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_LIB_OPS_DEVICE_H
+#define FT_TESTS_LIB_OPS_DEVICE_H
+
+#include "kernels/cuda/cuda.h"
+
+enum { CHIP_TEXT = 256 };
+
+/*
+ * The device of the CUDA runtime, as the backend describes it; has_imma stays false, for only
+ * cuBLASLt knows.  `text` becomes its name, or why there is none (the result is false).
+ */
+bool find_chip(ft_cuda_chip *chip, char text[CHIP_TEXT]);
+
+#endif

@@ -1,0 +1,111 @@
+/*
+ * oneop.h - run one operation on a device and read what it wrote.
+ *
+ * Every run is done with one thread and with two, whose results must be the same bits; operands
+ * must be unchanged afterwards, and so must the memory between the values.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_LIB_OPS_ONEOP_H
+#define FT_TESTS_LIB_OPS_ONEOP_H
+
+#include "kernels/backend.h"
+
+/* A device under test, and what went wrong or came out on it. */
+typedef struct bench {
+    char name[48]; /* "cpu avx2" */
+    const ft_backend *backend;
+    ft_device *device;
+    uint64_t digest; /* of all results of an operation: devices of one kind give the same one */
+    int thread_differences, overwritten;
+} bench;
+
+/* The operation, its values and weights; the data is borrowed. */
+typedef struct oneop {
+    bench *on;
+    ft_batch batch;
+    ft_limits limits; /* of a cache, and seats beyond those of the batch, which decides the rest */
+    ft_plan plan;
+    ft_op op;
+    ft_weight weight[FT_MAX_WEIGHTS];    /* as given */
+    ft_weight on_device[FT_MAX_WEIGHTS]; /* as uploaded for this run */
+    const void *data[FT_MAX_IN];
+    const void *before[FT_MAX_STATES]; /* states as they are before each run; borrowed */
+    void *after[FT_MAX_STATES];        /* ... and after it, or NULL: not asked for */
+    void *second;                      /* the second result, or NULL: not asked for */
+    float *scales;                     /* of dynamic codes, or NULL: not asked for */
+    ft_counts *counts;                 /* receives what is observed, on one thread; or NULL */
+} oneop;
+
+void oneop_begin(oneop *t, bench *on, ft_op_kind kind, const ft_batch *batch);
+void oneop_end(oneop *t);
+
+/* Operand `slot`, whose `data` has the rows of the batch; scale 0 for what is no codes. */
+void oneop_in(oneop *t, int slot, ft_rows rows, int32_t cols, ft_dtype dtype, float scale,
+              const void *data);
+
+/* The probabilities of attention. */
+void oneop_inner(oneop *t);
+
+void oneop_weight(oneop *t, int slot, ft_weight weight);
+
+/* Results; without them the operation has none. */
+void oneop_out(oneop *t, ft_rows rows, int32_t cols);
+void oneop_out_as(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
+void oneop_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype, float scale);
+
+/* Codes that are scaled row by row; oneop_run() leaves the scales in t->scales. */
+void oneop_dynamic_codes(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
+
+/* A second float result, for t->second. */
+void oneop_second(oneop *t, ft_rows rows, int32_t cols, ft_dtype dtype);
+
+/* State `slot`, with all rows that t->limits gives it: `before` each run, then t->after[slot]. */
+void oneop_state(oneop *t, int slot, ft_rows rows, int32_t cols, ft_dtype dtype,
+                 const void *before);
+
+/* Check, lay out, run, and read the results into `out` and `codes` (NULL where there is none). */
+void oneop_run(oneop *t, void *out, void *codes);
+
+/* Element i of an array of F32, F16, BF16 or I8; and half an ulp of a number there, relative. */
+double number_of(const void *x, ft_dtype dtype, size_t i);
+double rounding_in(ft_dtype dtype);
+
+/* One number of F32, F16 or BF16; and n normal ones, for free(). */
+void set_number(void *x, ft_dtype dtype, size_t i, float value);
+void *random_numbers(uint64_t seed, size_t n, ft_dtype dtype);
+
+/* Whether `found` is further from `expected` than `bound`, or NaN. */
+bool is_far(double found, double expected, double bound);
+
+/*
+ * The largest error, in units of the bound relative * size[i] + absolute; size NULL is the
+ * magnitude of what is expected.  NaN is an infinite error.
+ */
+double worst_error(const float *found, const double *expected, const double *size, double relative,
+                   double absolute, size_t n);
+
+/*
+ * How many codes are not the nearest ones: further than 0.5 + slack from value / scale.  `slack`
+ * is what the value may be wrong by, in codes.  Codes are int8, or float where `dtype` is FT_F32.
+ */
+size_t wrong_codes(const void *codes, ft_dtype dtype, const double *value, double scale,
+                   double slack, size_t n);
+
+/* Memory that is there, zeroed; free with free(). */
+void *must_have(size_t count, size_t size);
+
+/* New arrays: normal floats, uniform codes, and both in another type. */
+float *random_floats(uint64_t seed, size_t n, double sigma);
+int8_t *random_codes(uint64_t seed, size_t n);
+float *codes_in_float(const int8_t *codes, size_t n);
+double *doubles_of(const float *x, size_t n);
+
+/*
+ * A matrix of random floats of size 1 in F32, F16 or BF16; *value receives what they are.  Free it
+ * with free_weight(), *value with free().
+ */
+ft_weight random_weight(uint64_t seed, size_t rows, size_t cols, ft_dtype dtype, double **value);
+void free_weight(ft_weight *weight);
+
+#endif

@@ -1,0 +1,273 @@
+/*
+ * arguments-t.c - public calls with arguments that no caller means: NULL, and numbers that stand
+ * for nothing.
+ *
+ * The model is a tiny classifier: 20 tokens, 10 positions, 2 types, 3 labels, hidden 8.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/ft.h"
+#include "tests/lib/models/calibrated.h"
+#include "tests/lib/models/tiny_tokenizer.h"
+#include "tests/tap/tap.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static ft_error err;
+
+/* The caller's mistake, told in these words. */
+static void refused(ft_status found, const char *text)
+{
+    ok(found == FT_EARG && err.code == FT_EARG && strcmp(err.text, text) == 0, "refused: %s", text);
+    if (found != FT_EARG || strcmp(err.text, text) != 0)
+        diag("found %s \"%s\"", ft_status_name(found), found == FT_OK ? "" : err.text);
+    memset(&err, 0, sizeof err);
+}
+
+/* An enum with a number that it does not have. */
+#define NO_SUCH(type) ((type) 77)
+
+static void test_names(void)
+{
+    is_str(ft_status_name(NO_SUCH(ft_status)), "unknown", "a status that is none has a name");
+    is_str(ft_status_name((ft_status) -1), "unknown", "a negative status has one");
+    ok(ft_dtype_name(NO_SUCH(ft_dtype)) == NULL, "a dtype that is none has no name");
+    is_int((long) ft_dtype_size(NO_SUCH(ft_dtype)), 0, "a dtype that is none has no size");
+    is_str(ft_reason_name(NO_SUCH(ft_reason)), "unknown", "a reason that is none has a name");
+    ok(ft_chat_name(NO_SUCH(ft_chat)) == NULL, "a chat format that is none has no name");
+    ok(ft_version()[0] != '\0', "the library has a version");
+}
+
+static void test_tensors(void)
+{
+    const ft_tensor dims = { FT_F32, FT_ROW, FT_MAX_DIMS + 1, { 1 }, NULL };
+    const ft_tensor negative = { FT_F32, FT_ROW, -1, { 1 }, NULL };
+    is_int((long) ft_tensor_count(NULL), 0, "no tensor has no elements");
+    is_int((long) ft_tensor_bytes(NULL), 0, "no tensor has no bytes");
+    is_int((long) ft_tensor_count(&dims), 0, "a tensor of 9 dimensions has no elements");
+    is_int((long) ft_tensor_bytes(&negative), 0, "a tensor of -1 dimensions has no bytes");
+    is_int((long) ft_devices(NULL, 5), (long) ft_devices(NULL, 0),
+           "devices are counted without a place to list them");
+}
+
+static void test_models(const char *path, const ft_model *model)
+{
+    ft_model *out;
+    refused(ft_model_open(NULL, path, NULL, &err), "ft_model_open: out is NULL");
+    refused(ft_model_open(&out, NULL, NULL, &err), "ft_model_open: path is NULL");
+    ok(out == NULL, "no model is left");
+    refused(ft_model_open(&out, path, &(ft_model_options){ .kv = NO_SUCH(ft_kv) }, &err),
+            "options: kv is 77, expected 0 to 2");
+    refused(ft_model_open(&out, path, &(ft_model_options){ .kv = (ft_kv) -1 }, &err),
+            "options: kv is -1, expected 0 to 2");
+    refused(ft_model_open(&out, path, &(ft_model_options){ .verify = NO_SUCH(ft_verify) }, &err),
+            "options: verify is 77, expected 0 to 2");
+    ok(ft_model_get_info(NULL).family == NULL, "no model has no family");
+    ok(ft_model_label(NULL, 0) == NULL, "no model has no labels");
+    ok(ft_model_label(model, INT32_MIN) == NULL, "a label of a negative number is none");
+    refused(ft_model_write_plan(NULL, stdout, &err), "ft_model_write_plan: model is NULL");
+    refused(ft_model_write_plan(model, NULL, &err), "ft_model_write_plan: file is NULL");
+    ft_model_close(NULL);
+}
+
+static void test_inputs(ft_session *session)
+{
+    int32_t ids[2] = { 5, 6 };
+    const ft_tensor fine = { FT_I32, FT_ROW, 2, { 1, 2 }, ids };
+    ft_tensor t = fine;
+    refused(ft_session_set(NULL, "input_ids", &fine, &err), "ft_session_set: session is NULL");
+    refused(ft_session_set(session, NULL, &fine, &err), "ft_session_set: name is NULL");
+    refused(ft_session_set(session, "input_ids", NULL, &err), "ft_session_set: tensor is NULL");
+    t.data = NULL;
+    refused(ft_session_set(session, "input_ids", &t, &err), "input_ids: has no data");
+    t = fine;
+    t.dtype = NO_SUCH(ft_dtype);
+    refused(ft_session_set(session, "input_ids", &t, &err),
+            "input_ids: dtype is 77, which is none");
+    t = fine;
+    t.layout = NO_SUCH(ft_layout);
+    refused(ft_session_set(session, "input_ids", &t, &err),
+            "input_ids: layout is 77, expected 0, row by row");
+    t = fine;
+    t.ndim = FT_MAX_DIMS + 1;
+    refused(ft_session_set(session, "input_ids", &t, &err),
+            "input_ids: ndim is 9, expected 0 to 8");
+    t.ndim = -1;
+    refused(ft_session_set(session, "input_ids", &t, &err),
+            "input_ids: ndim is -1, expected 0 to 8");
+}
+
+static void test_sessions(const ft_model *model, ft_session *session)
+{
+    ft_session *out;
+    ft_tensor result = { .data = NULL };
+    refused(ft_session_open(NULL, model, NULL, &err), "ft_session_open: out is NULL");
+    refused(ft_session_open(&out, NULL, NULL, &err), "ft_session_open: model is NULL");
+    ok(out == NULL, "no session is left");
+    test_inputs(session);
+    refused(ft_session_run(NULL, &err), "ft_session_run: session is NULL");
+    refused(ft_session_get(NULL, "logits", &result, &err), "ft_session_get: session is NULL");
+    refused(ft_session_get(session, NULL, &result, &err), "ft_session_get: name is NULL");
+    refused(ft_session_get(session, "logits", NULL, &err), "ft_session_get: out is NULL");
+    ft_session_close(NULL);
+}
+
+static bool take_token(void *user, const ft_token *token)
+{
+    (void) user, (void) token;
+    return true;
+}
+
+static bool take_found(void *user, const ft_found *found)
+{
+    (void) user, (void) found;
+    return true;
+}
+
+static void test_texts(ft_session *session)
+{
+    const ft_request request = { .prompt = NULL };
+    refused(ft_generate(NULL, &request, 1, NULL, take_token, NULL, &err),
+            "ft_generate: session is NULL");
+    refused(ft_generate(session, NULL, 2, NULL, take_token, NULL, &err),
+            "ft_generate: requests is NULL, but count is 2");
+    refused(ft_generate(session, &request, 1, NULL, NULL, NULL, &err),
+            "ft_generate: on_token is NULL");
+    refused(ft_search(NULL, &request, 1, NULL, take_found, NULL, &err),
+            "ft_search: session is NULL");
+    refused(ft_search(session, NULL, 2, NULL, take_found, NULL, &err),
+            "ft_search: requests is NULL, but count is 2");
+    refused(ft_search(session, &request, 1, NULL, NULL, NULL, &err), "ft_search: on_found is NULL");
+}
+
+typedef ft_status (*encoder)(const ft_tokenizer *, const char *, size_t, int32_t *, size_t,
+                             size_t *, ft_error *);
+
+static void test_encoding(const ft_tokenizer *tokenizer, encoder encode, const char *name,
+                          long empty)
+{
+    char text[96];
+    int32_t ids[4];
+    size_t count = 9;
+    is_int(encode(tokenizer, NULL, 0, ids, 4, &count, &err), FT_OK, "%s: an empty text may be NULL",
+           name);
+    is_int((long) count, empty, "%s: an empty text has its special tokens alone", name);
+    is_int(encode(tokenizer, "a", 1, NULL, 0, &count, &err), FT_OK,
+           "%s: room for no ids may be NULL", name);
+    snprintf(text, sizeof text, "%s: text is NULL, but bytes is 3", name);
+    refused(encode(tokenizer, NULL, 3, ids, 4, &count, &err), text);
+    snprintf(text, sizeof text, "%s: ids is NULL, but capacity is 4", name);
+    refused(encode(tokenizer, "a", 1, NULL, 4, &count, &err), text);
+    snprintf(text, sizeof text, "%s: count is NULL", name);
+    refused(encode(tokenizer, "a", 1, ids, 4, NULL, &err), text);
+    snprintf(text, sizeof text, "%s: tokenizer is NULL", name);
+    refused(encode(NULL, "a", 1, ids, 4, &count, &err), text);
+}
+
+static void test_decoding(const ft_tokenizer *tokenizer)
+{
+    const int32_t ids[] = { 5, INT32_MIN, INT32_MAX };
+    char text[8];
+    size_t bytes = 9;
+    is_int(ft_tokenizer_decode(tokenizer, NULL, 0, false, NULL, 0, &bytes, &err), FT_OK,
+           "no ids may be NULL");
+    is_int((long) bytes, 0, "no ids are no text");
+    is_int(ft_tokenizer_decode(tokenizer, ids, 3, false, text, 8, &bytes, &err), FT_OK,
+           "ids of no token are no mistake");
+    refused(ft_tokenizer_decode(tokenizer, NULL, 1, false, text, 8, &bytes, &err),
+            "ft_tokenizer_decode: ids is NULL, but count is 1");
+    refused(ft_tokenizer_decode(tokenizer, ids, 1, false, NULL, 8, &bytes, &err),
+            "ft_tokenizer_decode: text is NULL, but capacity is 8");
+    refused(ft_tokenizer_decode(tokenizer, ids, 1, false, text, 8, NULL, &err),
+            "ft_tokenizer_decode: bytes is NULL");
+    refused(ft_tokenizer_decode(NULL, ids, 1, false, text, 8, &bytes, &err),
+            "ft_tokenizer_decode: tokenizer is NULL");
+}
+
+static void test_decoders(const ft_tokenizer *tokenizer)
+{
+    ft_decoder *decoder;
+    const char *text;
+    size_t bytes;
+    refused(ft_decoder_open(NULL, tokenizer, false, &err), "ft_decoder_open: out is NULL");
+    refused(ft_decoder_open(&decoder, NULL, false, &err), "ft_decoder_open: tokenizer is NULL");
+    ok(decoder == NULL, "no decoder is left");
+    if (ft_decoder_open(&decoder, tokenizer, false, &err) != FT_OK)
+        bail_out("%s", err.text);
+    refused(ft_decoder_push(NULL, 5, &text, &bytes, &err), "ft_decoder_push: decoder is NULL");
+    refused(ft_decoder_push(decoder, 5, NULL, &bytes, &err), "ft_decoder_push: text is NULL");
+    refused(ft_decoder_push(decoder, 5, &text, NULL, &err), "ft_decoder_push: bytes is NULL");
+    refused(ft_decoder_finish(NULL, &text, &bytes, &err), "ft_decoder_finish: decoder is NULL");
+    refused(ft_decoder_finish(decoder, NULL, &bytes, &err), "ft_decoder_finish: text is NULL");
+    refused(ft_decoder_finish(decoder, &text, NULL, &err), "ft_decoder_finish: bytes is NULL");
+    ft_decoder_close(decoder);
+    ft_decoder_close(NULL);
+}
+
+static void test_tokenizers(const ft_model *model)
+{
+    ft_tokenizer *out, *tokenizer = tiny_open("1.0", "1.0");
+    refused(ft_tokenizer_open(NULL, "tokenizer.json", &err), "ft_tokenizer_open: out is NULL");
+    refused(ft_tokenizer_open(&out, NULL, &err), "ft_tokenizer_open: path is NULL");
+    refused(ft_tokenizer_open_model(NULL, model, &err), "ft_tokenizer_open_model: out is NULL");
+    refused(ft_tokenizer_open_model(&out, NULL, &err), "ft_tokenizer_open_model: model is NULL");
+    ok(out == NULL, "no tokenizer is left");
+    test_encoding(tokenizer, ft_tokenizer_encode, "ft_tokenizer_encode", 2);
+    test_encoding(tokenizer, ft_tokenizer_encode_bare, "ft_tokenizer_encode_bare", 0);
+    test_decoding(tokenizer);
+    test_decoders(tokenizer);
+    is_int((long) ft_tokenizer_count(NULL), 0, "no tokenizer has no tokens");
+    is_int(ft_tokenizer_find(NULL, "a"), -1, "no tokenizer finds nothing");
+    is_int(ft_tokenizer_find(tokenizer, NULL), -1, "no text is no token");
+    ok(!ft_tokenizer_is_special(NULL, 0), "no tokenizer has no special tokens");
+    ok(!ft_tokenizer_is_special(tokenizer, INT32_MIN), "an id of no token is not special");
+    is_int(ft_tokenizer_end_id(NULL), -1, "no tokenizer ends no text");
+    is_int(ft_chat_find(NULL, NULL), FT_CHAT_NONE, "no tokenizer is for no chat");
+    ft_tokenizer_close(tokenizer);
+    ft_tokenizer_close(NULL);
+}
+
+static void test_chats(void)
+{
+    const ft_chat_message user = { "user", "a" }, mute = { "user", NULL }, nobody = { NULL, "a" };
+    char text[8];
+    size_t bytes;
+    refused(ft_chat_render(FT_CHAT_QWEN2, NULL, 2, text, 8, &bytes, &err),
+            "ft_chat_render: messages is NULL, but count is 2");
+    refused(ft_chat_render(FT_CHAT_QWEN2, NULL, 0, text, 8, &bytes, &err),
+            "found no messages, expected one at least");
+    refused(ft_chat_render(FT_CHAT_QWEN2, &mute, 1, text, 8, &bytes, &err),
+            "message 0: its content is NULL");
+    refused(ft_chat_render(FT_CHAT_QWEN2, &nobody, 1, text, 8, &bytes, &err),
+            "message 0: its role is NULL");
+    refused(ft_chat_render(FT_CHAT_QWEN2, &user, 1, NULL, 8, &bytes, &err),
+            "ft_chat_render: text is NULL, but capacity is 8");
+    refused(ft_chat_render(FT_CHAT_QWEN2, &user, 1, text, 8, NULL, &err),
+            "ft_chat_render: bytes is NULL");
+    refused(ft_chat_render(NO_SUCH(ft_chat), &user, 1, text, 8, &bytes, &err),
+            "found no chat format, expected llama2, llama3, mistral or qwen2");
+}
+
+int main(void)
+{
+    tiny t;
+    calibrated files;
+    tiny_make_classifier(&t);
+    calibrated_make(&files, &t);
+    ft_model *model = calibrated_open(files.real, NULL);
+    ft_session *session = calibrated_session(model, &(ft_session_options){ .threads = 1 });
+    test_names();
+    test_tensors();
+    test_models(files.real, model);
+    test_sessions(model, session);
+    test_texts(session);
+    test_tokenizers(model);
+    test_chats();
+    ft_session_close(session);
+    ft_model_close(model);
+    tiny_remove(&t);
+    return done_testing();
+}

@@ -1,0 +1,112 @@
+/*
+ * fake_quantize-t.c - faked weights are those that calibration writes.
+ *
+ * The report of a calibration measures a plan whose weights were faked from the float artifact; it
+ * is true only if the int8 artifact gets the same codes and scales.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "calibrate/weights/weights.h"
+#include "runtime/model/fake_quantize.h"
+#include "tests/lib/ops/oneop.h"
+#include "tests/lib/ops/oracle.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 45, COLS = 77 };
+
+static void must(ft_status status, const ft_error *err)
+{
+    if (status != FT_OK)
+        bail_out("%s", err->text);
+}
+
+/* Rows of nothing, of almost nothing, and of one large value among small ones. */
+static ft_weight odd_weight(ft_dtype dtype)
+{
+    double *value;
+    ft_weight weight = random_weight(70, ROWS, COLS, dtype, &value);
+    free(value);
+    if (dtype == FT_F32) {
+        float *row = (float *) (uintptr_t) weight.data;
+        for (size_t i = 0; i < COLS; i++) {
+            row[i] = 0.0f;
+            row[COLS + i] = (float) i * 1e-41f;
+            row[2 * COLS + i] = (float) i * 0x1p-126f; /* the largest scale without an inverse */
+            row[3 * COLS + i] = i == 5 ? -1e30f : 1.0f;
+        }
+    } else
+        memset((void *) (uintptr_t) weight.data, 0, COLS * 2);
+    return weight;
+}
+
+/* What calibration makes of a float weight. */
+static ft_weight calibrated(const ft_weight *weight)
+{
+    ft_weights w = { .name = "w",
+                     .dtype = weight->dtype,
+                     .data = weight->data,
+                     .rows = weight->rows,
+                     .cols = weight->cols };
+    size_t block = ft_weights_block_bytes(&w);
+    float *scale = must_have(weight->rows, sizeof *scale);
+    int8_t *codes = must_have(ft_weights_blocks(&w), block);
+    ft_error err;
+    must(ft_weights_scales(scale, &w, &err), &err);
+    for (size_t i = 0; i < ft_weights_blocks(&w); i++)
+        ft_weights_quantize(codes + i * block, &w, scale, i);
+    return (ft_weight){ .name = "w",
+                        .rows = weight->rows,
+                        .cols = weight->cols,
+                        .dtype = FT_I8,
+                        .layout = FT_COL4_4R2_8C,
+                        .scale = scale,
+                        .data = codes };
+}
+
+static void test_dtype(ft_dtype dtype, const char *name)
+{
+    void *memory, *memory_int8;
+    ft_error err;
+    ft_weight fake = odd_weight(dtype), original = fake, int8 = calibrated(&fake), stored = int8;
+    must(ft_fake_weight(&fake, &memory, &err), &err);
+    must(ft_fake_weight(&int8, &memory_int8, &err), &err);
+    ok(fake.dtype == FT_F32 && fake.layout == FT_ROW && fake.data == memory && fake.scale != NULL,
+       "%s: a faked weight holds codes in float, row by row", name);
+    ok(memcmp(fake.scale, int8.scale, ROWS * sizeof *fake.scale) == 0,
+       "%s: its scales are those that calibration writes", name);
+    const float *codes = fake.data, *others = int8.data;
+    int differ = 0, outside = 0;
+    for (size_t i = 0; i < ROWS * COLS; i++) {
+        differ += !(codes[i] == others[i]);
+        outside += !(codes[i] >= -127.0f && codes[i] <= 127.0f);
+    }
+    is_int(differ + outside, 0, "%s: and so are its codes", name);
+
+    int8_t *again = must_have(oracle_col4(NULL, NULL, ROWS, COLS, 0), 1);
+    int8_t *narrow = must_have(ROWS * COLS, 1);
+    for (size_t i = 0; i < ROWS * COLS; i++)
+        narrow[i] = (int8_t) others[i];
+    size_t bytes = oracle_col4(again, narrow, ROWS, COLS, 0);
+    ok(memcmp(again, stored.data, bytes) == 0, "%s: codes come back from where they are stored",
+       name);
+    free(again);
+    free(narrow);
+    free(memory);
+    free(memory_int8);
+    free_weight(&original);
+    free_weight(&stored);
+    free((void *) (uintptr_t) stored.scale);
+}
+
+int main(void)
+{
+    test_dtype(FT_F32, "F32");
+    test_dtype(FT_F16, "F16");
+    test_dtype(FT_BF16, "BF16");
+    return done_testing();
+}

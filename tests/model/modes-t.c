@@ -1,0 +1,121 @@
+/*
+ * modes-t.c - one model, every plan: what must agree to the bit does.
+ *
+ * A small BERT of odd sizes runs as float, observed, faked int8 and int8 plans, fused and not, on
+ * a batch of mixed lengths.  Scales come from what the observed plan has counted, so the whole way
+ * of a calibration is walked without any file.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/model/devices.h"
+#include "runtime/graph/plan.h"
+#include "runtime/tensor.h"
+#include "tests/lib/models/bert.h"
+#include "tests/lib/ops/observed.h"
+#include "tests/lib/ops/planrun.h"
+#include "tests/tap/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const ft_backend *backend;
+static ft_device *device;
+
+/* ---- Calibration -------------------------------------------------------------------------- */
+
+/* The largest magnitude of every point, as a scale; in the order of the graph's values. */
+static float *observe(const ft_plan *graph)
+{
+    observed o;
+    observed_start(&o, backend, device, graph);
+    float *scale = observed_scales(&o);
+    int wrong = 0;
+    for (int i = 0; i < graph->nvalue; i++) {
+        size_t count;
+        if (o.counts[i] == NULL)
+            continue;
+        float *real = planrun_values(&o.run, graph->value[i].name, &count), amax = 0.0f;
+        for (size_t k = 0; k < count; k++)
+            amax = fmaxf(amax, fabsf(real[k]));
+        if (count > 0)
+            wrong += ft_counts_total(o.counts[i]) != count || scale[i] != amax / 127.0f;
+        free(real);
+    }
+    is_int(wrong, 0, "every point has been counted, value by value");
+    observed_end(&o);
+    return scale;
+}
+
+/* ---- The plans ---------------------------------------------------------------------------- */
+
+static void test_float(const ft_plan *graph, const ft_plan *observing)
+{
+    planrun fused, unfused, seen;
+    planrun_start(&fused, backend, device, graph,
+                  &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
+    planrun_start(&unfused, backend, device, graph, &(ft_lowering){ .mode = FT_MODE_FLOAT }, NULL);
+    planrun_start(&seen, backend, device, observing,
+                  &(ft_lowering){ .mode = FT_MODE_OBSERVE, .fuse = true }, NULL);
+    planrun_agree(&fused, &unfused, 25, "float: fused and unfused plans give equal numbers");
+    planrun_agree(&fused, &seen, 25, "float: observing changes nothing");
+    planrun_end(&fused);
+    planrun_end(&unfused);
+    planrun_end(&seen);
+}
+
+/* `dtype` is that of the real values beside the codes. */
+static void test_codes(const test_bert *model, const float *scale, bool int8_residual,
+                       ft_dtype dtype, const planrun *real)
+{
+    planrun f[2][2]; /* [int8][fused] */
+    char residual[64], sentence[128];
+    snprintf(residual, sizeof residual, "%s residual in %s", int8_residual ? "int8" : "float",
+             ft_dtype_name(dtype));
+    for (int int8 = 0; int8 < 2; int8++)
+        for (int fused = 0; fused < 2; fused++) {
+            ft_mode mode = int8 ? FT_MODE_INT8 : FT_MODE_FAKE;
+            ft_lowering how = { .mode = mode,
+                                .fuse = fused,
+                                .int8_residual = int8_residual,
+                                .scale = scale,
+                                .real = dtype };
+            planrun_start(&f[int8][fused], backend, device, &model[mode].graph, &how, NULL);
+        }
+    snprintf(sentence, sizeof sentence, "%s: faked and int8 plans give equal numbers", residual);
+    planrun_agree(&f[0][1], &f[1][1], 25, sentence);
+    snprintf(sentence, sizeof sentence, "%s: so do unfused ones", residual);
+    planrun_agree(&f[0][0], &f[1][0], 25, sentence);
+    snprintf(sentence, sizeof sentence, "%s: and fused and unfused int8 plans", residual);
+    planrun_agree(&f[1][0], &f[1][1], 20, sentence);
+    /* Two layers of 8 bits: a wrong scale or a lost bias would be several times as far. */
+    near(planrun_distance(real, &f[1][1], "classifier"), 0.0, 0.1,
+         "%s: the logits are near the float model's", residual);
+    for (int i = 0; i < 4; i++)
+        planrun_end(&f[i / 2][i % 2]);
+}
+
+int main(void)
+{
+    ft_error err;
+    planrun_must(ft_device_open(&backend, &device, "cpu", &err), &err);
+    ft_config config = test_bert_config(52, 2, 75);
+    test_bert model[FT_MODE_INT8 + 1];
+    for (int mode = 0; mode <= FT_MODE_INT8; mode++)
+        test_bert_make(&model[mode], &config, (ft_mode) mode, 1);
+    const ft_plan *graph = &model[FT_MODE_FLOAT].graph;
+    float *scale = observe(&model[FT_MODE_OBSERVE].graph);
+    test_float(graph, &model[FT_MODE_OBSERVE].graph);
+    planrun real;
+    planrun_start(&real, backend, device, graph,
+                  &(ft_lowering){ .mode = FT_MODE_FLOAT, .fuse = true }, NULL);
+    for (int i = 0; i < 4; i++)
+        test_codes(model, scale, i % 2, i / 2 ? FT_F16 : FT_F32, &real);
+    planrun_end(&real);
+    free(scale);
+    for (int mode = 0; mode <= FT_MODE_INT8; mode++)
+        test_bert_free(&model[mode]);
+    backend->close(device);
+    return done_testing();
+}

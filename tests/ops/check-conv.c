@@ -1,0 +1,141 @@
+/*
+ * check-conv.c - what convolutions take and refuse.
+ *
+ * Images are 2 channels of 3 x 4, windows 2 x 2, so that results are 4 outputs of 2 x 3.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/ops/check.h"
+
+#include <math.h>
+
+#define IMAGE_SIZE .channels = 2, .height = 3, .width = 4
+#define WINDOW .kernel = { 2, 2 }, .stride = { 1, 1 }, .dilation = { 1, 1 }
+
+static const ft_conv usual = { IMAGE_SIZE, WINDOW };
+static const ft_conv pixel = { .channels = 65537, 1, 1, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } };
+static const ft_conv no_channels = { .channels = 0, .height = 3, .width = 4, WINDOW };
+static const ft_conv no_rows = { .channels = 2, .height = -3, .width = 4, WINDOW };
+static const ft_conv many_columns = { .channels = 2, .height = 3, .width = 16777217, WINDOW };
+static const ft_conv other_image = { .channels = 2, .height = 3, .width = 5, WINDOW };
+static const ft_conv huge_image = { .channels = 1 << 24, 1 << 24, 1 << 24, WINDOW };
+static const ft_conv no_kernel = { IMAGE_SIZE, { 2, 0 }, { 1, 1 }, { 0, 0 }, { 1, 1 } };
+static const ft_conv long_kernel = { IMAGE_SIZE, { 32768, 2 }, { 1, 1 }, { 0, 0 }, { 1, 1 } };
+static const ft_conv no_stride = { IMAGE_SIZE, { 2, 2 }, { 0, 1 }, { 0, 0 }, { 1, 1 } };
+static const ft_conv long_stride = { IMAGE_SIZE, { 2, 2 }, { 1, 32768 }, { 0, 0 }, { 1, 1 } };
+static const ft_conv less_padding = { IMAGE_SIZE, { 2, 2 }, { 1, 1 }, { -1, 0 }, { 1, 1 } };
+static const ft_conv more_padding = { IMAGE_SIZE, { 2, 2 }, { 1, 1 }, { 0, 32768 }, { 1, 1 } };
+static const ft_conv no_dilation = { IMAGE_SIZE, { 2, 2 }, { 1, 1 }, { 0, 0 }, { 1, 0 } };
+static const ft_conv long_dilation = { IMAGE_SIZE, { 2, 2 }, { 1, 1 }, { 0, 0 }, { 32768, 1 } };
+static const ft_conv tall_window = { IMAGE_SIZE, { 2, 2 }, { 1, 1 }, { 0, 0 }, { 3, 1 } };
+static const ft_conv wide_window = { IMAGE_SIZE, { 2, 2 }, { 1, 1 }, { 0, 0 }, { 1, 32767 } };
+static const ft_conv strided = { IMAGE_SIZE, { 2, 2 }, { 2, 1 }, { 0, 0 }, { 1, 1 } };
+static const ft_conv shifted = { IMAGE_SIZE, WINDOW, .zero = -127 };
+static const ft_conv shifted_low = { IMAGE_SIZE, WINDOW, .zero = -128 };
+static const ft_conv shifted_high = { IMAGE_SIZE, WINDOW, .zero = 128 };
+static const ft_conv relu6 = { IMAGE_SIZE, WINDOW, .clamps = true, .high = 6.0f };
+static const ft_conv empty = { IMAGE_SIZE, WINDOW, .clamps = true, .low = 1.0f };
+static const ft_conv no_number = { IMAGE_SIZE, WINDOW, .clamps = true, .high = NAN };
+
+static const ft_conv pixels = { IMAGE_SIZE, WINDOW, .in_order = FT_IMAGE_PIXELS,
+                                .out_order = FT_IMAGE_PIXELS };
+static const ft_conv other_input = { IMAGE_SIZE, WINDOW, .in_order = (ft_image_order) 2 };
+static const ft_conv other_output = { IMAGE_SIZE, WINDOW, .out_order = (ft_image_order) 77 };
+
+#define SIZES "channels, rows and columns of an image must be from 1 to 16777216"
+#define LENGTHS "kernel, stride and dilation must be from 1 to 32767, padding from 0"
+#define FITS "the kernel is larger than the image with its padding"
+#define INPUT "the input is not an image a sequence, of so many channels"
+#define KINDS "input and weight are not both float or both int8"
+#define DEPTH "the weight is deeper than the 65536 codes that int32 adds safely"
+#define ZERO "the code that stands for 0 is none, or there are no codes"
+#define ORDER "images are neither planes nor pixels"
+#define RANGE "the range that results are cut to is empty"
+
+/* clang-format off */
+const a_case check_conv_cases[] = {
+#define OP .conv = &usual, .kind = FT_OP_CONV
+    { OP, { IMAGE }, RESULT, 0, 0, { K, V4 }, 0, "floats by floats", NULL },
+    { OP, { IMAGE_H }, RESULT_H, 0, 0, { K_BF16 }, 0, "halves by bf16, no bias", NULL },
+    { OP, { IMAGE }, RESULT, 0, 0, { K_U4, V4 }, 0, "floats by blocks of 4 bits", NULL },
+    { OP, { IMAGE_H }, RESULT_H, 0, 0, { K_U8 }, 0, "halves by blocks of codes", NULL },
+    { OP, { IMAGE_CODES }, RESULT, 0, 0, { K_INT8, V4 }, 0, "int8 to floats", NULL },
+    { OP, { IMAGE_CODES }, RESULT_H, 0, 0, { K_INT8 }, 0, "int8 to halves", NULL },
+    { OP, { IMAGE_CODES }, 0, RESULT_CODES, 0, { K_INT8 }, 0, "int8 to int8", NULL },
+    { OP, { 0 }, RESULT, 0, 0, { K }, 0, "no input", INPUT },
+    { OP, { IMAGE_T }, RESULT, 0, 0, { K }, 0, "an image a token", INPUT },
+    { OP, { IMAGE }, RESULT, 0, 0, { 0 }, 0, "no weight",
+      "the weight is not as deep as a window of the image" },
+    { OP, { IMAGE }, RESULT, 0, 0, { K_10 }, 0, "a deep weight",
+      "the weight is not as deep as a window of the image" },
+    { OP, { IMAGE }, RESULT, 0, 0, { K, V8 }, 0, "a long bias",
+      "the bias must be a float vector, one value an output" },
+    { OP, { IMAGE_CODES }, RESULT, 0, 0, { K }, 0, "codes by floats", KINDS },
+    { OP, { IMAGE }, RESULT, 0, 0, { K_INT8 }, 0, "floats by int8", KINDS },
+    { OP, { IMAGE_DYNAMIC }, RESULT, 0, 0, { K_INT8 }, 0, "images with scales of their own",
+      KINDS },
+    { OP, { IMAGE_FAKE }, RESULT, 0, 0, { K_FAKE }, 0, "codes in float", KINDS },
+    { OP, { IMAGE }, RESULT, 0, 0, { K_FAKE }, 0, "floats by codes in float", KINDS },
+    { OP, { IMAGE_CODES }, RESULT, 0, 0, { K_INT8_ROW }, 0, "an int8 weight in rows", KINDS },
+    { OP, { IMAGE_CODES }, RESULT, 0, 0, { K_U8 }, 0, "codes by blocks", KINDS },
+    { OP, { IMAGE }, RESULT, 0, 0, { K_U8_ROW }, 0, "blocks in rows", KINDS },
+    { OP, { IMAGE }, RESULT, 0, 0, { K_U8_48 }, 0, "blocks of 48", KINDS },
+    { OP, { IMAGE }, RESULT, 0, 0, { K_U8_BARE }, 0, "blocks without scales", KINDS },
+    { OP, { IMAGE }, RESULT, 0, 0, { K_MANY }, 0, "a huge result",
+      "the result is larger than memory can be" },
+    { OP, { IMAGE }, 0, 0, 0, { K }, 0, "no result", "has no result" },
+    { OP, { IMAGE }, RESULT_T, 0, 0, { K }, 0, "a result a token",
+      "the float result has another shape or dtype" },
+    { OP, { IMAGE }, 0, RESULT_CODES, 0, { K }, 0, "floats to codes", "cannot write codes" },
+    { OP, { IMAGE_H }, RESULT, 0, 0, { K }, 0, "halves to floats",
+      "reads and writes floats of two precisions" },
+    { OP, { IMAGE_CODES }, RESULT_B, 0, 0, { K_INT8 }, 0, "int8 to bf16",
+      "cannot write floats of this precision" },
+    { OP, { IMAGE_CODES }, RESULT, RESULT_CODES, 0, { K_INT8 }, 0, "two results",
+      "cannot write floats and codes at once" },
+    { OP, { IMAGE_CODES }, 0, RESULT_DYNAMIC, 0, { K_INT8 }, 0, "codes scaled by image",
+      "cannot make the scales of its rows" },
+#undef OP
+#define OP .kind = FT_OP_CONV, { IMAGE }, RESULT, 0, 0, { K }, 0
+    { OP, "no channels", SIZES, .conv = &no_channels },
+    { OP, "rows below 0", SIZES, .conv = &no_rows },
+    { OP, "too many columns", SIZES, .conv = &many_columns },
+    { OP, "another image", INPUT, .conv = &other_image },
+    { OP, "an image that no machine holds", INPUT, .conv = &huge_image },
+    { OP, "a kernel of nothing", LENGTHS, .conv = &no_kernel },
+    { OP, "a kernel that is too long", LENGTHS, .conv = &long_kernel },
+    { OP, "a stride of nothing", LENGTHS, .conv = &no_stride },
+    { OP, "a stride that is too long", LENGTHS, .conv = &long_stride },
+    { OP, "padding below 0", LENGTHS, .conv = &less_padding },
+    { OP, "too much padding", LENGTHS, .conv = &more_padding },
+    { OP, "a dilation of nothing", LENGTHS, .conv = &no_dilation },
+    { OP, "a dilation that is too long", LENGTHS, .conv = &long_dilation },
+    { OP, "a window that is too high", FITS, .conv = &tall_window },
+    { OP, "a window that is too wide by far", FITS, .conv = &wide_window },
+    { OP, "a result of another stride", "the float result has another shape or dtype",
+      .conv = &strided },
+    { OP, "floats with a code for 0", ZERO, .conv = &shifted },
+    { OP, "images by pixels", NULL, .conv = &pixels },
+    { OP, "images of an unknown order", ORDER, .conv = &other_input },
+    { OP, "results of an unknown order", ORDER, .conv = &other_output },
+    { OP, "relu6", NULL, .conv = &relu6 },
+    { OP, "a range of nothing", RANGE, .conv = &empty },
+    { OP, "a range that is no number", RANGE, .conv = &no_number },
+#undef OP
+#define OP .kind = FT_OP_CONV, { IMAGE_CODES }, RESULT, 0, 0, { K_INT8 }, 0
+    { OP, "a code for 0", NULL, .conv = &shifted },
+    { OP, "a code for 0 that is too low", ZERO, .conv = &shifted_low },
+    { OP, "a code for 0 that is too high", ZERO, .conv = &shifted_high },
+#undef OP
+#define OP .conv = &pixel, .kind = FT_OP_CONV
+    { OP, { LARGE }, RESULT, 0, 0, { K_DEEP_U8 }, 0, "deep blocks", NULL },
+    { OP, { LARGE }, RESULT, 0, 0, { K_DEEP_U8_ROW }, 0, "one deep block", DEPTH },
+    { OP, { LARGE }, RESULT, 0, 0, { K_DEEP_U8_LONG }, 0, "blocks that are too deep", DEPTH },
+    { OP, { LARGE }, RESULT, 0, 0, { K_DEEP_CODES }, 0, "deep blocks by codes", DEPTH },
+    { OP, { LARGE_CODES }, RESULT, 0, 0, { K_DEEP }, 0, "more codes than int32 can sum", DEPTH },
+#undef OP
+    { .sentence = NULL },
+};
+/* clang-format on */

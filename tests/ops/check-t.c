@@ -1,0 +1,105 @@
+/*
+ * check-t.c - the rule of each operation: what it takes, and what it says about anything else.
+ *
+ * One line a case: an operation over a small stock of values and weights, and the reason for which
+ * it must be refused, or NULL.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/ops/check.h"
+#include "tests/tap/tap.h"
+
+/* Index 0 of the stock stands for none. */
+static int16_t index_of(int stock)
+{
+    return (int16_t) (stock == 0 ? -1 : stock);
+}
+
+static ft_op op_of(const a_case *c)
+{
+    ft_op op = { .kind = c->kind,
+                 .out = index_of(c->out),
+                 .codes = index_of(c->codes),
+                 .inner = index_of(c->inner),
+                 .second = index_of(c->second),
+                 .attr = { .heads = c->heads,
+                           .kv_heads = c->kv_heads,
+                           .norm = c->norm,
+                           .memory = c->memory,
+                           .window = c->window,
+                           .embed_scale = c->embed_scale != 0.0f ? c->embed_scale : 1.0f,
+                           .position_offset = c->position_offset,
+                           .leading = c->leading } };
+    if (c->conv != NULL)
+        op.attr.conv = *c->conv;
+    for (int i = 0; i < FT_MAX_IN; i++)
+        op.in[i] = index_of(c->in[i]);
+    for (int i = 0; i < FT_MAX_WEIGHTS; i++)
+        op.weight[i] = index_of(c->weight[i]);
+    for (int i = 0; i < FT_MAX_STATES; i++)
+        op.state[i] = index_of(c->state[i]);
+    return op;
+}
+
+static void test_case(const ft_plan *plan, const a_case *c)
+{
+    ft_error err;
+    ft_op op = op_of(c);
+    ft_status status = ft_op_check(plan, &op, "m.ft", &err);
+    const char *kind = ft_op_name(c->kind);
+    if (c->why == NULL) {
+        if (!ok(status == FT_OK, "%s takes: %s", kind, c->sentence))
+            diag("%s", err.text);
+        return;
+    }
+    int named = c->out != 0     ? c->out
+                : c->codes != 0 ? c->codes
+                : c->in[0] != 0 ? c->in[0]
+                                : c->in[1];
+    char expected[256];
+    snprintf(expected, sizeof expected, "m.ft: %s %s: %s", kind,
+             named == 0 ? "?" : check_values[named].name, c->why);
+    is_str(status == FT_ESHAPE ? err.text : "no FT_ESHAPE", expected, "%s refuses: %s", kind,
+           c->sentence);
+}
+
+typedef struct tally {
+    int accepted, refused;
+} tally;
+
+static void test_cases(const ft_plan *plan, const a_case *cases, tally of[FT_OP_KINDS])
+{
+    for (const a_case *c = cases; c->sentence != NULL; c++) {
+        test_case(plan, c);
+        if (c->why == NULL)
+            of[c->kind].accepted++;
+        else
+            of[c->kind].refused++;
+    }
+}
+
+int main(void)
+{
+    ft_plan plan = {
+        .value = check_values, .weight = check_weights, .nvalue = VALUES, .nweight = WEIGHTS
+    };
+    tally of[FT_OP_KINDS] = { 0 };
+    test_cases(&plan, check_cases, of);
+    test_cases(&plan, check_decoder_cases, of);
+    test_cases(&plan, check_conv_cases, of);
+    test_cases(&plan, check_image_cases, of);
+    for (int kind = 0; kind < FT_OP_KINDS; kind++)
+        ok(of[kind].accepted > 0 && of[kind].refused > 0, "%s has cases of both sorts",
+           ft_op_name((ft_op_kind) kind));
+
+    ft_error err;
+    ft_op op = {
+        .kind = FT_OP_KINDS, .in = { X, -1, -1 }, .out = Y, .codes = -1, .inner = -1, .second = -1
+    };
+    is_int(ft_op_check(&plan, &op, "m.ft", &err), FT_ESHAPE, "an unknown operation is refused");
+    is_str(err.text, "m.ft: unknown y: is no operation", "by its number's lack of a name");
+    is_int(ft_op_check(&plan, &op, "m.ft", NULL), FT_ESHAPE, "nobody has to listen");
+    return done_testing();
+}

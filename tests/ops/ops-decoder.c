@@ -1,0 +1,267 @@
+/*
+ * ops-decoder.c - tests of what remembers the tokens of sequences, and of what chooses new ones.
+ *
+ * How a token is chosen is tested in sample-t.c; here, that each row gets the rules, the history
+ * and the place in memory that are its own.  Memory is compared as a whole, so that a number in
+ * somebody else's place is found.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/ops/ops-kv_cache.h"
+
+#include "kernels/sampling.h"
+#include "runtime/mem.h"
+#include "tests/lib/random.h"
+#include "tests/tap/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEATS = 9, WORDS = 97, OLD = 0x7777 };
+
+/* What is known of all seats. */
+typedef struct memory {
+    int32_t last[SEATS], history[SEATS * CONTEXT];
+    uint32_t seen[SEATS * WORDS];
+} memory;
+
+/* As if other sequences had used the seats before. */
+static void fill_memory(memory *m, rng *r)
+{
+    for (size_t i = 0; i < FT_COUNT(m->last); i++)
+        m->last[i] = OLD;
+    for (size_t i = 0; i < FT_COUNT(m->history); i++)
+        m->history[i] = OLD;
+    for (size_t i = 0; i < FT_COUNT(m->seen); i++)
+        m->seen[i] = rng_below(r, 4) << 30 | rng_below(r, 3);
+}
+
+static void add_memory(oneop *t, const memory *before, memory *after)
+{
+    t->limits =
+        (ft_limits){ .tokens = SEATS, .sequences = SEATS, .context = CONTEXT, .pages = PAGES };
+    oneop_state(t, FT_STATE_HISTORY, FT_CONTEXTS, 1, FT_I32, before->history);
+    oneop_state(t, FT_STATE_SEEN, FT_SEATS, WORDS, FT_I32, before->seen);
+    t->after[FT_STATE_HISTORY] = after->history;
+    t->after[FT_STATE_SEEN] = after->seen;
+}
+
+/* ---- Note --------------------------------------------------------------------------------- */
+
+static const int32_t seats[SEQUENCES] = { 4, 0, 7, 2 };
+
+static memory run_note(bench *on, const ft_batch *batch, const int32_t *ids, const memory *before)
+{
+    memory after = *before;
+    oneop t;
+    oneop_begin(&t, on, FT_OP_NOTE, batch);
+    oneop_in(&t, 0, FT_TOKENS, 1, FT_I32, 0.0f, ids);
+    add_memory(&t, before, &after);
+    oneop_run(&t, NULL, NULL);
+    oneop_end(&t);
+    return after;
+}
+
+/* An id below 0 stands for no token, but at position 0 it begins a text as others do. */
+static memory noted(const world *w, const int32_t *ids, const memory *before)
+{
+    memory m = *before;
+    for (size_t row = 0; row < ROWS; row++) {
+        size_t seat = (size_t) seats[w->owner[row]], position = world_position(w, row);
+        for (size_t id = 0; id < WORDS && position == 0; id++)
+            m.seen[seat * WORDS + id] = 0;
+        if (ids[row] < 0)
+            continue;
+        m.history[seat * CONTEXT + position] = ids[row];
+        m.seen[seat * WORDS + (size_t) ids[row]] |= FT_SEEN_PROMPT;
+    }
+    return m;
+}
+
+/* Texts that begin, one with a token and one without, and texts that go on. */
+static void note_prompts(bench *on, rng *r, bool first_is_token)
+{
+    world w;
+    memory before;
+    int32_t ids[ROWS];
+    const ft_choice choice[SEQUENCES] = { { .seat = 4 }, { .seat = 0 }, { .seat = 7 }, { 0 } };
+    const int32_t select[SEQUENCES] = { 2, 3, 56, 73 };
+    const char *how = first_is_token ? "" : ", the first id below 0";
+    world_init(&w, &(variant){ .kv_heads = 1 });
+    w.batch.seat = seats;
+    w.batch.selected = SEQUENCES;
+    w.batch.select = select;
+    w.batch.choice = choice;
+    fill_memory(&before, r);
+    for (int32_t i = 0; i < ROWS; i++)
+        ids[i] = i % 11 == 5 ? -1 - seats[w.owner[i]] : (int32_t) rng_below(r, WORDS);
+    if (!first_is_token)
+        ids[0] = -1;
+    memory found = run_note(on, &w.batch, ids, &before), expected = noted(&w, ids, &before);
+    ok(memcmp(found.history, expected.history, sizeof found.history) == 0,
+       "%s: note: tokens stand in their histories%s", on->name, how);
+    ok(memcmp(found.seen, expected.seen, sizeof found.seen) == 0,
+       "%s: note: and are seen, by a new text nothing else%s", on->name, how);
+    w.batch.choice = NULL; /* as for all pieces of a prompt but the last */
+    found = run_note(on, &w.batch, ids, &before);
+    ok(memcmp(&found, &expected, sizeof found) == 0, "%s: note: also where no token is chosen%s",
+       on->name, how);
+}
+
+/* A step reads what CHOOSE wrote down; `past` is 0 once, which is no reason to forget. */
+static void note_step(bench *on, rng *r)
+{
+    world w;
+    memory before;
+    static const int32_t start[SEQUENCES + 1] = { 0, 1, 2, 3, 4 };
+    const int32_t ids[SEQUENCES] = { 5, 96, 0, 17 }, rows[SEQUENCES] = { 0, 1, 2, 3 };
+    const ft_choice choice[SEQUENCES] = { { .seat = 4 }, { .seat = 0 }, { .seat = 7 }, { 0 } };
+    world_init(&w, &(variant){ .kv_heads = 1 });
+    w.batch.tokens = w.batch.selected = SEQUENCES;
+    w.batch.longest = 1;
+    w.batch.start = start;
+    w.batch.owner = w.batch.select = rows;
+    w.batch.seat = seats;
+    w.batch.choice = choice;
+    w.batch.step = true;
+    fill_memory(&before, r);
+    memory found = run_note(on, &w.batch, ids, &before);
+    ok(memcmp(&found, &before, sizeof found) == 0, "%s: note: nothing in a step", on->name);
+}
+
+void test_note(bench *on)
+{
+    rng r = { 71 };
+    note_prompts(on, &r, true);
+    note_prompts(on, &r, false);
+    note_step(on, &r);
+}
+
+/* ---- Choose ------------------------------------------------------------------------------- */
+
+/* In each row the same token is likeliest, then the same other one: whose rules hold decides. */
+enum { CHOICES = 8, FIRST = 61, SECOND = 8, NONE = FT_NO_TOKEN };
+
+typedef struct turn {
+    const char *what;
+    int32_t token; /* that is chosen */
+    ft_choice choice;
+} turn;
+
+static const turn turns[CHOICES] = {
+    { "the likeliest token", FIRST, { .seat = 4, .known = 9 } },
+    { "none from a row with a NaN", NONE, { .seat = 0, .known = 9 } },
+    { "no token that is banned", SECOND, { .seat = 7, .known = 9, .bans = 1 } },
+    { "what its seat has not seen", SECOND, { .seat = 2, .known = 9, .repetition = 1.5f } },
+    { "what another seat has seen", FIRST, { .seat = 8, .known = 9, .repetition = 1.5f } },
+    { "no n-gram of its seat", SECOND, { .seat = 3, .known = 9, .ngram = 2 } },
+    { "an n-gram of another seat", FIRST, { .seat = 1, .known = 9, .ngram = 2 } },
+    { "a token beyond a full history", FIRST, { .seat = 6, .known = CONTEXT } },
+};
+
+typedef struct choosing {
+    float logits[CHOICES * WORDS], logprob[CHOICES];
+    int32_t token[CHOICES];
+    ft_choice choice[CHOICES];
+    memory before, after;
+} choosing;
+
+/* Where FIRST is not to be chosen, its seat knows it: each rule that looks there excludes it. */
+static void fill_choosing(choosing *c)
+{
+    rng r = { 72 };
+    memset(c, 0, sizeof *c);
+    fill_memory(&c->before, &r);
+    rng_floats(&r, c->logits, FT_COUNT(c->logits), 1.0); /* within 6 */
+    for (size_t row = 0; row < CHOICES; row++) {
+        size_t seat = (size_t) turns[row].choice.seat;
+        uint32_t *seen = &c->before.seen[seat * WORDS];
+        int32_t *history = &c->before.history[seat * CONTEXT];
+        c->logits[row * WORDS + FIRST] = 10.0f;
+        c->logits[row * WORDS + SECOND] = 9.0f; /* 10 / 1.5 is less */
+        memset(seen, 0, WORDS * sizeof *seen);
+        for (int32_t i = 0; i < 9; i++)
+            history[i] = 20 + i;
+        if (turns[row].token != FIRST) {
+            seen[FIRST] = 1;
+            history[3] = history[8]; /* what came behind it was FIRST, and would be again */
+            history[4] = FIRST;
+        }
+        c->choice[row] = turns[row].choice;
+        c->choice[row].ban[0] = FIRST;
+    }
+    c->logits[1 * WORDS + 50] = (float) NAN;
+}
+
+static void run_choose(bench *on, choosing *c, const ft_choice *choice)
+{
+    static const int32_t select[CHOICES] = { 0, 2, 3, 9, 40, 56, 57, 73 };
+    world w;
+    oneop t;
+    world_init(&w, &(variant){ .kv_heads = 1 });
+    w.batch.seat = seats;
+    w.batch.selected = CHOICES;
+    w.batch.select = select;
+    w.batch.choice = choice;
+    oneop_begin(&t, on, FT_OP_CHOOSE, &w.batch);
+    oneop_in(&t, 0, FT_SELECTED, WORDS, FT_F32, 0.0f, c->logits);
+    oneop_out_as(&t, FT_SELECTED, 1, FT_I32);
+    oneop_second(&t, FT_SELECTED, 1, FT_F32);
+    add_memory(&t, &c->before, &c->after);
+    oneop_state(&t, FT_STATE_LAST, FT_SEATS, 1, FT_I32, c->before.last);
+    t.after[FT_STATE_LAST] = c->after.last;
+    if (choice != NULL)
+        t.second = c->logprob;
+    oneop_run(&t, choice != NULL ? c->token : NULL, NULL);
+    oneop_end(&t);
+}
+
+static double log_softmax(const float *logits, int32_t at)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < WORDS; i++)
+        sum += exp((double) logits[i]);
+    return (double) logits[at] - log(sum);
+}
+
+/* A row that chooses nothing has no log-probability, and the next step reads token 0. */
+static void check_row(const bench *on, const choosing *c, size_t row, memory *expected)
+{
+    const turn *given = &turns[row];
+    size_t seat = (size_t) given->choice.seat, known = (size_t) given->choice.known;
+    int32_t token = given->token;
+    is_int(c->token[row], token, "%s: choose: %s", on->name, given->what);
+    expected->last[seat] = token < 0 ? 0 : token;
+    if (token < 0) {
+        ok(isnan(c->logprob[row]), "%s: choose: and no log-probability", on->name);
+        return;
+    }
+    /* Of an exponential's argument and of its result, roundings in float: see sample-t.c. */
+    near((double) c->logprob[row], log_softmax(c->logits + row * WORDS, token), 2e-6,
+         "%s: choose: and its log-probability, by the raw logits", on->name);
+    expected->seen[seat * WORDS + (size_t) token]++;
+    if (known < CONTEXT)
+        expected->history[seat * CONTEXT + known] = token;
+}
+
+void test_choose(bench *on)
+{
+    choosing c;
+    fill_choosing(&c);
+    memory expected = c.before;
+    run_choose(on, &c, c.choice);
+    for (size_t row = 0; row < CHOICES; row++)
+        check_row(on, &c, row, &expected);
+    ok(memcmp(c.after.last, expected.last, sizeof expected.last) == 0,
+       "%s: choose: each seat's last token", on->name);
+    ok(memcmp(c.after.history, expected.history, sizeof expected.history) == 0,
+       "%s: choose: tokens end their histories", on->name);
+    ok(memcmp(c.after.seen, expected.seen, sizeof expected.seen) == 0,
+       "%s: choose: they are counted", on->name);
+    run_choose(on, &c, NULL);
+    ok(memcmp(&c.after, &c.before, sizeof c.after) == 0,
+       "%s: choose: nothing, where nothing is asked for", on->name);
+}

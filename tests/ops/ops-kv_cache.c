@@ -1,0 +1,136 @@
+/*
+ * ops-kv_cache.c - the cache and the sequences that tests of store and attend have in common.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/ops/ops-kv_cache.h"
+
+#include "kernels/half.h"
+#include "runtime/graph/plan.h"
+#include "runtime/tensor.h"
+#include "tests/lib/random.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const int32_t world_start[SEQUENCES + 1] = { 0, 3, 4, 57, 74 };
+const int32_t world_past[SEQUENCES] = { 0, 70, 5, 247 };
+
+/* What is asked of the cache would be found in page -1. */
+static void use_memory(world *w)
+{
+    static const int32_t nowhere[SEQUENCES * LIST] = { [0 ... SEQUENCES * LIST - 1] = -1 };
+    w->batch.memory = w->reach;
+    w->batch.memory_pages = w->pages;
+    w->batch.most_memory_pages = LIST;
+    w->batch.pages = nowhere;
+}
+
+/* Two lanes a text have one source. */
+static void share_memory(world *w)
+{
+    w->batch.lanes = 2;
+    for (int32_t i = 1; i < SEQUENCES; i += 2) {
+        w->reach[i] = w->reach[i - 1];
+        memcpy(w->pages + i * LIST, w->pages + (i - 1) * LIST, LIST * sizeof *w->pages);
+    }
+}
+
+/* Two lanes a text; a token is one's own or, where the other lane reaches as far, anybody's. */
+static void mix_lanes(world *w)
+{
+    rng r = { 54 };
+    w->batch.lanes = 2;
+    w->batch.seat = w->seat;
+    for (int32_t i = 0; i < SEQUENCES; i++) {
+        int32_t other = i ^ 1;
+        w->seat[i] = i;
+        for (int32_t at = 0; at < w->reach[i]; at++)
+            w->origin[i * CONTEXT + at] = at < w->reach[other] ? (int32_t) rng_below(&r, 2) : i % 2;
+    }
+}
+
+void world_init(world *w, const variant *v)
+{
+    rng r = { 50 };
+    int32_t order[PAGES];
+    *w = (world){ .v = v };
+    for (int i = 0; i < PAGES; i++)
+        order[i] = i;
+    for (uint32_t i = PAGES - 1; i > 0; i--) {
+        uint32_t j = rng_below(&r, i + 1);
+        int32_t page = order[i];
+        order[i] = order[j];
+        order[j] = page;
+    }
+    memcpy(w->pages, order, sizeof w->pages);
+    for (int32_t i = 0; i < SEQUENCES; i++) {
+        w->reach[i] = world_past[i] + world_start[i + 1] - world_start[i];
+        for (int32_t row = world_start[i]; row < world_start[i + 1]; row++)
+            w->owner[row] = i;
+    }
+    w->batch = (ft_batch){ .tokens = ROWS,
+                           .sequences = SEQUENCES,
+                           .longest = 53,
+                           .start = world_start,
+                           .owner = w->owner,
+                           .past = world_past,
+                           .reach = w->reach,
+                           .pages = w->pages,
+                           .most_pages = LIST,
+                           .context = 264 };
+    if (v->memory)
+        use_memory(w);
+    if (v->lanes && v->memory)
+        share_memory(w);
+    else if (v->lanes)
+        mix_lanes(w);
+}
+
+bool variant_runs_on(const bench *on, const variant *v, int checks)
+{
+    ft_error err;
+    ft_value heads = { .name = "heads", .rows = FT_TOKENS, .cols = (int32_t) (v->heads * v->size) };
+    ft_plan plan = { .value = &heads, .nvalue = 1 };
+    ft_op op = ft_op_make(FT_OP_ATTEND);
+    op.in[0] = 0;
+    op.attr.heads = (int32_t) v->heads;
+    if (on->backend->accept == NULL ||
+        on->backend->accept(&plan, &op, variant_name(v), &err) == FT_OK)
+        return true;
+    skip(checks, "%s: %s", on->name, err.text);
+    return false;
+}
+
+ft_limits world_limits(const world *w)
+{
+    return w->v->memory
+               ? (ft_limits){ .context = CONTEXT, .memory = CONTEXT, .memory_pages = PAGES }
+               : (ft_limits){ .sequences = SEQUENCES, .context = CONTEXT, .pages = PAGES };
+}
+
+size_t world_position(const world *w, size_t row)
+{
+    size_t sequence = (size_t) w->owner[row];
+    return (size_t) (world_past[sequence] - world_start[sequence]) + row;
+}
+
+size_t world_place(const world *w, size_t sequence, size_t position, size_t head)
+{
+    if (w->v->lanes && !w->v->memory)
+        sequence = sequence / 2 * 2 + (size_t) w->origin[sequence * CONTEXT + position];
+    size_t page = (size_t) w->pages[sequence * LIST + position / 64];
+    return (page * w->v->kv_heads + head) * 64 + position % 64;
+}
+
+const char *variant_name(const variant *v)
+{
+    static char name[96];
+    snprintf(name, sizeof name, "%zu heads of %zu over %zu, %s, %s in %s%s%s", v->heads, v->size,
+             v->kv_heads, ft_dtype_name(v->real), v->memory ? "memory" : "cache",
+             ft_dtype_name(v->cache), v->window > 0 ? ", window" : "", v->lanes ? ", lanes" : "");
+    return name;
+}

@@ -1,0 +1,38 @@
+/*
+ * ops.h - inside ops.t: a test for every operation, and the batch that they share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FT_TESTS_OPS_OPS_H
+#define FT_TESTS_OPS_OPS_H
+
+#include "tests/lib/ops/oneop.h"
+
+/* Sequences of 1, 7, 128 and 300 rows, packed. */
+enum { TOKENS = 436, SEQUENCES = 4, HIDDEN = 312, HEADS = 12 };
+extern const ft_batch mixed_batch;
+
+/* One token a row, one sequence. */
+ft_batch single_batch(size_t tokens, int32_t start[2]);
+
+/* Half an ulp of a number in float, relative: what one rounding costs at most. */
+#define ROUNDING 0x1p-24
+
+/* Quantizing multiplies by an inverse: both roundings move a code of up to 127 by this much. */
+#define CODE_SLACK (127 * 2 * ROUNDING)
+
+/* void test_embed(bench *on), and so on for every operation. */
+#define X(NAME, name) void test_##name(bench *on);
+#include "kernels/ops.def"
+#undef X
+
+/* Operations on rows, of halves. */
+void test_halves(bench *on);
+
+/* Products with weights in blocks. */
+void test_blocks(bench *on);
+
+/* Operations that decoders do otherwise: rms norms, codes scaled by row, tokens of seats. */
+void test_decoder_rows(bench *on);
+
+#endif

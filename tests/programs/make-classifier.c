@@ -1,0 +1,75 @@
+/*
+ * make-classifier.c - a tiny random BERT, for tests.
+ *
+ *     make-classifier FOLDER LABELS [MEMBERS]
+ *
+ * Writes a checkpoint of 20 tokens and 10 positions that tells so many classes, and with 0 of them
+ * embeds by the mean; config.json has the MEMBERS, a JSON object, too.  Its tokenizer knows the
+ * words "a" to "l" as tokens 5 to 16.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "tests/lib/models/tiny.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char tokenizer[] =
+    "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [],"
+    " \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true,"
+    " \"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": true},"
+    " \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
+    " \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3],"
+    " \"cls\": [\"[CLS]\", 2]},"
+    " \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\","
+    " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100,"
+    " \"vocab\": {\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, \"[SEP]\": 3, \"[MASK]\": 4,"
+    " \"a\": 5, \"b\": 6, \"c\": 7, \"d\": 8, \"e\": 9, \"f\": 10, \"g\": 11, \"h\": 12,"
+    " \"i\": 13, \"j\": 14, \"k\": 15, \"l\": 16}}}";
+
+static void add_embedding(tiny *t)
+{
+    tiny_write_file(t, "modules.json",
+                    "[{\"idx\": 0, \"name\": \"0\", \"path\": \"\","
+                    " \"type\": \"sentence_transformers.models.Transformer\"},"
+                    " {\"idx\": 1, \"name\": \"1\", \"path\": \"1_Pooling\","
+                    " \"type\": \"sentence_transformers.models.Pooling\"}]");
+    tiny_write_file(t, "1_Pooling/config.json",
+                    "{\"word_embedding_dimension\": 8, \"pooling_mode_mean_tokens\": true}");
+}
+
+static void add_classifier(tiny *t, int labels)
+{
+    char members[128];
+    tiny_add_linear(t, "bert.pooler.dense", 8, 8);
+    tiny_add_linear(t, "classifier", labels, 8);
+    snprintf(members, sizeof members,
+             "{\"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": %d}", labels);
+    tiny_configure(t, members);
+}
+
+int main(int argc, char **argv)
+{
+    tiny t;
+    int labels = argc > 2 ? atoi(argv[2]) : -1;
+    if (argc < 3 || argc > 4 || labels < 0) {
+        fputs("make-classifier FOLDER LABELS [MEMBERS]\n", stderr);
+        return 2;
+    }
+    tiny_make(&t, TINY_BERT, labels > 0 ? "bert." : "");
+    if (labels > 0)
+        add_classifier(&t, labels);
+    else
+        add_embedding(&t);
+    if (argc > 3)
+        tiny_configure(&t, argv[3]);
+    tiny_write_file(&t, "tokenizer.json", tokenizer);
+    tiny_write(&t);
+    bool fine = rename(t.folder, argv[1]) == 0;
+    if (!fine)
+        perror(argv[1]);
+    tiny_remove(&t);
+    return !fine;
+}

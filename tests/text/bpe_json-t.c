@@ -1,0 +1,214 @@
+/*
+ * bpe_json-t.c - what the tokenizer.json of a BPE may say, and what is refused with which words.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/text/tokenizer_json.h"
+
+#include "tests/lib/models/tiny_tokenizer.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTE_LEVEL                                                                                 \
+    "{'type': 'ByteLevel', 'add_prefix_space': false, 'trim_offsets': true,"                       \
+    " 'use_regex': true}"
+#define WORDS "'pre_tokenizer': " BYTE_LEVEL
+#define SPLIT(pattern, behavior)                                                                   \
+    "'pre_tokenizer': {'type': 'Split', 'pattern': {" pattern "}, 'behavior': '" behavior "',"     \
+    " 'invert': false}"
+#define REGEX(pattern) SPLIT("'Regex': '" pattern "'", "Isolated")
+#define METASPACE(more) "'pre_tokenizer': {'type': 'Metaspace', 'replacement': 'c'" more "}"
+#define ADDED(id, content)                                                                         \
+    "{'id': " id ", 'content': '" content "', 'single_word': false, 'lstrip': false,"              \
+    " 'rstrip': false, 'normalized': true, 'special': false}"
+
+static void ids_after_edit(const char *old, const char *new, const char *text, const char *expected,
+                           const char *sentence)
+{
+    is_ids(tiny_bpe_open(old, new), text, expected, sentence);
+}
+
+static void test_merges(void)
+{
+    ids_after_edit("", "", "abc abc", "8 3 8", "pairs are joined in the order of the list");
+    ids_after_edit("", "", "aaa aaaaa", "11 0 9 14", "of equal pairs the left one is first");
+    ids_after_edit("'a b', ", "", "abc", "0 10", "without a merge its pair stays apart");
+    ids_after_edit("['b', 'c']", "['b', 'c'], ['a', 'b']", "abc", "0 10",
+                   "of equal merges the last one counts");
+    ids_after_edit("['a b'", "['#version: 0.2', 'a b'", "abc", "8",
+                   "a line of the version is none");
+    ids_after_edit("_merges': false", "_merges': true", "aaaa aa", "14 9 0",
+                   "a word that is a token is found, another is joined");
+}
+
+static void test_settings(void)
+{
+    ids_after_edit("'type': 'BPE', ", "", "abc", "8",
+                   "a model without type is known by its merges");
+    ids_after_edit("'dropout': null, ", "", "abc", "8", "fields that must be null may be missing");
+    ids_after_edit("_suffix': null", "_suffix': ''", "abc", "8", "or empty");
+    ids_after_edit("", "", "\u20ac", "4 5 6", "characters are their bytes");
+    ids_after_edit("", "", "xabx", "7", "what is unknown is left out");
+    ids_after_edit("'unk_token': null", "'unk_token': '?'", "xxab", "12 12 7", "or is a token");
+    ids_after_edit("null, 'continuing_subword_prefix': null, 'end_of_word_suffix': null,"
+                   " 'fuse_unk': false",
+                   "'?', 'fuse_unk': true", "xxab", "12 7", "which neighbours share if they may");
+    ids_after_edit(WORDS, "'pre_tokenizer': null", "abcabc a", "8 8 0",
+                   "without a pre-tokenizer a text is one word");
+    ids_after_edit(WORDS, METASPACE(", 'add_prefix_space': true"), "a b", "2 0 2 1",
+                   "old files say add_prefix_space");
+    ids_after_edit("'post_processor': null",
+                   "'post_processor': {'type': 'Sequence', 'processors': [" BYTE_LEVEL "]}", "abc",
+                   "8", "a post-processor may do nothing to ids");
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+/* clang-format off */
+
+static void test_malformed(void)
+{
+    static const bad_edit edits[] = {
+        { "'a b'", "'a z'", "model.merges: file byte 844: merge 0: \"z\" is not in the vocabulary" },
+        { "'a b'", "'z b'", "merge 0: \"z\" is not in the vocabulary" },
+        { "['b', 'c']", "['b', 'a']", "merge 3: \"ba\" is not in the vocabulary" },
+        { "'a b'", "'a  b'", "merge 0: found \"a  b\", expected two words" },
+        { "'a b'", "'ab'", "merge 0: found \"ab\", expected two words" },
+        { "'a b'", "['a']", "expected ',', found ']'" },
+        { "'a b'", "['a', 'b', 'c']", "expected ',' or ']', found ','" },
+        { "'a b'", "7", "expected a string, found '7'" },
+        { "'a b'", "'\xc3 b'", "model.merges: file byte 840: bad UTF-8 in a string" },
+        { "['aa', 'aa']]", "['aa', 'aa']", "expected near end of file" },
+        { "'merges': [", "'merges': {}, 'type': [", "duplicate object key" },
+        { ", 'merges': [", "}, 'version': [", "duplicate object key" },
+        { "'b': 1", "'b': 0", "model.vocab: b: id 0 is another's too" },
+        { "'b': 1", "'a': 1", "model.vocab: a: file byte 677: duplicate object key" },
+        { "'b': 1", "'b' 1", "model.vocab: b: file byte 675: expected ':', found '1'" },
+        { "'b': 1", "'b\n': 1", "control character 0x0a in a string" },
+        { "'b': 1", "'b': 1,", "model.vocab: file byte 678: expected a string, found ','" },
+        { "'unk_token': null", "'unk_token': 'z'", "unk_token: found \"z\", expected a token of" },
+        { "'unk_token': null", "'unk_token': 1", "model.unk_token: found 1, expected a string" },
+        { "'fuse_unk': false", "'fuse_unk': 0", "model.fuse_unk: found 0, expected true or" },
+        { "{'type': 'NFC'}", "{'type': 'Replace', 'pattern': ' ', 'content': ''}",
+          "normalizer.pattern: found \" \", expected an object" },
+        { "'use_regex': true}", "'use_regex': 1}", "pre_tokenizer.use_regex: found 1, expected true" },
+        { "'add_prefix_space': false, ", "", "add_prefix_space: found nothing, expected true or" },
+        { WORDS, REGEX("(a"), "Regex: found \"(a\", expected a valid pattern: missing closing par" },
+        { WORDS, REGEX("a)"), "Regex: found \"a)\", expected a valid pattern: unmatched closing" },
+        { WORDS, REGEX("*"), "Regex: found \"*\", expected a valid pattern" },
+        { WORDS, SPLIT("", "Isolated"), "pattern.Regex: found nothing, expected a string" },
+        { WORDS, METASPACE(", 'add_prefix_space': false"), "found false, expected true, or the" },
+        { "{'type': 'NFC'}", "7", "normalizer: found 7, expected an object" },
+    };
+    are_refused(tiny_bpe_json, edits, FT_COUNT(edits), FT_EFORMAT);
+}
+
+static void test_unsupported(void)
+{
+    static const bad_edit edits[] = {
+        { "'dropout': null", "'dropout': 0.1", "model.dropout: found 0.1, expected null" },
+        { "_prefix': null", "_prefix': '##'", "continuing_subword_prefix: found \"##\", expected" },
+        { "_suffix': null", "_suffix': '</w>'", "end_of_word_suffix: found \"</w>\", expected nu" },
+        { "'merges': [", "'merges': 5, 'x': [", "model.x: found an array, expected no such field" },
+        { "'fuse_unk'", "'x': 1, 'fuse_unk'", "model.x: found 1, expected no such field" },
+        { "{'type': 'NFC'}", "{'type': 'NFKC'}",
+          "normalizer.type: found \"NFKC\", expected BertNormalizer, NFC, Prepend or Replace" },
+        { "{'type': 'NFC'}", "{'type': 'Prepend', 'prepend': ''}",
+          "normalizer.prepend: found \"\", expected 1 to 64 bytes" },
+        { "{'type': 'NFC'}", "{'type': 'Replace', 'pattern': {'Regex': ' '}, 'content': ''}",
+          "normalizer.pattern.Regex: found \" \", expected no such field" },
+        { "{'type': 'NFC'}", "{'type': 'Replace', 'pattern': {'String': ''}, 'content': ''}",
+          "normalizer.pattern.String: found \"\", expected 1 to 64 bytes" },
+        { "{'type': 'NFC'}", "{'type': 'Sequence', 'normalizers': [{'type': 'NFC'}, {'type': 'NFC'},"
+          " {'type': 'NFC'}, {'type': 'NFC'}, {'type': 'NFC'}, {'type': 'NFC'}, {'type': 'NFC'},"
+          " {'type': 'NFC'}, {'type': 'NFC'}]}", "normalizers[8].type: found \"NFC\", expected 8" },
+        { WORDS, "'pre_tokenizer': {'type': 'Punctuation'}",
+          "pre_tokenizer.type: found \"Punctuation\", expected BertPreTokenizer, ByteLevel" },
+        { WORDS, "'pre_tokenizer': {'type': 'Sequence', 'pretokenizers': [{'type': 'Sequence'}]}",
+          "pre_tokenizer.pretokenizers[0].type: found \"Sequence\", expected Bert" },
+        { WORDS, "'pre_tokenizer': {'type': 'Sequence', 'pretokenizers': [" BYTE_LEVEL ", " BYTE_LEVEL
+          ", " BYTE_LEVEL ", " BYTE_LEVEL ", " BYTE_LEVEL ", " BYTE_LEVEL ", " BYTE_LEVEL "]}",
+          "pretokenizers[6].type: found \"ByteLevel\", expected fewer steps" },
+        { WORDS, SPLIT("'Regex': 'a'", "Joined"), "behavior: found \"Joined\", expected Isolated" },
+        { WORDS, SPLIT("'String': ''", "Removed"), "expected a pattern of 1 to 4096 bytes, found 0" },
+        { WORDS, METASPACE(", 'prepend_scheme': 'last'"), "prepend_scheme: found \"last\", expec" },
+        { WORDS, REGEX("a\\\\w"), "expected a pattern without \\w, found at byte 1" },
+        { "'post_processor': null", "'post_processor': {'type': 'RobertaProcessing'}",
+          "post_processor.type: found \"RobertaProcessing\", expected BertProcessing" },
+        { "[{", "[" ADDED("15", "x\\u0301\\u0323") ", " ADDED("16", "x\\u0323\\u0301") ", {",
+          "normalizes to the same text as another" },
+        { "'?': 12, '\\u00c3': 13", "'?': 12, '\\u00c3': 15",
+          "added_tokens: id 15 is that of a word of the vocabulary" },
+    };
+    are_refused(tiny_bpe_json, edits, FT_COUNT(edits), FT_EUNSUPPORTED);
+}
+
+/* clang-format on */
+
+/* ---- Large files ---------------------------------------------------------------------------- */
+
+/* A vocabulary of `words` words whose hashes would collide, were they of the usual kind. */
+static void test_many_words(void)
+{
+    enum { WORDS_ = 200000, WORD = 24 };
+    char *json = malloc(200 + (size_t) WORDS_ * (WORD + 12)), *at = json;
+    ft_tokenizer *tokenizer;
+    ft_error err;
+    if (json == NULL)
+        bail_out("no memory");
+    at += sprintf(at, "{\"pre_tokenizer\": null, \"model\": {\"vocab\": {");
+    for (int i = 0; i < WORDS_; i++)
+        at += sprintf(at, "%s\"%024d\": %d", i > 0 ? ", " : "", i * 64, WORDS_ - 1 - i);
+    at += sprintf(at, "}, \"merges\": []}}");
+    bool opened = ft_tokenizer_parse(&tokenizer, "many", json, (size_t) (at - json), &err) == FT_OK;
+    if (!ok(opened, "200,000 words with falling ids are read"))
+        bail_out("%s", err.text);
+    is_int((long long) ft_tokenizer_count(tokenizer), WORDS_, "and counted");
+    is_int(ft_tokenizer_find(tokenizer, "000000000000000000000064"), WORDS_ - 2, "and found");
+    ft_tokenizer_close(tokenizer);
+    free(json);
+}
+
+/* Brackets within brackets: neither the glance for tables nor what follows may recurse freely. */
+static void test_deep_nesting(void)
+{
+    enum { DEPTH = 1 << 20 };
+    char *json = malloc(DEPTH + 16);
+    ft_tokenizer *tokenizer;
+    ft_error err;
+    if (json == NULL)
+        bail_out("no memory");
+    memcpy(json, "{\"x\":", 5);
+    memset(json + 5, '[', DEPTH);
+    is_int(ft_tokenizer_parse(&tokenizer, "deep", json, DEPTH + 5, &err), FT_EFORMAT,
+           "a million brackets are refused");
+    has(err.text, "maximum parsing depth reached", "with the reason");
+    free(json);
+}
+
+/* Keys are compared as they are written. */
+static void test_escaped_name(void)
+{
+    static const bad_edit edits[] = {
+        { "'vocab'", "'voc\\u0061b'", "model.vocab: found an object whose name has escapes" },
+        { "'merges'", "'m\\u0065rges'", "model.merges: found an array whose name has escapes" },
+        { "'model'", "'mod\\u0065l'", "model.vocab: found an object whose name has escapes" },
+    };
+    are_refused(tiny_bpe_json, edits, FT_COUNT(edits), FT_EUNSUPPORTED);
+}
+
+int main(void)
+{
+    test_merges();
+    test_settings();
+    test_malformed();
+    test_unsupported();
+    test_many_words();
+    test_deep_nesting();
+    test_escaped_name();
+    return done_testing();
+}

@@ -1,0 +1,157 @@
+/*
+ * characters-t.c - what BPE tokenizers know of every code point, as the `tokenizers` library knows
+ * it: what regular expressions match, what composes, what is a number.
+ *
+ * golden/make-bpe.py made the data.  wordpiece-t.c does the same for BERT's normalizer.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/mem.h"
+#include "runtime/text/unicode/nfc.h"
+#include "runtime/text/unicode/unicode.h"
+#include "runtime/base/utf8.h"
+#include "tests/lib/golden_rows.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <string.h>
+
+static const char *const patterns[] = { "\\s",     "[^\\S]",  "\\d",     "\\p{L}",  "\\p{Lu}",
+                                        "\\p{Ll}", "\\p{Lt}", "\\p{Lm}", "\\p{Lo}", "\\p{M}",
+                                        "\\p{N}",  "\\p{Nd}", "\\p{Nl}", "\\p{No}", "\\p{P}",
+                                        "\\p{Pc}", "\\p{Pd}", "\\p{Ps}", "\\p{Pe}", "\\p{Pi}",
+                                        "\\p{Pf}", "\\p{Po}", "\\p{S}",  "\\p{Sm}", "\\p{Sc}",
+                                        "\\p{Sk}", "\\p{So}", "\\p{Z}" };
+
+static size_t utf8_of(uint32_t code, char *c)
+{
+    return (size_t) utf8proc_encode_char((utf8proc_int32_t) code, (uint8_t *) c);
+}
+
+/* What each pattern matches in a text of 4,096 code points. */
+static void digest_matches(const ft_regex *regex, ft_regex_room *room, const ft_text *block,
+                           char sum[GOLDEN_DIGEST])
+{
+    EVP_MD_CTX *digest = digest_begin();
+    for (size_t i = 0; i < FT_COUNT(patterns); i++) {
+        ft_regex_search search = { .regex = &regex[i], .text = block->data, .bytes = block->bytes };
+        size_t start, end;
+        bool found;
+        if (i > 0)
+            EVP_DigestUpdate(digest, "\n", 1);
+        while (ft_regex_next(&search, room, &found, &start, &end) == FT_OK && found)
+            EVP_DigestUpdate(digest, block->data + start, end - start);
+    }
+    digest_end(digest, sum);
+}
+
+static void put_nfc(ft_text *out, const char *text, size_t bytes)
+{
+    if (!ft_nfc(text, bytes, out) || !ft_text_put(out, "\n", 1))
+        bail_out("no memory");
+}
+
+/* Each character after a letter and before marks; and its decomposition. */
+static void normalize_character(uint32_t code, ft_text *out)
+{
+    static const char marks[] = "\u0327\u0301";
+    uint32_t part[FT_CHAR_DECOMPOSED];
+    char text[32] = "A";
+    size_t bytes = 1 + utf8_of(code, text + 1);
+    memcpy(text + bytes, marks, sizeof marks - 1);
+    bytes += sizeof marks - 1;
+    bytes += utf8_of(code, text + bytes);
+    put_nfc(out, text, bytes);
+    bytes = 0;
+    int parts = ft_char_decompose(code, part);
+    for (int i = 0; i < parts; i++)
+        bytes += utf8_of(part[i], text + bytes);
+    put_nfc(out, text, bytes);
+}
+
+static void digest_text(const ft_text *text, size_t bytes, char sum[GOLDEN_DIGEST])
+{
+    EVP_MD_CTX *digest = digest_begin();
+    EVP_DigestUpdate(digest, text->data, bytes);
+    digest_end(digest, sum);
+}
+
+typedef struct {
+    ft_text block, normal, numbers;
+    char matches[GOLDEN_DIGEST], nfc[GOLDEN_DIGEST], digits[GOLDEN_DIGEST];
+} characters;
+
+static void digest_block(uint32_t first, const ft_regex *regex, ft_regex_room *room, characters *c)
+{
+    c->block.bytes = c->normal.bytes = c->numbers.bytes = 0;
+    for (uint32_t code = first; code < first + 0x1000; code++) {
+        if (code >= 0xd800 && code < 0xe000)
+            continue;
+        if (!ft_text_put_char(&c->block, code) ||
+            !ft_text_put(&c->numbers, ft_char_is_numeric(code) ? "2" : "1", 1))
+            bail_out("no memory");
+        normalize_character(code, &c->normal);
+    }
+    digest_matches(regex, room, &c->block, c->matches);
+    digest_text(&c->normal, c->normal.bytes, c->nfc);
+    digest_text(&c->numbers, c->numbers.bytes, c->digits);
+}
+
+/* Unicode 14 to 16, between which the differences are known. */
+static bool knows_pcre2(void)
+{
+    char version[64] = "";
+    pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, version);
+    return atoi(version) >= 14 && atoi(version) <= 16;
+}
+
+static void test_characters(void)
+{
+    FILE *file = open_golden("tests/golden/bpe-characters.txt");
+    ft_regex regex[FT_COUNT(patterns)] = { 0 };
+    ft_regex_room room;
+    characters c = { 0 };
+    char why[FT_REGEX_WHY], matches[32], nfc[32], digits[32];
+    int equal[3] = { 0 };
+    unsigned expected;
+    if (ft_regex_room_init(&room, SIZE_MAX >> 8) != FT_OK)
+        bail_out("no memory");
+    for (size_t i = 0; i < FT_COUNT(patterns); i++)
+        if (ft_regex_compile(&regex[i], patterns[i], why) != FT_OK)
+            bail_out("%s", why);
+    for (uint32_t first = 0; first < 0x110000; first += 0x1000) {
+        digest_block(first, regex, &room, &c);
+        if (fscanf(file, "%x %31s %31s %31s", &expected, matches, nfc, digits) != 4 ||
+            expected != first)
+            bail_out("bpe-characters.txt ends at U+%04X", first);
+        bool same[] = { strcmp(c.matches, matches) == 0, strcmp(c.nfc, nfc) == 0,
+                        strcmp(c.digits, digits) == 0 };
+        for (int i = 0; i < 3; i++) {
+            equal[i] += same[i];
+            if (!same[i])
+                diag("code points from U+%04X differ (%d)", first, i);
+        }
+    }
+    if (knows_pcre2())
+        is_int(equal[0], 0x110, "all code points match as with the library's regular expressions");
+    else
+        skip(1, "this PCRE2 is of another version of Unicode than 14 to 16");
+    is_int(equal[1], 0x110, "all code points compose as there");
+    is_int(equal[2], 0x110, "all code points are numbers or not as there");
+    for (size_t i = 0; i < FT_COUNT(patterns); i++)
+        ft_regex_fini(&regex[i]);
+    ft_regex_room_fini(&room);
+    ft_text_fini(&c.block);
+    ft_text_fini(&c.normal);
+    ft_text_fini(&c.numbers);
+    fclose(file);
+}
+
+int main(void)
+{
+    test_characters();
+    return done_testing();
+}

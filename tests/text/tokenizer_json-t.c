@@ -1,0 +1,178 @@
+/*
+ * tokenizer_json-t.c - what tokenizer.json may say, and what is refused with which words.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "runtime/text/tokenizer_json.h"
+
+#include "tests/lib/models/tiny_tokenizer.h"
+#include "tests/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BERT_PROCESSING "{'type': 'BertProcessing', 'sep': ['[SEP]', 3], 'cls': ['[CLS]', 2]}"
+#define TEMPLATE(single)                                                                           \
+    "{'type': 'TemplateProcessing', 'single': [" single "], 'pair': [], 'special_tokens':"         \
+    " {'[CLS]': {'id': '[CLS]', 'ids': [2], 'tokens': ['[CLS]']},"                                 \
+    "  'both': {'id': 'both', 'ids': [3, 4], 'tokens': ['[SEP]', '[MASK]']}}}"
+#define SPECIAL(id) "{'SpecialToken': {'id': '" id "', 'type_id': 0}}"
+#define SEQUENCE(id, type) "{'Sequence': {'id': '" id "', 'type_id': " type "}}"
+#define ADDED(id, content, normalized)                                                             \
+    "{'id': " id ", 'content': '" content "', 'single_word': false, 'lstrip': false,"              \
+    " 'rstrip': false, 'normalized': " normalized ", 'special': true}"
+
+static void ids_after_edit(const char *old, const char *new, const char *text, const char *expected,
+                           const char *sentence)
+{
+    is_ids(tiny_open(old, new), text, expected, sentence);
+}
+
+static void test_settings(void)
+{
+    ids_after_edit("'strip_accents': null", "'strip_accents': false", "\u00e9", "2 1 3",
+                   "strip_accents false keeps them");
+    ids_after_edit("'lowercase': true", "'lowercase': false", "\u00e9 E", "2 1 1 3",
+                   "without a strip_accents, accents stay where case does");
+    ids_after_edit("_word': 100", "_word': 5", "unaab unaabb", "2 5 8 8 9 1 3",
+                   "a word longer than the limit is [UNK]");
+    ids_after_edit("_word': 100", "_word': 1", "\u5b57 un", "2 12 1 3",
+                   "the limit is in characters, not bytes");
+    ids_after_edit("'truncation': null", "'truncation': {'max_length': 3}", "e e e e",
+                   "2 10 10 10 10 3", "truncation is the caller's business");
+    ids_after_edit("'padding': null", "'padding': {'strategy': {'Fixed': 9}}", "e", "2 10 3",
+                   "so is padding");
+    ids_after_edit("'type': 'WordPiece', ", "", "unable", "2 5 6 3",
+                   "a model without type is known by its fields");
+    ids_after_edit("'##',", "'',", "unable", "2 5 7 3", "the prefix may be empty");
+    ids_after_edit("'##',", "'@',", "unable un", "2 1 5 3", "or one that no token has");
+    ids_after_edit("'normalizer': {", "'normalizer': null, 'decoder': {", "un Un", "2 5 1 3",
+                   "without a normalizer text stays as it is");
+    ids_after_edit("'normalizer': {",
+                   "'normalizer': {'type': 'Sequence', 'normalizers': []},"
+                   " 'decoder': {",
+                   "un Un", "2 5 1 3", "a sequence of no normalizers is none");
+}
+
+static void test_special_ids(void)
+{
+    ft_tokenizer *t = tiny_open(BERT_PROCESSING, "null");
+    is_str(tiny_ids(t, "un"), "5", "without a post-processor nothing is put around the text");
+    is_int(ft_tokenizer_end_id(t), -1, "and nothing ends it");
+    ft_tokenizer_close(t);
+
+    t = tiny_open(BERT_PROCESSING,
+                  TEMPLATE(SPECIAL("[CLS]") ", " SEQUENCE("A", "0") ", " SPECIAL("both")));
+    is_str(tiny_ids(t, "un"), "2 5 3 4", "a template says what goes before and behind");
+    is_int(ft_tokenizer_end_id(t), 4, "its last token ends the sequence");
+    ft_tokenizer_close(t);
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+/* clang-format off */
+
+/* Files that the `tokenizers` library refuses as well. */
+static void test_malformed(void)
+{
+    static const bad_edit edits[] = {
+        { "}}}", "}}", "t.json: line 1, column" },
+        { tiny_json, "", "t.json: line 1, column 1" },
+        { tiny_json, "[]", "t.json: found an array, expected an object" },
+        { "'e': 10", "'e': 10, 'e': 11", "duplicate object key" },
+        { "'e': 10", "'\xff': 10", "model.vocab: file byte 715: bad UTF-8 in a string" },
+        { "'e': 10", "'\\u0000': 10", "U+0000 in a string" },
+        { "'e': 10", "'e': 10]", "line 1, column 770: end of file expected" },
+        { "'e': 10", "'e': 11", "model.vocab: [: id 11 is another's too" },
+        { "'model'", "'decoder'", "model: found nothing, expected an object" },
+        { "'e': 10", "'e': -1", "model.vocab: e: file byte 719: expected a whole number from 0 to" },
+        { "'e': 10", "'e': 2147483648", "found 2147483648, expected at most 2147483647" },
+        { "'e': 10", "'e': 1.5", "expected a whole number from 0 to 9223372036854775807, found 1.5" },
+        { "'e': 10", "'e': '10'", "model.vocab: e: file byte 719: expected a whole number, found '\"'" },
+        { "'[UNK]',", "'?',", "model.unk_token: found \"?\", expected a token of the vocabulary" },
+        { "'[UNK]',", "null,", "model.unk_token: found null, expected a string" },
+        { "'max_input_chars_per_word': 100, ", "", "max_input_chars_per_word: found nothing" },
+        { "_word': 100", "_word': -100", "max_input_chars_per_word: found -100, expected an int" },
+        { "'continuing_subword_prefix': '##',", "", "continuing_subword_prefix: found nothing" },
+        { "'clean_text': true", "'clean_text': 1", "normalizer.clean_text: found 1, expected" },
+        { ", 'lowercase': true", "", "normalizer.lowercase: found nothing, expected true or" },
+        { "'normalizer': {", "'normalizer': {'type': 'Sequence', 'normalizers': [1, 2]},"
+          " 'decoder': {",
+          "normalizer.normalizers[0].type: found nothing, expected a string" },
+        { "_accents': null", "_accents': 'no'", "strip_accents: found \"no\", expected true or" },
+        { "{'type': 'BertPreTokenizer'}", "[]", "pre_tokenizer: found an array, expected an object" },
+        { "['[SEP]', 3]", "'[SEP]'", "post_processor.sep: found \"[SEP]\", expected an array" },
+        { "['[SEP]', 3]", "['[SEP]']", "post_processor.sep: found nothing, expected an integer" },
+        { "[{'id': 4", "[1, {'id': 4", "added_tokens[0].content: found nothing, expected a" },
+        { "'id': 4, ", "", "added_tokens[0].id: found nothing, expected an integer" },
+        { "'content': '[MASK]'", "'content': []", "added_tokens[0].content: found an array" },
+        { ", 'special': true", "", "added_tokens[0].special: found nothing, expected true" },
+        { BERT_PROCESSING, TEMPLATE(SPECIAL("[NO]")), "special_tokens.[NO]: found nothing" },
+    };
+    are_refused(tiny_json, edits, FT_COUNT(edits), FT_EFORMAT);
+}
+
+/* Files that mean something which encoding does not do. */
+static void test_unsupported(void)
+{
+    static const bad_edit edits[] = {
+        { "'1.0'", "'2.0'", "t.json: version: found \"2.0\", expected \"1.0\"" },
+        { "'version'", "'versions'", "t.json: versions: found \"1.0\", expected no such field" },
+        { "'WordPiece'", "'Unigram'", "model.type: found \"Unigram\", expected WordPiece or BPE" },
+        { "'vocab'", "'dropout': 0.5, 'vocab'", "model.dropout: found 0.5, expected no such" },
+        { "'BertNormalizer'", "'NFKC'", "normalizer.type: found \"NFKC\", expected" },
+        { "'clean_text'", "'clean': 1, 'clean_text'", "normalizer.clean: found 1, expected no" },
+        { "'normalizer': {",
+          "'normalizer': {'type': 'Sequence', 'normalizers': [{'type': 'NFD'}]}, 'decoder': {",
+          "normalizer.normalizers[0].type: found \"NFD\", expected BertNormalizer" },
+        { "'BertPreTokenizer'", "'Whitespace'", "pre_tokenizer.type: found \"Whitespace\"" },
+        { "'BertPreTokenizer'", "'BertPreTokenizer', 'x': 1", "pre_tokenizer.x: found 1" },
+        { "'BertProcessing'", "'RobertaProcessing'",
+          "post_processor.type: found \"RobertaProcessing\", expected BertProcessing, TemplateP" },
+        { BERT_PROCESSING, TEMPLATE(""), "post_processor.single: found an array, expected one" },
+        { BERT_PROCESSING, TEMPLATE(SEQUENCE("A", "1")), "Sequence.type_id: found 1, expected 0" },
+        { BERT_PROCESSING, TEMPLATE(SEQUENCE("B", "0")), "Sequence.id: found \"B\", expected" },
+        { BERT_PROCESSING, TEMPLATE(SEQUENCE("A", "0") ", " SEQUENCE("A", "0")),
+          "single[1].Sequence.id: found \"A\", expected \"A\", once" },
+        { "'id': 4", "'id': 5", "added_tokens[0].id: found 5, expected 4, as in the vocabulary" },
+        { "[{", "[" ADDED("16", "new", "false") ", {", "id: found 16, expected 15, the next free" },
+        { "[{", "[" ADDED("4", "[MASK]", "true") ", {", "content: \"[MASK]\" is added twice" },
+        { "[{", "[" ADDED("15", "new", "true") ", " ADDED("16", "new", "false") ", {",
+          "added_tokens[1].id: found 16, expected 15, as in the vocabulary" },
+        { "[{", "[" ADDED("15", "new", "true") ", " ADDED("15", "new", "false") ", {",
+          "added_tokens[1].content: \"new\" is added twice" },
+        { "[{", "[" ADDED("15", "", "false") ", {", "added_tokens[0].content: \"\" is empty" },
+        { "[{", "[" ADDED("15", "\\u0301", "true") ", {", "is empty when normalized" },
+        { "[{", "[" ADDED("15", "X", "true") ", " ADDED("16", "x", "true") ", {",
+          "added_tokens[1].content: \"x\" normalizes to the same text as another" },
+        { "'rstrip'", "'x': 1, 'rstrip'", "added_tokens[0].x: found 1, expected no such field" },
+    };
+    are_refused(tiny_json, edits, FT_COUNT(edits), FT_EUNSUPPORTED);
+}
+
+/* clang-format on */
+
+#define GROWING "{'type': 'Replace', 'pattern': {'String': 'M'}, 'content': 'MMMMMMMMMMMMMMMM'}"
+
+static void test_growing(void)
+{
+    static const bad_edit edit = {
+        "'normalized': false, 'special': true}], 'normalizer': {",
+        "'normalized': true, 'special': true}], 'normalizer': {'type': 'Sequence', 'normalizers': "
+        "[" GROWING ", " GROWING ", " GROWING "]}, 'decoder': {",
+        "added_tokens[0].content: normalizer: adds more than 1120 bytes to its 6"
+    };
+    are_refused(tiny_json, &edit, 1, FT_ELIMIT);
+}
+
+int main(void)
+{
+    test_settings();
+    test_special_ids();
+    test_malformed();
+    test_unsupported();
+    test_growing();
+    return done_testing();
+}

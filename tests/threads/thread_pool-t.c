@@ -1,0 +1,229 @@
+/*
+ * thread_pool-t.c - jobs of a thread pool: each member once, whatever else the threads have to do.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <config.h>
+
+#include "kernels/threads/thread_pool.h"
+#include "tests/tap/tap.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 40, CALLERS = 6, JOBS = 2000 };
+
+typedef struct record {
+    atomic_int done[MOST];
+    pthread_t caller;
+    atomic_bool by_another; /* member 0 was not the caller's */
+    int sleep_us;
+} record;
+
+static void pause_us(int us)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = us * 1000L }, NULL);
+}
+
+static void note(const void *job, int member)
+{
+    record *r = (record *) (uintptr_t) job;
+    if (member == 0 && !pthread_equal(pthread_self(), r->caller))
+        r->by_another = true;
+    if (r->sleep_us > 0)
+        pause_us(r->sleep_us);
+    r->done[member]++;
+}
+
+static bool each_once(int members, int sleep_us)
+{
+    record r = { .caller = pthread_self(), .sleep_us = sleep_us };
+    ft_pool_run(members, note, &r);
+    bool fine = !r.by_another;
+    for (int i = 0; i < MOST; i++)
+        fine &= r.done[i] == (i < members);
+    return fine;
+}
+
+static bool first_once_others_at_most(int members)
+{
+    record r = { .caller = pthread_self() };
+    ft_pool_run_any(members, note, &r);
+    bool fine = !r.by_another && r.done[0] == 1;
+    for (int i = 1; i < MOST; i++)
+        fine &= r.done[i] <= (i < members);
+    return fine;
+}
+
+static bool all_sizes(int sleep_us)
+{
+    bool fine = true;
+    for (int members = 1; members <= MOST; members++)
+        fine &= each_once(members, sleep_us);
+    for (int members = MOST; members >= 1; members--)
+        fine &= each_once(members, sleep_us);
+    return fine;
+}
+
+static bool many_jobs(int members, int between_us)
+{
+    bool fine = true;
+    for (int i = 0; i < JOBS / (1 + between_us) + 20; i++) {
+        fine &= each_once(members, 0) && first_once_others_at_most(members);
+        if (between_us > 0)
+            pause_us(between_us);
+    }
+    return fine;
+}
+
+static void *call(void *fine)
+{
+    *(bool *) fine = many_jobs(4, 0) && all_sizes(0);
+    return NULL;
+}
+
+static bool several_callers(void)
+{
+    pthread_t thread[CALLERS];
+    bool fine[CALLERS] = { false }, all = true;
+    int started = 0;
+    while (started < CALLERS && pthread_create(&thread[started], NULL, call, &fine[started]) == 0)
+        started++;
+    for (int i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < CALLERS; i++)
+        all &= fine[i];
+    return all;
+}
+
+static void run_inner(const void *job, int member)
+{
+    record *r = (record *) (uintptr_t) job;
+    r->done[member] += each_once(3, 0) ? 1 : MOST;
+}
+
+static bool jobs_within_jobs(void)
+{
+    record r = { .caller = pthread_self() };
+    ft_pool_run(4, run_inner, &r);
+    return r.done[0] == 1 && r.done[1] == 1 && r.done[2] == 1 && r.done[3] == 1;
+}
+
+/* ---- Other things that a process does ----------------------------------------------------- */
+
+static bool child_is_fine(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(many_jobs(4, 0) ? 0 : 1);
+    int status = -1;
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+typedef struct forker {
+    atomic_bool stop;
+    bool fine;
+} forker;
+
+static void *fork_often(void *argument)
+{
+    forker *f = argument;
+    f->fine = true;
+    while (!f->stop)
+        f->fine &= child_is_fine();
+    return NULL;
+}
+
+/* Children of one thread while another one runs jobs. */
+static bool forks_meanwhile(void)
+{
+    forker f = { .stop = false };
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, fork_often, &f) != 0)
+        return false;
+    bool fine = many_jobs(4, 0) && many_jobs(4, 30);
+    f.stop = true;
+    pthread_join(thread, NULL);
+    return fine && f.fine;
+}
+
+static void ask_for_signals(const void *job, int member)
+{
+    record *r = (record *) (uintptr_t) job;
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    bool all = sigismember(&blocked, SIGINT) == 1 && sigismember(&blocked, SIGTERM) == 1;
+    r->done[member] += pthread_equal(pthread_self(), r->caller) || all ? 1 : MOST;
+    pause_us(1000);
+}
+
+static bool signals_are_for_the_program(void)
+{
+    record r = { .caller = pthread_self() };
+    ft_pool_run(4, ask_for_signals, &r);
+    return r.done[0] == 1 && r.done[1] == 1 && r.done[2] == 1 && r.done[3] == 1;
+}
+
+/* Threads of this process; -1: the system does not say. */
+static int threads(void)
+{
+    DIR *list = opendir("/proc/self/task");
+    int count = 0;
+    if (list == NULL)
+        return -1;
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(list);
+    return count;
+}
+
+/* Processor time that the process takes while it has nothing to do. */
+static double idle_share(void)
+{
+    struct timespec before, after;
+    (void) each_once(4, 0);
+    pause_us(20000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    pause_us(200000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    return ((double) (after.tv_sec - before.tv_sec) +
+            1e-9 * (double) (after.tv_nsec - before.tv_nsec)) /
+           0.2;
+}
+
+/* The thread sanitizer ends children of processes with threads unless it is told not to. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
+
+int main(void)
+{
+    (void) each_once(2, 0); /* sanitizers start a thread with the first one */
+    int before = threads();
+    ok(each_once(1, 0), "a job of one member is a call");
+    is_int(threads(), before, "a job of one member starts no thread");
+    ok(all_sizes(0), "ft_pool_run() runs each member once, for 1 to %d members", MOST);
+    ok(all_sizes(300), "ft_pool_run() runs each member once where parts take longer than waking");
+    is_int(threads(), before < 0 ? -1 : before + MOST - 2,
+           "jobs of one caller share the largest pool");
+    ok(many_jobs(2, 0), "ft_pool_run() runs each member once in a row of jobs for two");
+    ok(many_jobs(4, 0), "ft_pool_run() runs each member once in a row of jobs for four");
+    ok(many_jobs(3, 60), "threads that fell asleep between jobs wake for the next one");
+    ok(several_callers(), "%d callers at once have their jobs done", CALLERS);
+    ok(jobs_within_jobs(), "a job within a job runs each member once");
+    ok(child_is_fine(), "a child has pools of its own");
+    ok(forks_meanwhile(), "children that are made during another thread's jobs run theirs");
+    ok(signals_are_for_the_program(), "the threads of a pool block all signals");
+    double share = idle_share();
+    ok(share < 0.05, "an idle pool takes no processor time: %.3f of one", share);
+    return done_testing();
+}

@@ -1,0 +1,292 @@
+# bench.sh - ft-bench on the CPU: what it prints belongs together; how fast it is is no test.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+bench=$FT_BUILDDIR/ft-bench
+sample=$FT_SRCDIR/samples/source-language-bert
+. "$FT_SRCDIR/tests/lib/tap.sh"
+
+# Other tests run beside this one: threads that wait shall leave their processor to them.
+unset FT_CPU
+cd "$dir" || exit 99
+
+# refused STATUS TEXT COMMAND...: nothing is printed but one line that has this text.
+refused () {
+    status=$1 text=$2
+    shift 2
+    "$@" >out 2>err
+    test $? -eq "$status" && test ! -s out && test "$(wc -l <err)" -eq 1 && grep -qF -e "$text" err
+    found=$?
+    check $found "refused: $text"
+    test $found -eq 0 || sed 's/^/# /' out err
+}
+
+# holds SENTENCE PROGRAM FILE: PROGRAM (awk, fields apart by commas) calls bad() for no line but the
+# first, and sees some.
+holds () {
+    awk -F, "function bad() { wrong = 1; print \"# \" \$0 }
+             # Figures are rounded to that unit.
+             function near(a, b, unit) { return (a > b ? a - b : b - a) <= 0.01 * b + unit }
+             NR > 1 { lines++; $2 } END { exit wrong || lines == 0 }" "$3" >found
+    check $? "$1"
+    cat found
+}
+
+# ---- Command line -------------------------------------------------------------------------------
+
+is 0 '--help ends with 0' "$bench" --help
+is 0 '--version ends with 0' "$bench" --version
+refused 2 'give either -i FILE or --shape NAME' "$bench"
+refused 2 'give either -i FILE or --shape NAME' "$bench" -i model.ft --shape minilm
+refused 2 ' is none of bert-base, bert-large, minilm, vit-base, llama-2-7b, llama-3-8b, llama-1b, ft-decoding' \
+    "$bench" --shape tiny
+refused 2 '"int4" is none of float, f16, int8, int8-residual' "$bench" --shape minilm --scheme int4
+refused 2 '--group: "48" is neither 32, 64, 128 nor 0' "$bench" --shape minilm --group 48
+refused 2 '--group goes with shapes in blocks' "$bench" --shape minilm --group 64
+refused 2 '--group goes with shapes in blocks' "$bench" -i model.ft --group 64
+refused 2 '--kv: "int4" is none of auto, f16 and int8' "$bench" --shape minilm --kv int4
+refused 2 '--scheme goes with --shape' "$bench" -i model.ft --scheme int8
+refused 2 '--batch: "" is not a number' "$bench" --shape minilm -b 1,
+refused 2 '--length: "x" is not a number' "$bench" --shape minilm -l 8,x,9
+refused 2 '--runs: "0" is not a number' "$bench" --shape minilm -r 0
+refused 2 '--threads: 1025 is too large: 1024 is the most' "$bench" --shape minilm -t 1025
+refused 2 '--fill: "1.5" is not a number above 0' "$bench" --shape minilm --fill 1.5
+refused 2 '--fill: "nan" is not a number above 0' "$bench" --shape minilm --fill nan
+refused 2 '--decode: "0" is not a number from 1 to 1048576' "$bench" --shape ft-decoding --decode 0
+refused 2 '--beams: "0" is not a number from 1 to 64' "$bench" --shape ft-decoding --beams 0
+refused 2 '--beams: "65" is not a number from 1 to 64' "$bench" --shape ft-decoding --beams 4,65
+refused 2 '--beams: "many" is not a number' "$bench" --shape ft-decoding --beams many
+refused 1 '--beams: bert-base does not translate' "$bench" --shape bert-base --beams 4
+refused 1 '--beams: llama-1b does not translate' "$bench" --shape llama-1b --beams 1 --decode 8
+refused 1 '--top-p: ft-decoding is timed in searches, which draw no tokens' \
+    "$bench" --shape ft-decoding --top-p 0.5
+refused 1 'scheme int8-residual is for encoders' "$bench" --shape ft-decoding --scheme int8-residual
+refused 1 'scheme w8a8-dynamic is for decoders' "$bench" --shape minilm --scheme w8a8-dynamic
+for option in --length=8 --fill=0.5 --decode=8; do
+    refused 1 '--length, --fill and --decode are for texts, but vit-base reads images' \
+        "$bench" --shape vit-base "$option"
+done
+refused 1 '--beams: vit-base does not translate' "$bench" --shape vit-base --beams 4
+refused 1 'scheme int8-residual is for encoders of text' \
+    "$bench" --shape vit-base --scheme int8-residual
+refused 2 '--ops and --gemm exclude each other' "$bench" --shape minilm --ops --gemm
+refused 2 '--json and --csv exclude each other' "$bench" --shape minilm --json --csv
+refused 2 '-q and -v at once' "$bench" --shape minilm -q -v
+refused 2 'unexpected argument model.ft' "$bench" --shape minilm model.ft
+refused 1 'nowhere.ft: No such file' "$bench" -i nowhere.ft
+refused 2 'device tpu: unknown' "$bench" --shape minilm --device tpu
+
+# ---- Cases --------------------------------------------------------------------------------------
+
+is 0 'four cases of a shape' "$bench" --shape minilm -b 2,5 -l 8,20 -r 4 -t 2 --fill 0.6 --csv
+cp out cases.csv
+cut -d, -f1-6 cases.csv >found
+cat >wanted <<'EOF'
+model,scheme,device,sequences,length,tokens
+minilm,int8,cpu,2,8,10
+minilm,int8,cpu,5,8,24
+minilm,int8,cpu,2,20,24
+minilm,int8,cpu,5,20,60
+EOF
+diff wanted found >difference
+check $? 'have a line each, with true tokens of the mean that was asked for'
+sed 's/^/# /' difference
+holds 'least time, median and 95 % are in order' \
+    'if (!($8 > 0 && $8 <= $7 && $7 <= $9)) bad()' cases.csv
+holds 'rates are those of the median' \
+    'if (!near($11, 1000 * $4 / $7, 0.1) || !near($12, 1000 * $6 / $7, 1)) bad()' cases.csv
+# 6 layers: 4 products 384 x 384 and 2 of 384 x 1536 a token, and two of each pair in a sequence.
+holds 'the operations are those of the formula' \
+    '# of sequences, which are about as long as their mean
+     work = 6 * 2 * ($6 * (4 * 384 * 384 + 2 * 384 * 1536) + 2 * 384 * $6 * $6 / $4) * 1e-9
+     if (!near($13, work / $7, 0.001)) bad()' cases.csv
+holds 'the roof is its part of the median' \
+    'if (!($14 > 0) || !near($15, $14 / $7, 0.001)) bad()' cases.csv
+holds 'the CPU does not queue' 'if ($10 != "") bad()' cases.csv
+
+is 0 'a fill below one half' "$bench" --shape minilm -b 9 -l 10 -r 1 -t 1 --fill 0.3 --csv
+holds 'has its mean too' 'if ($6 != 27) bad()' out
+
+is 0 'float of more tokens than a shape has positions' \
+    "$bench" --shape minilm --scheme float -b 1 -l 520 -r 1 -t 2
+grep -q '^minilm, float, ' out && grep -q 'TFLOPS of float products' out &&
+    ! grep -q 'int8' out && grep -q '^ *1  *520  *520 ' out
+check $? 'is a table for people'
+sed 's/^/# /' out
+
+is 0 'images' "$bench" --shape vit-base -b 2 -r 1 -t 2 --csv
+holds 'have a row for each patch and one before them' \
+    'if ($1 != "vit-base" || $4 != 2 || $5 != 197 || $6 != 394) bad()' out
+
+# ---- Operations and products --------------------------------------------------------------------
+
+is 0 'the operations of a plan' "$bench" --shape minilm --scheme int8-residual -b 3 -l 9 -r 3 -t 1 \
+    --ops --csv -v
+grep -c '^ *[0-9]' err >planned
+awk 'NR > 1' out | wc -l | tr -d ' ' >found
+test "$(cat planned)" -gt 0 && cmp -s planned found
+check $? 'are as many as the plan has'
+diff planned found | sed 's/^/# /'
+holds 'and stand in its order' 'if ($6 != NR - 2) bad()' out
+grep -q '^ *product  *T x 384 x 384  .* 18 times: [a-z0-9]*, [a-z]*$' err
+check $? '-v says how the case computes its products'
+awk -F, 'NR > 1 { sum += $8 } END { exit !(sum > 0.99 && sum < 1.01) }' out
+check $? 'their shares add up to 1'
+grep -q ',attention,layer.5.attn.context$' out
+check $? 'and name what they compute'
+
+# bytes_of_q OUT: what a product of 384 x 384 moves, in --ops --json.
+bytes_of_q () {
+    python3 -c 'import json, sys
+op, = [op for op in json.load(open(sys.argv[1]))["ops"] if op["name"] == "layer.0.attn.q"]
+print(round(op["ms"] * op["gb_per_s"] * 1e6))' "$1"
+}
+
+is 0 'a shape in blocks of 32' \
+    "$bench" --shape minilm --scheme w4a16 -b 1 -l 8 -r 1 -t 2 --ops --json
+grep -q '"scheme": "w4a16"' out
+check $? 'says so'
+cp out blocks.json
+is 0 'and of 128' \
+    "$bench" --shape minilm --scheme w4a16 --group 128 -b 1 -l 8 -r 1 -t 2 --ops --json
+if have_python; then
+    # Scales of two bytes.
+    test $(($(bytes_of_q blocks.json) - $(bytes_of_q out))) -eq $((384 * 384 * 2 / 32 - 384 * 384 * 2 / 128))
+    check $? 'which have fewer scales'
+else
+    skip "$no_python"
+fi
+
+is 0 'the products of a plan' "$bench" --shape minilm -b 3 -l 9 -r 3 -t 1 --gemm --json
+if have_python; then
+    python3 - out >found 2>&1 <<'EOF'
+import json, sys
+root = json.load(open(sys.argv[1]))
+own = [p for p in root["products"] if p["chosen"] == "yes"]
+assert [(p["m"], p["n"], p["k"], p["way"], p["activation"], p["count"]) for p in own] == [
+    (27, 384, 384, "I8.I8->I8", "none", 18), (27, 384, 384, "I8.I8->F16", "none", 6),
+    (27, 1536, 384, "I8.I8->I8", "gelu_codes", 6), (27, 384, 1536, "I8.I8->F16", "none", 6)], own
+others = [p for p in root["products"] if p["chosen"] == "no"]
+assert [p["way"] for p in others] == 4 * ["F32.F16->F32"], others
+for p, other in zip(own, others):
+    assert (p["m"], p["n"], p["k"], p["to"]) == (other["m"], other["n"], other["k"], other["to"])
+    assert p["ratio"] == 1 and abs(other["ratio"] - other["ms"] / p["ms"]) < 1e-3 * other["ratio"]
+for p in root["products"]:
+    work = 2e-9 * p["m"] * p["n"] * p["k"]
+    assert abs(p["tops"] * p["ms"] - work) < 1e-3 * work
+    assert abs(p["of_best"] - p["tops"] / root["ceilings"]["int8_tops"]) < 1e-3
+assert root["model"]["name"] == "minilm" and root["device"]["name"] == "cpu" and "cases" not in root
+EOF
+    check $? 'are JSON, each shape once, with what belongs to it'
+    sed 's/^/# /' found
+else
+    skip "$no_python"
+fi
+is 0 'products with weights in blocks' "$bench" --shape minilm --scheme w4a16 -b 3 -l 9 -r 3 -t 1 --gemm
+grep -q 'F32\.U4/32->F32$' out && grep -q 'F32\.F16->F32$' out
+check $? 'stand beside those of floats'
+is 0 'products by codes of blocks' "$bench" --shape minilm --scheme w8a8-block -b 1 -l 9 -r 3 -t 1 --gemm
+grep -q 'F32\.U8/32 by codes->F32$' out
+check $? 'are called so'
+
+# ---- Searches -----------------------------------------------------------------------------------
+
+is 0 'eight cases of a translator' "$bench" --shape ft-decoding --scheme w8a8-dynamic -b 1,3 -l 5,9 \
+    --beams 1,4 --decode 3 --fill 0.6 -r 3 -t 2 --csv
+cp out searches.csv
+cut -d, -f1-7 searches.csv >found
+cat >wanted <<'EOF'
+model,scheme,device,sources,source_tokens,beams,new_tokens
+ft-decoding,w8a8-dynamic,cpu,1,3,1,3
+ft-decoding,w8a8-dynamic,cpu,3,9,1,3
+ft-decoding,w8a8-dynamic,cpu,1,5,1,3
+ft-decoding,w8a8-dynamic,cpu,3,16,1,3
+ft-decoding,w8a8-dynamic,cpu,1,3,4,3
+ft-decoding,w8a8-dynamic,cpu,3,9,4,3
+ft-decoding,w8a8-dynamic,cpu,1,5,4,3
+ft-decoding,w8a8-dynamic,cpu,3,16,4,3
+EOF
+diff wanted found >difference
+check $? 'are searches, each with true tokens of its sources'
+sed 's/^/# /' difference
+holds 'least time, median and 95 % of searches are in order' \
+    'if (!($9 > 0 && $9 <= $8 && $8 <= $10)) bad()' searches.csv
+holds 'steps are what texts of one token do not have' \
+    'off = $12 * ($7 - 1) - ($8 - $11); if (!($11 > 0) || off * off > 1e-6) bad()' searches.csv
+holds 'tokens are those of the texts that were found' \
+    'if (!near($13, 1000 * $4 * $7 / $8, 0.1)) bad()' searches.csv
+
+is 0 'texts of one token' "$bench" --shape ft-decoding --scheme f16 -b 2 -l 4 --decode 1 -r 1 -t 1 --csv
+holds 'have no steps, and four beams' 'if ($12 != "" || $6 != 4 || $7 != 1) bad()' out
+is 0 'texts of more tokens than a shape has positions' \
+    "$bench" --shape ft-decoding -b 1 -l 514 --decode 514 --beams 1 -r 1 -t 2 --csv
+holds 'are searched for' 'if ($5 != 514 || $7 != 514) bad()' out
+
+is 0 'the operations of a step' "$bench" --shape ft-decoding --scheme float -b 3 -l 9 --beams 2 \
+    --decode 4 -r 2 -t 1 --ops --json
+if have_python; then
+    python3 - out >found 2>&1 <<'EOF'
+import json, sys
+root = json.load(open(sys.argv[1]))
+ops = root["ops"]
+names = [op["name"] for op in ops]
+assert names[0] == "decoder.embed" and not any(name.startswith("encoder") for name in names), names
+assert all((op["sequences"], op["length"]) == (6, 4) for op in ops), ops[0]
+def work(kind, name):
+    op, = [op for op in ops if (op["kind"], op["name"]) == (kind, name)]
+    return op["ms"] * op["tops"] * 1e9, op["ms"] * op["gb_per_s"] * 1e6
+def near(a, b):
+    return abs(a - b) <= 1e-3 * b
+# A row of logits for each beam; a source is read once for both of its beams: keys and values of its
+# 9 tokens.  All numbers are floats of 4 bytes.
+assert near(work("linear", "head")[0], 2 * 6 * 512 * 30000), work("linear", "head")
+cross = work("attend", "decoder.layer.0.cross.context")
+assert near(cross[0], 4 * 6 * 9 * 512) and near(cross[1], 4 * 512 * (2 * 6 + 3 * 9 * 2)), cross
+own = work("attend", "decoder.layer.0.attn.context")
+assert near(own[0], 4 * 6 * 4 * 512) and near(own[1], 4 * 512 * (2 * 6 + 6 * 4 * 2)), own
+assert near(work("beam", "head")[1], 4 * 6 * 30000), work("beam", "head")
+# What this step does not do costs nothing.
+assert work("choose", "token") == (0, 0) and work("note", "decoder_input_ids") == (0, 0)
+kinds = {kind["kind"]: kind["count"] for kind in root["kinds"]}
+assert kinds["attend"] == 12 and kinds["beam"] == 1 and sum(kinds.values()) == len(ops), kinds
+EOF
+    check $? 'are those of the decoder for every beam, and the search is one of them'
+    sed 's/^/# /' found
+else
+    skip "$no_python"
+fi
+
+is 0 'the products of a step' "$bench" --shape ft-decoding -b 3 -l 9 --beams 2 --decode 2 -r 1 -t 1 \
+    --gemm --csv
+awk -F, '$16 == "yes" { print $6 "," $7 "," $8 "," $9 }' out | LC_ALL=C sort >found
+printf '6,%s\n' 2048,512,6 30000,512,1 512,2048,6 512,512,12 512,512,24 >wanted
+diff wanted found >difference
+check $? 'are those of the decoder, each shape and result once'
+sed 's/^/# /' difference
+
+# ---- An artifact --------------------------------------------------------------------------------
+
+"$FT_BUILDDIR/ft-convert" -q -i "$sample" -o 'a, "b".ft' >out 2>&1
+is 0 'an artifact' "$bench" -i 'a, "b".ft' -b 1 -l 8 -r 1 -t 1 --csv
+grep -q '^"a, ""b"".ft",float,cpu,1,8,8,' out
+check $? 'is named as CSV wants it'
+quietly "$FT_BUILDDIR/ft-calibrate" -q -i 'a, "b".ft' -o blocks.ft --scheme w4a16
+is 0 'one in blocks' "$bench" -i blocks.ft -b 1 -l 8 -r 1 -t 1 --csv
+grep -q '^blocks.ft,blocks,cpu,1,8,8,' out
+check $? 'says so'
+is 1 'more tokens than it has positions are a failure' "$bench" -i 'a, "b".ft' -b 1 -l 4000 -r 1
+grep -q 'ft-bench: input_ids: sequences of 4000 positions, but the model has' err
+check $? 'which says so'
+
+quietly "$FT_BUILDDIR/tests/programs/make-checkpoint" translator translator
+quietly "$FT_BUILDDIR/ft-convert" -i translator -o m.ft
+is 0 'the artifact of a translator' "$bench" -i m.ft -b 2 -r 2 -t 2 --csv
+holds 'is searched as shapes are, 32 tokens from 32' \
+    'if ($5 != 64 || $6 != 4 || $7 != 32) bad()' out
+is 1 'more new tokens than it has positions are a failure' \
+    "$bench" -i m.ft -b 1 --decode 4000 -r 1 -q
+grep -q 'ft-bench: m.ft: a context of 4001 tokens, but the model has 40 positions' err
+check $? 'which says so'
+
+echo "1..$count"

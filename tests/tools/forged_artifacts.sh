@@ -1,0 +1,109 @@
+# forged_artifacts.sh - artifacts whose checksums are right and whose parts do not belong together are refused.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+run=$FT_BUILDDIR/ft-run inspect=$FT_BUILDDIR/ft-inspect forge=$FT_BUILDDIR/tests/programs/forge-artifact
+sample=$FT_SRCDIR/samples/source-language-bert
+. "$FT_SRCDIR/tests/lib/tap.sh"
+
+cd "$dir" || exit 99
+convert=$FT_BUILDDIR/ft-convert calibrate=$FT_BUILDDIR/ft-calibrate
+quietly "$convert" -i "$sample" -o bert.ft
+quietly "$calibrate" -i bert.ft -o bert.int8.ft -d "$sample/calibration.safetensors" -t 1
+quietly "$FT_BUILDDIR/tests/programs/make-decoder" llama 1
+quietly "$convert" -i llama -o llama.ft
+quietly "$calibrate" -i llama.ft -o llama.int8.ft --scheme w8a8-dynamic -t 1
+quietly "$calibrate" -i llama.ft -o llama.w8.ft --scheme w8a16 --group 0 -t 1
+
+# refused TEXT SENTENCE FILE EDIT...: neither run nor verified, and both say that text.
+refused () {
+    text=$1 subject=$2 file=$3
+    shift 3
+    quietly "$forge" "$file" forged.ft "$@"
+    is 1 "ft-run refuses $subject" "$run" -i forged.ft 'int main(void)'
+    says err "ft-run: forged.ft: $text" "ft-run says what is wrong with $subject"
+    is 1 "ft-inspect --verify refuses $subject" "$inspect" --verify forged.ft
+    says out "FAILED  forged.ft: $text" "ft-inspect --verify says what is wrong with $subject"
+}
+
+quietly "$forge" bert.int8.ft same.ft
+is 0 'an artifact that was taken apart and put together again runs' "$run" -i same.ft 'x = 1'
+is 0 'ft-inspect --verify finds nothing in it' "$inspect" --verify same.ft
+says out 'ok      plan' 'ft-inspect --verify says that the model can be planned'
+says out '0 failed; the model has a plan' 'ft-inspect --verify ends with the same'
+is 0 'ft-inspect --verify --json finds nothing either' "$inspect" --verify --json same.ft
+says out '"problem": null' 'ft-inspect --verify --json has no problem with the plan'
+
+# ---- Ranges -------------------------------------------------------------------------------------
+
+refused 'recipe: activations are int8 per token, which family bert cannot compute' \
+    'an encoder whose activations have no ranges' bert.int8.ft \
+    set recipe/activations '"int8 per token"' drop amax.tsv
+is 1 'ft-inspect --verify --json refuses it, too' "$inspect" --verify --json forged.ft
+says out '"ok": false' 'ft-inspect --verify --json says so'
+says out '"problem": "forged.ft: recipe: activations' 'ft-inspect --verify --json says why'
+is 1 'ft-run --fake refuses it, too' "$run" --fake -i forged.ft 'x = 1'
+is 1 'ft-inspect --plan refuses it, too' "$inspect" --plan forged.ft
+
+unzip -p bert.int8.ft amax.tsv 2>/dev/null >amax.tsv || bert_amax () { python3 -c '
+import sys, zipfile
+sys.stdout.buffer.write(zipfile.ZipFile("bert.int8.ft").read("amax.tsv"))'; }
+test -s amax.tsv || bert_amax >amax.tsv
+grep -v '^layer\.2\.attn\.q' amax.tsv >less.tsv
+refused 'layer.2.attn.q: no amax for this point' \
+    'an encoder where one point has no range' bert.int8.ft put amax.tsv less.tsv
+sed 's/^layer\.2\.attn\.q	/layer.2.attn.Q	/' amax.tsv >other.tsv
+refused 'layer.2.attn.q: no amax for this point' \
+    'an encoder where a range has the name of no point' bert.int8.ft put amax.tsv other.tsv
+{ cat amax.tsv; printf 'layer.9.attn.q\t1\tmax\t0\t40\n'; } >more.tsv
+refused 'layer.9.attn.q: has an amax, but is no point of the model' \
+    'an encoder with a range too many' bert.int8.ft put amax.tsv more.tsv
+
+# ---- Recipe -------------------------------------------------------------------------------------
+
+refused 'recipe: residual is neither float nor int8' 'a recipe with a number for a word' \
+    bert.int8.ft set recipe/residual 7
+refused 'recipe: activations is neither int8 per tensor nor int8 per token' \
+    'a recipe with an unknown kind of activations' bert.int8.ft set recipe/activations '"int4"'
+refused 'recipe: int8 residuals need calibrated ranges' \
+    'a decoder whose residual stream has no ranges' llama.int8.ft set recipe/residual '"int8"'
+refused 'recipe: head is int8, but family bert has no head that may be codes' \
+    'an encoder with a head of codes' bert.int8.ft set recipe/head '"int8"'
+refused 'recipe: head is int8, but head.weight is float' \
+    'a recipe that calls the float head of a decoder int8' llama.int8.ft \
+    set recipe/head '"int8"' set tensors/20/role '"linear"'
+refused 'recipe: head is blocks, but head.weight is float' \
+    'a recipe that calls the float head of a decoder blocks' llama.w8.ft \
+    set recipe/head '"blocks"' set tensors/20/role '"linear"'
+
+# ---- Family -------------------------------------------------------------------------------------
+
+refused 'config is that of an encoder of texts, but family llama is a decoder' \
+    'an encoder that calls itself a llama' bert.int8.ft set family '"llama"'
+refused 'config is that of a decoder, but family bert is an encoder of texts' \
+    'a decoder that calls itself a bert' llama.int8.ft set family '"bert"'
+refused 'config is that of a decoder, but family m2m100 is an encoder-decoder' \
+    'a decoder that calls itself an m2m100' llama.ft set family '"m2m100"'
+
+# ---- State: what the manifest says is wrong when it is read --------------------------------------
+
+# unread TEXT SENTENCE FILE EDIT...: the artifact cannot even be listed.
+unread () {
+    text=$1 subject=$2 file=$3
+    shift 3
+    quietly "$forge" "$file" forged.ft "$@"
+    is 1 "ft-inspect refuses $subject" "$inspect" forged.ft
+    says err "ft-inspect: forged.ft: $text" "ft-inspect says what is wrong with $subject"
+    is 1 "ft-run refuses $subject" "$run" -i forged.ft 'int main(void)'
+}
+unread 'state int8, but no tensor is I8' 'a state without its codes' llama.w8.ft \
+    set state '"int8"' set recipe '{"residual": "float", "activations": "int8 per token"}'
+unread 'state blocks, but no tensor is in blocks' 'blocks without a matrix in blocks' bert.ft \
+    set state '"blocks"' set recipe '{}'
+unread 'amax.tsv: missing in an int8 artifact' 'an int8 artifact without amax.tsv' bert.int8.ft \
+    drop amax.tsv
+unread 'amax.tsv: in an artifact that has no calibrated ranges' \
+    'ranges that the recipe does not have' bert.int8.ft set recipe/activations '"int8 per token"'
+
+echo "1..$count"

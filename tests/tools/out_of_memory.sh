@@ -1,0 +1,76 @@
+# out_of_memory.sh - tools whose allocations find no memory, one after the other, fail cleanly.
+# SPDX-License-Identifier: Apache-2.0
+#
+# FT_STARVE_EVERY=1 lets the allocation of each chain of callers fail, which are thousands of runs;
+# some dozens are enough here.
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+. "$FT_SRCDIR/tests/lib/tap.sh"
+
+cd "$dir" || exit 99
+convert=$FT_BUILDDIR/ft-convert calibrate=$FT_BUILDDIR/ft-calibrate
+make_tensors=$FT_BUILDDIR/tests/programs/make-tensors
+starve=$FT_BUILDDIR/tests/programs/starve scarce=$FT_BUILDDIR/tests/lib/.libs/libscarce.so
+"$starve" 2>/dev/null
+if test $? -eq 77; then
+    echo '1..0 # SKIP a sanitizer has the allocator for itself; tests/model/memory.t is run with it'
+    exit 0
+fi
+OPENBLAS_NUM_THREADS=1
+export OPENBLAS_NUM_THREADS
+
+# starved EVERY JOB COMMAND...: a command that writes to $dir/written, every so many chains.  Its
+# standard output is compared, too, unless `compare` is empty: times differ from run to run.
+compare=-o
+starved () {
+    every=${FT_STARVE_EVERY:-$1} job=$2
+    shift 2
+    mkdir -p written
+    is 0 "$job keeps its promises where an allocation finds no memory" \
+        "$starve" -e "$every" $compare "$scarce" written "$@"
+    says out 'crashes 0' "$job ends with status 0 or 1 then"
+    says out 'silent 0' "$job says why"
+    says out 'litter 0' "$job leaves neither an output nor a temporary file when it fails"
+    says out 'different 0' "$job writes what it always writes when it does not fail"
+    says out 'leaks 0' "$job frees what it holds"
+    grep -e '^allocations' -e '^chains' out | sed 's/^/# /'
+}
+
+quietly "$FT_BUILDDIR/tests/programs/make-decoder" llama 1
+quietly "$FT_BUILDDIR/tests/programs/make-classifier" bert 3
+quietly "$convert" -q -i bert -o bert.ft
+quietly "$make_tensors" samples.safetensors \
+    input_ids:I32:4,5=2,5,6,7,3,2,8,9,10,3,2,5,11,12,3,2,5,6,14,3 labels:I64:4=0,1,2,1
+quietly "$calibrate" -q -i bert.ft -d samples.safetensors --save-counters 1.counters --samples 0:2
+quietly "$calibrate" -q -i bert.ft -d samples.safetensors --save-counters 2.counters --samples 2:4
+
+starved 17 'a conversion' "$convert" -q --json -i llama -o written/llama.ft
+starved 17 'a dry run' "$convert" -q -n -i bert
+set -- "$calibrate" -q -i bert.ft -t 1
+starved 11 'counting' "$@" -d samples.safetensors --save-counters written/1.counters
+starved 37 'merging' "$@" -o written/int8.ft --merge 1.counters 2.counters
+starved 61 'a calibration' "$@" -d samples.safetensors -o written/int8.ft \
+    --report written/report.json
+starved 67 'learning of blocks' "$@" -d samples.safetensors -o written/w4.ft --scheme w4a16 --json \
+    --group-pad --asym --clip imatrix --scale awq --round gptq
+
+quietly "$calibrate" -q -i bert.ft -d samples.safetensors -o int8.ft
+inspect=$FT_BUILDDIR/ft-inspect
+starved 7 'a list' "$inspect" --json bert.ft
+starved 7 'a list for people' "$inspect" bert.ft
+starved 17 'a verification' "$inspect" --verify --json int8.ft
+starved 17 'a comparison' "$inspect" --diff --json int8.ft int8.ft
+starved 17 'a list of ranges' "$inspect" --amax --json int8.ft
+
+compare=
+quietly "$convert" -q -i llama -o llama.ft
+quietly "$make_tensors" prompts.safetensors input_ids:I32:2,4=5,6,7,8
+starved 23 'a run' "$FT_BUILDDIR/ft-run" -t 1 -i bert.ft -d samples.safetensors --json \
+    -o written/outputs.st
+starved 47 'texts' "$FT_BUILDDIR/ft-run" -t 1 -i llama.ft --json --max-new-tokens 4 ab cd
+starved 47 'an evaluation' "$FT_BUILDDIR/ft-eval" -t 1 -i bert.ft --against bert.ft \
+    -d samples.safetensors --json
+starved 47 'a benchmark' "$FT_BUILDDIR/ft-bench" -t 1 -i bert.ft -r 1 --ops -b 1 -l 8 --json
+
+echo "1..$count"

@@ -1,0 +1,170 @@
+# run_cuda.sh [ARTIFACT DATA] - convert, calibrate and run a trained model on a GPU, and hold it
+# against the CPU: int8 results have the same bytes, at every named value.  With an int8 artifact and
+# samples for it, this is done with them, and nothing else.
+# SPDX-License-Identifier: Apache-2.0
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+convert=$FT_BUILDDIR/ft-convert
+calibrate=$FT_BUILDDIR/ft-calibrate
+run=$FT_BUILDDIR/ft-run
+inspect=$FT_BUILDDIR/ft-inspect
+pick=$FT_BUILDDIR/tests/programs/pick-rows
+sample=$FT_SRCDIR/samples/source-language-bert
+. "$FT_SRCDIR/tests/lib/tap.sh"
+unset FT_CPU FT_CUDA_GEMM
+
+# The values that a plan makes, but for products of floats: two libraries compute those.
+names () {
+    "$inspect" --plan "$1" | awk '$1 ~ /^[0-9]+$/ && !($2 == "linear" && /weight \[(F32|F16|BF16)\]/) {
+        print $3
+        for (i = 4; i < NF; i++) if ($i == "and") print $(i + 1)
+    }'
+}
+
+# What fusion swallows can be kept where every operation runs alone.
+alone () {
+    names "$1" | sed -n '/\.[qkv]$/s/$/.float/p; /\.context$/s/$/.float/p; /\.act$/s/$/.float/p'
+    names "$1"
+}
+
+# keep ARTIFACT DATA DEVICE OPTION VALUE...: run and write these values to DEVICE.out.
+keep () {
+    artifact=$1 samples=$2 device=$3 option=$4
+    shift 4
+    for value; do
+        set -- "$@" --keep "$value"
+        shift
+    done
+    "$run" -i "$artifact" -d "$samples" --device "$device" --outputs last_hidden_state -f \
+        -o "$device.out" $option "$@" \
+        >out 2>err || sed 's/^/# /' err
+}
+
+# compare ARTIFACT DATA SENTENCE [OPTION]: every value in the file `values` has the same bytes on
+# both devices.
+compare () {
+    split -l 25 values part.
+    found=0 wanted=0
+    for part in part.*; do
+        wanted=$((wanted + 1))
+        rm -f cpu.out cuda.out
+        for device in cpu cuda; do
+            keep "$1" "$2" $device "$4" $(cat "$part")
+        done
+        if cmp cpu.out cuda.out >difference 2>&1; then
+            found=$((found + 1))
+        else
+            echo "# one of these differs: $(tr '\n' ' ' <"$part")"
+            sed 's/^/# /' difference
+        fi
+    done
+    rm -f part.*
+    test "$(wc -l <values)" -gt 20 && test $found -eq $wanted
+    check $? "$3: all $(wc -l <values) values have the bytes of the CPU"
+}
+
+# compare_all ARTIFACT DATA SENTENCE
+compare_all () {
+    names "$1" >values
+    compare "$1" "$2" "$3"
+    alone "$1" >values
+    compare "$1" "$2" "$3, each operation alone" --no-fuse
+}
+
+# There is no GPU, or a model does not run on it: say so, and stop.
+need_gpu () {
+    if "$run" -i "$1" -d "$2" --device cuda >out 2>err; then
+        return
+    fi
+    if grep -qE 'no CUDA (device|backend)' err; then
+        echo "1..0 # SKIP $(cut -d ' ' -f 2- err)"
+        exit 0
+    fi
+    echo "not ok 1 - a model runs"
+    sed 's/^/# /' err
+    echo '1..1'
+    exit 1
+}
+
+if test $# -eq 2; then
+    artifact=$(realpath "$1") samples=$(realpath "$2")
+    cd "$dir" || exit 99
+    need_gpu "$artifact" "$samples"
+    compare_all "$artifact" "$samples" "$(basename "$artifact")"
+    echo "1..$count"
+    exit 0
+fi
+
+cd "$dir" || exit 99
+if test ! -f "$sample/model.safetensors"; then
+    echo '1..0 # SKIP no samples/source-language-bert'
+    exit 0
+fi
+"$convert" -q -i "$sample" -o model.ft || exit 99
+need_gpu model.ft "$sample/calibration.safetensors"
+
+accurate 0.8625 model.ft 'the float model is as accurate as on the CPU' --device cuda
+for dtype in f32 f16 bf16; do
+    "$convert" -q -i "$sample" -o $dtype.ft --dtype $dtype
+    accurate 0.8500 $dtype.ft "so it is in $dtype" --device cuda
+done
+
+data=$sample/calibration.safetensors
+"$pick" "$data" few.safetensors 0:14 || exit 99
+for residual in float int8; do
+    is 0 "$residual residual: calibrates on the CPU" \
+        "$calibrate" -q -i model.ft -d "$data" --residual $residual -o $residual.ft
+    compare_all $residual.ft few.safetensors "$residual residual"
+    accurate 0.850 $residual.ft "$residual residual: is accurate" --device cuda
+done
+for way in plain mma wgmma wgmma-rs lt; do
+    if FT_CUDA_GEMM=$way "$run" -i float.ft -d few.safetensors --device cuda -f -o $way.out \
+        --outputs last_hidden_state >out 2>err; then
+        "$run" -i float.ft -d few.safetensors --outputs last_hidden_state -f -o cpu.out >out
+        same cpu.out $way.out "products by $way: the bytes of the CPU"
+    else
+        skip "$(cut -d ' ' -f 2- err)"
+    fi
+done
+
+# Which way it is, is said; so is what was asked for and cannot be had.
+is 0 'the plan says which way computes each product' "$inspect" --plan --device cuda float.ft
+test "$(sed -n 's/^ *product  *.*, \([0-9]*\) times*: .*\(mma\|lt\|plain\).*/\1/p' out |
+    awk '{ n += $1 } END { print n + 0 }')" -eq "$(grep -c '^ *[0-9].* linear .*I8 col4' out)"
+check $? 'for all of them'
+grep '^ *product' out | sed 's/^/# /'
+FT_CUDA_GEMM=plain "$inspect" --plan --device cuda float.ft >out
+grep '^ *product' out >found
+test -s found && ! grep -qv 'plain: FT_CUDA_GEMM asks for it$' found
+check $? 'FT_CUDA_GEMM=plain is heard for all runs'
+sed 's/^/# /' found
+FT_CUDA_GEMM=abacus "$run" -v -i float.ft -d few.safetensors --device cuda >out 2>err
+grep -q '^ *product .*FT_CUDA_GEMM=abacus is no way' err
+check $? 'a way that is none is said to be none by ft-run -v'
+
+"$run" -i float.ft -d few.safetensors --device cuda --outputs last_hidden_state -f -o all.out >out
+"$run" -i float.ft -d few.safetensors --device cuda --outputs last_hidden_state -f -o single.out \
+    --max-tokens 1 >out
+same all.out single.out 'sequences give the same results alone as in batches'
+"$run" -i float.ft -d few.safetensors --device cuda -f -o all.out >out
+"$run" -i float.ft -d few.safetensors --device cuda -f -o unfused.out --no-fuse >out
+same all.out unfused.out 'operations give the same results alone as fused'
+
+is 0 'calibrates on the GPU' \
+    "$calibrate" -q -i model.ft -d "$data" --device cuda -m max -o gpu.ft --save-counters a.counts
+accurate 0.850 gpu.ft 'what the GPU has calibrated is accurate' --device cuda
+is 0 'and again' \
+    "$calibrate" -q -i model.ft -d "$data" --device cuda -m max -o again.ft --save-counters b.counts
+same a.counts b.counts 'the same samples are counted to the same bytes'
+
+is 1 'where there is no GPU, that is an error' \
+    env CUDA_VISIBLE_DEVICES= "$inspect" --plan --device cuda float.ft
+grep -q '^ft-inspect: device cuda:0: no CUDA device: ' err
+check $? 'which says so'
+is 1 'so is a GPU of a number that there is not' \
+    "$run" -i float.ft -d few.safetensors --device cuda:1000
+grep -q '^ft-run: device cuda:1000: no such device: the driver lists [0-9]*$' err
+check $? 'which says how many there are'
+
+echo "1..$count"

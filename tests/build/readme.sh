@@ -36,7 +36,7 @@ type_in () {
 
 cd "$dir" || exit 99
 
-for section in 'By hand' 'Text generation' 'Weights in blocks' Translation Images; do
+for section in 'Step by step' 'Text generation' 'Group-wise weights' Translation Images; do
     commands "$section"
 done | grep -o -e ' -o [^ ]*' | sort | uniq -d >found
 test ! -s found
@@ -54,9 +54,9 @@ quietly "$make_tensors" prompts.safetensors input_ids:I32:2,4=5,6,7,8,9,10,11,12
 ids=$(awk 'BEGIN { for (i = 0; i < 128; i++) printf "%s%d", i ? "," : "", i * 37 % 251 }')
 quietly "$make_tensors" rows.safetensors "input_ids:I32:4,32=$ids"
 
-type_in 'By hand'
+type_in 'Step by step'
 type_in 'Text generation'
-type_in 'Weights in blocks'
+type_in 'Group-wise weights'
 
 quietly "$make_checkpoint" translator M2M100
 quietly "$make_tensors" sources.safetensors input_ids:I32:2,4=40,41,42,2,50,51,52,2

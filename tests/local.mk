@@ -452,6 +452,7 @@ sh_tests = \
 	tests/tools/inspect.sh \
 	tests/build/install.sh \
 	tests/build/layering.sh \
+	tests/build/names.sh \
 	tests/tools/weight_methods.sh \
 	tests/build/manpages.sh \
 	tests/tools/wrong_files.sh \

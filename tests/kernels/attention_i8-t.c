@@ -200,16 +200,18 @@ static void test_batch(const batch *b, float out_inverse)
     double error = reference(b, &a, expected);
     const char *kind = out_inverse > 0.0f ? "codes" : "floats";
     /* Half a code of rounding, and what the polynomial may be off: kernels/softmax.h. */
-    near(error, 0.0, 0.5 + 0.046, "%s: %s: the reference's codes are next to exact", b->name, kind);
+    near(error, 0.0, 0.5 + 0.046,
+         "%s: %s: the quantized outputs differ from a float64 reference by at most one step",
+         b->name, kind);
     for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
         if (!ft_isa_usable((ft_isa) isa)) {
-            skip(1, "no %s on this machine or in this build", ft_isa_name((ft_isa) isa));
+            skip(1, "this machine or this build has no %s", ft_isa_name((ft_isa) isa));
             continue;
         }
         bool same = true;
         for (int threads = 1; threads <= 5; threads += 2)
             same &= same_bytes(b, expected, bytes, (ft_isa) isa, threads, out_inverse);
-        ok(same, "%s: %s with 1, 3 and 5 threads: %s are the reference's bytes", b->name,
+        ok(same, "%s: %s: %s with 1, 3 and 5 threads equals the reference's bytes", b->name,
            ft_isa_name((ft_isa) isa), kind);
     }
     free(expected);

@@ -1,6 +1,6 @@
 /*
- * batch_parallel-t.c - runs cut into shares: every row, every sequence and every text of beams is in one of
- * them, with the same neighbours and the same numbers, and shares keep values apart.
+ * batch_parallel-t.c - runs cut into shares: every row, every sequence and every text of beams is
+ * in one of them, with the same neighbours and the same numbers, and shares keep values apart.
  *
  * That what they compute is the same, bit for bit, the tests of searches show.
  *
@@ -96,15 +96,18 @@ static void test_opening(ft_plan *plan)
 {
     ft_limits one = limits;
     one.threads = 1;
-    ok(opens(plan, &limits), "small products of texts that are independent are shared");
-    ok(!opens(plan, &one), "but not by one thread");
+    ok(opens(plan, &limits),
+       "small GEMMs of independent texts run batch-parallel on several threads");
+    ok(!opens(plan, &one), "one thread does not run a batch in parallel");
     plan->steady = false;
-    ok(!opens(plan, &limits), "nor where rows depend on their neighbours");
+    ok(!opens(plan, &limits),
+       "an operation whose rows depend on each other does not run batch-parallel");
     plan->steady = true;
     small.rows = 1024; /* 6 products of 32 KiB, where 6 meetings are worth 192 KiB */
-    ok(opens(plan, &limits), "weights may be as many bytes as meetings are worth");
+    ok(opens(plan, &limits), "a plan runs batch-parallel while its weights are no more bytes than "
+                             "the saved barriers are worth");
     small.rows = 1025;
-    ok(!opens(plan, &limits), "but no more");
+    ok(!opens(plan, &limits), "a plan with one more byte of weights does not run batch-parallel");
     small.rows = 8;
 }
 
@@ -141,10 +144,11 @@ static void test_layout(const ft_plan *plan)
         apart +=
             other == SIZE_MAX || end <= other || other + bytes_of(&plan->value[before]) <= begin;
     }
-    is_int(common, 6 + 3, "states, what is kept, the output and what is not read are one for all");
-    is_int(inside, 4, "the others have room in the arena of a share");
-    is_int(apart, 4, "and none lies where the one that it is made of lies");
-    ok(room < plan->arena, "which is smaller than that of the run");
+    is_int(common, 6 + 3,
+           "states, kept values, the output and unread values are shared by all threads");
+    is_int(inside, 4, "every other value has its place in each thread's arena");
+    is_int(apart, 4, "no value of a thread's arena overlaps the value that it is computed from");
+    ok(room < plan->arena, "a thread's arena is smaller than the arena of the run");
     ft_shares_close(shares);
 }
 
@@ -267,7 +271,8 @@ static void test_cutting(const ft_plan *plan)
     ft_shares *shares = open_shares(plan, &limits);
     rng chance = { 11 };
     int few = 0, whole = 0, cut = 0, well = 0;
-    is_int((long long) plan->value[0].offset, 0, "the input lies where the run's arena begins");
+    is_int((long long) plan->value[0].offset, 0,
+           "the input lies at the beginning of the run's arena");
     for (int i = 0; i < TOKENS * 8; i++)
         input[i / 8][i % 8] = (float) (i / 8);
     for (int i = 0; i < ROUNDS; i++) {
@@ -279,10 +284,10 @@ static void test_cutting(const ft_plan *plan)
         cut += enough && count == (size_t) limits.threads;
         well += enough && cut_well(shares, &run, count);
     }
-    ok(few > 100 && ROUNDS - few > 100, "%d of %d runs have few texts", few, ROUNDS);
-    is_int(whole, few, "those stay whole");
-    is_int(cut, ROUNDS - few, "the others have a share for each thread");
-    is_int(well, ROUNDS - few, "with all that belongs to their texts, and nothing else");
+    ok(few > 100 && ROUNDS - few > 100, "%d of %d runs have fewer texts than threads", few, ROUNDS);
+    is_int(whole, few, "runs with fewer texts than threads are not split");
+    is_int(cut, ROUNDS - few, "all other runs are split over the threads");
+    is_int(well, ROUNDS - few, "each thread's batch holds all rows of its own texts and no others");
     ft_shares_close(shares);
 }
 

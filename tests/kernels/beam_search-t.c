@@ -1,6 +1,6 @@
 /*
- * beam_search-t.c - beam search on the CPU: what it finds is what Hugging Face transformers finds in the
- * same models, and what a slow, plain search does where transformers has no such search.
+ * beam_search-t.c - beam search on the CPU: what it finds is what Hugging Face transformers finds
+ * in the same models, and what a slow, plain search does where transformers has no such search.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -68,11 +68,13 @@ static void test_transformers(void)
                  count > 0 ? mine[0].score : (double) NAN);
     }
     fclose(file);
-    diag("%d of %d texts are those of transformers", same, rows);
-    is_int(rows, 5 * 3 * 3 * 8, "every width, way to stop and length penalty has its searches");
-    ok(same * 100 >= rows * 99, "99 %% of the best texts are those of transformers");
-    is_int(other, 0, "all others are as good");
-    is_int(far, 0, "scores are those of transformers");
+    diag("%d of %d beam search texts equal those of transformers", same, rows);
+    is_int(
+        rows, 5 * 3 * 3 * 8,
+        "the golden file has searches for every width, kind of early stopping and length penalty");
+    ok(same * 100 >= rows * 99, "at least 99 %% of the best texts equal those of transformers");
+    is_int(other, 0, "every text that differs from transformers' has an equal score");
+    is_int(far, 0, "the scores equal those of transformers within the tolerance");
 }
 
 /* ---- The plain search ---------------------------------------------------------------------- */
@@ -127,11 +129,13 @@ static void test_plain(int32_t width, int32_t parts, int32_t vocabulary)
         same += equal;
         near += close;
     }
-    is_int(near, ROUNDS, "%d lanes in %d parts, %d tokens: the scores of a plain search", width,
+    is_int(near, ROUNDS,
+           "%d beams in %d groups, %d tokens: the scores equal those of a plain search", width,
            parts, vocabulary);
     /* Among 64 texts two may well be nearer to each other than floats can tell. */
-    ok(same >= ROUNDS - 1, "%d lanes in %d parts, %d tokens: and its texts, %d of %d", width, parts,
-       vocabulary, same, ROUNDS);
+    ok(same >= ROUNDS - 1,
+       "%d beams in %d groups, %d tokens: %d of %d texts equal those of a plain search", width,
+       parts, vocabulary, same, ROUNDS);
 }
 
 /* ---- Special rows -------------------------------------------------------------------------- */
@@ -179,20 +183,22 @@ static void test_ties(void)
     fill(logits, 4 * WORDS, 2.0f);
     step_on_cpu(&m, &rules, logits);
     ok(lanes_are(&m, &rules, (int32_t[]){ 0, 1, 2, 4 }, (int32_t[]){ 0, 0, 0, 0 }),
-       "of equal candidates the smaller tokens go on");
-    is_int(m.beam[3].finished, 1, "and the end among them is kept");
+       "of candidates with equal scores those with the smaller token ids continue");
+    is_int(m.beam[3].finished, 1,
+           "the end token among candidates with equal scores finishes a hypothesis");
     rules.known++;
     step_on_cpu(&m, &rules, logits);
     ok(lanes_are(&m, &rules, (int32_t[]){ 0, 1, 2, 4 }, (int32_t[]){ 0, 0, 0, 0 }),
-       "of equal lanes the first goes on");
-    is_int(m.beam[3].finished, 2, "and ends once more");
-    ok(m.finished[4 * TEXT] == 0 && m.finished[4 * TEXT + 1] == 3, "with the tokens of its lane");
+       "of beams with equal scores the first one continues");
+    is_int(m.beam[3].finished, 2, "the first of two equal beams also finishes a hypothesis");
+    ok(m.finished[4 * TEXT] == 0 && m.finished[4 * TEXT + 1] == 3,
+       "the finished hypothesis has the tokens of its beam");
     memory_free(&m);
 }
 
 /*
- * What is certain leaves a lane's score as it is: so are texts made that are equally good.  e^-90 is
- * nothing beside 1, but possible.
+ * What is certain leaves a lane's score as it is: so are texts made that are equally good.  e^-90
+ * is nothing beside 1, but possible.
  */
 static void test_equal_texts(void)
 {
@@ -212,19 +218,19 @@ static void test_equal_texts(void)
     logits[WORDS + 5] = -90.0f;
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].finished == 2 && m.beam[0].finished_score == m.beam[1].finished_score,
-       "two texts are equally good");
+       "two hypotheses with equal scores are both kept");
     ft_beam_memory before = memory_copy(&m, SEATS);
     rules.known++;
     logits[4] = -90.0f; /* 5 4 3 would be the third; 5 4 4 goes on */
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].finished_length == 1 && m.beam[1].finished_length == 2,
-       "a third that is as good comes too late");
+       "a third hypothesis with the same score is dropped");
     memory_free(&m);
     m = before;
     rules.divisor = 2.0f;
     step_on_cpu(&m, &rules, logits);
     ok(m.beam[0].finished_length == 1 && m.beam[1].finished_length == 3,
-       "one that is better takes the place of the younger");
+       "a better hypothesis replaces the younger of two equal ones");
     memory_free(&m);
 }
 
@@ -246,13 +252,14 @@ static void test_origins(void)
     step_on_cpu(&m, &rules, logits);
     /* One child is certain, two of one or of the others share, 0.5 each: by lane, then by token. */
     ok(lanes_are(&m, &rules, (int32_t[]){ 5, 6, 9, 7 }, (int32_t[]){ 1, 0, 0, 2 }),
-       "lanes take over the origins of their parents");
+       "beams inherit the cache indirection of their parents");
     rules.known++;
     fill(logits, 4 * WORDS, -90.0f);
     logits[3 * WORDS + 3] = logits[0 * WORDS + 1] = 0.0f; /* 2 7 ends, 1 5 1 goes on */
     step_on_cpu(&m, &rules, logits);
     const int32_t *text = m.finished + (size_t) (rules.seat + 1) * TEXT;
-    ok(text[0] == 2 && text[1] == 7 && text[2] == 3, "a text is read through its lane's origins");
+    ok(text[0] == 2 && text[1] == 7 && text[2] == 3,
+       "the tokens of a beam are read through the cache indirection");
     memory_free(&m);
 }
 
@@ -269,33 +276,33 @@ static void test_not_numbers(void)
     sick.known = ++well.known;
     logits[2 * WORDS + 9] = NAN;
     step_on_cpu(&m, &sick, logits);
-    is_int(m.beam[0].status, FT_BEAM_FAILED, "a NaN in a live lane fails the search");
+    is_int(m.beam[0].status, FT_BEAM_FAILED, "a NaN in the logits of a live beam fails its search");
     logits[2 * WORDS + 9] = 1.0f;
     step_on_cpu(&m, &well, logits);
-    is_int(m.beam[4].status, FT_BEAM_RUNS, "and no other");
+    is_int(m.beam[4].status, FT_BEAM_RUNS, "a NaN in one search leaves the other searches running");
     sick.known++;
     step_on_cpu(&m, &sick, logits);
     ok(m.beam[0].status == FT_BEAM_FAILED && m.last[0] == 0 && m.origin[3 * TEXT + 3] == 3,
-       "a search that failed stays so, and its lanes have tokens that can be embedded");
+       "a failed search stays failed, and its beams hold valid token ids");
 
     fill(logits, WORDS, -INFINITY);
     step_on_cpu(&m, &four, logits);
     ok(m.beam[0].status == FT_BEAM_DONE && m.beam[0].finished == 0,
-       "where nothing is possible the search ends without a text");
+       "a search in which every token is banned ends without a hypothesis");
     logits[4] = INFINITY;
     step_on_cpu(&m, &four, logits);
-    is_int(m.beam[0].status, FT_BEAM_FAILED, "+inf fails the search, as a NaN does");
+    is_int(m.beam[0].status, FT_BEAM_FAILED, "+inf in the logits fails the search");
     fill(logits, WORDS, -INFINITY);
     logits[4] = 1.0f;
     step_on_cpu(&m, &four, logits);
     ok(m.last[0] == 4 && m.beam[0].score == 0.0f && m.beam[1].score == -INFINITY,
-       "-inf leaves what is possible");
+       "-inf in the logits only excludes that token");
     well = four;
     well.known++;
     fill(logits, 4 * WORDS, 1.0f);
     logits[3 * WORDS] = NAN;
     step_on_cpu(&m, &well, logits);
-    is_int(m.beam[0].status, FT_BEAM_RUNS, "a NaN in a dead lane is nobody's");
+    is_int(m.beam[0].status, FT_BEAM_RUNS, "a NaN in the logits of a dead beam is ignored");
     memory_free(&m);
 }
 
@@ -313,13 +320,14 @@ static void test_over(void)
     fill(logits, 2 * WORDS, 0.0f);
     logits[3] = logits[1] = 3.0f; /* both ends are best */
     step_on_cpu(&m, &rules, logits);
-    ok(m.beam[0].status == FT_BEAM_DONE && m.beam[0].finished == 2, "all places taken: over");
+    ok(m.beam[0].status == FT_BEAM_DONE && m.beam[0].finished == 2,
+       "a search ends when all its hypotheses are found");
     ft_beam_memory before = memory_copy(&m, SEATS);
     rules.known++;
     step_on_cpu(&m, &rules, logits);
     ok(memcmp(m.beam, before.beam, SEATS * sizeof *m.beam) == 0 &&
            memcmp(m.finished, before.finished, SEATS * TEXT * sizeof *m.finished) == 0,
-       "a search that is over keeps what it has found");
+       "a search that has ended keeps its hypotheses");
     memory_free(&before);
     memory_free(&m);
 }

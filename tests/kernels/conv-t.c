@@ -98,9 +98,9 @@ static void test_kind(const conv_how *how)
         conv_shape shape = conv_random_shape(seed);
         try_shape(&shape, how, 10 * seed, &random);
     }
-    is_int((long long) random.wrong, 0, "%s: %d random shapes", text, RANDOM_SHAPES);
-    is_int((long long) random.different, 0, "%s: ... and the same bits by all instruction sets",
-           text);
+    is_int((long long) random.wrong, 0, "%s: %d random shapes match the reference convolution",
+           text, RANDOM_SHAPES);
+    is_int((long long) random.different, 0, "%s: all instruction sets compute the same bits", text);
     for (const conv_shape *shape = conv_odd_shapes; shape->images > 0; shape++) {
         tally odd = { 0 };
         for (int i = 0; i < 4; i++) { /* of planes or pixels, to planes or pixels */
@@ -155,7 +155,7 @@ static void test_alone(const conv_how *how)
             different += different_alone(&devices[d], &p);
         conv_free(&p);
     }
-    is_int((long long) different, 0, "%s: an image gets the same bits alone",
+    is_int((long long) different, 0, "%s: an image has the same bits alone and in a batch",
            conv_how_text(text, how));
 }
 
@@ -167,9 +167,9 @@ int main(void)
         test_alone(&kinds[i]);
     }
     for (int i = 0; i < ndevice; i++) {
-        is_int(devices[i].thread_differences, 0, "%s: two threads give the bits of one",
+        is_int(devices[i].thread_differences, 0, "%s: two threads compute the bits of one",
                devices[i].name);
-        is_int(devices[i].overwritten, 0, "%s: nothing but the results is written",
+        is_int(devices[i].overwritten, 0, "%s: the kernel writes only inside its results",
                devices[i].name);
         devices[i].backend->close(devices[i].device);
     }

@@ -53,15 +53,16 @@ static void test_keys(void)
         uint32_t lowest = ft_count_magnitude(key), highest = ft_count_magnitude(key + 1) - 1;
         wrong += ft_count_key(lowest) != key || ft_count_key(highest) != key;
     }
-    is_int(wrong, 0, "a key stands for the magnitudes from its own up to the next key's");
+    is_int(wrong, 0, "a counter key covers the magnitudes from its own up to the next key's");
     for (uint32_t bits = 0; bits < 0x7c00; bits++) {
         uint32_t magnitude = ft_bits_from_float(ft_float_from_f16((uint16_t) bits));
         inexact += ft_count_magnitude(ft_count_key(magnitude)) != magnitude;
     }
-    is_int(inexact, 0, "every f16 magnitude is its key's own");
-    is_int(ft_count_key(ft_bits_from_float(0x1.ffffp-41f)), 0, "below 2^-40 is key 0");
-    is_int(ft_count_key(ft_bits_from_float(0x1p-40f)), 1, "2^-40 is key 1");
-    is_int(ft_count_key(ft_bits_from_float(3e38f)), FT_COUNT_KEYS - 1, "3e38 has the last key");
+    is_int(inexact, 0, "every f16 magnitude is the lower bound of its key");
+    is_int(ft_count_key(ft_bits_from_float(0x1.ffffp-41f)), 0, "magnitudes below 2^-40 have key 0");
+    is_int(ft_count_key(ft_bits_from_float(0x1p-40f)), 1, "the magnitude 2^-40 has key 1");
+    is_int(ft_count_key(ft_bits_from_float(3e38f)), FT_COUNT_KEYS - 1,
+           "the magnitude 3e38 has the last key");
 }
 
 static void test_small(void)
@@ -70,13 +71,13 @@ static void test_small(void)
     ft_cpu_count(&c, (float[]){ 1.5f, -0.0f, NAN, -INFINITY, 0.0f, -1.5f, 1e-45f, -NAN, 0.1f }, 9);
     ft_counts_settle(&c);
     is_int((long long) c.zeros, 2, "both zeros are counted");
-    is_int((long long) c.key[0], 2, "and have key 0");
-    is_int((long long) c.nans, 2, "NaN is counted apart");
-    is_int((long long) c.infinities, 1, "infinity is counted apart");
-    is_int((long long) ft_counts_total(&c), 6, "the total is of finite values");
+    is_int((long long) c.key[0], 2, "both zeros have key 0");
+    is_int((long long) c.nans, 2, "NaNs are counted separately");
+    is_int((long long) c.infinities, 1, "infinities are counted separately");
+    is_int((long long) ft_counts_total(&c), 6, "the total counts finite values only");
     const float sorted[] = { 1e-45f, 0.1f, 1.5f, 1.5f };
     ok(c.tail_used == 4 && memcmp(c.tail, sorted, sizeof sorted) == 0,
-       "few values are all in the tail, exact and sorted");
+       "a few values are all in the tail, exact and sorted");
     ft_counts_fini(&c);
 }
 
@@ -113,12 +114,13 @@ static void test_order(const float *values, size_t n)
     ft_counts expected = by_definition(values, n), whole = fresh(), reversed = fresh();
     ft_cpu_count(&whole, values, n);
     ft_counts_settle(&whole);
-    ok(same(&whole, &expected), "%zu values: the largest are in the tail, the others by key", n);
-    is_int((long long) ft_counts_total(&whole), (long long) n, "none is lost");
+    ok(same(&whole, &expected),
+       "%zu values: the largest are in the tail, the others are counted by key", n);
+    is_int((long long) ft_counts_total(&whole), (long long) n, "every value is counted once");
     for (size_t i = n; i-- > 0;)
         ft_cpu_count(&reversed, values + i, 1);
     ft_counts_settle(&reversed);
-    ok(same(&reversed, &expected), "the order of the values does not matter");
+    ok(same(&reversed, &expected), "the counters do not depend on the order of the values");
 
     for (int parts = 2; parts <= 7; parts += 5) {
         ft_counts sum = fresh();
@@ -132,7 +134,8 @@ static void test_order(const float *values, size_t n)
             ft_counts_fini(&part);
         }
         ft_counts_settle(&sum);
-        ok(same(&sum, &expected), "%d parts add up to the same counters", parts);
+        ok(same(&sum, &expected),
+           "merging the counters of %d shards gives the counters of all values", parts);
         ft_counts_fini(&sum);
     }
     ft_counts_fini(&expected);
@@ -149,10 +152,10 @@ static void test_many_equal(void)
     ft_counts_settle(&c);
     is_int((long long) ft_counts_total(&c), (1 << 24) + 4, "2^24 + 1 equal values are all counted");
     is_int((long long) c.key[ft_count_key(magnitude)], (1 << 24) + 4 - FT_COUNT_TAIL,
-           "those that the tail does not hold by key");
+           "equal values beyond the tail's capacity are counted by key");
     ok(c.tail[0] == magnitude && c.tail[FT_COUNT_TAIL - 4] == magnitude &&
            c.tail[FT_COUNT_TAIL - 3] > magnitude,
-       "larger ones stay in the tail");
+       "larger values stay in the tail");
 
     for (int i = 0; i < 300000; i++)
         ft_counts_put(&one_by_one, magnitude, 1);
@@ -161,7 +164,7 @@ static void test_many_equal(void)
     c = fresh();
     ft_counts_put(&c, magnitude, 300000);
     ft_counts_settle(&c);
-    ok(same(&c, &one_by_one), "a multiplicity is so many single values");
+    ok(same(&c, &one_by_one), "a value with a multiplicity counts like that many single values");
     ft_counts_fini(&c);
     ft_counts_fini(&one_by_one);
 }

@@ -180,12 +180,13 @@ static void test_kind(const problem *kind, const bool usable[FT_ISA_COUNT])
     for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
         const char *name = ft_isa_name((ft_isa) isa);
         if (!usable[isa]) {
-            skip(2, "no %s on this machine or in this build", name);
+            skip(2, "this machine or this build has no %s", name);
             continue;
         }
-        ok(whole[isa], "%s, %s: %zu shapes are the reference's bytes", name, name_of(kind),
+        ok(whole[isa], "%s, %s: %zu shapes have the bytes of the reference", name, name_of(kind),
            FT_COUNT(shapes));
-        ok(cut[isa], "%s, %s: rows alone, and 13 at a time, give the same", name, name_of(kind));
+        ok(cut[isa], "%s, %s: rows computed alone and 13 at a time have the same bytes", name,
+           name_of(kind));
     }
 }
 
@@ -197,6 +198,6 @@ int main(void)
     for (size_t i = 0; i < FT_COUNT(kinds); i++)
         test_kind(&kinds[i], usable);
     ok(ft_gemm_float_scratch(FT_F16, SIZE_MAX / 2, 4, 1) == SIZE_MAX,
-       "scratch that no memory holds is said to be so");
+       "a scratch size that overflows is an error");
     return done_testing();
 }

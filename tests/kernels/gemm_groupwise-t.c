@@ -1,6 +1,6 @@
 /*
- * gemm_groupwise-t.c - products with weights in blocks: every instruction set against the order that
- * groupwise.h and blocks.h describe.
+ * gemm_groupwise-t.c - products with weights in blocks: every instruction set against the order
+ * that groupwise.h and blocks.h describe.
  *
  * The reference multiplies as the headers say, one number after the other, and takes the codes from
  * their places one by one.  So a row has the same bits with any neighbours, any threads and any
@@ -222,8 +222,8 @@ static const char *name_of(const problem *p)
 {
     static char name[64];
     snprintf(name, sizeof name, "%s . %s%s%s to %s", ft_dtype_name(p->x_dtype),
-             ft_dtype_name(p->how.dtype), p->how.asymmetric ? " with zeros" : "",
-             p->how.by_codes ? " by codes" : "", ft_dtype_name(p->y_dtype));
+             ft_dtype_name(p->how.dtype), p->how.asymmetric ? "with zero points" : "",
+             p->how.by_codes ? "with int8 activations" : "", ft_dtype_name(p->y_dtype));
     return name;
 }
 
@@ -253,12 +253,13 @@ static void test_kind(const problem *kind, const bool usable[FT_ISA_COUNT])
     for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
         const char *name = ft_isa_name((ft_isa) isa);
         if (!usable[isa]) {
-            skip(2, "no %s on this machine or in this build", name);
+            skip(2, "this machine or this build has no %s", name);
             continue;
         }
-        ok(whole[isa], "%s, %s: %zu shapes are the reference's bytes", name, name_of(kind),
+        ok(whole[isa], "%s, %s: %zu shapes have the bytes of the reference", name, name_of(kind),
            FT_COUNT(shapes));
-        ok(cut[isa], "%s, %s: rows alone, 3 and 13 at a time, give the same", name, name_of(kind));
+        ok(cut[isa], "%s, %s: rows computed alone, 3 and 13 at a time have the same bytes", name,
+           name_of(kind));
     }
 }
 
@@ -276,7 +277,7 @@ static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
         const char *name = ft_isa_name((ft_isa) isa);
         bool same = true;
         if (!usable[isa]) {
-            skip(1, "no %s on this machine or in this build", name);
+            skip(1, "this machine or this build has no %s", name);
             continue;
         }
         float *found = must_have(chunked_bytes(p.m, p.y_stride, p.y_dtype), 1);
@@ -285,7 +286,8 @@ static void test_rows(const problem *kind, const bool usable[FT_ISA_COUNT])
             same &= memcmp(found, o.y, rows * p.y_stride * ft_dtype_size(p.y_dtype)) == 0;
         }
         free(found);
-        ok(same, "%s, %s: 1 to %d rows give each the same", name, name_of(kind), MOST);
+        ok(same, "%s, %s: each row has the same bytes in batches of 1 to %d rows", name,
+           name_of(kind), MOST);
     }
     free_operands(&o);
 }
@@ -330,10 +332,10 @@ static void test_largest(const problem *kind, int32_t group, const bool usable[F
     for (int isa = 0; isa < FT_ISA_COUNT; isa++) {
         const char *name = ft_isa_name((ft_isa) isa);
         if (usable[isa])
-            ok(same[isa], "%s, %s in groups of %d: the largest sums are the reference's", name,
-               name_of(&p), group);
+            ok(same[isa], "%s, %s, group size %d: the largest possible sums equal the reference's",
+               name, name_of(&p), group);
         else
-            skip(1, "no %s on this machine or in this build", name);
+            skip(1, "this machine or this build has no %s", name);
     }
     free_operands(&o);
 }
@@ -360,7 +362,7 @@ static void test_extremes(const problem *kind, const bool usable[FT_ISA_COUNT])
         const char *name = ft_isa_name((ft_isa) isa);
         bool fine = true, whole = true;
         if (!usable[isa]) {
-            skip(2, "no %s on this machine or in this build", name);
+            skip(2, "this machine or this build has no %s", name);
             continue;
         }
         memset(y, 0x5a, sizeof y);
@@ -372,8 +374,8 @@ static void test_extremes(const problem *kind, const bool usable[FT_ISA_COUNT])
                             sizeof *y) == 0;
             whole &= fabsf(y[TINY * p.n + col]) < 0x1p-100f;
         }
-        ok(fine, "%s, %s: zeros give 0, and what is not finite gives NaN", name, name_of(kind));
-        ok(whole, "%s, %s: large numbers keep their bits, tiny ones stay tiny", name,
+        ok(fine, "%s, %s: zeros give 0, and non-finite activations give NaN", name, name_of(kind));
+        ok(whole, "%s, %s: large activations keep their bits, and tiny ones stay tiny", name,
            name_of(kind));
     }
     free_operands(&o);
@@ -397,6 +399,6 @@ int main(void)
             test_largest(&kinds[i], 256, usable);
         }
     ok(ft_gemm_blocks_scratch(&(ft_blocks){ .by_codes = true }, SIZE_MAX / 2, 4, 1) == SIZE_MAX,
-       "scratch that no memory holds is said to be so");
+       "a scratch size that overflows is an error");
     return done_testing();
 }

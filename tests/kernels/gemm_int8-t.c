@@ -148,27 +148,31 @@ typedef struct epilogue {
 
 static const epilogue epilogues[] = {
     { "float", FT_ACT_NONE, false, false, FT_F32, 0.0f, false, 0 },
-    { "float, bias, residual", FT_ACT_NONE, true, true, FT_F32, 0.0f, false, 0 },
-    { "codes, bias", FT_ACT_NONE, true, false, FT_I8, 40.0f, false, 0 },
-    { "codes, bias, residual", FT_ACT_NONE, true, true, FT_I8, 30.0f, false, 0 },
-    { "codes, bias, gelu", FT_ACT_GELU, true, false, FT_I8, 50.0f, false, 0 },
-    { "float, bias, gelu", FT_ACT_GELU, true, false, FT_F32, 0.0f, false, 0 },
-    { "codes, bias, gelu for codes", FT_ACT_GELU_CODES, true, false, FT_I8, 50.0f, false, 0 },
-    { "codes, bias, tanh gelu", FT_ACT_GELU_TANH, true, false, FT_I8, 50.0f, false, 0 },
-    { "float, bias, tanh", FT_ACT_TANH, true, false, FT_F32, 0.0f, false, 0 },
-    { "codes, silu", FT_ACT_SILU, false, false, FT_I8, 50.0f, false, 0 },
-    { "float, bias, relu", FT_ACT_RELU, true, false, FT_F32, 0.0f, false, 0 },
-    { "halves, bias", FT_ACT_NONE, true, false, FT_F16, 0.0f, false, 0 },
-    { "halves, residual", FT_ACT_NONE, false, true, FT_F16, 0.0f, false, 0 },
-    { "halves, bias, gelu", FT_ACT_GELU, true, false, FT_F16, 0.0f, false, 0 },
-    { "halves, bias, relu", FT_ACT_RELU, true, false, FT_F16, 0.0f, false, 0 },
-    { "float, a scale a row", FT_ACT_NONE, false, false, FT_F32, 0.0f, true, 0 },
-    { "codes, bias, silu, a scale a row", FT_ACT_SILU, true, false, FT_I8, 50.0f, true, 0 },
-    { "halves, bias, residual, a scale a row", FT_ACT_NONE, true, true, FT_F16, 0.0f, true, 0 },
-    { "float, 0 is -127", FT_ACT_NONE, false, false, FT_F32, 0.0f, false, -127 },
-    { "codes, bias, relu, 0 is 127", FT_ACT_RELU, true, false, FT_I8, 40.0f, false, 127 },
-    { "halves, bias, residual, 0 is -3, a scale a row", FT_ACT_NONE, true, true, FT_F16, 0.0f, true,
-      -3 },
+    { "f32 output, bias, residual", FT_ACT_NONE, true, true, FT_F32, 0.0f, false, 0 },
+    { "int8 output, bias", FT_ACT_NONE, true, false, FT_I8, 40.0f, false, 0 },
+    { "int8 output, bias, residual", FT_ACT_NONE, true, true, FT_I8, 30.0f, false, 0 },
+    { "int8 output, bias, gelu", FT_ACT_GELU, true, false, FT_I8, 50.0f, false, 0 },
+    { "f32 output, bias, gelu", FT_ACT_GELU, true, false, FT_F32, 0.0f, false, 0 },
+    { "int8 output, bias, approximate gelu", FT_ACT_GELU_CODES, true, false, FT_I8, 50.0f, false,
+      0 },
+    { "int8 output, bias, tanh gelu", FT_ACT_GELU_TANH, true, false, FT_I8, 50.0f, false, 0 },
+    { "f32 output, bias, tanh", FT_ACT_TANH, true, false, FT_F32, 0.0f, false, 0 },
+    { "int8 output, silu", FT_ACT_SILU, false, false, FT_I8, 50.0f, false, 0 },
+    { "f32 output, bias, relu", FT_ACT_RELU, true, false, FT_F32, 0.0f, false, 0 },
+    { "f16 output, bias", FT_ACT_NONE, true, false, FT_F16, 0.0f, false, 0 },
+    { "f16 output, residual", FT_ACT_NONE, false, true, FT_F16, 0.0f, false, 0 },
+    { "f16 output, bias, gelu", FT_ACT_GELU, true, false, FT_F16, 0.0f, false, 0 },
+    { "f16 output, bias, relu", FT_ACT_RELU, true, false, FT_F16, 0.0f, false, 0 },
+    { "f32 output, one scale per row", FT_ACT_NONE, false, false, FT_F32, 0.0f, true, 0 },
+    { "int8 output, bias, silu, one scale per row", FT_ACT_SILU, true, false, FT_I8, 50.0f, true,
+      0 },
+    { "f16 output, bias, residual, one scale per row", FT_ACT_NONE, true, true, FT_F16, 0.0f, true,
+      0 },
+    { "f32 output, zero point -127", FT_ACT_NONE, false, false, FT_F32, 0.0f, false, -127 },
+    { "int8 output, bias, relu, zero point 127", FT_ACT_RELU, true, false, FT_I8, 40.0f, false,
+      127 },
+    { "f16 output, bias, residual, zero point -3, one scale per row", FT_ACT_NONE, true, true,
+      FT_F16, 0.0f, true, -3 },
 };
 
 static size_t element_bytes(const epilogue *e)
@@ -270,19 +274,20 @@ static void test_shapes(ft_isa isa)
                     same[kind][e] &= same_bytes(&p, &epilogues[e], isa, threads);
             problem_free(&p);
         }
-    static const char *const kinds[DATA_KINDS] = { "random codes", "random pads",
-                                                   "weights -128 and 127, codes -127 and 127" };
+    static const char *const kinds[DATA_KINDS] = {
+        "random values", "random pads", "weights -128 and 127, activations -127 and 127"
+    };
     for (int kind = 0; kind < DATA_KINDS; kind++)
         for (size_t e = 0; e < FT_COUNT(epilogues); e++)
-            ok(same[kind][e], "%s, %s: %s: %zu shapes are the reference's bytes", ft_isa_name(isa),
-               epilogues[e].name, kinds[kind], FT_COUNT(shapes));
+            ok(same[kind][e], "%s, %s: %s: %zu shapes have the bytes of the reference",
+               ft_isa_name(isa), epilogues[e].name, kinds[kind], FT_COUNT(shapes));
 }
 
 /* y may be its own residual: the sum of a layer and its input. */
 static void test_residual_in_place(ft_isa isa)
 {
     static const epilogue e = {
-        "float, residual in place", FT_ACT_NONE, true, true, FT_F32, 0.0f, false, 0
+        "f32 output, in-place residual", FT_ACT_NONE, true, true, FT_F32, 0.0f, false, 0
     };
     problem p = problem_new(37, 90, 64, RANDOM);
     size_t bytes = p.m * p.y_stride * sizeof(float);
@@ -293,7 +298,7 @@ static void test_residual_in_place(ft_isa isa)
     free(p.residual);
     p.residual = found;
     multiply(&p, &e, isa, 2, found);
-    ok(memcmp(expected, found, bytes) == 0, "%s: the output may be its own residual",
+    ok(memcmp(expected, found, bytes) == 0, "%s: the output may alias its residual",
        ft_isa_name(isa));
     free(expected);
     problem_free(&p);
@@ -312,7 +317,7 @@ static void test_many_threads(ft_isa isa)
         free(p.scratch);
     }
     p.scratch = NULL;
-    ok(same, "%s: 3 and 16 threads give the same bytes", ft_isa_name(isa));
+    ok(same, "%s: 3 and 16 threads compute the same bytes", ft_isa_name(isa));
     problem_free(&p);
 }
 
@@ -321,17 +326,20 @@ static void test_selection(void)
     ft_isa isa;
     ft_error err;
     unsetenv("FT_CPU");
-    ok(ft_cpu_isa(&isa, &err) == FT_OK && ft_isa_usable(isa), "some instruction set is usable");
+    ok(ft_cpu_isa(&isa, &err) == FT_OK && ft_isa_usable(isa),
+       "this machine supports at least one instruction set");
     setenv("FT_CPU", "generic", 1);
-    ok(ft_cpu_isa(&isa, &err) == FT_OK && isa == FT_ISA_GENERIC, "FT_CPU=generic is obeyed");
+    ok(ft_cpu_isa(&isa, &err) == FT_OK && isa == FT_ISA_GENERIC,
+       "FT_CPU=generic selects the generic kernels");
     setenv("FT_CPU", "sse9", 1);
     is_int(ft_cpu_isa(&isa, &err), FT_EARG, "FT_CPU=sse9 is refused");
-    has(err.text, "FT_CPU=sse9: no instruction set of that name", "and named");
+    has(err.text, "FT_CPU=sse9: no instruction set of that name",
+        "the message names the unknown FT_CPU=sse9");
     for (int i = 0; i < FT_ISA_COUNT; i++) {
         setenv("FT_CPU", ft_isa_name((ft_isa) i), 1);
         ft_status expected = ft_isa_usable((ft_isa) i) ? FT_OK : FT_EUNSUPPORTED;
-        is_int(ft_cpu_isa(&isa, &err), expected, "FT_CPU=%s is taken where it can run",
-               ft_isa_name((ft_isa) i));
+        is_int(ft_cpu_isa(&isa, &err), expected,
+               "FT_CPU=%s is accepted where the machine supports it", ft_isa_name((ft_isa) i));
     }
     unsetenv("FT_CPU");
 }
@@ -355,22 +363,23 @@ static void test_activations(void)
         silu = larger_error(silu, ft_silu(v), d / (1.0 + exp(-d)));
         exp_error = fmax(exp_error, fabs((double) ft_exp(wide) / exp((double) wide) - 1.0));
     }
-    near(gelu, 0.0, 1.5e-6, "gelu is within 1.5e-6 of the error function's");
-    near(gelu_codes, 0.0, 1.1e-3, "gelu for codes is within 1.1e-3");
-    near(gelu_tanh, 0.0, 1e-6, "gelu by tanh is within 1e-6");
-    near(tanh_error, 0.0, 2e-7, "tanh is within 2e-7");
-    near(silu, 0.0, 1.5e-6, "silu is within 1.5e-6");
-    near(exp_error, 0.0, 1e-7, "exp is within 1e-7 of its value over its range");
-    ok(ft_gelu(1e30f) == 1e30f && ft_gelu(-1e30f) == 0.0f, "far out, gelu is exactly v and 0");
+    near(gelu, 0.0, 1.5e-6, "gelu is within 1.5e-6 of the one by the error function");
+    near(gelu_codes, 0.0, 1.1e-3, "approximate gelu is within 1.1e-3 of gelu");
+    near(gelu_tanh, 0.0, 1e-6, "tanh gelu is within 1e-6 of its formula");
+    near(tanh_error, 0.0, 2e-7, "tanh is within 2e-7 of libm's");
+    near(silu, 0.0, 1.5e-6, "silu is within 1.5e-6 of its formula");
+    near(exp_error, 0.0, 1e-7, "exp is within a relative 1e-7 over its range");
+    ok(ft_gelu(1e30f) == 1e30f && ft_gelu(-1e30f) == 0.0f,
+       "gelu is exactly v and 0 for large magnitudes");
     ok(ft_gelu_codes(1e30f) == 1e30f && ft_gelu_codes(-1e30f) == 0.0f &&
            ft_gelu_codes(3.6f) == 3.6f && ft_gelu_codes(-3.6f) == 0.0f,
-       "so is gelu for codes, beyond 3.6");
+       "approximate gelu is exactly v and 0 beyond 3.6");
 }
 
 static void test_isa(ft_isa isa)
 {
     if (!ft_isa_usable(isa)) {
-        skip(1, "no %s on this machine or in this build", ft_isa_name(isa));
+        skip(1, "this machine or this build has no %s", ft_isa_name(isa));
         return;
     }
     test_shapes(isa);

@@ -1,6 +1,6 @@
 /*
- * groupwise_panel-t.c - the layout of codes in panels: every element has bits of its own, and they lie where
- * kernels look for them.
+ * groupwise_panel-t.c - the layout of codes in panels: every element has bits of its own, and they
+ * lie where kernels look for them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,8 +30,9 @@ static void test_places(size_t rows, size_t cols, int bits)
             twice += (seen[word] & mask << shift) != 0;
             seen[word] |= mask << shift;
         }
-    is_int((long long) (outside + twice), 0, "%zu x %zu of %d bits: each has its own place", rows,
-           cols, bits);
+    is_int((long long) (outside + twice), 0,
+           "%zu x %zu of %d bits: every weight has its own position in the panel", rows, cols,
+           bits);
     free(seen);
 }
 
@@ -50,7 +51,7 @@ static void test_code(int bits)
     for (size_t i = 0; i < (size_t) ROWS * COLS; i++)
         wrong +=
             ft_panel_code(panels, i / COLS, i % COLS, COLS, bits) != (i * 2654435761u >> 20 & mask);
-    is_int((long long) wrong, 0, "codes of %d bits are read back", bits);
+    is_int((long long) wrong, 0, "weights of %d bits are read back as they were written", bits);
     free(panels);
 }
 
@@ -71,7 +72,7 @@ static void test_lanes(int bits)
                         ft_panel_word(row, first + step + 2 * t + column[i % 4], cols, bits);
                     wrong += word != first / wide * 128 + 32 * t + row;
                 }
-    is_int((long long) wrong, 0, "16 bytes have what a lane multiplies, %d bits", bits);
+    is_int((long long) wrong, 0, "16 bytes hold the weights of one SIMD lane, %d bits", bits);
 }
 
 /* Neighbours that become two halves at once are 16 bits apart, or bytes beside each other. */
@@ -82,19 +83,22 @@ static void test_pairs(void)
         wrong += ft_panel_shift(col + 1, 4) - ft_panel_shift(col, 4) != 16;
         wrong += ft_panel_shift(col + 1, 8) - ft_panel_shift(col, 8) != 8;
     }
-    is_int((long long) wrong, 0, "neighbouring columns are 16 bits apart, or 8");
+    is_int((long long) wrong, 0,
+           "neighbouring columns are 16 bits apart for 4-bit weights and 8 for 8-bit ones");
 }
 
 static void test_groups(void)
 {
     ft_blocks whole = { 0 }, some = { .group = 64 };
-    is_int((long long) ft_blocks_groups(&whole, 100), 1, "a group of 0 is a row");
-    is_int((long long) ft_blocks_groups(&some, 128), 2, "128 columns are two groups of 64");
-    is_int((long long) ft_blocks_groups(&some, 129), 3, "... and 129 are three");
-    is_int((long long) ft_blocks_index(&some, 5, 64, 40), 64 + 5, "groups lie one after the other");
-    is_int((long long) ft_blocks_count(&some, 40, 129), 3 * 64, "... of padded rows");
-    is_int(ft_blocks_zero(&some, 0, 4), 8, "the zero of 4 bits is 8");
-    is_int(ft_blocks_zero(&some, 0, 8), 128, "... of 8 bits 128");
+    is_int((long long) ft_blocks_groups(&whole, 100), 1, "a group size of 0 makes a row one group");
+    is_int((long long) ft_blocks_groups(&some, 128), 2, "128 columns have two groups of 64");
+    is_int((long long) ft_blocks_groups(&some, 129), 3, "129 columns have three groups of 64");
+    is_int((long long) ft_blocks_index(&some, 5, 64, 40), 64 + 5,
+           "groups follow each other in the scales");
+    is_int((long long) ft_blocks_count(&some, 40, 129), 3 * 64,
+           "the groups of padded rows have their place in the scales");
+    is_int(ft_blocks_zero(&some, 0, 4), 8, "the default zero point of 4 bits is 8");
+    is_int(ft_blocks_zero(&some, 0, 8), 128, "the default zero point of 8 bits is 128");
 }
 
 int main(void)

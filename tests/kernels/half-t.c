@@ -83,7 +83,7 @@ static void test_to_halves(const ft_rows_isa *rows, const char *name)
         wrong += isnan(x[i]) ? (found[i] & 0x7fff) <= 0x7c00
                              : found[i] != nearest_half(isinf(x[i]) ? copysign(1e9, (double) x[i])
                                                                     : (double) x[i]);
-    is_int(wrong, 0, "%s: floats become the nearest f16, of two the even one", name);
+    is_int(wrong, 0, "%s: floats are rounded to the nearest f16, ties to even", name);
     free(x);
     free(found);
 }
@@ -106,7 +106,7 @@ static void test_bits_of_halves(const ft_rows_isa *rows, const char *name)
     rows->from_float(half, x, FT_F16, ALL);
     plain->from_float(back, x, FT_F16, ALL);
     ok(same && memcmp(half, back, ALL * sizeof *half) == 0,
-       "%s: converts with the bits of plain C, NaNs too", name);
+       "%s: conversions have the bits of plain C, for NaNs too", name);
     free(half);
     free(back);
     free(x);

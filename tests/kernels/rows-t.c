@@ -272,33 +272,33 @@ static const struct {
     const char *name;
     row_call *call;
 } calls[] = {
-    { "f16 to float", call_f16 },
-    { "bf16 to float", call_bf16 },
-    { "float to float", call_f32 },
-    { "float to f16", call_to_f16 },
-    { "float to bf16", call_to_bf16 },
-    { "float to itself", call_to_f32 },
+    { "f16 to f32", call_f16 },
+    { "bf16 to f32", call_bf16 },
+    { "f32 to f32", call_f32 },
+    { "f32 to f16", call_to_f16 },
+    { "f32 to bf16", call_to_bf16 },
+    { "f32 to f32, rounded like a store", call_to_f32 },
     { "quantize to int8", call_quantize_i8 },
-    { "quantize to float", call_quantize_f32 },
+    { "quantize to int8 values in f32", call_quantize_f32 },
     { "dequantize int8", call_dequantize_i8 },
-    { "dequantize floats", call_dequantize_f32 },
+    { "dequantize int8 values in f32", call_dequantize_f32 },
     { "add", call_add },
-    { "add codes in int8", call_add_codes_i8 },
-    { "add codes in float", call_add_codes_f32 },
+    { "add int8 values", call_add_codes_i8 },
+    { "add int8 values in f32", call_add_codes_f32 },
     { "norm", call_norm },
     { "rms norm", call_rms_norm },
     { "largest magnitude", call_amax },
     { "largest logit", call_largest },
-    { "masses of logits", call_masses },
+    { "unnormalized probabilities of logits", call_masses },
     { "softmax", call_softmax },
-    { "codes of a softmax", call_softmax_codes },
-    { "the total of these codes", call_softmax_total },
+    { "quantized probabilities of a softmax", call_softmax_codes },
+    { "sum of the quantized probabilities", call_softmax_total },
     { "sum of squares", call_square_sum },
-    { "scale sums", call_sums },
-    { "scale sums, add a bias", call_sums_bias },
+    { "scale accumulators", call_sums },
+    { "scale accumulators and add a bias", call_sums_bias },
     { "gelu", call_gelu },
-    { "gelu for codes", call_gelu_codes },
-    { "gelu by tanh", call_gelu_tanh },
+    { "approximate gelu", call_gelu_codes },
+    { "tanh gelu", call_gelu_tanh },
     { "relu", call_relu },
     { "tanh", call_tanh },
     { "silu", call_silu },
@@ -354,7 +354,7 @@ static void test_sets(const row_data *d)
         for (size_t i = 0; i < FT_COUNT(calls); i++) {
             differences found = compare(ft_rows_of((ft_isa) isa), d, calls[i].call);
             ok(found.bits == 0 && found.beyond == 0,
-               "%s: %s: the bits of plain C at 76 lengths, and nothing beyond them", name,
+               "%s: %s: the bits of plain C at 76 lengths, without writing beyond the end", name,
                calls[i].name);
             if (found.bits + found.beyond > 0)
                 diag("%d lengths differ, %d bytes beyond", found.bits, found.beyond);
@@ -395,7 +395,7 @@ static void test_order(const ft_rows_isa *rows, const row_data *d, const char *n
         for (size_t i = 0; i < n; i++)
             wrong += found[i] != d->x[i] - mean;
     }
-    is_int(wrong, 0, "%s: a norm adds in the order of its definition", name);
+    is_int(wrong, 0, "%s: a norm adds in the documented order", name);
     free(weight);
     free(bias);
     free(found);
@@ -417,11 +417,11 @@ static void test_norm(const ft_rows_isa *rows, const row_data *d)
         double bound = ((double) n / FT_NORM_PARTS + 16) * ROUNDING;
         worst = fmax(worst, worst_error(found, expected, size, bound, 0.0, n));
     }
-    near(worst, 0.0, 1.0, "norm is the oracle's at every length");
+    near(worst, 0.0, 1.0, "the norm matches a float64 oracle at every length");
     for (size_t i = 0; i < 100; i++)
         found[i] = 1e6f;
     rows->norm(found, found, d->weight, d->y, 1e-12f, 100);
-    ok(memcmp(found, d->y, 100 * sizeof *found) == 0, "a constant row has the norm 0");
+    ok(memcmp(found, d->y, 100 * sizeof *found) == 0, "the norm of a constant row is 0");
     free(x);
     free(w);
     free(b);
@@ -445,18 +445,18 @@ static void test_softmax(const ft_rows_isa *rows, const row_data *d)
         worst = fmax(worst, worst_error(found, expected, NULL,
                                         exponent + ((double) n / 16 + 10) * ROUNDING, 0x1p-124, n));
     }
-    near(worst, 0.0, 1.0, "softmax is the oracle's at every length");
+    near(worst, 0.0, 1.0, "the softmax matches a float64 oracle at every length");
 
     float extreme[] = { 3e38f, -3e38f, 0.0f, 2.9e38f };
     rows->softmax(extreme, 1.0f, 4);
     ok(extreme[0] == 1.0f && extreme[1] < 1e-37f && extreme[2] < 1e-37f && extreme[3] < 1e-37f,
-       "the largest of huge scores takes all");
+       "the largest of huge scores has the probability 1");
     float equal[] = { -5.0f, -5.0f, -5.0f, -5.0f };
     rows->softmax(equal, 1.0f, 4);
-    ok(equal[0] == 0.25f && equal[3] == 0.25f, "equal scores share");
+    ok(equal[0] == 0.25f && equal[3] == 0.25f, "equal scores have equal probabilities");
     float one = -1e30f;
     rows->softmax(&one, 2.0f, 1);
-    ok(one == 1.0f, "one score has the probability 1");
+    ok(one == 1.0f, "a single score has the probability 1");
     free(x);
     free(expected);
     free(found);
@@ -486,13 +486,16 @@ static void test_softmax_codes(const ft_rows_isa *rows, const row_data *d)
         }
         off += total != (double) sum;
     }
-    near(worst, 0.0, 0.546, "codes of a softmax are next to 127 e^(score - largest)");
-    is_int(off, 0, "the largest score has the code 127, and the total is that of the codes");
+    near(worst, 0.0, 0.546, "quantized probabilities are within one of 127 e^(score - max)");
+    is_int(
+        off, 0,
+        "the largest score has the quantized probability 127, and the sum is that of all of them");
     float spread[] = { 0.0f, -1.0f, -FAR, -100.0f };
     ok(rows->softmax_codes(spread, ft_softmax_step(INFINITY), 4) == 127.0f,
-       "whatever the scale, codes are those of one");
+       "an infinite scale gives the largest score all of the probability");
     float equal[] = { -FAR, -FAR, 1.0f - FAR, -FAR };
-    ok(rows->softmax_codes(equal, ft_softmax_step(0.0f), 4) == 4 * 127.0f, "or of all");
+    ok(rows->softmax_codes(equal, ft_softmax_step(0.0f), 4) == 4 * 127.0f,
+       "a scale of 0 gives all scores the same probability");
     free(found);
 }
 
@@ -507,8 +510,8 @@ static void test_softmax_step(void)
         /* 2^24 scores below the largest, what that changes is less than 2^-24 */
         off += exact < 0.9 && fabs((double) step - exact) > 0x1p-48 + 2 * ROUNDING * exact;
     }
-    is_int(lost, 0, "1 - 2^24 step is a float for every scale");
-    is_int(off, 0, "and step is next to what the scale asks for");
+    is_int(lost, 0, "1 - 2^24 * step is representable in f32 for every scale");
+    is_int(off, 0, "the softmax step is within an ulp of the one that the scale asks for");
 }
 
 /* What is no number stays none on its way to a class. */
@@ -540,7 +543,7 @@ static void test_quantize(const ft_rows_isa *rows, const char *name)
     int wrong = 0;
     for (size_t i = 0; i < FT_COUNT(x); i++)
         wrong += codes[i] != expected[i] || fake[i] != (float) expected[i];
-    is_int(wrong, 0, "%s: halves go to the even code, everything else to the nearest in +-127",
+    is_int(wrong, 0, "%s: ties are quantized to even, all other values to the nearest in +-127",
            name);
 }
 
@@ -560,8 +563,8 @@ static void test_amax(const ft_rows_isa *rows, const char *name)
         hidden += !isnan(rows->amax(x, N));
         x[i] = before;
     }
-    is_int(wrong, 0, "%s: the largest magnitude is found wherever it is", name);
-    is_int(hidden, 0, "%s: a NaN is above all numbers", name);
+    is_int(wrong, 0, "%s: the largest magnitude is found at every position", name);
+    is_int(hidden, 0, "%s: a NaN counts as the largest magnitude", name);
 }
 
 /* The same of logits, of which none may be above 0. */
@@ -582,8 +585,8 @@ static void test_largest(const ft_rows_isa *rows, const char *name)
     }
     wrong += !rows->largest(x, 1, &found) || found != -INFINITY;
     wrong += !rows->largest(x, 0, &found) || found != -INFINITY;
-    is_int(wrong, 0, "%s: the largest logit is found wherever it is", name);
-    is_int(hidden, 0, "%s: a NaN is no logit", name);
+    is_int(wrong, 0, "%s: the largest logit is found at every position", name);
+    is_int(hidden, 0, "%s: a NaN is ignored by the largest logit", name);
 }
 
 /* The largest has 2^30, 1 less half of it; what is below the floor, or no number, has none. */
@@ -600,8 +603,8 @@ static void test_masses(const ft_rows_isa *rows, const char *name)
     uint64_t sum = rows->masses(mass, x, 7.0f, 1.0f, N);
     for (int i = 0; i < N; i++)
         wrong += mass[i] != (i <= 30 ? UINT32_C(1) << (30 - i) : 0);
-    is_int(wrong, 0, "%s: a logit one below another has half its mass", name);
-    ok(sum == (UINT64_C(1) << 31) - 1, "%s: and the sum is that of all masses", name);
+    is_int(wrong, 0, "%s: a logit whose exponent is lower by one has half the weight", name);
+    ok(sum == (UINT64_C(1) << 31) - 1, "%s: the sum of weights is that of all logits", name);
 }
 
 static void test_sums(const ft_rows_isa *rows, const char *name)
@@ -613,7 +616,7 @@ static void test_sums(const ft_rows_isa *rows, const char *name)
     const float expected[] = { 0x1p32f, -0x1p32f, 16777217.0f, -33554440.0f, 0.25f, 0.0f };
     float found[FT_COUNT(sums)];
     rows->scale_sums(found, sums, 2.0f, scale, bias, FT_COUNT(sums));
-    ok(memcmp(found, expected, sizeof found) == 0, "%s: sums are rounded, scaled, then biased",
+    ok(memcmp(found, expected, sizeof found) == 0, "%s: sums are rounded, scaled and then biased",
        name);
 }
 

@@ -51,7 +51,8 @@ static void test_philox(void)
         ok(memcmp(&words, &known[i].words, sizeof words) == 0,
            "Philox4x32-10 gives the published words of vector %zu", i);
     }
-    ok(ft_philox_draw(0, 0) == 0x6627e8d5e169c58d, "a draw is the first two words");
+    ok(ft_philox_draw(0, 0) == 0x6627e8d5e169c58d,
+       "ft_philox_draw() returns the first two words of Philox4x32-10");
 }
 
 static void test_masses(void)
@@ -64,10 +65,11 @@ static void test_masses(void)
         double error = fmax(fabs(mass - expected) - 0.5, 0.0) / expected;
         worst = error > worst ? error : worst;
     }
-    ok(ft_choice_mass(0.0f) == 1u << FT_CHOICE_BITS, "the likeliest token has mass 2^30");
-    ok(ft_choice_mass(FT_CHOICE_FLOOR) == 0, "at the floor the mass is 0");
+    ok(ft_choice_mass(0.0f) == 1u << FT_CHOICE_BITS, "the most likely token has the weight 2^30");
+    ok(ft_choice_mass(FT_CHOICE_FLOOR) == 0, "a token at the floor has the weight 0");
     /* The polynomial's error is 1.1e-7; five roundings of numbers of at most 1.42 add 2e-7. */
-    ok(worst < 3e-7, "masses are 2^(30 + y) to 3e-7, and a half (%.2g)", worst);
+    ok(worst < 3e-7, "weights are 2^(30 + y), within 3e-7 relative and 0.5 absolute (%.2g)",
+       worst);
     for (int i = 0; i < 100000; i++) {
         double x = exp(rng_uniform(&chance, -90.0, 90.0));
         worst_log = fmax(worst_log, fabs(ft_choice_log(x) - log(x)));
@@ -97,7 +99,8 @@ static void test_against_plain(shape s)
                 if (token != expected && wrong++ == 0)
                     diag("rules %u, %zu tokens: %d, expected %d", rules, n, token, expected);
             }
-    is_int(wrong, 0, "%s: every combination of rules chooses as a full sort does", shape_name(s));
+    is_int(wrong, 0, "%s: every combination of sampling parameters samples like a full sort",
+           shape_name(s));
 }
 
 static void test_large(void)
@@ -110,7 +113,7 @@ static void test_large(void)
         wrong += choose(logits, MOST, &choice, NULL) !=
                  choose_plainly(logits, MOST, &choice, history, seen);
     }
-    is_int(wrong, 0, "so it does in a vocabulary of %d", MOST);
+    is_int(wrong, 0, "a full sort and the sampler agree in a vocabulary of %d", MOST);
 }
 
 /*
@@ -195,8 +198,8 @@ static void test_distribution(const char *name, ft_choice choice)
     double deviations = chi_square(count, probability, N, DRAWS);
     /* Right programs leave 4 standard deviations once in some thousand seeds; this seed is fixed.
      */
-    ok(deviations >= 0.0 && deviations < 4.0, "%s: tokens come as often as they should (%.2f)",
-       name, deviations);
+    ok(deviations >= 0.0 && deviations < 4.0,
+       "%s: token frequencies match their probabilities (%.2f)", name, deviations);
 }
 
 static void test_distributions(void)
@@ -245,15 +248,17 @@ static void test_greedy(void)
 {
     static const float x[] = { 1.0f, 3.0f, -0.0f, 3.0f, 2.0f };
     ft_choice choice = { .top_k = 3, .top_p = 0.5f, .min_p = 0.1f, .seed = 5 };
-    is_int(choose(x, 5, &choice, NULL), 1, "temperature 0: the first of the largest");
+    is_int(choose(x, 5, &choice, NULL), 1, "temperature 0 selects the first of the largest logits");
     choice.bans = 1;
     choice.ban[0] = 1;
-    is_int(choose(x, 5, &choice, NULL), 3, "if that is banned, the next");
+    is_int(choose(x, 5, &choice, NULL), 3,
+           "temperature 0 selects the next logit if the first is banned");
     choice = (ft_choice){ .temperature = 1e-30f };
-    is_int(choose(x, 5, &choice, NULL) % 2, 1, "a temperature of nearly 0 draws among the largest");
+    is_int(choose(x, 5, &choice, NULL) % 2, 1,
+           "a temperature of nearly 0 samples among the largest logits");
     static const float zeros[] = { -1.0f, -0.0f, 0.0f };
     choice = (ft_choice){ 0 };
-    is_int(choose(zeros, 3, &choice, NULL), 1, "the two zeros are equal");
+    is_int(choose(zeros, 3, &choice, NULL), 1, "+0 and -0 are equal logits");
 }
 
 static void test_borders(void)
@@ -264,12 +269,12 @@ static void test_borders(void)
     for (choice.step = 0; choice.step < 1000; choice.step++)
         drawn[choose(ties, 5, &choice, NULL)]++;
     ok(drawn[1] > 400 && drawn[2] > 400 && drawn[1] + drawn[2] == 1000,
-       "top-k 2 of three equal tokens keeps those of smaller ids");
+       "top-k 2 of three equal tokens keeps the smaller ids");
     memset(drawn, 0, sizeof drawn);
     choice = (ft_choice){ .temperature = 1.0f, .top_k = 1000 };
     for (choice.step = 0; choice.step < 1000; choice.step++)
         drawn[choose(ties, 5, &choice, NULL)]++;
-    ok(drawn[0] > 0 && drawn[4] > 0, "a top-k above the vocabulary keeps all");
+    ok(drawn[0] > 0 && drawn[4] > 0, "a top-k above the vocabulary size keeps all tokens");
     memset(drawn, 0, sizeof drawn);
     choice = (ft_choice){ .temperature = 1.0f, .top_p = 1e-38f };
     for (choice.step = 0; choice.step < 100; choice.step++)
@@ -280,7 +285,7 @@ static void test_borders(void)
     for (choice.step = 0; choice.step < 1000; choice.step++)
         drawn[choose(ties, 5, &choice, NULL)]++;
     ok(drawn[1] > 250 && drawn[2] > 250 && drawn[3] > 250 && drawn[0] + drawn[4] == 0,
-       "a min-p of 1 or more keeps the likeliest");
+       "a min-p of 1 or more keeps the most likely token");
 }
 
 /* A share that sums reach exactly: of four equal tokens two have the half, three more than it. */
@@ -298,36 +303,40 @@ static void test_exact_share(void)
         beyond = more > beyond ? more : beyond;
     }
     is_int(largest, 1, "top-p 0.5 keeps two of four equal tokens");
-    is_int(beyond, 2, "a little more keeps three");
+    is_int(beyond, 2, "a top-p slightly above 0.5 keeps three of four equal tokens");
 }
 
 static void test_special_logits(void)
 {
     float x[] = { 1.0f, -INFINITY, NAN, 2.0f }, logprob = 0.0f;
     ft_choice choice = { .temperature = 1.0f };
-    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "a NaN: no token");
-    ok(logprob != logprob, "and no probability");
+    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "a NaN logit yields no token");
+    ok(logprob != logprob, "a NaN logit yields no log-probability");
     choice.temperature = 0.0f;
-    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN, "nor one of temperature 0");
+    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN,
+           "a NaN logit yields no token at temperature 0");
     choice.bans = 1;
     choice.ban[0] = 2;
-    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN, "even where the NaN's token is banned");
+    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN,
+           "a NaN logit yields no token even if that token is banned");
     x[2] = INFINITY;
     choice = (ft_choice){ .temperature = 1.0f };
-    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "+inf: no token");
-    ok(logprob != logprob, "and no probability");
+    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "a logit of +inf yields no token");
+    ok(logprob != logprob, "a logit of +inf yields no log-probability");
     choice.bans = 1;
     choice.ban[0] = 2;
-    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN, "even where its token is banned");
+    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN,
+           "a logit of +inf yields no token even if that token is banned");
     for (int i = 0; i < 4; i++)
         x[i] = -INFINITY;
     choice.bans = 0;
-    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "all are -inf: no token");
-    ok(logprob != logprob, "and no probability");
+    is_int(choose(x, 4, &choice, &logprob), FT_NO_TOKEN, "logits that are all -inf yield no token");
+    ok(logprob != logprob, "logits that are all -inf yield no log-probability");
     for (int i = 0; i < 4; i++)
         x[i] = (float) i;
     choice = (ft_choice){ .temperature = 1.0f, .bans = 4, .ban = { 3, 1, 0, 2 } };
-    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN, "all are banned: no token");
+    is_int(choose(x, 4, &choice, NULL), FT_NO_TOKEN,
+           "a row with all tokens banned yields no token");
 }
 
 static void test_logprob(void)
@@ -352,7 +361,7 @@ static void test_logprob(void)
      * 16, e^-16 errs by 2e-6 of itself, but what weighs in the sum lies within 3: 3e-7.  The
      * polynomial adds 1e-7, and the result, of at most 32, half a unit: 1e-6.
      */
-    ok(worst < 2e-6, "log-probabilities are those of the raw logits, to 2e-6 (%.2g)", worst);
+    ok(worst < 2e-6, "log-probabilities are those of the unmodified logits, to 2e-6 (%.2g)", worst);
 }
 
 /* ---- Penalties and bans, one at a time ----------------------------------------------------------
@@ -362,16 +371,20 @@ static void test_penalties(void)
 {
     ft_choice choice = { .repetition = 1.25f };
     ok(ft_choice_penalize(2.0f, FT_SEEN_PROMPT, &choice) == 1.6f,
-       "repetition 1.25 divides a positive logit of the prompt");
-    ok(ft_choice_penalize(-2.0f, 1, &choice) == -2.5f, "and multiplies a negative, chosen one");
-    ok(ft_choice_penalize(2.0f, 0, &choice) == 2.0f, "but leaves unknown tokens");
+       "a repetition penalty of 1.25 divides a positive logit of a prompt token");
+    ok(ft_choice_penalize(-2.0f, 1, &choice) == -2.5f,
+       "a repetition penalty multiplies a negative logit of a generated token");
+    ok(ft_choice_penalize(2.0f, 0, &choice) == 2.0f,
+       "a repetition penalty leaves new tokens unchanged");
     choice = (ft_choice){ .presence = 0.5f, .frequency = 0.25f };
     ok(ft_choice_penalize(2.0f, FT_SEEN_PROMPT, &choice) == 2.0f,
-       "presence and frequency leave the prompt");
+       "presence and frequency penalties leave prompt tokens unchanged");
     ok(ft_choice_penalize(2.0f, FT_SEEN_PROMPT | 3, &choice) == 0.75f,
-       "a token chosen 3 times loses presence once and frequency 3 times");
+       "a token generated 3 times loses the presence penalty once and the frequency penalty 3 "
+       "times");
     choice.repetition = 2.0f;
-    ok(ft_choice_penalize(3.0f, 1, &choice) == 0.75f, "repetition comes first");
+    ok(ft_choice_penalize(3.0f, 1, &choice) == 0.75f,
+       "the repetition penalty is applied before the others");
 }
 
 /* Which tokens an n-gram ban leaves, found by offering each alone. */
@@ -403,7 +416,9 @@ static void test_ngrams(void)
             if (choose(x, 10, &choice, NULL) != id)
                 banned |= 1u << id;
         }
-        is_int(banned, cases[i].banned, "%d-grams after %d tokens ban what followed before",
+        is_int(banned, cases[i].banned,
+               "no_repeat_ngram %d after %d tokens bans the token that would complete a repeated "
+               "n-gram",
                cases[i].n, cases[i].known);
     }
 }
@@ -424,32 +439,32 @@ static void test_memory(void)
     static const int32_t start[] = { 0, 2 }, past[] = { 0, 0 }, seat[] = { 2, 0 };
     ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ ids, owner, 6, start, past, seat });
     ok(text[10] == 4 && text[11] == 4 && text[0] == 6 && text[1] == 0x55555555 && text[2] == 3,
-       "a prompt's tokens are in its history, but not those below 0");
+       "the prompt's tokens are recorded in the history, except negative ids");
     uint32_t sum = 0;
     for (int i = 0; i < TOKENS; i++)
         sum += (uint32_t) (words[i] != 0) + (uint32_t) (words[14 + i] != 0);
     ok(sum == 3 && words[6] == FT_SEEN_PROMPT && words[3] == FT_SEEN_PROMPT &&
            words[18] == FT_SEEN_PROMPT,
-       "and seen; what was seen in their seats before is forgotten");
-    ok(words[7] == 0x55555555 && text[5] == 0x55555555, "other seats are left alone");
+       "the prompt's tokens are counted, and the counts of the slot's last text are cleared");
+    ok(words[7] == 0x55555555 && text[5] == 0x55555555, "other slots are left unchanged");
     ft_choice choice = { .seat = 2, .known = 2 };
     ft_cpu_choose_keep(&memory, &choice, 4);
     choice.known = 3;
     ft_cpu_choose_keep(&memory, &choice, 4);
     ok(text[12] == 4 && text[13] == 4 && words[18] == (FT_SEEN_PROMPT | 2) && last[2] == 4,
-       "chosen tokens are appended and counted");
+       "generated tokens are appended to the history and counted");
     choice.known = CONTEXT;
     ft_cpu_choose_keep(&memory, &choice, 1);
-    ok(words[15] == 1 && last[2] == 1, "behind the end of the context they are only counted");
+    ok(words[15] == 1 && last[2] == 1, "tokens beyond the context are only counted");
     ft_cpu_choose_keep(&memory, &choice, FT_NO_TOKEN);
-    ok(last[2] == 0 && words[14] == 0, "no token is not kept");
+    ok(last[2] == 0 && words[14] == 0, "a step without a token records nothing");
     choice.seat = -1;
     ft_cpu_choose_keep(&memory, &choice, 3);
-    ok(last[0] == -9 && last[1] == -9, "nor is one of nobody");
+    ok(last[0] == -9 && last[1] == -9, "a token without a slot is not recorded");
     static const int32_t more[] = { 5 }, before[] = { 2 };
     ft_cpu_choose_note(&memory, &(ft_cpu_prompts){ more, owner, 1, start, before, seat });
     ok(words[18] == (FT_SEEN_PROMPT | 2) && words[19] == FT_SEEN_PROMPT,
-       "a later piece of a prompt forgets nothing");
+       "a later prefill chunk of a prompt clears nothing");
 }
 
 int main(void)

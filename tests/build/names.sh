@@ -1,0 +1,68 @@
+# names.sh - names that docs/renames.md calls old do not come back: identifiers, operations, keys of JSON
+# reports and file names.  Prose is free to use their words.
+# SPDX-License-Identifier: Apache-2.0
+
+cd "${FT_SRCDIR:-.}" || exit 99
+. tests/lib/tap.sh
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+echo 1..6
+
+# table SECTION: "OLD NEW" of each line of its table.
+table () {
+    sed -n "/^## $1/,/^## /p" docs/renames.md | sed -n 's/^| \([^| ]*\) | \(.*\) |$/\1 \2/p' |
+        grep -vE '^(old|---) '
+}
+
+# none SENTENCE: passes if standard input is empty; else shows it.
+none () {
+    cat >"$work/found"
+    test ! -s "$work/found"
+    check $? "$1"
+    head -n 40 "$work/found" | sed 's/^/# /'
+}
+
+for section in Operations JSON Identifiers Files; do
+    table "$section" >"$work/$section"
+    test -s "$work/$section" || echo "$section"
+done | none "docs/renames.md has a table of operations, JSON keys, identifiers and files"
+
+# old SECTION: the old names that no line of its table gives to something else.
+old () {
+    awk 'NR == FNR { for (i = 2; i <= NF; i++) new[$i] = 1; next } !($1 in new) { print $1 }' \
+        "$work/$1" "$work/$1" | sort -u
+}
+
+find runtime kernels convert calibrate tests samples \
+    \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' -o -name '*.py' \
+    -o -name '*.sh' -o -name '*.mk' -o -name '*.[15]' \) ! -path 'tests/build/names.sh' |
+    sort >"$work/sources"
+
+# words: "WORD FILE" of every identifier of the sources, each once a file.
+xargs awk '{
+    n = split($0, word, /[^A-Za-z0-9_]+/)
+    for (i = 1; i <= n; i++)
+        if (word[i] ~ /^(ft|FT)_/ && !((word[i], FILENAME) in seen)) {
+            seen[word[i], FILENAME] = 1
+            print word[i], FILENAME
+        }
+}' <"$work/sources" >"$work/words"
+old Identifiers | awk 'NR == FNR { old[$1] = 1; next } $1 in old { print $2 ": " $1 }' - "$work/words" |
+    none "no source uses an identifier that docs/renames.md calls old"
+
+sed -n 's/^X([A-Z0-9_]*, \([a-z0-9_]*\).*/\1/p' kernels/ops.def | sort >"$work/operations"
+test -s "$work/operations"
+check $? "kernels/ops.def lists operations as X(NAME, name)"
+old Operations | sort | comm -12 - "$work/operations" |
+    none "no operation has a name that docs/renames.md calls old"
+
+old JSON | sed 's/.*/"&"/' >"$work/keys"
+grep '\.[ch]$' "$work/sources" | grep -E '^(runtime/tools|runtime/cli|calibrate|convert)/' |
+    xargs grep -nFf "$work/keys" /dev/null | grep -v 'artifact\|manifest' |
+    none "no tool writes a JSON key that docs/renames.md calls old"
+
+find runtime kernels convert calibrate tests samples -type f | sed 's,.*/,,' | sort -u >"$work/names"
+awk '{ print $1 }' "$work/Files" | sort -u | comm -12 - "$work/names" >"$work/back"
+awk '{ for (i = 2; i <= NF; i++) { sub(/,$/, "", $i); sub(/.*\//, "", $i); print $i } }' \
+    "$work/Files" | sort -u | comm -23 "$work/back" - |
+    none "no file has a name that docs/renames.md calls old"

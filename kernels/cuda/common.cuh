@@ -1,12 +1,11 @@
 /*
- * common.cuh - what every file of the CUDA backend needs: launching, and waiting for the launch
- * before.
+ * common.cuh - kernel launches with programmatic dependent launch (PDL).
  *
- * On sm_90 and later a kernel may begin while its predecessor still runs (programmatic dependent
- * launch).  So every kernel calls ft_wait_for_predecessor() before it touches what another kernel
- * wrote or still reads, and ft_let_successor_begin() when its blocks have all been placed: after
- * that wait, for else kernels pile up several deep and take each other's room.  (BERT-base 1 x 128
- * took 345 us instead of 302 on an H200, although every kernel was there long before its turn.)
+ * On sm_90 and later a kernel may start while its predecessor still runs. Every kernel calls
+ * ft_wait_for_predecessor() before it touches memory that another kernel wrote or still reads, and
+ * ft_let_successor_begin() once all its thread blocks are resident, always after that wait.
+ * Otherwise launches queue up several deep and compete for residency: BERT-base 1 x 128 took 345 us
+ * instead of 302 on an H200, although every kernel was resident long before its inputs were ready.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,13 +14,13 @@
 
 #include <cuda_runtime.h>
 
-/* Blocks of `threads` that cover `n` elements, one each. */
+/* Number of thread blocks of `threads` threads that cover `n` elements. */
 static inline unsigned ft_cover(size_t n, unsigned threads)
 {
     return (unsigned) ((n + threads - 1) / threads);
 }
 
-/* Everything that earlier kernels wrote is visible after this. */
+/* Wait for all earlier kernels; everything they wrote is visible afterwards. */
 __device__ __forceinline__ void ft_wait_for_predecessor()
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
@@ -29,7 +28,7 @@ __device__ __forceinline__ void ft_wait_for_predecessor()
 #endif
 }
 
-/* The next kernel's blocks may be placed; they still wait for this whole grid. */
+/* Let thread blocks of the next kernel become resident; they still wait for this whole grid. */
 __device__ __forceinline__ void ft_let_successor_begin()
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
@@ -38,15 +37,15 @@ __device__ __forceinline__ void ft_let_successor_begin()
 }
 
 /*
- * Blocks of a grid after which others have room.  Such kernels leave all of the first-level cache
- * that they may to shared memory: a multiprocessor must be empty to divide it anew, and so could
- * not take blocks of the next kernel early.
+ * Grids of at most this many thread blocks leave room for those of the next kernel. They request
+ * the maximum shared memory carveout: an SM must be idle to change its carveout, so a different one
+ * would keep blocks of the next kernel from starting early.
  */
 enum { FT_SMALL_GRID = 256 };
 
 /*
- * kernel<<<grid, block, shared, stream>>>(args...), allowed to overlap its predecessor's end where
- * `overlaps` (ft_cuda_chip) says that the device can.  `cluster` blocks share a cluster; 1: none.
+ * kernel<<<grid, block, shared, stream>>>(args...), with programmatic dependent launch where
+ * `overlaps` (ft_cuda_chip) is set. `cluster` thread blocks form a cluster; 1: none.
  */
 template <typename... Parameters, typename... Arguments>
 static inline int ft_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,

@@ -1,7 +1,8 @@
 /*
- * epilogue.cuh - from exact sums to floats or codes, in the registers of a product.
+ * epilogue.cuh - GEMM epilogue on registers: int32 accumulators to float or int8.
  *
- * The operations and their order are those of kernels/cpu/gemm/int8/i8_epilogue.h, so the bits are too.
+ * The operations and their order are those of kernels/cpu/gemm/int8/i8_epilogue.h, so the results
+ * have the same bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,9 +15,10 @@
 #include <stdint.h>
 
 /*
- * Which activations have a kernel of their own: none and the gelu of int8 plans.  All others share
- * one that switches for each element, so that a build holds three copies of a kernel and not seven.
- * ROWS, of kernels that tell it from NONE, is no activation and a scale for each row of x.
+ * Activations with a specialized kernel: none, and the GELU approximation of INT8 plans. All others
+ * share a kernel that switches per element, so a build contains three instances of a kernel instead
+ * of seven. ROWS, in kernels that distinguish it from NONE, means no activation and one scale per
+ * row of x.
  */
 typedef enum ft_epilogue {
     FT_EPILOGUE_NONE,
@@ -46,8 +48,8 @@ __device__ __forceinline__ float ft_finish(int32_t sum, float scale, float bias,
 }
 
 /*
- * The code of a value in the low byte: adding 1.5 * 2^23 rounds half to even as rintf() does, and
- * leaves the whole number in the low bits of the mantissa.
+ * The int8 value in the low byte: adding 1.5 * 2^23 rounds half to even as rintf() does and leaves
+ * the integer in the low bits of the mantissa.
  */
 __device__ __forceinline__ uint32_t ft_code_bits(float value, float inverse)
 {
@@ -56,7 +58,7 @@ __device__ __forceinline__ uint32_t ft_code_bits(float value, float inverse)
     return __float_as_uint(code + 12582912.0f);
 }
 
-/* Four codes as a word, the first in the lowest byte. */
+/* Pack four int8 values into a word, the first in the lowest byte. */
 __device__ __forceinline__ uint32_t ft_pack_codes(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
     return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);

@@ -1,8 +1,8 @@
 /*
- * fused_kernels.h - chains of operations (kernels/fused_ops.h) that have kernels.
+ * fused_kernels.h - launchers of fused operations (kernels/fused_ops.h).
  *
- * They return cudaErrorNotSupported, and launch nothing, where no kernel does all of it, or none
- * that is faster than a kernel for each operation.  What a chain makes for itself is not written.
+ * They launch nothing and return cudaErrorNotSupported where no kernel fuses the whole chain, or
+ * where the separate kernels are faster. Intermediate values of a chain are not written to memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,13 +16,14 @@ extern "C" {
 #endif
 
 /*
- * Up to FT_CUDA_PARTS linears of one input, behind the norm that makes it, or before the gate of
- * the two, or both; NULL: there is none.  Norm's `second` is written.
+ * Up to FT_CUDA_PARTS linears of one input, with the norm that produces it, the gate that
+ * multiplies two outputs, or both; NULL: absent. The norm's second output (the residual sum) is
+ * written.
  */
 int ft_cuda_linear_chain(const ft_cuda_args *norm, const ft_cuda_args *const *linears, int count,
                          const ft_cuda_args *gate);
 
-/* Keys and values go to the cache, and queries attend to it. */
+/* Store keys and values in the KV cache and attend to it in one kernel. */
 int ft_cuda_store_attend(const ft_cuda_args *store, const ft_cuda_args *attend);
 
 #ifdef __cplusplus

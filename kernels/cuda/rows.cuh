@@ -1,14 +1,14 @@
 /*
- * rows.cuh - reading and writing values of any dtype, for the operations on rows.
+ * rows.cuh - vectorized loads and stores of any dtype for row-wise kernels.
  *
- * Arithmetic is in float: what is narrower is converted when it is read and rounded half to even
- * when it is written, so an operation has one kernel and not one for each pair of dtypes.  Where a
- * kernel branches on the dtype of a value, all threads go the same way.  Reading has two halves for
- * that reason: after ft_fetch() a thread goes on to its next load, only ft_unpack() waits.  (With
- * both in one switch, each load waited for the one before: a pool of F16 took six times longer.)
+ * Arithmetic is in float: narrower types are converted on load and rounded half to even on store,
+ * so an operation has one kernel instead of one per pair of dtypes. The switch over dtypes is
+ * uniform across threads. Loading has two steps: ft_fetch() only issues the load, ft_unpack() waits
+ * for it. (With both in one switch every load waited for the previous one, and pooling F16 took six
+ * times longer.)
  *
- * Pointers to values are neither const nor __restrict__: with both, the compiler may read through
- * the cache for constants, and so before ft_wait_for_predecessor().
+ * Pointers to activations are neither const nor __restrict__: with both, the compiler may use the
+ * read-only cache and hoist the load above ft_wait_for_predecessor().
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,18 +22,18 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-/* N elements as they lie in memory: N = 8 or 4 neighbours, the first at a multiple of N, or 1. */
+/* N raw elements: N = 8 or 4 neighbours, the first at an index that is a multiple of N, or 1. */
 template <int N> struct alignas(4 * N) ft_bits {
     uint32_t word[N];
 };
 
-/* The address of element `at`. */
+/* Address of element `at`. */
 template <typename T> __device__ __forceinline__ T *ft_element(void *data, size_t at)
 {
     return (T *) data + at;
 }
 
-/* ---- Reading ------------------------------------------------------------------------------- */
+/* ---- Loads --------------------------------------------------------------------------------- */
 
 template <ft_dtype dtype, int N>
 __device__ __forceinline__ void ft_fetch_as(ft_bits<N> &bits, void *data, size_t at)
@@ -65,8 +65,8 @@ __device__ __forceinline__ void ft_fetch(ft_bits<N> &bits, void *data, ft_dtype 
 }
 
 /*
- * A code plus 128 in the lowest byte of the float 2^23 is that float plus the code plus 128: no
- * conversion, of which a multiprocessor does only 16 in a cycle.
+ * An int8 value plus 128 in the lowest byte of the float 2^23 is the float 2^23 + value + 128. This
+ * avoids int-to-float conversions, of which an SM issues only 16 per cycle.
  */
 __device__ __forceinline__ float ft_unpack_code(uint32_t word, int i)
 {
@@ -113,9 +113,9 @@ __device__ __forceinline__ void ft_load(float v[N], void *data, ft_dtype dtype, 
     ft_unpack(v, bits, dtype);
 }
 
-/* ---- Writing ------------------------------------------------------------------------------- */
+/* ---- Stores -------------------------------------------------------------------------------- */
 
-/* One half-precision number in the low half of a word, or two. */
+/* One f16 or bf16 value in the low half of a word, or a pair of them. */
 template <ft_dtype dtype> __device__ __forceinline__ uint32_t ft_pack_half(float value)
 {
     if constexpr (dtype == FT_F16)
@@ -135,7 +135,7 @@ template <ft_dtype dtype> __device__ __forceinline__ uint32_t ft_pack_halves(flo
     }
 }
 
-/* Real values; v becomes what was written. */
+/* Store floats; v is replaced by the rounded values. */
 template <ft_dtype dtype, int N>
 __device__ __forceinline__ void ft_store_as(void *data, size_t at, float v[N])
 {
@@ -171,7 +171,7 @@ __device__ __forceinline__ void ft_store(void *data, ft_dtype dtype, size_t at, 
     }
 }
 
-/* The codes of real values, as int8 or held in float. */
+/* Quantize and store, as int8 or as integers in float. */
 template <ft_dtype dtype, int N>
 __device__ __forceinline__ void ft_store_codes_as(void *data, size_t at, const float v[N],
                                                   float inverse)
@@ -216,9 +216,10 @@ __device__ __forceinline__ void ft_activate_as(float v[N])
 }
 
 /*
- * ft_silu() of N values.  A division asks of each quotient whether its short form is exact, and
- * branches.  Here it always is, but of large values and NaN; so they are asked at once, and below
- * 80 the exponent needs no bounds.  (Of all 2^32 floats none differs from ft_silu().)
+ * ft_silu() of N values. An IEEE division checks for each quotient whether the fast path is exact,
+ * and branches. Here it always is, except for large values and NaN; so one check covers all N
+ * values, and below 80 the exponential needs no clamping. (Verified equal to ft_silu() for all 2^32
+ * floats.)
  */
 template <int N> __device__ __forceinline__ void ft_silu_all(float v[N])
 {
@@ -234,12 +235,12 @@ template <int N> __device__ __forceinline__ void ft_silu_all(float v[N])
         asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(divisor));
         inverse = fmaf(fmaf(-divisor, inverse, 1.0f), inverse, inverse);
         float quotient = v[i] * inverse;
-        float excess = fmaf(divisor, quotient, -v[i]); /* +0 where it is exact: -0 stays -0 */
+        float excess = fmaf(divisor, quotient, -v[i]); /* +0 where exact: keeps -0 */
         v[i] = fmaf(-excess, inverse, quotient);
     }
 }
 
-/* ft_activate() of N values with one look at the activation. */
+/* ft_activate() of N values with a single switch. */
 template <int N>
 __device__ __forceinline__ void ft_activate_all(ft_activation activation, float v[N])
 {

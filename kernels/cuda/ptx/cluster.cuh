@@ -1,8 +1,8 @@
 /*
- * cluster.cuh - blocks that work on one thing and reach into each other's shared memory.
+ * cluster.cuh - thread block clusters and distributed shared memory.
  *
- * Before sm_90 there are no clusters: a block is alone in its own, and all of this is nothing but
- * __syncthreads().
+ * Before sm_90 there are no clusters: a thread block is its own cluster, and synchronization falls
+ * back to __syncthreads().
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-/* Which block of its cluster this is, and how many they are. */
+/* Rank of this thread block in its cluster, and the cluster size. */
 __device__ __forceinline__ uint32_t ft_cluster_rank()
 {
     uint32_t rank = 0;
@@ -30,7 +30,7 @@ __device__ __forceinline__ uint32_t ft_cluster_blocks()
     return blocks;
 }
 
-/* A block's variable in shared memory, as block `rank` has it. */
+/* Address of a shared memory variable in the thread block with this rank. */
 template <typename Any> __device__ __forceinline__ Any *ft_cluster_peer(Any *mine, uint32_t rank)
 {
     Any *theirs = mine;
@@ -40,7 +40,9 @@ template <typename Any> __device__ __forceinline__ Any *ft_cluster_peer(Any *min
     return theirs;
 }
 
-/* All threads of `blocks` blocks wait for each other and see what the others wrote. */
+/*
+ * Barrier over all threads of a cluster of `blocks` thread blocks, with release/acquire semantics.
+ */
 __device__ __forceinline__ void ft_cluster_join(uint32_t blocks)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900

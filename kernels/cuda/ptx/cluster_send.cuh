@@ -1,7 +1,7 @@
 /*
- * cluster_send.cuh - what the blocks of a cluster send each other's shared memory while they work.
+ * cluster_send.cuh - asynchronous stores to the shared memory of other thread blocks of a cluster.
  *
- * Barriers are those of tma.cuh: who receives counts bytes on one of its own.
+ * The barriers are those of tma.cuh: the receiver counts bytes on its own mbarrier.
  * Source: PTX ISA, "st.async" and "mbarrier".
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -13,7 +13,7 @@
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
 
-/* An address in this block's shared memory as one in that of block `rank`. */
+/* Map a shared memory address of this thread block to that of block `rank`. */
 __device__ __forceinline__ uint32_t ft_peer_address(uint32_t address, int rank)
 {
     uint32_t theirs;
@@ -21,7 +21,7 @@ __device__ __forceinline__ uint32_t ft_peer_address(uint32_t address, int rank)
     return theirs;
 }
 
-/* Four floats to a peer, whose barrier counts their bytes. */
+/* Send four floats to a peer; its mbarrier counts their bytes. */
 __device__ __forceinline__ void ft_peer_send(uint32_t to, uint32_t barrier, const float *value)
 {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
@@ -30,14 +30,14 @@ __device__ __forceinline__ void ft_peer_send(uint32_t to, uint32_t barrier, cons
                  : "memory");
 }
 
-/* An arrival at a peer's barrier: what was read before may be written anew. */
+/* Arrive at a peer's mbarrier: the buffer has been read and may be overwritten. */
 __device__ __forceinline__ void ft_peer_arrive(uint32_t barrier)
 {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
                  : "memory");
 }
 
-/* Until the phase of this parity is complete, and what peers have sent is there. */
+/* Wait until the phase with this parity completes and the data of peers is visible. */
 __device__ __forceinline__ void ft_peer_wait(uint64_t *barrier, unsigned parity)
 {
     uint32_t done;

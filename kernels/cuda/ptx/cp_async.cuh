@@ -1,9 +1,9 @@
 /*
- * cp_async.cuh - copies from global to shared memory that run beside the arithmetic.
+ * cp_async.cuh - cp.async: asynchronous copies from global to shared memory.
  *
- * Copies belong to groups, closed by ft_copy_commit(); a thread waits for its own groups, oldest
- * first.  A copy whose `inside` is false fills its place with zeros and does not read.  Before
- * sm_80 a copy is a load and a store, done when the call returns.
+ * Copies form groups, closed by ft_copy_commit(); a thread waits for its own groups, oldest first.
+ * A copy with `inside` false does not read and fills its destination with zeros. Before sm_80 a
+ * copy is a load and a store that complete before the call returns.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-/* 16 bytes, both sides aligned, past the first-level cache: each is read once by a block. */
+/* 16 bytes, both addresses aligned; bypasses L1 because a thread block reads each address once. */
 __device__ __forceinline__ void ft_copy_16(void *shared, const void *global, bool inside)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
@@ -25,7 +25,7 @@ __device__ __forceinline__ void ft_copy_16(void *shared, const void *global, boo
 #endif
 }
 
-/* 8 bytes, both sides aligned. */
+/* 8 bytes, both addresses aligned. */
 __device__ __forceinline__ void ft_copy_8(void *shared, const void *global, bool inside)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
@@ -38,7 +38,7 @@ __device__ __forceinline__ void ft_copy_8(void *shared, const void *global, bool
 #endif
 }
 
-/* 4 bytes, both sides aligned. */
+/* 4 bytes, both addresses aligned. */
 __device__ __forceinline__ void ft_copy_4(void *shared, const void *global, bool inside)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
@@ -58,7 +58,7 @@ __device__ __forceinline__ void ft_copy_commit()
 #endif
 }
 
-/* All groups of this thread but the youngest `count` have arrived. */
+/* Wait until at most the `count` most recent groups of this thread are pending. */
 template <int count> __device__ __forceinline__ void ft_copy_wait()
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800

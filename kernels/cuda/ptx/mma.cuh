@@ -1,9 +1,10 @@
 /*
- * mma.cuh - the matrix instructions of one warp, on every architecture from sm_75 on.
+ * mma.cuh - warp-level mma.sync and ldmatrix, sm_75 and later.
  *
- * Lane l has g = l / 4 and t = l % 4.  Codes: a [16, 32] row-major, lane l holds k 4t .. 4t + 3 of
- * row g (a0) and g + 8 (a1), the same of k + 16 (a2, a3); b [8, 32] (n, k), k 4t .. of row g (b0)
- * and k + 16 (b1); c [16, 8], columns 2t, 2t + 1 of row g (c0, c1) and of row g + 8 (c2, c3).
+ * Lane l has g = l / 4 and t = l % 4. INT8 fragments: a [16, 32] row-major, lane l holds k 4t .. 4t
+ * + 3 of row g (a0) and g + 8 (a1), and the same of k + 16 (a2, a3); b [8, 32] (n, k), k 4t .. of
+ * row g (b0) and k + 16 (b1); c [16, 8], columns 2t, 2t + 1 of row g (c0, c1) and of row g + 8 (c2,
+ * c3).
  * Source: PTX ISA, "Matrix Fragments for mma.m16n8k32".
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -14,7 +15,7 @@
 #include <stdint.h>
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
-/* c [8, 8] += a [8, 16] . b [8, 16]^T: what Turing has. */
+/* c [8, 8] += a [8, 16] . b [8, 16]^T: the INT8 instruction of Turing. */
 __device__ __forceinline__ void ft_mma_8816(int32_t &c0, int32_t &c1, uint32_t a, uint32_t b)
 {
     asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
@@ -40,7 +41,7 @@ __device__ __forceinline__ void ft_mma_codes(int32_t c[4], const uint32_t a[4], 
 #endif
 }
 
-/* d [16, 8] = c + a [16, 32] . b [8, 32]^T, exact; c keeps its registers. */
+/* d [16, 8] = c + a [16, 32] . b [8, 32]^T, exact; c is not overwritten. */
 __device__ __forceinline__ void ft_mma_codes_from(int32_t d[4], const int32_t c[4],
                                                   const uint32_t a[4], uint32_t b0, uint32_t b1)
 {
@@ -58,9 +59,9 @@ __device__ __forceinline__ void ft_mma_codes_from(int32_t d[4], const int32_t c[
 }
 
 /*
- * c [16, 8] += a [16, 16] . b [8, 16]^T of f16 or bf16.  Words of two elements: a holds k 2t, 2t +
- * 1 of row g (a0) and g + 8 (a1), the same of k + 8 (a2, a3); b k 2t, 2t + 1 (b0) and k + 8 (b1) of
- * row g; c as above.  Turing has no bf16.
+ * c [16, 8] += a [16, 16] . b [8, 16]^T of f16 or bf16. Words hold two elements: a k 2t, 2t + 1 of
+ * row g (a0) and g + 8 (a1), the same of k + 8 (a2, a3); b k 2t, 2t + 1 (b0) and k + 8 (b1) of row
+ * g; c as above. Turing has no bf16.
  */
 template <bool bf16>
 __device__ __forceinline__ void ft_mma_halves(float c[4], const uint32_t a[4], uint32_t b0,
@@ -91,8 +92,7 @@ __device__ __forceinline__ void ft_mma_halves(float c[4], const uint32_t a[4], u
 #endif
 }
 
-/* Four 8 x 16-byte tiles from shared memory; lane l gives the address of row l % 8 of tile l / 8.
- */
+/* Load four tiles of 8 rows x 16 bytes; lane l passes the address of row l % 8 of tile l / 8. */
 __device__ __forceinline__ void ft_load_tiles(uint32_t r[4], const void *row)
 {
     uint32_t address = (uint32_t) __cvta_generic_to_shared(row);
@@ -101,8 +101,10 @@ __device__ __forceinline__ void ft_load_tiles(uint32_t r[4], const void *row)
                  : "r"(address));
 }
 
-/* The same of tiles of 8 x 8 words of 16 bits, transposed: lane l holds words 2t, 2t + 1 of column
- * g. */
+/*
+ * The same for tiles of 8 x 8 16-bit elements, transposed: lane l receives elements 2t, 2t + 1 of
+ * column g.
+ */
 __device__ __forceinline__ void ft_load_transposed(uint32_t r[4], const void *row)
 {
     uint32_t address = (uint32_t) __cvta_generic_to_shared(row);

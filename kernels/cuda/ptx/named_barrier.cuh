@@ -1,8 +1,8 @@
 /*
- * named_barrier.cuh - barriers at which only some of the warps of a block meet, and some do not wait.
+ * named_barrier.cuh - named barriers between a subset of the warps of a thread block.
  *
- * Barriers have numbers, 1 .. 15; each time `threads` in all, whole warps, arrive or wait.  What
- * was written before an arrival is seen after a wait.
+ * Barriers are numbered 1 .. 15. A phase completes when `threads` threads, in whole warps, have
+ * arrived or synchronized. Writes before an arrival are visible after a sync.
  * Source: PTX ISA, "bar, barrier".
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -1,9 +1,9 @@
 /*
- * tma.cuh - copies by the tensor memory accelerator, and the barriers in shared memory that count
- * them.  sm_90 and later; on older architectures nothing here is called.
+ * tma.cuh - TMA copies and the mbarriers that count them. sm_90 and later; not called on older
+ * architectures.
  *
- * A ring of stages has two barriers a stage: `full` counts the bytes that arrive, `empty` the warps
- * that have read them.  A wait names a phase by its parity, so a thread must never be two phases
+ * A pipeline has two mbarriers per stage: `full` counts the bytes that arrive, `empty` the warps
+ * that have read them. A wait names a phase by its parity, so a thread must never be two phases
  * ahead of a barrier.
  * Source: PTX ISA, "mbarrier" and "cp.async.bulk.tensor".
  *
@@ -16,9 +16,9 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* ---- Host: maps ---------------------------------------------------------------------------- */
+/* ---- Host: tensor maps ---------------------------------------------------------------------- */
 
-/* From the driver, so that a program without a driver still starts. */
+/* Looked up at run time, so that the program starts without a driver. */
 static inline PFN_cuTensorMapEncodeTiled_v12000 ft_find_map_encoder(void)
 {
     void *function = NULL;
@@ -31,8 +31,8 @@ static inline PFN_cuTensorMapEncodeTiled_v12000 ft_find_map_encoder(void)
 }
 
 /*
- * A map of bytes for boxes whose rows have 128 bytes; size and box from the innermost on.  What is
- * read for one box may bring its neighbours to the second-level cache: `promotion`.
+ * Tensor map of bytes for boxes with rows of 128 bytes; size and box from the innermost dimension.
+ * `promotion` is the granularity of L2 fetches.
  */
 static inline int
 ft_map_bytes(CUtensorMap *map, const void *data, cuuint32_t dimensions, const cuuint64_t *size,
@@ -51,9 +51,9 @@ ft_map_bytes(CUtensorMap *map, const void *data, cuuint32_t dimensions, const cu
 }
 
 /*
- * Boxes of 128 columns and `box_rows` rows of a matrix of codes (rows cols bytes apart, a multiple
- * of 16, as is the address).  In shared memory a row has 128 bytes, and 16-byte chunk c of row r
- * lies at c ^ (r % 8).  What lies beyond the matrix reads as zero.
+ * Boxes of 128 columns and `box_rows` rows of a row-major int8 matrix (rows are cols bytes apart, a
+ * multiple of 16, as is the address). In shared memory a row has 128 bytes, and 16-byte chunk c of
+ * row r is stored at c ^ (r % 8). Out-of-bounds elements read as zero.
  */
 static inline int
 ft_map_codes(CUtensorMap *map, const void *data, size_t rows, size_t cols, unsigned box_rows,
@@ -65,8 +65,8 @@ ft_map_codes(CUtensorMap *map, const void *data, size_t rows, size_t cols, unsig
 }
 
 /*
- * Boxes of 128 k and `box_rows` rows (a multiple of 32) of weights in `groups` of 32 rows, each as
- * `blocks` of 32 rows x 128 k.
+ * Boxes of 128 k and `box_rows` rows (a multiple of 32) of prepacked weights: `groups` of 32 rows,
+ * each `blocks` blocks of 32 rows x 128 k.
  */
 static inline int ft_map_tiles(CUtensorMap *map, const void *data, size_t groups, size_t blocks,
                                unsigned box_rows)
@@ -78,8 +78,8 @@ static inline int ft_map_tiles(CUtensorMap *map, const void *data, size_t groups
 
 /*
  * Boxes of 128 bytes and `box_rows` rows (a multiple of 32) of a matrix (rows, a multiple of 32,
- * `bytes` apart): of each 32 rows, row 8a + 2i + b is brought to place 8i + 2a + b, so that
- * columns of a lane are neighbours after a product, as by ft_cuda_tiles_offset().
+ * `bytes` apart) with interleaved rows: of each 32 rows, row 8a + 2i + b moves to row 8i + 2a + b,
+ * so that the columns of a lane are adjacent after the GEMM, as in ft_cuda_tiles_offset().
  */
 static inline int ft_map_woven(CUtensorMap *map, const void *data, size_t rows, size_t bytes,
                                unsigned box_rows)
@@ -91,7 +91,7 @@ static inline int ft_map_woven(CUtensorMap *map, const void *data, size_t rows, 
 }
 
 /*
- * Boxes of 128 k and `box_rows` rows (a multiple of 8) of weights in COL4_4R2_8C, n rows padded to
+ * Boxes of 128 k and `box_rows` rows (a multiple of 8) of weights in COL4_4R2_8C with n padded to
  * padded_n, as rows of 128 bytes: 4 weight rows x 32 k each.
  */
 static inline int ft_map_col4(CUtensorMap *map, const void *data, size_t padded_n, size_t k,
@@ -103,14 +103,15 @@ static inline int ft_map_col4(CUtensorMap *map, const void *data, size_t padded_
 }
 
 /*
- * A map for boxes of taps: images [count, height, width] of `pixel` bytes each, of which a box has
- * `line` bytes (32, 64 or 128, its swizzle) of `windows` neighbouring windows.  Pairs are of rows
- * and of columns; windows begin `padding` before an image, and what lies outside reads as zero.
+ * im2col tensor map over images [count, height, width] of `pixel` bytes per pixel. A box holds
+ * `line` bytes (32, 64 or 128, which selects the swizzle) of `windows` consecutive windows. Pairs
+ * are (rows, columns); windows start `padding` before an image, and out-of-bounds pixels read as
+ * zero.
  */
 typedef struct ft_taps {
     const void *data;
     size_t count, height, width, pixel;
-    int padding[2], reach[2]; /* reach: from the first tap of a window to the last */
+    int padding[2], reach[2]; /* reach: dilated kernel size - 1 */
     int stride[2];
     unsigned line, windows;
 } ft_taps;
@@ -155,7 +156,7 @@ __device__ __forceinline__ void ft_barrier_init(uint64_t *barrier, unsigned arri
                  : "memory");
 }
 
-/* After the last ft_barrier_init(), before other threads and the copies see the barriers. */
+/* After the last ft_barrier_init(), before other threads and TMA copies use the barriers. */
 __device__ __forceinline__ void ft_barriers_ready()
 {
     asm volatile("fence.mbarrier_init.release.cluster;\n\tfence.proxy.async.shared::cta;" ::
@@ -168,7 +169,7 @@ __device__ __forceinline__ void ft_barrier_arrive(uint64_t *barrier)
                  : "memory");
 }
 
-/* One arrival, and `bytes` of copies that the phase waits for too. */
+/* Arrive once, and add `bytes` to the transaction count of the phase. */
 __device__ __forceinline__ void ft_barrier_expect(uint64_t *barrier, unsigned bytes)
 {
     asm volatile(
@@ -177,7 +178,7 @@ __device__ __forceinline__ void ft_barrier_expect(uint64_t *barrier, unsigned by
         : "memory");
 }
 
-/* Until the phase of this parity is complete. */
+/* Wait until the phase with this parity completes. */
 __device__ __forceinline__ void ft_barrier_wait(uint64_t *barrier, unsigned parity)
 {
     uint32_t done;
@@ -193,7 +194,7 @@ __device__ __forceinline__ void ft_barrier_wait(uint64_t *barrier, unsigned pari
     } while (!done);
 }
 
-/* Whether it is complete; false may also be if it is about to be. */
+/* Whether the phase is complete; may return false shortly after completion. */
 __device__ __forceinline__ bool ft_barrier_is_past(uint64_t *barrier, unsigned parity)
 {
     uint32_t done;
@@ -209,8 +210,8 @@ __device__ __forceinline__ bool ft_barrier_is_past(uint64_t *barrier, unsigned p
 }
 
 /*
- * All threads of a cluster, whole warps at a time: each arrives and waits.  The first arrival
- * publishes nothing but barriers (ft_barriers_ready), the other kind all that was written before.
+ * Cluster-wide barrier, whole warps at a time: each thread arrives and waits. The relaxed arrival
+ * publishes only barriers (ft_barriers_ready), the release arrival publishes all earlier writes.
  */
 __device__ __forceinline__ void ft_cluster_begin()
 {
@@ -232,7 +233,7 @@ __device__ __forceinline__ void ft_prefetch_map(const CUtensorMap *map)
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/* The box whose first element is (row, col), to shared memory; its bytes count on `barrier`. */
+/* Copy the box at (row, col) to shared memory; its bytes count on `barrier`. */
 __device__ __forceinline__ void ft_load_box(void *shared, const CUtensorMap *map, uint64_t *barrier,
                                             int row, int col)
 {
@@ -242,7 +243,7 @@ __device__ __forceinline__ void ft_load_box(void *shared, const CUtensorMap *map
                  : "memory");
 }
 
-/* What is read once and should leave the second-level cache first. */
+/* L2 policy for data that is read once: evict first. */
 __device__ __forceinline__ uint64_t ft_policy_passing()
 {
     uint64_t policy;
@@ -259,7 +260,7 @@ __device__ __forceinline__ void ft_load_box(void *shared, const CUtensorMap *map
                  : "memory");
 }
 
-/* `bytes` that lie together, both sides and the number multiples of 16. */
+/* Copy `bytes` contiguous bytes; both addresses and the size are multiples of 16. */
 __device__ __forceinline__ void ft_load_bulk(void *shared, const void *data, unsigned bytes,
                                              uint64_t *barrier)
 {
@@ -278,7 +279,7 @@ __device__ __forceinline__ void ft_load_bulk(void *shared, const void *data, uns
                  : "memory");
 }
 
-/* The same in three dimensions, from the innermost on. */
+/* Three-dimensional box; coordinates from the innermost dimension. */
 __device__ __forceinline__ void ft_load_cube(void *shared, const CUtensorMap *map,
                                              uint64_t *barrier, int x, int y, int z)
 {
@@ -289,8 +290,8 @@ __device__ __forceinline__ void ft_load_cube(void *shared, const CUtensorMap *ma
 }
 
 /*
- * A tap of windows: those from the one whose first tap is pixel (row, col) of image `image` on;
- * their tap lies (down, right) of that.  From byte `byte` of the pixels on.
+ * im2col load: one kernel position (right, down) of consecutive windows, the first of which starts
+ * at pixel (row, col) of image `image`; from byte `byte` of the pixels.
  */
 __device__ __forceinline__ void ft_load_taps(void *shared, const CUtensorMap *map,
                                              uint64_t *barrier, int byte, int col, int row,
@@ -305,8 +306,8 @@ __device__ __forceinline__ void ft_load_taps(void *shared, const CUtensorMap *ma
 }
 
 /*
- * The box whose first element is (x, y, z), from shared memory: what lies beyond is not written.
- * The threads that wrote it have called ft_store_ready() before.
+ * Store the box at (x, y, z) from shared memory; out-of-bounds elements are not written. The
+ * threads that wrote it must have called ft_store_ready().
  */
 __device__ __forceinline__ void ft_store_cube(const void *shared, const CUtensorMap *map, int x,
                                               int y, int z)
@@ -323,19 +324,19 @@ __device__ __forceinline__ void ft_store_ready()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* Until the thread's stores have read what they write. */
+/* Wait until the thread's stores have read their source. */
 __device__ __forceinline__ void ft_stores_read()
 {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-/* Until they are done. */
+/* Wait until they are complete. */
 __device__ __forceinline__ void ft_stores_done()
 {
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-/* Of ft_map_woven(): the box that begins with row `row`, a multiple of 32, and byte `byte`. */
+/* Box of ft_map_woven() starting at row `row`, a multiple of 32, and byte `byte`. */
 __device__ __forceinline__ void ft_load_woven(void *shared, const CUtensorMap *map,
                                               uint64_t *barrier, int row, int byte)
 {
@@ -345,7 +346,7 @@ __device__ __forceinline__ void ft_load_woven(void *shared, const CUtensorMap *m
                  : "memory");
 }
 
-/* Weights of ft_map_tiles(): the box that begins with row `row`, a multiple of 32, and `block`. */
+/* Box of ft_map_tiles() starting at row `row`, a multiple of 32, and k block `block`. */
 __device__ __forceinline__ void ft_load_weights(void *shared, const CUtensorMap *map,
                                                 uint64_t *barrier, int row, int block)
 {

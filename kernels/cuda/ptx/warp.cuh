@@ -1,5 +1,5 @@
 /*
- * warp.cuh - what all lanes of a warp know alike.
+ * warp.cuh - warp-uniform values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,9 +7,9 @@
 #define FT_KERNELS_CUDA_PTX_WARP_CUH
 
 /*
- * Which warp of its block this is, in a way that tells the compiler that no lane differs: what
- * follows from threadIdx.x / 32 lies in registers of each lane, and each exchange between lanes in
- * a branch that depends on it is there twice, for warps of which only some lanes came.
+ * Index of this warp in its thread block, as a value that the compiler knows to be warp-uniform.
+ * threadIdx.x / 32 occupies a register of every lane, and a shuffle in a branch that depends on it
+ * is compiled twice, once for partially active warps.
  */
 __device__ __forceinline__ int ft_warp_of_block()
 {

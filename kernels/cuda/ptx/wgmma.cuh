@@ -1,10 +1,9 @@
 /*
- * wgmma.cuh - the matrix instructions of a warpgroup, sm_90a only: c [64, N] += a . b^T, codes to
- * exact sums.
+ * wgmma.cuh - warpgroup-level INT8 wgmma, sm_90a only: c [64, N] += a . b^T, exact int32 sums.
  *
- * Lane l of warp w (0 .. 3) has g = l / 4 and t = l % 4.  c[4j + i] is row 16w + g + 8 (i / 2),
- * column 8j + 2t + i % 2.  Operands in shared memory are rows of 128 bytes (128 k), with 16-byte
- * chunk c of row r at c ^ (r % 8), in blocks of 8 rows that begin at multiples of 1,024 bytes.
+ * Lane l of warp w (0 .. 3) has g = l / 4 and t = l % 4. c[4j + i] is row 16w + g + 8 (i / 2),
+ * column 8j + 2t + i % 2. Operands in shared memory are rows of 128 bytes (128 k), with 16-byte
+ * chunk c of row r at c ^ (r % 8), in blocks of 8 rows aligned to 1,024 bytes.
  * Source: PTX ISA, "Asynchronous warpgroup level matrix multiply-accumulate operation".
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -17,32 +16,35 @@
 #if defined __CUDA_ARCH_FEAT_SM90_ALL
 #define FT_HAS_WGMMA
 
-/* Where an operand lies; add 2 for the next 32 k, 64 for 8 rows further. */
+/* Matrix descriptor of an operand; add 2 for the next 32 k, 64 for the next 8 rows. */
 __device__ __forceinline__ uint64_t ft_wgmma_operand(const void *shared)
 {
     uint64_t address = (uint64_t) __cvta_generic_to_shared(shared);
     return (address & 0x3ffff) >> 4 | (uint64_t) (1024 >> 4) << 32 | (uint64_t) 1 << 62;
 }
 
-/* Before the first product, and after registers of one were touched. */
+/* Before the first wgmma, and after registers of one were accessed. */
 __device__ __forceinline__ void ft_wgmma_begin()
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* The products since the last commit become one group. */
+/* Close a group of all wgmma issued since the last commit. */
 __device__ __forceinline__ void ft_wgmma_commit()
 {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Until at most `left` groups are unfinished. */
+/* Wait until at most `left` groups are pending. */
 template <int left> __device__ __forceinline__ void ft_wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
 }
 
-/* The compiler does not know that a wait writes sums: no use of them may move before this. */
+/*
+ * Compiler fence: the wait updates the accumulators behind the compiler's back, so no use of them
+ * may move above this.
+ */
 template <int n> __device__ __forceinline__ void ft_wgmma_settle(int32_t (&c)[n])
 {
 #pragma unroll
@@ -50,7 +52,7 @@ template <int n> __device__ __forceinline__ void ft_wgmma_settle(int32_t (&c)[n]
         asm volatile("" : "+r"(c[i])::"memory");
 }
 
-/* Operand lists: sums are %0, %1, ... */
+/* Operand lists: accumulators are %0, %1, ... */
 #define FT_C8(m, c, i)                                                                             \
     m((c)[i]), m((c)[i + 1]), m((c)[i + 2]), m((c)[i + 3]), m((c)[i + 4]), m((c)[i + 5]),          \
         m((c)[i + 6]), m((c)[i + 7])
@@ -94,9 +96,9 @@ FT_WGMMA(192, FT_NAMES_0 ", " FT_NAMES_1 ", " FT_NAMES_2, FT_C96, "%96", "%97", 
 #undef FT_WGMMA
 
 /*
- * The same with a [64, 32] in registers: lane l of warp w has of row 16w + g k 4t .. 4t + 3 (a[0])
- * and k + 16 (a[2]), of row 16w + g + 8 the same (a[1], a[3]).  They must stay as they are until
- * the product is finished.
+ * The same with a [64, 32] in registers: lane l of warp w holds k 4t .. 4t + 3 of row 16w + g
+ * (a[0]) and k + 16 (a[2]), and the same of row 16w + g + 8 (a[1], a[3]). The registers must not
+ * change until the wgmma completes.
  */
 template <int N>
 __device__ __forceinline__ void ft_wgmma_rows(int32_t (&c)[N / 2], const uint32_t (&a)[4],

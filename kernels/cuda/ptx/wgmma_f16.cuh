@@ -1,10 +1,10 @@
 /*
- * wgmma_f16.cuh - the matrix instructions of a warpgroup on f16 and bf16, sm_90a only.
+ * wgmma_f16.cuh - warpgroup-level f16 and bf16 wgmma, sm_90a only.
  *
- * As in wgmma.cuh c[4j + i] is row 16w + g + 8 (i / 2), column 8j + 2t + i % 2; a step is 16 k.
- * Operands in shared memory are panels of rows of 128 bytes, 64 halves, with 16-byte chunk c of row
- * r at c ^ (r % 8).  Rows are rows of a or of b, ft_wgmma_operand(), or they are the k of b,
- * ft_wgmma_turned().
+ * As in wgmma.cuh, c[4j + i] is row 16w + g + 8 (i / 2), column 8j + 2t + i % 2; one instruction
+ * covers 16 k. Operands in shared memory are panels of 128-byte rows (64 elements) with 16-byte
+ * chunk c of row r at c ^ (r % 8). The rows are rows of a or b (K-major, ft_wgmma_operand()) or the
+ * k of b (MN-major, ft_wgmma_turned()).
  * Source: PTX ISA, "Asynchronous warpgroup level matrix multiply-accumulate operation".
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -16,13 +16,19 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* b whose rows are k; its columns beyond 64 are in a panel `panel` bytes on.  128 for 16 k more. */
+/*
+ * Descriptor of an MN-major b; columns beyond 64 are in a panel `panel` bytes further. Add 128 for
+ * the next 16 k.
+ */
 __device__ __forceinline__ uint64_t ft_wgmma_turned(const void *shared, int panel)
 {
     return ft_wgmma_operand(shared) | (uint64_t) (panel >> 4) << 16;
 }
 
-/* No use of sums may move before this: a wait writes them, which the compiler does not know. */
+/*
+ * Compiler fence: no use of the accumulators may move above it, since the wait updates them behind
+ * the compiler's back.
+ */
 template <int n> __device__ __forceinline__ void ft_wgmma_settle(float (&c)[n])
 {
 #pragma unroll
@@ -34,20 +40,20 @@ template <int n> __device__ __forceinline__ void ft_wgmma_settle(float (&c)[n])
 template <int N, bool bf16>
 __device__ __forceinline__ void ft_wgmma_halves(float (&c)[N / 2], uint64_t a, uint64_t b, int add);
 
-/* The same with the k of b as rows: ft_wgmma_turned(). */
+/* The same with MN-major b: ft_wgmma_turned(). */
 template <int N, bool bf16>
 __device__ __forceinline__ void ft_wgmma_halves_turned(float (&c)[N / 2], uint64_t a, uint64_t b,
                                                        int add);
 
 /*
- * c [64, N] += a . b with the k of b as rows; a [64, 16] in registers, as ft_mma_halves() has them,
- * which must stay as they are until the product is finished.
+ * c [64, N] += a . b with MN-major b; a [64, 16] in registers in the layout of ft_mma_halves(),
+ * which must not change until the wgmma completes.
  */
 template <int N, bool bf16>
 __device__ __forceinline__ void ft_wgmma_halves_rows(float (&c)[N / 2], const uint32_t (&a)[4],
                                                      uint64_t b);
 
-/* c [64, N] = (add ? c : 0) + a . b^T, a in registers as there. */
+/* c [64, N] = (add ? c : 0) + a . b^T, a in registers in the same layout. */
 template <int N, bool bf16>
 __device__ __forceinline__ void ft_wgmma_halves_held(float (&c)[N / 2], const uint32_t (&a)[4],
                                                      uint64_t b, int add);
@@ -96,7 +102,7 @@ __device__ __forceinline__ void ft_wgmma_halves_held(float (&c)[N / 2], const ui
                      : LIST("+f", c)                                                               \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));              \
     }
-/* Operand lists that wgmma.cuh has no need of. */
+/* Operand lists used only here. */
 #define FT_C4(m, c) m((c)[0]), m((c)[1]), m((c)[2]), m((c)[3])
 #define FT_C16(m, c) FT_C8(m, c, 0), FT_C8(m, c, 8)
 #define FT_C24(m, c) FT_C16(m, c), FT_C8(m, c, 16)

@@ -1,8 +1,9 @@
 /*
- * benchmark_cublaslt.c - cuBLASLt's products, for the contest: what a user would call instead of ours.
+ * benchmark_cublaslt.c - cuBLASLt baselines of the GEMM benchmark.
  *
- * They compute less: codes by one scale for the whole matrix, or bare int32 sums, no bias and no
- * activation; each is the fastest of the library's first proposals.
+ * They do less work than our kernels: one scale for the whole matrix, or bare int32 accumulators,
+ * no bias and no activation. Each baseline uses the fastest of the algorithms that the heuristic
+ * returns first.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -70,7 +71,7 @@ int ft_cuda_rival_launch(const ft_cuda_contest *c, const ft_cuda_player *p,
                                 p->y, &p->algorithm, c->workspace, FT_CUDA_WORKSPACE, c->stream);
 }
 
-/* Keep the graph of the fastest proposal. */
+/* Keep the graph of the fastest algorithm. */
 static void choose(ft_cuda_contest *c, ft_cuda_player *p)
 {
     cublasLtMatmulHeuristicResult_t proposal[PROPOSALS];

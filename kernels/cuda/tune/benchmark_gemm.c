@@ -1,9 +1,10 @@
 /*
- * benchmark_gemm.c - the ways to compute one int8 product, timed in turns.
+ * benchmark_gemm.c - timings of all kernels for one INT8 GEMM, interleaved.
  *
- * Every player is a graph of products on copies of the operands in rotation, so that these come
- * from memory.  The graphs run in turns with pauses, for a card at its power limit slows down
- * whoever comes last.  A time is the median over the rounds, divided by the products of a graph.
+ * Every candidate is a CUDA graph of GEMMs that rotate over copies of the operands, so that
+ * operands come from DRAM and not from L2. The graphs run round-robin with pauses, because a GPU at
+ * its power limit throttles whatever runs last. The result is the median over all rounds, divided
+ * by the number of GEMMs of a graph.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +21,7 @@
 
 enum { ALIGN = 256, ROTATED = 160 << 20, PATTERN = 8 << 20, PAUSE_NS = 500000 };
 
-/* ---- The stage ---------------------------------------------------------------------------- */
+/* ---- Operands ---------------------------------------------------------------------------- */
 
 static uint64_t mixed(uint64_t z)
 {
@@ -29,7 +30,7 @@ static uint64_t mixed(uint64_t z)
     return z ^ z >> 31;
 }
 
-/* Codes from -127 to 127, or halves from 0.5 to 1 of either sign: bytes of `pattern`. */
+/* Random int8 from -127 to 127, or f16 of magnitude 0.5 to 1 and either sign: fills `pattern`. */
 static void draw(uint8_t *pattern, bool halves)
 {
     for (size_t i = 0; i < PATTERN; i += 2) {
@@ -49,7 +50,7 @@ static int fill(void *to, const uint8_t *pattern, size_t bytes)
     return code;
 }
 
-/* Bytes of one set; with `memory`, its pointers too. */
+/* Bytes of one operand set; with `memory`, also its pointers. */
 static size_t place(const ft_cuda_contest *c, char *memory, ft_cuda_operands *out)
 {
     size_t m = c->match->m, n = c->match->n, k = c->match->k;
@@ -96,7 +97,7 @@ static int fill_sets(ft_cuda_contest *c, uint8_t *pattern)
     return code;
 }
 
-/* Scales of the weights and a bias, so that results have the size of what they are made of. */
+/* Weight scales and bias, such that outputs have a realistic magnitude. */
 static int fill_vectors(ft_cuda_contest *c)
 {
     size_t n = c->match->n;
@@ -158,7 +159,7 @@ void ft_cuda_contest_fini(ft_cuda_contest *c)
     (void) cudaFree(c->memory);
 }
 
-/* ---- Players ------------------------------------------------------------------------------ */
+/* ---- Candidates -------------------------------------------------------------------------- */
 
 static ft_cuda_product product_of(const ft_cuda_contest *c, const ft_cuda_operands *set)
 {
@@ -213,7 +214,7 @@ bool ft_cuda_player_record(ft_cuda_contest *c, ft_cuda_player *p)
     return false;
 }
 
-/* One round: a graph that is not timed brings everything to where it is in the middle of work. */
+/* One round: an untimed graph first, to warm up caches and clocks. */
 static int play_once(const ft_cuda_contest *c, const ft_cuda_player *p, float *ms)
 {
     nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
@@ -248,7 +249,7 @@ int ft_cuda_contest_play(ft_cuda_contest *c, ft_cuda_player *player, int count, 
     return code;
 }
 
-/* ---- The contest -------------------------------------------------------------------------- */
+/* ---- Benchmark --------------------------------------------------------------------------- */
 
 static int gather(ft_cuda_contest *c, ft_cuda_player *player)
 {
@@ -266,7 +267,7 @@ static int gather(ft_cuda_contest *c, ft_cuda_player *player)
 ft_status ft_cuda_compare(ft_device *device, const ft_match *match, ft_contender out[FT_CONTENDERS],
                           int *count, ft_error *err)
 {
-    static const char what[] = "comparing products";
+    static const char what[] = "comparing GEMM kernels";
     ft_cuda_player player[FT_CONTENDERS] = { 0 };
     ft_cuda_contest c;
     int players = 0, code = ft_cuda_contest_init(&c, &device->chip, match);

@@ -1,5 +1,5 @@
 /*
- * benchmark_gemm.h - a contest of the ways to compute one int8 product.
+ * benchmark_gemm.h - benchmark of all kernels for one INT8 GEMM.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,17 +14,17 @@ enum {
     FT_CUDA_SETS = 24,
     FT_CUDA_NODES = 24,
     FT_CUDA_ROUNDS = 9,
-    FT_CUDA_WORKSPACE = 64 << 20, /* bytes, of cuBLASLt */
+    FT_CUDA_WORKSPACE = 64 << 20, /* bytes, for cuBLASLt */
 };
 
-/* One copy of everything that a product reads and writes. */
+/* One set of GEMM operands. */
 typedef struct ft_cuda_operands {
-    int8_t *x, *w, *tiles; /* tiles: NULL where the device has no use for them */
+    int8_t *x, *w, *tiles; /* prepacked w; NULL where the device does not use it */
     void *x_half, *w_half;
-    void *y; /* room for float */
+    void *y; /* large enough for float */
 } ft_cuda_operands;
 
-/* The stage: so many copies that what one product leaves in the cache does not help the next. */
+/* Benchmark state: enough operand sets that data cached by one GEMM does not help the next. */
 typedef struct ft_cuda_contest {
     const ft_cuda_chip *chip;
     const ft_match *match;
@@ -38,7 +38,7 @@ typedef struct ft_cuda_contest {
     cublasLtHandle_t lt;
 } ft_cuda_contest;
 
-/* Who takes part: ours, or a product of cuBLASLt. */
+/* A cuBLASLt baseline: its compute type and data types. */
 typedef struct ft_cuda_rival {
     const char *name;
     cublasComputeType_t compute;
@@ -47,30 +47,36 @@ typedef struct ft_cuda_rival {
 
 typedef struct ft_cuda_player {
     const char *name;
-    ft_cuda_gemm how;           /* ours; else: */
-    const ft_cuda_rival *rival; /* NULL: ours */
+    ft_cuda_gemm how;           /* our kernel, unless `rival` is set */
+    const ft_cuda_rival *rival; /* NULL: our kernel */
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t w, x, y;
     cublasLtMatmulAlgo_t algorithm;
-    cudaGraphExec_t graph; /* FT_CUDA_NODES products */
+    cudaGraphExec_t graph; /* FT_CUDA_NODES GEMMs */
     float ms[FT_CUDA_ROUNDS], median;
 } ft_cuda_player;
 
-/* Memory full of random numbers, a stream, cuBLASLt.  CUDA's error; fini takes a failed one too. */
+/*
+ * Allocates operands of random values, a stream and a cuBLASLt handle. Returns a cudaError_t; fini
+ * also accepts a state whose init failed.
+ */
 int ft_cuda_contest_init(ft_cuda_contest *c, const ft_cuda_chip *chip, const ft_match *match);
 void ft_cuda_contest_fini(ft_cuda_contest *c);
 
-/* cuBLASLt's players (benchmark_cublaslt.c): how many there are, and one made ready; false: it has none. */
+/*
+ * cuBLASLt candidates (benchmark_cublaslt.c): their number, and initialization of one; false:
+ * cuBLASLt has no algorithm.
+ */
 int ft_cuda_rivals(void);
 bool ft_cuda_rival_init(ft_cuda_contest *c, ft_cuda_player *out, int index);
 int ft_cuda_rival_launch(const ft_cuda_contest *c, const ft_cuda_player *p,
                          const ft_cuda_operands *set);
 void ft_cuda_player_fini(ft_cuda_player *p);
 
-/* Record the player's graph; false: it does not take this product. */
+/* Capture the candidate's graph; false: it does not support this GEMM. */
 bool ft_cuda_player_record(ft_cuda_contest *c, ft_cuda_player *p);
 
-/* Let all of them play in turns, and find their medians. */
+/* Run all candidates round-robin and compute their median times. */
 int ft_cuda_contest_play(ft_cuda_contest *c, ft_cuda_player *player, int count, int rounds);
 
 #endif

@@ -1,14 +1,15 @@
 /*
- * read_bandwidth.cu - read memory and do nothing else: what products that stream weights are measured by.
+ * read_bandwidth.cu - read-only bandwidth benchmark: the roofline of kernels that stream weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/cuda.h"
 
-enum { THREADS = 256, BLOCKS = 4, ROUND = 8 }; /* blocks on a multiprocessor; loads under way */
+enum { THREADS = 256, BLOCKS = 4, ROUND = 8 }; /* thread blocks per SM; loads in flight per
+                                                * thread */
 
-/* Words are folded into one that is stored if it is a certain one, so that no load is left out. */
+/* Words are XORed and stored only on one magic value, so that no load is optimized away. */
 static __global__ void __launch_bounds__(THREADS, BLOCKS)
     read_kernel(const uint4 *data, size_t count, uint32_t *sink)
 {

@@ -135,7 +135,7 @@ ft_cuda_gemm ft_cuda_gemm_choose(const ft_cuda_chip *chip, const ft_cuda_product
 bool ft_cuda_gemm_asked(const ft_cuda_chip *chip, const ft_cuda_product *p, ft_cuda_gemm *how);
 
 /*
- * The selection as text: "mma", or "plain: FT_CUDA_GEMM=wgmma does not support this shape"; always
+ * The selection as text: "mma", or "plain: FT_CUDA_GEMM=wgmma does not support it"; always
  * NUL-terminated.
  */
 void ft_cuda_gemm_explain(const ft_cuda_chip *chip, const ft_cuda_product *p, char *text,

@@ -136,11 +136,11 @@ check $? 'for all of them'
 grep '^ *product' out | sed 's/^/# /'
 FT_CUDA_GEMM=plain "$inspect" --plan --device cuda float.ft >out
 grep '^ *product' out >found
-test -s found && ! grep -qv 'plain: FT_CUDA_GEMM asks for it$' found
+test -s found && ! grep -qv 'plain: requested by FT_CUDA_GEMM$' found
 check $? 'FT_CUDA_GEMM=plain is heard for all runs'
 sed 's/^/# /' found
 FT_CUDA_GEMM=abacus "$run" -v -i float.ft -d few.safetensors --device cuda >out 2>err
-grep -q '^ *product .*FT_CUDA_GEMM=abacus is no way' err
+grep -q '^ *product .*FT_CUDA_GEMM=abacus is not a kernel' err
 check $? 'a way that is none is said to be none by ft-run -v'
 
 "$run" -i float.ft -d few.safetensors --device cuda --outputs last_hidden_state -f -o all.out >out

@@ -1,5 +1,5 @@
 /*
- * relayout.cu - int8 matrices from one layout to another, by kernels/layout.h.
+ * relayout.cu - layout conversion of int8 matrices (kernels/layout.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,9 @@
 
 enum { THREADS = 256 };
 
-/* One thread per element of the padded result; blockDim.x = 256; grid = cover of padded elements.
+/*
+ * One thread per element of the padded result; blockDim.x = 256; grid = ceil(padded elements /
+ * 256).
  */
 __global__ void relayout_kernel(int8_t *__restrict__ out, ft_layout to,
                                 const int8_t *__restrict__ in, ft_layout from, size_t rows,

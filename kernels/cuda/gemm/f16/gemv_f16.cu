@@ -1,9 +1,9 @@
 /*
- * gemv_f16.cu - products of f16 or bf16 for up to 16 rows: weights stream through once.
+ * gemv_f16.cu - f16 and bf16 GEMV for up to 16 rows: streams the weights once.
  *
- * A warp has 16 rows of the weights, and is a block: nobody waits for anybody, and the device
- * spreads them evenly.  Its weights are on the way in a ring of registers, in lines of 128 bytes
- * (64 k), some of them before the predecessor has ended; x comes from the first-level cache, a step
+ * A warp computes 16 weight rows and is a thread block of its own, so there are no barriers and the
+ * device balances the warps evenly. Weights are prefetched into a register pipeline in rows of 128
+ * bytes (64 k); the first stages are loaded before the predecessor ends. x comes from L1, one stage
  * ahead.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -12,13 +12,13 @@
 
 enum { ROWS = 16, LINE = 2 * HALVES_WINDOW };
 
-/* The lane's share of a line of the weights: [window][upper, lower]. */
+/* A lane's fragment of a 128-byte row of the weights: [k step][upper, lower]. */
 typedef uint4 line_bits[2][2];
 
 /*
- * Sixteen bytes that nobody writes and nobody will read again.  Rows are many and each comes in
- * lines: to have the second-level cache fetch 256 bytes at a time keeps memory at one place longer
- * (32000 x 4096 on an H200: 67 us instead of 75).
+ * 16-byte load of read-only data that is read once. There are many rows and each is read in
+ * 128-byte pieces: L2 prefetch of 256 bytes keeps DRAM accesses in the same page longer (32000 x
+ * 4096 on an H200: 67 us instead of 75).
  */
 __device__ __forceinline__ uint4 load_passing(const uint16_t *from, bool inside)
 {
@@ -43,7 +43,7 @@ __device__ __forceinline__ void load_line(line_bits &bits, const uint16_t *upper
     }
 }
 
-/* Of token g of each eight. */
+/* Token g of each tile of 8. */
 template <int EIGHTS>
 __device__ __forceinline__ void load_tokens(uint4 (&bits)[EIGHTS][2], const uint16_t *x,
                                             const ft_cuda_float_product &p, int rows, int at,
@@ -60,7 +60,7 @@ __device__ __forceinline__ void load_tokens(uint4 (&bits)[EIGHTS][2], const uint
         }
 }
 
-/* What a lane ends with: rows g and g + 8 of the weights, tokens 2t and 2t + 1. */
+/* A lane's results: weight rows g and g + 8, tokens 2t and 2t + 1. */
 __device__ __forceinline__ void put_four(const ft_cuda_float_product &p, const float (&sum)[4],
                                          size_t col, size_t row)
 {
@@ -77,14 +77,14 @@ __device__ __forceinline__ void put_four(const ft_cuda_float_product &p, const f
     }
 }
 
-/* blockDim.x = 32; grid = cover of n / 16.  AHEAD lines are under way. */
+/* blockDim.x = 32; grid = ceil(n / 16). AHEAD stages are in flight. */
 template <bool bf16, int EIGHTS, int AHEAD>
 static __global__ void __launch_bounds__(32)
     few_kernel(const __grid_constant__ ft_cuda_float_product p)
 {
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800 /* not for Turing: ft_cuda_halves_takes() */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800 /* not on Turing: ft_cuda_halves_takes() */
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
-    int rows = (int) p.m - g, left = (int) p.k - 8 * t; /* from the lane's first element on */
+    int rows = (int) p.m - g, left = (int) p.k - 8 * t; /* from the lane's first element */
     size_t first = (size_t) blockIdx.x * ROWS + g, last = p.n - 1;
     const uint16_t *w = (const uint16_t *) p.w + 8 * t;
     const uint16_t *upper = w + min(first, last) * p.k, *lower = w + min(first + 8, last) * p.k;
@@ -127,7 +127,7 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_pr
                      chip->overlaps, 1, *p);
 }
 
-/* Where warps are few, each has more under way. */
+/* With fewer warps, each keeps more loads in flight. */
 template <bool bf16>
 static int launch_any(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
 {

@@ -1,11 +1,11 @@
 /*
- * mma_f16.cu - products of f16 or bf16 for many rows, with the sums of mma_f16.cuh; and
- * which kernel a steady product of floats goes to.
+ * mma_f16.cu - f16 and bf16 GEMM for many rows in the accumulation order of mma_f16.cuh, and kernel
+ * selection for batch-invariant float GEMM.
  *
- * A block has 128 rows of the weights and 128 or 64 tokens, and walks k in steps of 64 through a
- * ring in shared memory, filled by asynchronous copies.  Rows there have 128 bytes, and 16-byte
- * chunk c of row r lies at c ^ 4 (r % 2): so no two lanes of a load meet in a bank.  Sums leave
- * through shared memory, for a lane has neighbouring tokens, not columns.
+ * A thread block computes 128 weight rows by 128 or 64 tokens, with k tiles of 64 in a multistage
+ * cp.async pipeline. Rows in shared memory have 128 bytes, and 16-byte chunk c of row r is stored
+ * at c ^ 4 (r % 2), so loads are free of bank conflicts. Results leave through shared memory,
+ * because a lane holds neighbouring tokens and not neighbouring columns.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,12 +15,12 @@
 
 enum { WEIGHTS = 128, STEP = 64, LINE = 2 * STEP, THREADS = 256, STAGES = 3 };
 
-/* Eight warps, `down` of them along the weights. */
+/* Eight warps, `down` of them along the weight rows. */
 template <int TOKENS_> struct halves_tile {
     static constexpr int tokens = TOKENS_, down = tokens == 128 ? 2 : 4, across = 8 / down;
     static constexpr int warp_weights = WEIGHTS / down, warp_tokens = tokens / across;
     static constexpr int stage = (WEIGHTS + tokens) * LINE;
-    static constexpr int beside = tokens == 128 ? 1 : 2; /* blocks on a multiprocessor */
+    static constexpr int beside = tokens == 128 ? 1 : 2; /* thread blocks per SM */
     static constexpr int sums_row = WEIGHTS + 4;         /* floats */
     static constexpr int sums = tokens * sums_row * 4;
     static constexpr int shared = sums > STAGES *stage ? sums : STAGES *stage;
@@ -29,14 +29,14 @@ template <int TOKENS_> struct halves_tile {
 template <class TILE> using halves_sums = float[TILE::warp_weights / 16][TILE::warp_tokens / 8][4];
 
 /*
- * A thread's share of the copies of `COUNT` rows: one chunk of every 32nd row.  What is outside the
- * matrix becomes zeros.
+ * A thread's part of the copies of `COUNT` rows: one 16-byte chunk of every 32nd row. Out-of-bounds
+ * elements become zeros.
  */
 template <int COUNT> struct halves_feed {
     const uint16_t *from;
     uint32_t stride;
-    uint32_t inside; /* bit i: row 32 i of the thread is there */
-    int left;        /* of k, from the thread's first element on */
+    uint32_t inside; /* bit i: row 32 i of the thread exists */
+    int left;        /* of k, from the thread's first element */
     unsigned to;
 
     __device__ __forceinline__ halves_feed(const void *matrix, size_t first, size_t count, size_t k,
@@ -52,7 +52,7 @@ template <int COUNT> struct halves_feed {
         left = (int) k - (int) chunk * 8;
         to = at + row * LINE + ((chunk ^ row % 2 * 4) << 4);
     }
-    /* The next step of k. */
+    /* The next k tile. */
     __device__ __forceinline__ void copy(char *stage)
     {
 #pragma unroll
@@ -64,7 +64,7 @@ template <int COUNT> struct halves_feed {
     }
 };
 
-/* The lane's 16 bytes of window `window` of a row. */
+/* The lane's 16 bytes of k step `window` of a row. */
 __device__ __forceinline__ uint4 read_row(const char *rows, unsigned row, int window)
 {
     unsigned chunk = window * 4 + threadIdx.x % 4;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void multiply(halves_sums<TILE> &sum, const char *sta
     }
 }
 
-/* Sums as [token][column]. */
+/* Accumulators to shared memory as [token][column]. */
 template <class TILE>
 __device__ __forceinline__ void lay_down(float *to, const halves_sums<TILE> &sum)
 {
@@ -111,7 +111,7 @@ __device__ __forceinline__ void lay_down(float *to, const halves_sums<TILE> &sum
                     sum[i][j][c];
 }
 
-/* Four columns of a row of y; fewer at its end. */
+/* Store four columns of a row of y, fewer at its end. */
 __device__ __forceinline__ void put_four(const ft_cuda_float_product &p, const float *sums,
                                          size_t row, size_t col, bool whole)
 {
@@ -159,7 +159,7 @@ static __global__ void __launch_bounds__(THREADS, TILE::beside)
     halves_sums<TILE> sum = {};
     halves_feed<WEIGHTS> w(p.w, first_col, p.n, p.k, 0);
     halves_feed<TILE::tokens> x(p.x, first_row, p.m, p.k, WEIGHTS * LINE);
-    for (int i = 0; i < STAGES - 1; i++) /* weights belong to no predecessor */
+    for (int i = 0; i < STAGES - 1; i++) /* weights do not depend on the predecessor */
         w.copy(shared + i * TILE::stage);
     ft_wait_for_predecessor();
     for (int i = 0; i < STAGES - 1; i++) {
@@ -170,7 +170,7 @@ static __global__ void __launch_bounds__(THREADS, TILE::beside)
     int slot = 0, into = STAGES - 1;
     for (int left = (int) p.k; left > 0; left -= STEP) {
         ft_copy_wait<STAGES - 2>();
-        __syncthreads(); /* this stage has arrived, and the one before has been read by all */
+        __syncthreads(); /* this stage has arrived, and all warps have read the previous one */
         w.copy(shared + into * TILE::stage);
         x.copy(shared + into * TILE::stage);
         ft_copy_commit();
@@ -199,7 +199,7 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_pr
     return ft_launch(kernel, grid, THREADS, TILE::shared, stream, chip->overlaps, 1, *p);
 }
 
-/* Wide tiles where there are enough for all multiprocessors. */
+/* Larger tiles where there are enough for all SMs. */
 template <bool bf16>
 static int launch_any(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_product *p)
 {
@@ -215,7 +215,10 @@ int ft_cuda_halves(const ft_cuda_chip *chip, void *stream, const ft_cuda_float_p
                                  : launch_any<false>(chip, stream, p);
 }
 
-/* Copies are of 16 bytes; Turing has no bf16, nor the shared memory for a tile of 128 tokens. */
+/*
+ * Copies are 16 bytes wide. Turing has no bf16 and too little shared memory for a tile of 128
+ * tokens.
+ */
 bool ft_cuda_halves_takes(const ft_cuda_chip *chip, const ft_cuda_float_product *p)
 {
     return p->x_dtype == p->w_dtype && (p->x_dtype == FT_F16 || p->x_dtype == FT_BF16) &&
@@ -225,7 +228,10 @@ bool ft_cuda_halves_takes(const ft_cuda_chip *chip, const ft_cuda_float_product 
            p->m <= INT32_MAX;
 }
 
-/* Which way never depends on the number of rows; between the two kernels of one, no bit does. */
+/*
+ * The choice between families of kernels never depends on m, and the kernels of a family return the
+ * same bits.
+ */
 extern "C" int ft_cuda_float_steady(const ft_cuda_chip *chip, void *stream,
                                     const ft_cuda_float_product *p)
 {

@@ -1,12 +1,12 @@
 /*
- * mma_f16.cuh - the one order in which products of f16 or bf16 are added.
+ * mma_f16.cuh - the fixed accumulation order of batch-invariant f16 and bf16 GEMM.
  *
- * k goes by in windows of 32, from the first to the last; behind the end are zeros.  A window is
- * two instructions that add to the same sums, and nothing else adds to them: neither blocks nor
- * warps share k.  Of a window lane (g, t) = (lane / 4, lane % 4) holds 8 neighbours, k 8t .. 8t +
- * 7, of the weights' rows g and g + 8 and of token g: 16 bytes each, the first four for one
- * instruction and the last four for the other.  So a sum does not depend on how many rows there
- * are, nor on the kernel: weights are always the instruction's 16 rows, tokens its 8 columns.
+ * k advances in steps of 32 from first to last, zero-padded at the end. A step is two mma
+ * instructions into the same accumulators, and nothing else is added to them: neither thread blocks
+ * nor warps split k. In a step, lane (g, t) = (lane / 4, lane % 4) holds 8 neighbours, k 8t .. 8t +
+ * 7, of weight rows g and g + 8 and of token g: 16 bytes each, the first four elements for one
+ * instruction and the last four for the other. A result therefore depends neither on the number of
+ * rows nor on the kernel: weights are always the 16 rows of the instruction, tokens its 8 columns.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@
 
 enum { HALVES_WINDOW = 32 };
 
-/* sum [16, 8] += upper and lower 8 rows of the weights times x, of a window. */
+/* sum [16, 8] += the upper and lower 8 weight rows times x, for one k step. */
 template <bool bf16>
 __device__ __forceinline__ void halves_multiply(float (&sum)[4], const uint4 &upper,
                                                 const uint4 &lower, const uint4 &x)

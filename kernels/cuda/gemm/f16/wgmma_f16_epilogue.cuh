@@ -1,10 +1,11 @@
 /*
- * wgmma_f16_epilogue.cuh - from the sums of wgmma_f16_gemm.cuh to rows of y.
+ * wgmma_f16_epilogue.cuh - epilogue of wgmma_f16_gemm.cuh.
  *
- * A lane has neighbouring rows, not columns, so a warp turns its 16 columns in shared memory, some
- * eights of rows at a time; then a lane stores four columns of a row and four lanes a whole sector.
- * Where the blocks of a cluster share a tile, each finishes some of its rows: every block sends its
- * sums to whoever finishes them (itself too), who adds them in the order of the ranges.
+ * A lane holds neighbouring rows of y, not columns, so a warp transposes its 16 columns in shared
+ * memory, a few 8-row tiles at a time. Then a lane stores four columns of a row, and four lanes
+ * fill a 32-byte sector. Where the thread blocks of a cluster share a tile (split-K), each finishes
+ * some of its rows: every block sends its partial sums to the block that finishes them (itself
+ * included), which adds them in split order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,13 +16,16 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Turning and storing -------------------------------------------------------------------- */
+/* ---- Transposing and storing ---------------------------------------------------------------- */
 
-/* A lane's columns of y: a.together of row p of each eight, or fewer and of row p + 4, too. */
+/*
+ * A lane's columns of y: a.together columns of row p of each 8-row tile, or fewer and also of row p
+ * + 4.
+ */
 typedef struct steady_columns {
     float bias[4];
     bool biased;
-    char *y; /* as elements of y_dtype */
+    char *y; /* in elements of y_dtype */
     int col, p;
 } steady_columns;
 
@@ -35,14 +39,15 @@ __device__ __forceinline__ steady_columns steady_columns_of(const steady_args &a
     c.biased = bias != NULL;
     c.y = (char *) a.y[place.part];
     c.col = place.col + (int) (threadIdx.x / 32 * 16 + (fours ? lane % 4 * 4 : lane % 8 * 2));
-    c.p = (int) (lane / 8 + (fours ? lane / 4 % 2 * 4 : 0)); /* who reads at once: 4 apart */
+    c.p = (int) (lane / 8 + (fours ? lane / 4 % 2 * 4 : 0)); /* rows read in the same cycle are 4
+                                                              * apart */
 #pragma unroll
     for (int i = 0; i < 4; i++)
         c.bias[i] = c.biased && c.col + i < a.n ? bias[c.col + i] : 0.0f;
     return c;
 }
 
-/* An eight of sums to where it is turned. */
+/* Write an 8-row tile of accumulators to the transpose buffer. */
 __device__ __forceinline__ void steady_lay(float (&to)[8][STEADY_TURNED], float4 sums)
 {
     unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -52,7 +57,7 @@ __device__ __forceinline__ void steady_lay(float (&to)[8][STEADY_TURNED], float4
     to[2 * t + 1][g + 8] = sums.w;
 }
 
-/* N neighbours of a row. */
+/* N adjacent elements of a row. */
 template <int N>
 __device__ __forceinline__ void steady_store(const steady_args &a, const steady_columns &c, int row,
                                              float *value)
@@ -71,8 +76,8 @@ __device__ __forceinline__ void steady_store(const steady_args &a, const steady_
 }
 
 /*
- * What has been laid down for `count` eights, whose first row is `row`: by each lane N neighbours
- * of 8 / N rows of two eights.
+ * Store `count` 8-row tiles of the transpose buffer, the first at row `row`: each lane N adjacent
+ * elements of 8 / N rows of two tiles.
  */
 template <int N>
 __device__ __forceinline__ void
@@ -100,7 +105,9 @@ steady_put_as(const steady_args &a, const steady_columns &c,
     }
 }
 
-/* Where a row of y begins anywhere, eight lanes store two neighbours each instead of four four. */
+/*
+ * Where rows of y are not aligned, eight lanes store two elements each instead of four lanes four.
+ */
 __device__ __forceinline__ void steady_put(const steady_args &a, const steady_columns &c,
                                            const float (&turned)[STEADY_EIGHTS][8][STEADY_TURNED],
                                            int row, int count)
@@ -111,14 +118,14 @@ __device__ __forceinline__ void steady_put(const steady_args &a, const steady_co
         steady_put_as<2>(a, c, turned, row, count);
 }
 
-/* How many eights of a place have rows. */
+/* 8-row tiles of this tile that are within m. */
 template <class SHAPE>
 __device__ __forceinline__ int steady_eights(const steady_args &a, const steady_place &place)
 {
     return min(SHAPE::eights, (a.m - place.row + 7) / 8);
 }
 
-/* A block that has all of the sums. */
+/* Epilogue of a thread block that holds complete sums. */
 template <class SHAPE>
 __device__ __forceinline__ void
 steady_finish_own(steady_rest<SHAPE> &rest, const steady_args &a, const steady_place &place,
@@ -139,9 +146,11 @@ steady_finish_own(steady_rest<SHAPE> &rest, const steady_args &a, const steady_p
     }
 }
 
-/* ---- Blocks that share a tile --------------------------------------------------------------- */
+/*
+ * ---- Split-K across a cluster -----------------------------------------------------------------
+ */
 
-/* The eights that a block finishes. */
+/* The 8-row tiles that a thread block finishes. */
 typedef struct steady_share {
     int first, count;
 } steady_share;
@@ -156,7 +165,7 @@ __device__ __forceinline__ steady_share steady_share_of(const steady_args &a,
     return share;
 }
 
-/* Where the sums of a range stand with the block that finishes them. */
+/* Slot of a split's partial sums in the thread block that finishes them. */
 template <class SHAPE>
 __device__ __forceinline__ float4 *steady_slot(steady_rest<SHAPE> &rest, int range, int eight,
                                                int each)
@@ -164,7 +173,7 @@ __device__ __forceinline__ float4 *steady_slot(steady_rest<SHAPE> &rest, int ran
     return &rest.shares[(range * each + eight) * SHAPE::workers + (int) threadIdx.x];
 }
 
-/* To each block its eights. */
+/* Send each thread block the partial sums that it finishes. */
 template <class SHAPE>
 __device__ __forceinline__ void steady_send(steady_rest<SHAPE> &rest, const steady_args &a,
                                             const steady_place &place, int rank,
@@ -182,7 +191,7 @@ __device__ __forceinline__ void steady_send(steady_rest<SHAPE> &rest, const stea
     }
 }
 
-/* The sums of BLOCKS ranges, from the first to the last. */
+/* Add the partial sums of BLOCKS splits in split order. */
 template <class SHAPE, int BLOCKS>
 __device__ __forceinline__ float4 steady_sum_of(steady_rest<SHAPE> &rest, int eight, int each)
 {
@@ -222,7 +231,7 @@ __device__ __forceinline__ void steady_exchange(steady_rest<SHAPE> &rest, const 
                                                 int rank, const steady_sums<SHAPE> &sums)
 {
     steady_share share = steady_share_of<SHAPE>(a, place, rank);
-    ft_cluster_wait(); /* all blocks have begun */
+    ft_cluster_wait(); /* all thread blocks of the cluster have started */
     steady_send<SHAPE>(rest, a, place, rank, sums);
     ft_cluster_arrive();
     ft_cluster_wait();

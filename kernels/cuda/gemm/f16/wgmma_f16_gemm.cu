@@ -1,12 +1,12 @@
 /*
- * wgmma_f16_gemm.cu - the kernels of wgmma_f16_gemm.h, and which form a product has.
+ * wgmma_f16_gemm.cu - kernels of wgmma_f16_gemm.h and tile selection.
  *
- * Few rows: time is reading weights, so tiles are of 64 weights and all multiprocessors have some;
- * where tiles are too few, ranges of k make more of them.  Many rows: time is what multiprocessors
- * read from the second-level cache, so tiles are as large as the sums that their registers hold.
+ * Small m is bound by reading weights: tiles have 64 weight rows so that every SM has some, and
+ * split-K creates more where there are too few. Large m is bound by L2 reads of the SMs: tiles are
+ * as large as the accumulator registers allow.
  *
- * A block that has tiles to itself goes from one to the next, with the next one's weights on their
- * way while it finishes.  The blocks of a cluster have one tile and end.
+ * Without clusters a thread block is persistent and prefetches the weights of its next tile during
+ * the epilogue. The thread blocks of a cluster compute one tile and exit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* By one thread, before all others begin. */
+/* One thread, before all others start. */
 template <class SHAPE>
 __device__ __forceinline__ void set_up(steady_rest<SHAPE> &rest, const steady_args &a,
                                        const steady_part &part)
@@ -30,7 +30,7 @@ __device__ __forceinline__ void set_up(steady_rest<SHAPE> &rest, const steady_ar
     ft_barriers_ready();
 }
 
-/* By the warps that do not multiply. */
+/* Producer warps. */
 template <class SHAPE>
 __device__ __forceinline__ void load(char *ring, steady_rest<SHAPE> &rest, const steady_args &a,
                                      const steady_part &part)
@@ -52,7 +52,7 @@ __device__ __forceinline__ void work(const char *ring, steady_rest<SHAPE> &rest,
                                      const steady_args &a, const steady_part &part)
 {
     steady_position at = { 0, 0 };
-    ft_wait_for_predecessor(); /* who may read what y was */
+    ft_wait_for_predecessor(); /* earlier kernels may still read the previous contents of y */
     for (int tile = part.first; tile < a.tiles; tile += part.stride) {
         steady_place place = steady_place_of(a, tile, SHAPE::rows, SHAPE::weights);
         steady_columns columns = steady_columns_of(a, place);
@@ -66,7 +66,9 @@ __device__ __forceinline__ void work(const char *ring, steady_rest<SHAPE> &rest,
 }
 #endif
 
-/* blockDim.x = SHAPE::threads; grid: tiles x blocks in clusters, or as many as there is room for.
+/*
+ * blockDim.x = SHAPE::threads; grid: tiles x cluster size, or as many thread blocks as are
+ * resident.
  */
 template <class SHAPE, bool bf16>
 static __global__ void __launch_bounds__(SHAPE::threads, SHAPE::beside)
@@ -102,7 +104,7 @@ static bool are_alike(const ft_cuda_float_product *p, const ft_cuda_float_produc
            p->activation == q->activation;
 }
 
-/* The operands of `count` products, and the shape of what all do. */
+/* Operands of `count` GEMMs and their common shape. */
 static int args_init(steady_args *a, const ft_cuda_float_product *p, int count, unsigned weights,
                      unsigned rows)
 {
@@ -132,7 +134,7 @@ static int args_init(steady_args *a, const ft_cuda_float_product *p, int count, 
     return status;
 }
 
-/* ---- Launching ------------------------------------------------------------------------------ */
+/* ---- Launch --------------------------------------------------------------------------------- */
 
 typedef struct request {
     const ft_cuda_halves_form *form;
@@ -143,14 +145,13 @@ typedef struct request {
     int count;
 } request;
 
-/* The blocks of a launch, and the shared memory that each asks for. */
+/* Thread blocks of a launch and the shared memory of each. */
 typedef struct extent {
     size_t grid, bytes;
 } extent;
 
 /*
- * A ring as long as there is room, and no longer than its block's way; zeros where two stages do
- * not fit.
+ * As many stages as fit and the thread block needs; zeros where two stages do not fit.
  */
 template <class SHAPE> static extent lay_out(steady_args *a, const request *r)
 {
@@ -160,7 +161,7 @@ template <class SHAPE> static extent lay_out(steady_args *a, const request *r)
     size_t way =
         (size_t) ((a->steps + a->blocks - 1) / a->blocks + SHAPE::depth - 1) / SHAPE::depth;
     size_t steps = way * ((tiles + grid - 1) / grid);
-    /* a block takes 1 KiB more than it asks for */
+    /* 1 KiB of shared memory per block is reserved */
     size_t room = (r->chip->shared + 1024) / beside - 1024;
     size_t rest = sizeof(steady_rest<SHAPE>) + steady_share_room<SHAPE>(a->blocks);
     size_t stages = rest < room ? (room - rest) / SHAPE::stage : 0;
@@ -259,7 +260,7 @@ int ft_cuda_wgmma_halves_with(const ft_cuda_halves_form *form, int ranges, const
     return form->teams == 1 ? launch_single(&r) : launch_pair(&r);
 }
 
-/* ---- Choosing ------------------------------------------------------------------------------- */
+/* ---- Tile selection ------------------------------------------------------------------------- */
 
 bool ft_cuda_wgmma_halves_takes(const ft_cuda_chip *chip, const ft_cuda_float_product *p)
 {
@@ -275,8 +276,8 @@ static size_t cover(size_t n, size_t of)
 }
 
 /*
- * Ranges make 32 blocks of a few tiles, and 64 where each still has 1024 k: on an H200 64 read
- * weights as fast as 128 do.  (What multiprocessors there are must not matter: equal bits.)
+ * Split until there are 32 tiles, or 64 where each still has 1024 k: on an H200, 64 thread blocks
+ * read weights as fast as 128. (The SM count must not matter: equal bits on every device.)
  */
 int ft_cuda_wgmma_halves_ranges(size_t n, size_t k)
 {
@@ -288,8 +289,8 @@ int ft_cuda_wgmma_halves_ranges(size_t n, size_t k)
 }
 
 /*
- * One block has more of k under way than two have, but while it finishes a tile the other goes on;
- * and two begin at once with what one would begin later.
+ * One thread block per SM has more of k in flight than two, but of two one computes during the
+ * other's epilogue, and both start at once.
  */
 static int beside_of(const ft_cuda_chip *chip, size_t blocks, size_t k)
 {
@@ -297,15 +298,15 @@ static int beside_of(const ft_cuda_chip *chip, size_t blocks, size_t k)
     return blocks > slots && (blocks <= 2 * slots || k < 2048) ? 2 : 1;
 }
 
-/* The tile with fewest rows that takes m, up to 32. */
+/* The smallest tile of up to 32 rows that covers m. */
 static int fitting_rows(size_t m)
 {
     return m <= 8 ? 8 : m <= 16 ? 16 : 32;
 }
 
 /*
- * Of one range: what has the least to do in turns of all multiprocessors.  `cost` is that of a tile
- * as measured on an H200: large ones read less for the same sums.
+ * Without split-K: the tile shape with the least cost per wave. `cost` is that of a tile measured
+ * on an H200: large tiles read fewer bytes per result.
  */
 static ft_cuda_halves_form form_of_one(const ft_cuda_chip *chip, const ft_cuda_float_product *p,
                                        int count)
@@ -333,9 +334,9 @@ static ft_cuda_halves_form form_of_one(const ft_cuda_chip *chip, const ft_cuda_f
 }
 
 /*
- * Of several ranges: in turns where that leaves few multiprocessors idle, else spread while all
- * blocks run at once: those of clusters have little to do and spend their time waiting.  Clusters
- * of four whose rings fill a multiprocessor do not find room on all of them.
+ * With split-K: serial splits where that leaves few SMs idle, else a cluster while all blocks fit
+ * at once (blocks of a cluster have little work and mostly wait). Clusters of four whose pipelines
+ * fill an SM cannot be scheduled on all SMs.
  */
 static ft_cuda_halves_form form_of_several(const ft_cuda_chip *chip, const ft_cuda_float_product *p,
                                            int count, int ranges)

@@ -1,10 +1,11 @@
 /*
- * wgmma_f16_gemm.cuh - a tile of weights times a tile of rows, both from a ring in shared memory
- * that copies of the tensor memory accelerator fill.
+ * wgmma_f16_gemm.cuh - mainloop of the f16 and bf16 wgmma GEMM: both operands from a TMA pipeline
+ * in shared memory.
  *
- * Weights are the 64 rows of the instruction, rows of x its columns: decoders have few of them, and
- * an instruction takes any 8.  A panel is 64 k: of the weights' rows, then of those of x.  Two
- * threads keep the ring full, one with weights, which belong to no predecessor, and one with x.
+ * Weights are the 64 rows (M) of the instruction and rows of x its columns (N): decoding has few
+ * rows of x, and N may be any multiple of 8. A k tile is 64 k of the weight rows, then of the rows
+ * of x. Two producer threads fill the pipeline: one loads weights, which do not depend on the
+ * predecessor, the other x.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,34 +20,43 @@
 #include "kernels/cuda/ptx/wgmma_f16.cuh"
 
 enum {
-    STEADY_STEP = 64, /* k of a panel */
+    STEADY_STEP = 64, /* k per k tile */
     STEADY_LINE = 2 * STEADY_STEP,
-    STEADY_TEAM = 128,  /* threads of a warpgroup */
-    STEADY_STAGES = 24, /* most */
-    STEADY_RANGES = 4,  /* most */
-    STEADY_EIGHTS = 4,  /* of rows that a warp turns at a time */
-    STEADY_TURNED = 20, /* floats from one row to the next of what is turned */
+    STEADY_TEAM = 128,  /* threads per warpgroup */
+    STEADY_STAGES = 24, /* maximum */
+    STEADY_RANGES = 4,  /* maximum */
+    STEADY_EIGHTS = 4,  /* 8-row tiles that a warp transposes at a time */
+    STEADY_TURNED = 20, /* floats per row of the transposed tile */
 };
 
-/* TEAMS x 64 weights by ROWS rows; IN_TURNS: one block adds up one range after the other. */
+/*
+ * TEAMS x 64 weight rows by ROWS rows of x; IN_TURNS: one thread block accumulates all splits one
+ * after the other.
+ */
 template <int TEAMS_, int ROWS_, bool IN_TURNS_> struct steady_shape {
     static constexpr int teams = TEAMS_, rows = ROWS_;
     static constexpr bool in_turns = IN_TURNS_;
     static constexpr int weights = 64 * teams, workers = STEADY_TEAM * teams;
-    /* Two warps load; beside sums that need more registers, a whole team that gives up its own. */
+    /*
+     * Two warps are producers; where accumulators need more registers, a whole warpgroup that gives
+     * up its own with setmaxnreg.
+     */
     static constexpr bool crowded = teams == 2 && rows * (in_turns ? 2 : 1) > 128;
     static constexpr int threads = workers + (crowded ? STEADY_TEAM : 64);
     static constexpr int w_bytes = weights * STEADY_LINE, x_bytes = rows * STEADY_LINE;
-    static constexpr int depth = rows <= 32 ? 2 : 1; /* panels of a stage */
+    static constexpr int depth = rows <= 32 ? 2 : 1; /* k tiles per stage */
     static constexpr int panel = w_bytes + x_bytes, stage = depth * panel, eights = rows / 8;
-    static constexpr int kept = weights * rows * (in_turns ? 2 : 1); /* sums */
+    static constexpr int kept = weights * rows * (in_turns ? 2 : 1); /* accumulators */
     static constexpr int beside = kept >= 64 * 256 || (teams == 2 && kept >= 128 * 64) ? 1 : 2;
 };
 
-/* A lane's sums: of weights g and g + 8 of its warp's 16, rows 8j + 2t and 8j + 2t + 1. */
+/*
+ * A lane's accumulators: weight rows g and g + 8 of its warp's 16, rows 8j + 2t and 8j + 2t + 1 of
+ * x.
+ */
 template <class SHAPE> using steady_sums = float[SHAPE::rows / 2];
 
-/* Products of one x and one shape: their weights, biases and results. */
+/* Fused GEMMs of one x and one shape: weights, biases and outputs. */
 typedef struct steady_args {
     CUtensorMap w[FT_CUDA_PARTS], x;
     const float *bias[FT_CUDA_PARTS]; /* NULL: none */
@@ -54,26 +64,26 @@ typedef struct steady_args {
     ft_dtype y_dtype;
     ft_activation activation;
     int m, n, steps, ranges;
-    int row_tiles, col_tiles, tiles; /* tiles: of all products */
-    int blocks;                      /* that share a tile: 1, or as many as ranges */
-    int stages, x_bytes;             /* of the ring; that a copy of x brings */
-    int together;                    /* neighbours of y that one store can write: 4, 2 or 1 */
+    int row_tiles, col_tiles, tiles; /* tiles: of all fused GEMMs */
+    int blocks;                      /* thread blocks that share a tile: 1, or one per split */
+    int stages, x_bytes;             /* stages of the pipeline; bytes of an x copy */
+    int together;                    /* vector width of stores to y: 4, 2 or 1 */
 } steady_args;
 
-/* Behind the ring. */
+/* Shared memory after the pipeline stages. */
 template <class SHAPE> struct steady_rest {
     float turned[SHAPE::workers / 32][STEADY_EIGHTS][8][STEADY_TURNED];
     uint64_t full[STEADY_STAGES], empty[STEADY_STAGES];
-    alignas(16) float4 shares[]; /* [range][eight][worker], where there are several blocks */
+    alignas(16) float4 shares[]; /* [split][8-row tile][thread], for clusters */
 };
 
-/* Eights that a block finishes of a whole tile, where it finishes any. */
+/* 8-row tiles that a thread block finishes of a full tile, at least 1. */
 template <class SHAPE> __host__ __device__ constexpr int steady_each(int blocks)
 {
     return SHAPE::eights > blocks ? SHAPE::eights / blocks : 1;
 }
 
-/* Bytes of the shares that come to a block. */
+/* Bytes of partial sums that a thread block receives. */
 template <class SHAPE> constexpr size_t steady_share_room(int blocks)
 {
     return blocks == 1
@@ -83,13 +93,13 @@ template <class SHAPE> constexpr size_t steady_share_room(int blocks)
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Places --------------------------------------------------------------------------------- */
+/* ---- Tile coordinates ---------------------------------------------------------------------- */
 
 typedef struct steady_place {
     int part, col, row;
 } steady_place;
 
-/* Neighbouring tiles share weights. */
+/* Consecutive tiles share weights. */
 __device__ __forceinline__ steady_place steady_place_of(const steady_args &a, int tile,
                                                         int tile_rows, int tile_weights)
 {
@@ -99,13 +109,13 @@ __device__ __forceinline__ steady_place steady_place_of(const steady_args &a, in
     return place;
 }
 
-/* The first step of a range. */
+/* The first k tile of a split. */
 __device__ __forceinline__ int steady_first(const steady_args &a, int range)
 {
     return a.steps * range / a.ranges;
 }
 
-/* What a block does: tiles first, first + stride, ...; of each, steps from .. to. */
+/* Work of a thread block: tiles first, first + stride, ...; in each, k tiles from .. to. */
 typedef struct steady_part {
     int rank, first, stride, from, to;
 } steady_part;
@@ -121,7 +131,7 @@ __device__ __forceinline__ steady_part steady_part_of(const steady_args &a)
     return part;
 }
 
-/* A position in the ring: its slot, and the parity of the round. */
+/* Pipeline state: stage index and phase parity. */
 typedef struct steady_position {
     int slot;
     unsigned parity;
@@ -135,9 +145,9 @@ __device__ __forceinline__ void steady_advance(steady_position &at, int stages)
     }
 }
 
-/* ---- Loading -------------------------------------------------------------------------------- */
+/* ---- Producer -------------------------------------------------------------------------------- */
 
-/* By one thread, for either operand. */
+/* One thread per operand. */
 template <class SHAPE, bool weights>
 __device__ __forceinline__ void steady_load(char *ring, steady_rest<SHAPE> &rest,
                                             const steady_args &a, const steady_part &part)
@@ -152,7 +162,7 @@ __device__ __forceinline__ void steady_load(char *ring, steady_rest<SHAPE> &rest
             ft_barrier_expect(full, SHAPE::depth * (weights ? SHAPE::w_bytes : a.x_bytes));
 #pragma unroll
             for (int i = 0; i < SHAPE::depth; i++, panel += SHAPE::panel) {
-                /* behind the end of x and of the weights are zeros */
+                /* out-of-bounds x and weights read as zero */
                 int right = (step + i < part.to ? step + i : a.steps) * STEADY_LINE;
                 if (weights)
                     ft_load_box(panel, &a.w[place.part], full, place.col, right);
@@ -164,7 +174,7 @@ __device__ __forceinline__ void steady_load(char *ring, steady_rest<SHAPE> &rest
     }
 }
 
-/* ---- Multiplying ---------------------------------------------------------------------------- */
+/* ---- Consumer -------------------------------------------------------------------------------- */
 
 template <class SHAPE, bool bf16>
 __device__ __forceinline__ void steady_multiply_panel(const char *panel, steady_sums<SHAPE> &sums,
@@ -177,7 +187,8 @@ __device__ __forceinline__ void steady_multiply_panel(const char *panel, steady_
         ft_wgmma_halves<SHAPE::rows, bf16>(sums, w + 2 * k, x + 2 * k, k > 0 || !first);
 }
 
-/* sums = those of `steps` steps; a stage is given back when the next one is with the tensor cores.
+/*
+ * sums = the k tiles of `steps`; a stage is released once the wgmma of the next one is in flight.
  */
 template <class SHAPE, bool bf16>
 __device__ __forceinline__ void steady_multiply(const char *ring, steady_rest<SHAPE> &rest,
@@ -205,7 +216,7 @@ __device__ __forceinline__ void steady_multiply(const char *ring, steady_rest<SH
     ft_wgmma_settle(sums);
 }
 
-/* The sums of a block, over its ranges. */
+/* The accumulators of a thread block over its splits. */
 template <class SHAPE, bool bf16>
 __device__ __forceinline__ void steady_add_up(const char *ring, steady_rest<SHAPE> &rest,
                                               const steady_args &a, const steady_part &part,

@@ -1,9 +1,9 @@
 /*
- * wgmma_f16_gemm.h - products of f16 or bf16 on sm_90a, and the forms they can take.
+ * wgmma_f16_gemm.h - batch-invariant f16 and bf16 GEMM on sm_90a and its tile shapes.
  *
- * k is cut into ranges; how many is a function of n and k alone.  The tensor cores add up each
- * range from its first k to its last, 16 at a time, and the sums of ranges are added in order.  So
- * a sum has the same bits in every form, which tests hold against each other.
+ * Split-K: the number of k splits is a function of n and k alone. The tensor cores accumulate each
+ * split from its first k to its last, 16 at a time, and the partial sums are added in order. A
+ * result therefore has the same bits with every tile shape; tests compare all of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,25 +16,27 @@
 extern "C" {
 #endif
 
-/* A tile is 64 x teams weights by `rows` rows of x. */
+/* A tile is 64 x teams weight rows by `rows` rows of x. */
 typedef struct ft_cuda_halves_form {
     int teams, rows;
-    bool spread; /* each range to a block of a cluster; else one block adds up all ranges */
-    int beside;  /* blocks on a multiprocessor: 1, or 2 where there are registers for them */
+    bool spread; /* one split per thread block of a cluster; else one block accumulates all
+                  * splits */
+    int beside;  /* thread blocks per SM: 1, or 2 where registers suffice */
 } ft_cuda_halves_form;
 
-/* Whether the kernels take such products; m does not matter. */
+/* Whether the kernels support this GEMM; independent of m. */
 bool ft_cuda_wgmma_halves_takes(const ft_cuda_chip *chip, const ft_cuda_float_product *p);
 
 int ft_cuda_wgmma_halves_ranges(size_t n, size_t k);
 
-/* The form that is fastest for this product. */
+/* The fastest tile shape for this GEMM. */
 ft_cuda_halves_form ft_cuda_wgmma_halves_form(const ft_cuda_chip *chip,
                                               const ft_cuda_float_product *p, int count);
 
 /*
- * `count` products that differ in w, bias and y only, as one launch: in this form, with 1, 2 or 4
- * ranges of at least 64 k.  cudaErrorNotSupported: there is no such form, or they differ in more.
+ * `count` GEMMs that differ only in w, bias and y, in one launch with this tile shape and 1, 2 or 4
+ * splits of at least 64 k. Returns cudaErrorNotSupported where there is no such tile shape or the
+ * GEMMs differ otherwise.
  */
 int ft_cuda_wgmma_halves_with(const ft_cuda_halves_form *form, int ranges, const ft_cuda_chip *chip,
                               void *stream, const ft_cuda_float_product *p, int count);

@@ -1,14 +1,13 @@
 /*
- * cublaslt.cu - the int8 product by cuBLASLt, COL32 x COL4_4R2_8C = COL32: what Turing, Ampere and
- * Ada have beside mma.sync.
+ * cublaslt.cu - INT8 GEMM with cuBLASLt, COL32 x COL4_4R2_8C = COL32: an alternative to mma.sync on
+ * Turing, Ampere and Ada.
  *
- * The library writes int32 sums; a kernel before it brings x to COL32, one after it scales,
- * activates and stores.  Devices from sm_90 on refuse these layouts.  There FT_CUDA_GEMM=lt runs a
- * stand-in for tests: x and w go to row-major, and the library's plain product writes the sums in
- * COL32, so that both kernels here are exercised on such a device too.  Nobody should want its
- * speed.
+ * cuBLASLt writes int32 accumulators. A kernel before it converts x to COL32, one after it applies
+ * the epilogue. Devices from sm_90 on do not support these layouts. There FT_CUDA_GEMM=lt runs an
+ * emulation for tests: x and w are converted to row-major and a row-major cuBLASLt GEMM writes the
+ * accumulators in COL32, so that both kernels of this file are tested. It is slow.
  *
- * Layouts are described on the stack, nothing is allocated, and the library gets no workspace.
+ * Descriptors are on the stack, nothing is allocated, and cuBLASLt gets no workspace.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,11 +25,11 @@ static size_t padded(size_t cols)
     return ft_layout_cols(FT_COL32, cols);
 }
 
-/* ---- The kernels around the product ------------------------------------------------------- */
+/* ---- Kernels before and after cuBLASLt ----------------------------------------------------- */
 
 /*
- * x, row-major, to COL32, whose pads become zeros.  A thread moves 16 codes of one row; blockDim.x
- * = 256; grid = cover of m * padded k / 16.
+ * x, row-major, to zero-padded COL32. A thread moves 16 values of one row; blockDim.x = 256; grid =
+ * ceil(m * padded k / 16 / 256).
  */
 __global__ void __launch_bounds__(THREADS)
     to_col32_kernel(int8_t *__restrict__ out, const int8_t *__restrict__ x, size_t m, size_t k,
@@ -53,8 +52,8 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 /*
- * Sums in COL32 become y.  A thread finishes 8 columns of one row; blockDim.x = 256; grid = cover
- * of m * n / 8, n a multiple of 32.
+ * Accumulators in COL32 to y. A thread computes 8 columns of one row; blockDim.x = 256; grid =
+ * ceil(m * n / 8 / 256), n a multiple of 32.
  */
 template <ft_epilogue epilogue>
 __global__ void __launch_bounds__(THREADS)
@@ -79,9 +78,9 @@ __global__ void __launch_bounds__(THREADS)
     ft_out_eight<epilogue>(out, p, shape, row, sum);
 }
 
-/* ---- The library -------------------------------------------------------------------------- */
+/* ---- cuBLASLt ---------------------------------------------------------------------------- */
 
-/* A matrix as the library sees it. */
+/* A matrix layout descriptor. */
 typedef struct matrix {
     cublasLtMatrixLayoutOpaque_t layout;
     cublasStatus_t status;
@@ -115,7 +114,7 @@ static matrix describe_row(cudaDataType type, size_t rows, size_t cols)
     return describe(type, CUBLASLT_ORDER_ROW, rows, cols, cols);
 }
 
-/* Exact int32 sums: c = a . b^T, or c = a^T . b where `first` says so. */
+/* Exact int32 accumulation: c = a . b^T, or c = a^T . b if `first`. */
 static cublasStatus_t describe_product(cublasLtMatmulDescOpaque_t *product, bool first)
 {
     int32_t transposed = CUBLAS_OP_T;
@@ -146,7 +145,7 @@ static cublasStatus_t multiply(void *blas, void *stream, bool first, const int8_
                           NULL, NULL, 0, (cudaStream_t) stream);
 }
 
-/* One order of codes to another; they are scaled by 1 in float, which they all survive. */
+/* Layout conversion; values are scaled by 1 in float, which is exact for int8. */
 static cublasStatus_t transform(void *blas, void *stream, void *out, matrix to, const void *in,
                                 matrix from)
 {
@@ -163,14 +162,14 @@ static cublasStatus_t transform(void *blas, void *stream, void *out, matrix to, 
 
 /* ---- Scratch ------------------------------------------------------------------------------ */
 
-/* COL32 of x and of the sums; row-major copies of x and w for the stand-in only. */
+/* COL32 copies of x and of the accumulators; row-major copies of x and w for the emulation only. */
 typedef struct buffers {
     int8_t *x, *x_row, *w_row;
     int32_t *sums;
     size_t bytes;
 } buffers;
 
-/* The next buffer, on a boundary of 256 bytes; without `base` only its bytes count. */
+/* The next buffer, 256-byte aligned; with `base` NULL only the size is counted. */
 static char *take(char *base, size_t *used, size_t bytes)
 {
     char *memory = base == NULL ? NULL : base + *used;
@@ -198,7 +197,7 @@ extern "C" size_t ft_cuda_gemm_lt_scratch(const ft_cuda_chip *chip, size_t m, si
     return lay_out(NULL, chip->has_imma, m, n, k).bytes;
 }
 
-/* ---- The product -------------------------------------------------------------------------- */
+/* ---- GEMM ---------------------------------------------------------------------------------- */
 
 static cublasStatus_t sums_of_imma(void *stream, const ft_cuda_product *p, const buffers *b)
 {
@@ -222,10 +221,9 @@ static void repeat(matrix *m, size_t count, size_t stride)
 }
 
 /*
- * Where the device refuses.  It does not transform COL4_4R2_8C to row-major either, so that is our
- * own relayout.  Row-major matrices are transposes of the library's column-major ones, and sums in
- * COL32 are n / 32 row-major matrices of 32 columns: a batch of products writes them in their
- * place.
+ * Emulation for devices without COL32 GEMM. They do not transform COL4_4R2_8C to row-major either,
+ * so ft_cuda_relayout() does. Row-major matrices are transposed column-major ones, and a COL32
+ * result is n / 32 row-major matrices of 32 columns, which a strided batch writes in place.
  */
 static cublasStatus_t sums_of_stand_in(void *stream, const ft_cuda_product *p, const buffers *b)
 {
@@ -246,7 +244,7 @@ static cublasStatus_t sums_of_stand_in(void *stream, const ft_cuda_product *p, c
     return status;
 }
 
-/* Launch without overlap: the library's kernels do not wait for their predecessors. */
+/* Launched without PDL: cuBLASLt kernels do not wait for their predecessors. */
 static int launch_to_col32(void *stream, const ft_cuda_product *p, const buffers *b)
 {
     bool aligned = p->k % 16 == 0 && (uintptr_t) p->x % 16 == 0;

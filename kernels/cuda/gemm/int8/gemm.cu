@@ -1,10 +1,10 @@
 /*
- * gemm.cu - which way computes an int8 product.
+ * gemm.cu - INT8 GEMM kernel selection.
  *
- * Every way gives the same bits, so the choice is about time only.  It is tabulated by the kind of
- * device and the number of rows, and holds for a shape, not for a run: whoever asks twice gets the
- * same answer.  FT_CUDA_GEMM=plain|mma|lt|wgmma|wgmma-rs|stream asks for one way; where that way
- * does not take a product, the table chooses, and ft_cuda_gemm_explain() says so.
+ * Every kernel returns the same bits, so the choice only affects time. It is a table of device kind
+ * and shape, and deterministic for a shape. FT_CUDA_GEMM=plain|mma|lt|wgmma|wgmma-rs|stream
+ * requests a kernel; where that kernel does not support a GEMM, the table decides and
+ * ft_cuda_gemm_explain() reports it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 
 #include <cuda_runtime_api.h>
 
-/* What each way is called, asked and launched by. */
+/* Name, support predicate and launcher of each kernel. */
 typedef struct gemm_way {
     const char *name;
     bool (*takes)(const ft_cuda_chip *chip, const ft_cuda_product *p);
@@ -32,26 +32,27 @@ static const gemm_way ways[FT_CUDA_GEMMS] = {
     { "stream", ft_cuda_gemm_stream_takes, ft_cuda_gemm_stream },
 };
 
-/* The ways of a kind of device for up to so many rows and columns, best first. */
+/* Kernels for a device kind and up to so many rows and columns, in order of preference. */
 typedef struct gemm_rule {
-    int capability; /* from this one on */
+    int capability; /* minimum compute capability */
     size_t rows, columns;
     ft_cuda_gemm order[4];
 } gemm_rule;
 
 /*
- * sm_90: with up to 8 rows weights only stream.  One block a multiprocessor that goes on loading
- * from launch to launch is best for matrices up to some 50 MB; of larger ones mma.sync, which many
- * blocks share, keeps more under way.  On an H200, stream against mma.sync, in us: 1 x 4096 x 4096
- * 5.1 and 6.8, 1 x 4096 x 11008 13.2 and 13.2, 4 x 4096 x 11008 12.4 and 13.8, 1 x 6144 x 4096 8.1
- * and 8.5, 1 x 12288 x 4096 15.1 and 13.4, 1 x 22016 x 4096 24.8 and 23.4 (to read that much takes
- * 20.4).  With more rows wgmma is faster: 16 x 4096 x 4096 6.4 us against 8.4, 16 x 4096 x 11008
- * 12.8 against 19.8.
+ * sm_90: with up to 8 rows the GEMM is bound by reading weights. One persistent thread block per
+ * SM, which prefetches across launches, is best for matrices up to about 50 MB; for larger ones
+ * mma.sync with many thread blocks keeps more loads in flight. H200, gemv.cu against mma.sync in
+ * us: 1 x 4096 x 4096 5.1 and 6.8, 1 x 4096 x 11008 13.2 and 13.2, 4 x 4096 x 11008 12.4 and 13.8,
+ * 1 x 6144 x 4096 8.1 and 8.5, 1 x 12288 x 4096 15.1 and 13.4, 1 x 22016 x 4096 24.8 and 23.4 (the
+ * bandwidth roofline is 20.4). With more rows wgmma is faster: 16 x 4096 x 4096 6.4 us against 8.4,
+ * 16 x 4096 x 11008 12.8 against 19.8.
  *
- * sm_75: mma.sync has no asynchronous copies there, so the library's kernels come first for many
- * rows although their int32 sums pass through memory.  This line was not measured.
+ * sm_75: mma.sync has no cp.async there, so cuBLASLt comes first for many rows although its int32
+ * accumulators go through memory. Not measured.
  *
- * Elsewhere mma.sync: its epilogue is fused, and sums in memory cost more than the product itself.
+ * Elsewhere mma.sync: its epilogue is fused, and a round trip of the accumulators through memory
+ * costs more than the GEMM itself.
  */
 static const gemm_rule rules[] = {
     { 100, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
@@ -78,7 +79,7 @@ static bool takes(ft_cuda_gemm how, const ft_cuda_chip *chip, const ft_cuda_prod
     return ways[how].takes(chip, p);
 }
 
-/* cuBLASLt's stand-in is for those who ask for it. */
+/* The emulation of cuBLASLt's layouts (sm_90) runs only on request. */
 static bool is_offered(ft_cuda_gemm how, const ft_cuda_chip *chip, const ft_cuda_product *p)
 {
     return takes(how, chip, p) && (how != FT_CUDA_GEMM_LT || chip->has_imma);
@@ -93,7 +94,7 @@ static ft_cuda_gemm tabulated(const ft_cuda_chip *chip, const ft_cuda_product *p
         if (is_offered(how, chip, p))
             return how;
     }
-    /* only the tiles of wgmma are there */
+    /* only prepacked weights exist */
     return FT_CUDA_GEMM_WGMMA;
 }
 
@@ -103,7 +104,7 @@ static const char *asked_name(void)
     return name != NULL && *name != '\0' ? name : NULL;
 }
 
-/* The way of this name, or FT_CUDA_GEMMS. */
+/* The kernel of this name, or FT_CUDA_GEMMS. */
 static int way_named(const char *name)
 {
     int how = 0;
@@ -138,11 +139,11 @@ extern "C" void ft_cuda_gemm_explain(const ft_cuda_chip *chip, const ft_cuda_pro
     if (name == NULL)
         snprintf(text, size, "%s", chosen);
     else if (way_named(name) == FT_CUDA_GEMMS)
-        snprintf(text, size, "%s: FT_CUDA_GEMM=%s is no way", chosen, name);
+        snprintf(text, size, "%s: FT_CUDA_GEMM=%s is not a kernel", chosen, name);
     else if (strcmp(name, chosen) != 0)
-        snprintf(text, size, "%s: FT_CUDA_GEMM=%s does not take it", chosen, name);
+        snprintf(text, size, "%s: FT_CUDA_GEMM=%s does not support it", chosen, name);
     else
-        snprintf(text, size, "%s: FT_CUDA_GEMM asks for it", chosen);
+        snprintf(text, size, "%s: requested by FT_CUDA_GEMM", chosen);
 }
 
 extern "C" bool ft_cuda_product_adds_up(const ft_cuda_product *p)

@@ -1,13 +1,13 @@
 /*
- * simt.cu - the int8 product that takes every shape on every device.
+ * simt.cu - INT8 GEMM for any shape on any device.
  *
- * Nothing here depends on tensor cores, alignment or sizes: it is what the faster ways are compared
- * with, and what runs where they cannot.  It also computes faked plans, whose codes are held in
- * float: the words that it multiplies are packed while they are staged.
+ * It requires no tensor cores, alignment or size multiples: it is the reference for the faster
+ * kernels and the fallback where they do not apply. It also computes fake-quantized plans, whose
+ * quantized values are stored in float and packed to int8 while they are staged.
  *
- * A block computes 64 x 64 results, each of its 256 threads 4 x 4 of them, by dp4a on words of four
- * codes.  Both operands stand in shared memory as [row][word]; a row has an odd number of words, so
- * that threads on neighbouring rows read different banks.
+ * A thread block computes a 64 x 64 tile, each of its 256 threads 4 x 4 results, with dp4a on words
+ * of four int8 values. Both operands are stored in shared memory as [row][word] with an odd number
+ * of words per row, which avoids bank conflicts between threads on neighbouring rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,13 +18,13 @@
 
 enum { THREADS = 256, TILE = 64, EACH = 4, WORDS = 16, ROW = WORDS + 1, STEP = 4 * WORDS };
 
-/* Codes as int8: x row-major, w in COL4_4R2_8C. */
+/* int8 operands: x row-major, w in COL4_4R2_8C. */
 typedef struct codes_source {
     const int8_t *x, *w;
     size_t k, padded_n;
 } codes_source;
 
-/* Codes as whole numbers in float, both row-major. */
+/* Fake-quantized operands: integers in float, both row-major. */
 typedef struct faked_source {
     const float *x, *w;
     size_t k;
@@ -40,7 +40,7 @@ __device__ __forceinline__ uint32_t code_at(const float *x, size_t at)
     return (uint8_t) (int8_t) x[at];
 }
 
-/* Four codes of a row-major matrix from column `col` on; zeros beyond its last one. */
+/* Four int8 values of a row-major matrix from column `col`, zero-padded. */
 template <typename element>
 __device__ __forceinline__ uint32_t row_word(const element *x, size_t k, size_t row, size_t col)
 {
@@ -60,7 +60,7 @@ __device__ __forceinline__ uint32_t x_word(const codes_source &s, size_t row, si
     return row_word(s.x, s.k, row, col);
 }
 
-/* Four neighbouring columns are four bytes; what the pads hold meets zeros of x. */
+/* Four neighbouring columns are four bytes; padding of w is multiplied by zeros of x. */
 __device__ __forceinline__ uint32_t w_word(const codes_source &s, size_t row, size_t col)
 {
     return col < s.k ? *(const uint32_t *) (s.w + ft_offset_col4(row, col, s.padded_n)) : 0;

@@ -1,33 +1,29 @@
 /*
- * gemv.cu - the int8 product of sm_90a for up to 8 rows: weights stream through once.
+ * gemv.cu - INT8 GEMV on sm_90 for up to 8 rows: streams the weights once.
  *
- * With so few rows reading the weights is all the time, and what must not happen is that the memory
- * waits: between the steps of one block, between blocks, or between this launch and the one before.
- * So there is one block a multiprocessor, whose eight warps keep rings of bulk copies full, 64 KB
- * under way.  (With 96 KB a step of one sequence of Llama-2-7B's shape takes 1.2 % longer: what the
- * small kernels between the products read waits behind the rings.)  A block begins where one of the
- * launch before has ended and fills its rings while others still run and x is being made: weights
- * depend on nobody.  (Where two blocks fit a multiprocessor, those of a launch are put in pairs on
- * one half of the device and those of the next launch on the other.)
+ * With so few rows the time is that of reading the weights, so DRAM must never idle: neither
+ * between iterations of a thread block, nor between thread blocks, nor between launches. One
+ * persistent thread block per SM has eight warps with a bulk-copy pipeline each, 64 KB in flight
+ * per SM. (With 96 KB a decode step of one Llama-2-7B sequence takes 1.2 % longer: loads of the
+ * small kernels between the GEMVs queue up behind the pipelines.) A thread block starts where one
+ * of the previous launch has ended and fills its pipelines while others still run and x is being
+ * computed: weights depend on no predecessor. (Where two blocks fit on an SM, the blocks of a
+ * launch are paired on one half of the device and those of the next launch on the other.)
  *
- * A block goes from unit to unit: 16 rows of the weights, a half of each 4 KiB block of the tiles,
- * by all of k, in stages of 128.  The stages of a block go to its warps in turns, across units, so
- * that no warp waits for another: a warp adds its sums of a unit to those in shared memory, and one
- * more warp finishes the unit when all have.  It has fetched scales and residuals before.  Sums are
- * whole numbers: no bit depends on who adds first.
+ * A thread block processes row tiles: 16 weight rows, half of each 4 KiB block of the prepacked
+ * weights, by all k, in stages of 128. Stages go to the warps round-robin, across row tiles, so
+ * that no warp waits for another: a warp adds its accumulators of a row tile to those in shared
+ * memory, and one more warp runs the epilogue when all have. It has prefetched scales and
+ * residuals. Sums are integers, so the order of additions does not change the bits.
  *
- * What happens before the first copy is asked for is time in which the memory waits, too: some
- * 0.7 us.  So the number of a ring's slots is a constant, and the lane that asks is one that the
- * compiler knows to be alone.
+ * The latency before the first copy also leaves DRAM idle, about 0.7 us. Hence the number of stages
+ * is a compile-time constant, and the producer lane is chosen with elect.sync.
  *
- * Tried and no faster: asking the second-level cache for the weights of the products to come, while
- * this one streams, while it ends, or while small kernels run.  By bulk prefetches steps take up to
- * 25 % longer, by plain ones 0 to 2 %.
+ * L2 prefetches of the weights of later GEMVs did not help (docs/experiments).
  *
- * Lane (g, t) = (lane / 4, lane % 4) reads chunks t and t + 4 of 16 bytes of the rows g and g + 8,
- * and of token g: any order of k will do, as long as both operands have the same.  The rows are 128
- * bytes apart and would meet in their banks, so odd ones are read the other way round; those of x
- * are 64 bytes longer.
+ * Lane (g, t) = (lane / 4, lane % 4) reads 16-byte chunks t and t + 4 of rows g and g + 8, and of
+ * token g: any order of k is valid as long as both operands agree. Rows are 128 bytes apart and
+ * would cause bank conflicts, so odd ones are read in reverse order; rows of x are 64 bytes longer.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,18 +33,18 @@
 #include "kernels/cuda/ptx/tma.cuh"
 
 enum {
-    ROWS = 16,   /* of the weights in a unit */
-    DEPTH = 128, /* k of a stage */
+    ROWS = 16,   /* weight rows per row tile */
+    DEPTH = 128, /* k per stage */
     STAGE = ROWS * DEPTH,
     TOKENS = 8,
-    WARPS = 8, /* that multiply; one more finishes */
+    WARPS = 8, /* multiply; one more warp runs the epilogue */
     THREADS = 32 * (WARPS + 1),
-    MOST_SLOTS = 4,      /* of a warp's ring */
-    UNITS = 4,           /* whose sums are in shared memory at a time */
-    SUMS_ROW = ROWS + 4, /* so that the lanes of an addition meet in no bank */
+    MOST_SLOTS = 4,      /* per warp */
+    UNITS = 4,           /* row tiles with accumulators in shared memory at a time */
+    SUMS_ROW = ROWS + 4, /* padded to avoid bank conflicts */
 };
 
-/* What comes before the rings and x. */
+/* Shared memory before the pipelines and x. */
 struct stream_shared {
     int32_t sums[UNITS][TOKENS][SUMS_ROW];
     uint64_t full[WARPS][MOST_SLOTS];
@@ -57,10 +53,10 @@ struct stream_shared {
 
 enum { RING_AT = (sizeof(stream_shared) + 127) / 128 * 128 };
 
-/* Of a launch. */
+/* Launch parameters. */
 typedef struct stream_shape {
-    int units, steps;  /* steps: stages of a unit */
-    uint32_t x_stride; /* of x in shared memory */
+    int units, steps;  /* steps: k tiles per row tile */
+    uint32_t x_stride; /* bytes per row of x in shared memory */
     ft_out_shape out;
 } stream_shape;
 
@@ -69,8 +65,8 @@ typedef struct stream_shape {
 /* ---- Multiplying ---------------------------------------------------------------------------- */
 
 /*
- * True in one lane of a warp, always the same, if all of them are here: unlike for "lane 0", the
- * compiler makes no loop over lanes where such a one asks for a copy.
+ * True in one lane of a fully active warp, always the same one. Unlike with "lane 0", the compiler
+ * emits no loop over lanes around the copy.
  */
 __device__ __forceinline__ bool is_elected()
 {
@@ -84,16 +80,16 @@ __device__ __forceinline__ bool is_elected()
     return elected != 0;
 }
 
-/* A warp's ring: one lane fills it, all read it. */
+/* A warp's pipeline: one lane is the producer, all lanes consume. */
 template <int slots> struct stream_ring {
     char *stage;
     uint64_t *full;
     int slot;
     unsigned parity;
-    /* what is asked for next: a step of a unit, where it lies, and where its unit does */
+    /* next request: its k tile, its address, and its row tile */
     int step, steps, unit, units;
     const int8_t *next, *first;
-    size_t group; /* bytes of 32 rows of the tiles */
+    size_t group; /* bytes of 32 prepacked rows */
     uint64_t policy;
 
     __device__ __forceinline__ stream_ring(stream_shared &s, char *rings, const ft_cuda_product &p,
@@ -104,7 +100,7 @@ template <int slots> struct stream_ring {
     {
         settle();
     }
-    /* To the unit that the step is of: steps go on from unit to unit. */
+    /* Move on to the row tile that the k tile belongs to. */
     __device__ __forceinline__ void settle()
     {
         while (step >= steps) {
@@ -113,7 +109,7 @@ template <int slots> struct stream_ring {
         }
         next = first + unit / 2 * group + step * (2 * STAGE) + unit % 2 * STAGE;
     }
-    /* Ask for the stage after the last one asked for. */
+    /* Request the next stage. */
     __device__ __forceinline__ void ask(int into)
     {
         if (unit >= units)
@@ -125,7 +121,7 @@ template <int slots> struct stream_ring {
         if (step >= steps)
             settle();
     }
-    /* Before all else. */
+    /* Prologue. */
     __device__ __forceinline__ void open()
     {
         if (!is_elected())
@@ -143,7 +139,7 @@ template <int slots> struct stream_ring {
         ft_barrier_wait(&full[slot], parity);
         return stage + slot * STAGE;
     }
-    /* The stage has been read by all lanes. */
+    /* All lanes have read the stage: refill it. */
     __device__ __forceinline__ void release()
     {
         if (is_elected())
@@ -155,7 +151,7 @@ template <int slots> struct stream_ring {
     }
 };
 
-/* The low and the high half of a row's 64 bytes of a lane, in the order of its k. */
+/* The low and high half of a lane's 64 bytes of a row, in k order. */
 __device__ __forceinline__ void read_halves(uint4 &low, uint4 &high, const char *row, bool odd)
 {
     uint4 first = *(const uint4 *) (row + (odd ? 64 : 0));
@@ -173,7 +169,7 @@ __device__ __forceinline__ void multiply_half(int32_t sum[4], const uint4 &upper
     ft_mma_codes(sum, a[1], x.z, x.w);
 }
 
-/* This warp's stages of all units. */
+/* This warp's stages of all row tiles. */
 template <int slots>
 __device__ __forceinline__ void multiply(stream_shared &s, const char *x, stream_ring<slots> &ring,
                                          const ft_cuda_product &p, const stream_shape &shape,
@@ -215,20 +211,20 @@ __device__ __forceinline__ void multiply(stream_shared &s, const char *x, stream
 
 /* ---- Finishing ------------------------------------------------------------------------------ */
 
-/* The column of row `place` of a unit (ft_cuda_tiles_offset). */
+/* The column of row `place` of a row tile (ft_cuda_tiles_offset). */
 __device__ __forceinline__ uint32_t column_of(int unit, unsigned place)
 {
     unsigned v = unit % 2 * ROWS + place, i = v / 8, g = v % 8;
     return (uint32_t) (unit / 2) * 32 + g / 2 * 8 + g % 2 + 2 * i;
 }
 
-/* What a lane needs for its column of a unit, and for tokens first, + 2, + 4, + 6 of it. */
+/* Epilogue parameters of a lane's column of a row tile, for tokens first, + 2, + 4, + 6. */
 struct stream_column {
     uint32_t col;
     bool inside;
     float scale, bias, residual[TOKENS / 2];
 
-    /* What belongs to no predecessor. */
+    /* Loads that do not depend on the predecessor. */
     __device__ __forceinline__ void open(const ft_cuda_product &p, int unit, int units,
                                          unsigned lane)
     {
@@ -247,7 +243,7 @@ struct stream_column {
     }
 };
 
-/* The last warp. */
+/* The epilogue warp. */
 __device__ __forceinline__ void finish(stream_shared &s, stream_column &column,
                                        const ft_cuda_product &p, const stream_shape &shape,
                                        unsigned lane)
@@ -289,7 +285,7 @@ __device__ __forceinline__ void finish(stream_shared &s, stream_column &column,
     }
 }
 
-/* By the last warp, before the predecessor has ended. */
+/* The epilogue warp, before the predecessor ends. */
 __device__ __forceinline__ void set_up(stream_shared &s, unsigned lane)
 {
     for (unsigned i = lane; i < UNITS * TOKENS * SUMS_ROW; i += 32)
@@ -316,7 +312,7 @@ __device__ __forceinline__ void ask_for_x(stream_shared &s, char *x, const ft_cu
 }
 #endif
 
-/* grid = at most as many blocks as there are units; blockDim.x = THREADS. */
+/* grid = at most one thread block per row tile; blockDim.x = THREADS. */
 template <int slots>
 static __global__ void __launch_bounds__(THREADS, 1)
     stream_kernel(const __grid_constant__ ft_cuda_product p,
@@ -351,8 +347,10 @@ static __global__ void __launch_bounds__(THREADS, 1)
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-/* Rows of x 64 bytes off a multiple of 128, and whole stages, so that reading past k is harmless:
- * what lies there meets zeros of the tiles. */
+/*
+ * Rows of x are 64 bytes off a multiple of 128 and padded to whole stages, so that reading past k
+ * is harmless: it meets zeros of the prepacked weights.
+ */
 static uint32_t x_stride_of(const ft_cuda_product *p)
 {
     return (uint32_t) ((p->k + DEPTH - 1) / DEPTH * DEPTH + 64);

@@ -1,17 +1,16 @@
 /*
- * mma_gemm.cu - the int8 product by mma.sync, for many rows: weights are read as they lie in
- * COL4_4R2_8C.
+ * mma_gemm.cu - mma.sync INT8 GEMM for many rows: weights are read directly in COL4_4R2_8C.
  *
- * 32 rows of w by 32 codes of k are 1,024 neighbouring bytes of that layout, and two 16-byte loads
- * of each lane take them apart into the operands of four instructions, without any shuffle: word i
- * of lane (g, t) = (lane / 4, lane % 4) belongs to instruction i, whose column g is row
- * 8 (g / 2) + g % 2 + 2 i of w.  So a lane ends with the columns 8t .. 8t + 7 of the rows g and
- * g + 8, which are one store.
+ * 32 rows of w by 32 k are 1,024 contiguous bytes of that layout, and two 16-byte loads per lane
+ * split them into the B fragments of four instructions without any shuffle: word i of lane (g, t) =
+ * (lane / 4, lane % 4) belongs to instruction i, whose column g is row 8 (g / 2) + g % 2 + 2 i of
+ * w. A lane therefore ends up with columns 8t .. 8t + 7 of rows g and g + 8, which is one vector
+ * store.
  *
- * A block walks k in steps of 64 codes, through a ring of stages in shared memory that is filled by
- * asynchronous copies.  Both operands are swizzled in 16-byte chunks so that no two lanes of a load
- * meet in a bank: rows of x, 64 bytes, by chunk ^= row / 2 % 4; weights by bit 6 ^= bit 7.  While
- * the products of one half of a step run, the fragments of the next half are loaded.
+ * A thread block iterates over k tiles of 64 in a multistage cp.async pipeline. Both operands are
+ * swizzled in 16-byte chunks to avoid bank conflicts: rows of x (64 bytes) by chunk ^= row / 2 % 4,
+ * weights by bit 6 ^= bit 7. Fragments are double-buffered: those of the second half of a k tile
+ * are loaded while the first half is multiplied.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,8 +24,9 @@
 enum { STEP = 64, SLAB = 32 };
 
 /*
- * A block's tile, cut into `down` x `across` warps.  A warp's tokens are a multiple of 16, its
- * columns of 32; the threads divide the 16-byte chunks of 32 codes of its columns, or those them.
+ * A thread block's tile, split into `down` x `across` warps. A warp's tokens are a multiple of 16,
+ * its columns of 32. The thread count divides the number of 16-byte chunks in 32 k of the tile's
+ * columns, or the reverse.
  */
 template <int tokens_, int columns_, int down_, int across_, int stages_, int blocks_>
 struct mma_tile {
@@ -36,7 +36,7 @@ struct mma_tile {
         down = down_,
         across = across_,
         stages = stages_,
-        blocks = blocks_, /* that share a multiprocessor */
+        blocks = blocks_, /* per SM */
         threads = 32 * down * across,
         warp_tokens = tokens / down,
         warp_columns = columns / across,
@@ -46,15 +46,15 @@ struct mma_tile {
     };
 };
 
-/* Operands of a warp for 32 codes of k. */
+/* A warp's fragments for 32 k. */
 template <typename tile> struct fragments {
     uint32_t x[tile::warp_tokens / 16][4];
     uint32_t w[tile::warp_columns / 32][2][4];
 };
 
 /*
- * A thread's share of the copies: the first chunk of x and of w, and what lies between it and the
- * others, which is the same for all threads.  Whether rows exist is asked once, here.
+ * A thread's part of the global-to-shared copies: the first chunk of x and of w and the strides to
+ * the others, which are uniform across threads. Row bounds are checked once, here.
  */
 template <typename tile> struct feed {
     enum {
@@ -64,9 +64,9 @@ template <typename tile> struct feed {
     };
     const int8_t *x, *w;
     size_t x_stride, slab_stride;
-    unsigned x_to, w_to;     /* in a stage */
-    unsigned x_rows, w_rows; /* bit i: copy i has a row */
-    int x_at, w_at;          /* codes of k before the first chunk of a step */
+    unsigned x_to, w_to;     /* offset in a stage */
+    unsigned x_rows, w_rows; /* bit i: copy i is in bounds */
+    int x_at, w_at;          /* k before the first chunk of a k tile */
 };
 
 template <typename tile>
@@ -97,7 +97,7 @@ __device__ __forceinline__ feed<tile> open_feed(const ft_cuda_product &p, uint32
     return f;
 }
 
-/* Copy the tokens of a step; `left` codes of k lie from its begin on. */
+/* Copy x of a k tile; `left` k remain from its start. */
 template <typename tile>
 __device__ __forceinline__ void feed_x(feed<tile> &f, char *stage, int left)
 {
@@ -122,7 +122,7 @@ __device__ __forceinline__ void feed_w(feed<tile> &f, char *stage, int left)
     f.w += STEP / SLAB * f.slab_stride;
 }
 
-/* The lane's places in the first slab of a stage. */
+/* A lane's fragment offsets in the first 32 k of a stage. */
 typedef struct places {
     unsigned x, w;
 } places;
@@ -165,7 +165,7 @@ multiply(int32_t (&sum)[tile::warp_tokens / 16][tile::warp_columns / 8][4],
     }
 }
 
-/* Scales and biases wait in shared memory for the end. */
+/* Scales and biases are kept in shared memory for the epilogue. */
 template <typename tile>
 __device__ __forceinline__ void stage_columns(const ft_cuda_product &p, float *scale,
                                               uint32_t first_col)
@@ -187,9 +187,9 @@ __device__ __forceinline__ void load_eight(float out[8], const float *in)
 }
 
 /*
- * Finish the warp's sums, 16 rows at a time.  The loop stays a loop, and the choice of registers in
- * it is branches: unrolled, the end of a tile is 100 to 400 KB of instructions that run once, and
- * waiting for them took 3 to 11 us of every tile.
+ * Epilogue of the warp, 16 rows at a time. The loop must not be unrolled, and registers are
+ * selected by branches: unrolled, the epilogue is 100 to 400 KB of code that runs once, and
+ * instruction fetches took 3 to 11 us per tile.
  */
 template <typename tile, ft_epilogue epilogue>
 __device__ __forceinline__ void
@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(tile::threads, tile::blocks)
     feed<tile> f = open_feed<tile>(p, first_row, first_col);
     fragments<tile> even, odd;
 
-    /* weights and scales belong to no predecessor */
+    /* weights and scales do not depend on the predecessor */
     for (int i = 0; i < tile::stages; i++)
         feed_w(f, ring + i * tile::stage_bytes, (int) p.k - i * STEP);
     stage_columns<tile>(p, columns, first_col);
@@ -260,7 +260,7 @@ __global__ void __launch_bounds__(tile::threads, tile::blocks)
         load(odd, stage, at, 1);
         multiply<tile>(sum, even);
         ft_copy_wait<tile::stages - 2>();
-        __syncthreads(); /* the next stage has arrived, and this one has been read by all */
+        __syncthreads(); /* the next stage has arrived, and all warps have read this one */
         feed_x(f, stage, left - tile::stages * STEP);
         feed_w(f, stage, left - tile::stages * STEP);
         ft_copy_commit();
@@ -271,7 +271,7 @@ __global__ void __launch_bounds__(tile::threads, tile::blocks)
     put<tile, epilogue>(p, shape, columns, sum, first_row, first_col);
 }
 
-/* ---- Which tile --------------------------------------------------------------------------- */
+/* ---- Tile selection ------------------------------------------------------------------------ */
 
 template <typename tile> static constexpr ft_mma_tile entry(float fixed, float step)
 {
@@ -288,12 +288,11 @@ template <typename tile> static constexpr ft_mma_tile entry(float fixed, float s
 }
 
 /*
- * Measured on an H200.  Warps of 48 x 64 keep 202 registers and spill none.  192 x 128 is best
- * where there is enough for all (4096 x 768 x 3072: 27.6 us, of which the instruction needs 15.1;
- * 96 x 128: 28.7), 96 x 128 where tiles are fewer (1024 x 3072 x 768: 11.6 against 20.8 us), 64 x
- * 64 where they are very few (512 x 768 x 768: 5.4 against 8.5 us).  256 x 128 and 128 x 128 were
- * never better by more than 5 %.  Three stages let two blocks of 96 x 128 share the 100 KiB of
- * sm_86 and sm_89.
+ * Measured on an H200. Warp tiles of 48 x 64 need 202 registers and do not spill. 192 x 128 is best
+ * where there are enough tiles (4096 x 768 x 3072: 27.6 us, 15.1 of which are mma instructions; 96
+ * x 128: 28.7), 96 x 128 with fewer tiles (1024 x 3072 x 768: 11.6 against 20.8 us), 64 x 64 with
+ * very few (512 x 768 x 768: 5.4 against 8.5 us). 256 x 128 and 128 x 128 were never better by more
+ * than 5 %. Three stages let two thread blocks of 96 x 128 share the 100 KiB of sm_86 and sm_89.
  */
 const ft_mma_tile ft_mma_many[FT_MMA_MANY] = {
     entry<mma_tile<192, 128, 4, 2, 4, 1>>(3.34f, 0.425f),
@@ -306,7 +305,7 @@ static const ft_mma_tile *tile_at(int index)
     return index < FT_MMA_MANY ? &ft_mma_many[index] : &ft_mma_few[index - FT_MMA_MANY];
 }
 
-/* Tiles that share a multiprocessor on this chip; 0: it has not the shared memory for one. */
+/* Thread blocks per SM on this device; 0: shared memory is too small for one. */
 static size_t blocks_on(const ft_mma_tile *tile, const ft_cuda_chip *chip)
 {
     size_t fit = chip->shared / (size_t) tile->shared;
@@ -319,10 +318,10 @@ static size_t divide_up(size_t a, size_t b)
 }
 
 /*
- * How long a product takes with this tile: tiles on one multiprocessor share its arithmetic, and
- * those that run at once share the time of beginning and ending.  With the constants of an H200
- * this picks the fastest tile for 33 of 39 shapes measured there, and loses 1 to 16 % on the
- * others. No other chip was measured: there the constants stand for the ratios between tiles.
+ * Cost model: tiles on one SM share its arithmetic, and tiles that run concurrently share the
+ * prologue and epilogue. With the constants of an H200 it selects the fastest tile for 33 of 39
+ * measured shapes and loses 1 to 16 % on the others. No other device was measured; there the
+ * constants stand for the ratios between tiles.
  */
 static float cost_of(const ft_mma_tile *tile, const ft_cuda_chip *chip, const ft_cuda_product *p)
 {
@@ -356,7 +355,7 @@ static bool is_aligned(const void *pointer, size_t bytes)
     return (uintptr_t) pointer % bytes == 0;
 }
 
-/* Grids have up to 65535 tiles of columns, the narrowest of 32. */
+/* Grids have up to 65535 tiles of columns, the smallest of 32. */
 extern "C" bool ft_cuda_gemm_mma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p)
 {
     return chip->capability >= 75 && p->w != NULL && p->k % 16 == 0 && is_aligned(p->x, 16) &&

@@ -1,5 +1,5 @@
 /*
- * mma_gemm.cuh - what the two files of the mma.sync product tell the launcher of their tiles.
+ * mma_gemm.cuh - tile shapes of the two mma.sync INT8 kernels, for the launcher.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,13 +10,15 @@
 
 typedef void ft_mma_kernel(const ft_cuda_product p, const ft_out_shape shape);
 
-/* A block's share of a product; the grid is (tiles of tokens, tiles of columns). */
+/* The tile of a thread block; the grid is (tiles of tokens, tiles of columns). */
 typedef struct ft_mma_tile {
     int tokens, columns, threads;
-    int blocks; /* that may share a multiprocessor */
+    int blocks; /* thread blocks per SM */
     int shared; /* bytes of dynamic shared memory */
-    int depth;  /* codes of k that a block takes in a step */
-    /* microseconds on an H200: of a block's begin and end, and of a step where the tile is alone */
+    int depth;  /* k per mainloop iteration */
+    /*
+     * cost model, microseconds on an H200: prologue and epilogue, and one iteration of a lone tile
+     */
     float fixed, step;
     ft_mma_kernel *kernel[3]; /* by ft_epilogue */
 } ft_mma_tile;

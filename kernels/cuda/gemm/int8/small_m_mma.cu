@@ -1,19 +1,17 @@
 /*
- * small_m_mma.cu - the int8 product by mma.sync, for few rows: weights stream through once.
+ * small_m_mma.cu - mma.sync INT8 GEMM for few rows: streams the weights once.
  *
- * With few rows the weights are all the traffic, so they stand on the side of the instruction that
- * has 16 rows, and the tokens on the side of 8.  A warp takes 32 rows of w by 32 codes of k at a
- * time, 1,024 neighbouring bytes of COL4_4R2_8C: lane (g, t) = (lane / 4, lane % 4) reads the
- * chunks 2t and 2t + 1 of half-tile g, whose words 0, 1 and 2, 3 are operands of two instructions:
- * rows 8 (g / 2) + g % 2 + {0, 2} and + {4, 6}, and the codes 8t .. 8t + 7 of k, which are eight
- * neighbouring bytes of x.  (Sums of integers do not care about the order of k, as long as both
- * operands agree.)
+ * With few rows the weights are all the traffic, so they are the 16-row operand of the instruction
+ * and tokens the 8-column operand. A warp loads 32 rows of w by 32 k at a time, 1,024 contiguous
+ * bytes of COL4_4R2_8C: lane (g, t) = (lane / 4, lane % 4) reads chunks 2t and 2t + 1 of half-tile
+ * g, whose words 0, 1 and 2, 3 are operands of two instructions: rows 8 (g / 2) + g % 2 + {0, 2}
+ * and + {4, 6}, and k 8t .. 8t + 7, which are eight contiguous bytes of x. (Integer sums do not
+ * depend on the order of k as long as both operands agree.)
  *
- * The eight warps of a block share 32 columns and split k.  Each has a ring of its own in shared
- * memory, filled by asynchronous copies: nobody waits for anybody before the sums are added at the
- * end.  Columns are few so that blocks are many: on an H200, 8 x 11008 x 4096 took 14.6 us with 32
- * columns and six stages, three blocks to a multiprocessor; 17.4 us with ten stages and two blocks;
- * 15.0 us with 64 columns and six stages.  So weights arrive at 3.1 of 4.5 TB/s.
+ * The eight warps of a thread block share 32 columns and split k. Each has its own cp.async
+ * pipeline, so warps do not synchronize until the final reduction. Narrow tiles give many thread
+ * blocks: on an H200, 8 x 11008 x 4096 took 14.6 us with 32 columns, six stages and three blocks
+ * per SM (3.1 of 4.5 TB/s). Other tile shapes were slower (docs/experiments).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,29 +23,29 @@
 
 enum { WARPS = 8, THREADS = 32 * WARPS, COLUMNS = 32, SLAB = 32, W_BYTES = COLUMNS * SLAB };
 
-/* A row of partial sums has an odd length: no two lanes of a store meet in a bank. */
+/* An odd row length of the partial sums avoids bank conflicts. */
 enum { SUMS_ROW = COLUMNS + 1 };
 
 template <int tokens_, int stages_, int blocks_> struct few_tile {
     enum {
         tokens = tokens_,
         stages = stages_,
-        blocks = blocks_, /* that share a multiprocessor */
+        blocks = blocks_, /* per SM */
         stage_bytes = W_BYTES + tokens * SLAB,
         ring_bytes = stages * stage_bytes,
-        shared = WARPS * ring_bytes, /* enough for the sums of all warps, too */
+        shared = WARPS * ring_bytes, /* also large enough for the partial sums of all warps */
     };
     static_assert(ring_bytes >= tokens * SUMS_ROW * (int) sizeof(int32_t), "the sums have room");
 };
 
-/* Where a lane copies from: the block's tokens and columns. */
+/* Tile coordinates and the lane. */
 typedef struct few_lane {
     unsigned lane;
     uint32_t first_row, first_col;
     size_t padded_n;
 } few_lane;
 
-/* Chunk c of 16 bytes goes to c ^ c / 8 % 2: the eight lanes of a wavefront differ in their g. */
+/* 16-byte chunk c is stored at c ^ c / 8 % 2: the eight lanes of a wavefront differ in g. */
 __device__ __forceinline__ unsigned few_place(unsigned chunk)
 {
     return (chunk ^ chunk / 8 % 2) * 16;
@@ -65,7 +63,7 @@ __device__ __forceinline__ void few_copy_w(const ft_cuda_product &p, const few_l
     }
 }
 
-/* A lane copies what it will read itself: eight codes of every eighth token. */
+/* A lane copies what it reads itself: eight values of every eighth token. */
 template <typename tile>
 __device__ __forceinline__ void few_copy_x(const ft_cuda_product &p, const few_lane &at,
                                            char *stage, size_t slab)
@@ -93,14 +91,14 @@ __device__ __forceinline__ void few_multiply(int32_t (&sum)[2][tile::tokens / 8]
     }
 }
 
-/* This warp's share of k: every eighth slab of 32 codes. */
+/* This warp's part of split-K: every eighth slice of 32 k. */
 template <typename tile>
 __device__ __forceinline__ void few_sums(const ft_cuda_product &p, const few_lane &at, char *ring,
                                          unsigned warp, int32_t (&sum)[2][tile::tokens / 8][4])
 {
     const size_t ahead = tile::stages * WARPS;
     unsigned own = at.lane / 4 * 8 + at.lane % 4 * 2;
-    for (unsigned i = 0; i < tile::stages; i++) /* weights belong to no predecessor */
+    for (unsigned i = 0; i < tile::stages; i++) /* weights do not depend on the predecessor */
         few_copy_w(p, at, ring + i * tile::stage_bytes, warp + i * WARPS);
     ft_wait_for_predecessor();
     for (unsigned i = 0; i < tile::stages; i++) {
@@ -119,7 +117,7 @@ __device__ __forceinline__ void few_sums(const ft_cuda_product &p, const few_lan
 #pragma unroll
         for (int i = 0; i < tile::tokens / 8; i++)
             x[i] = *(const uint2 *) (stage + W_BYTES + i * 8 * SLAB + at.lane * 8);
-        __syncwarp(); /* all lanes have read what is now overwritten */
+        __syncwarp(); /* all lanes have read the stage that is overwritten now */
         if ((slab + ahead) * SLAB < p.k) {
             few_copy_w(p, at, stage, slab + ahead);
             few_copy_x<tile>(p, at, stage, slab + ahead);
@@ -129,7 +127,7 @@ __device__ __forceinline__ void few_sums(const ft_cuda_product &p, const few_lan
     }
 }
 
-/* Lay down a warp's sums as [token][column]. */
+/* Store a warp's partial sums as [token][column]. */
 template <typename tile>
 __device__ __forceinline__ void few_lay_down(int32_t *partial, unsigned lane,
                                              const int32_t (&sum)[2][tile::tokens / 8][4])
@@ -154,7 +152,7 @@ __global__ void __launch_bounds__(THREADS, tile::blocks)
     few_lane at = { lane, first_row, first_col, ft_layout_rows(FT_COL4_4R2_8C, p.n) };
     int32_t sum[2][tile::tokens / 8][4] = {}, *partial = (int32_t *) shared;
 
-    /* what this thread will store: eight columns of one row, if any */
+    /* what this thread stores: eight columns of one row, if any */
     uint32_t token = threadIdx.x / (COLUMNS / 8), col = threadIdx.x % (COLUMNS / 8) * 8;
     ft_out out;
 #pragma unroll
@@ -166,8 +164,8 @@ __global__ void __launch_bounds__(THREADS, tile::blocks)
 
     few_sums<tile>(p, at, shared + warp * tile::ring_bytes, warp, sum);
     ft_let_successor_begin();
-    ft_copy_wait<0>(); /* where k ends before the ring does, zeros are still on their way */
-    __syncthreads();   /* all rings are read */
+    ft_copy_wait<0>(); /* where k is shorter than the pipeline, zero fills are still in flight */
+    __syncthreads();   /* all pipelines have been read */
     few_lay_down<tile>(partial + warp * (tile::tokens * SUMS_ROW), lane, sum);
     __syncthreads();
     if (token >= tile::tokens || first_row + token >= p.m)

@@ -1,9 +1,10 @@
 /*
- * store_out.cuh - where the sums of a product go: scaled, activated, and stored as codes or floats.
+ * store_out.cuh - epilogue of the INT8 GEMM kernels: scale, bias, activation, residual, and stores
+ * as int8 or float.
  *
- * The products differ in how they add; what follows is the same for all and lives here.  A thread
- * brings eight neighbouring columns of a row.  What does not depend on the row is found out once,
- * by ft_out_open(): a division and two multiplications of 64 bits cost more than eight results.
+ * A thread provides eight neighbouring columns of a row (x8). Whatever does not depend on the row
+ * is computed once by ft_out_open(): a division and two 64-bit multiplications cost more than eight
+ * results.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,9 +16,13 @@
 
 #include <cuda_fp16.h>
 
-/* Of a launch: where the parts end, and whether eight columns are one aligned store (or two). */
+/*
+ * Per launch: where the outputs end, and whether eight columns are one aligned vector store (or
+ * two).
+ */
 typedef struct ft_out_shape {
-    uint32_t end[FT_CUDA_PARTS]; /* columns of this part and those before; n where there is none */
+    uint32_t end[FT_CUDA_PARTS]; /* columns of this output and those before; n beyond the last
+                                  * one */
     bool wide;
 } ft_out_shape;
 
@@ -39,7 +44,7 @@ static inline ft_out_shape ft_out_shape_of(const ft_cuda_product *p)
 
 /* ---- Scales ------------------------------------------------------------------------------- */
 
-/* What a column's sums are multiplied by, but for the scale of the row where rows have scales. */
+/* Scale of a column: the weight scale, times that of x unless x has a scale per row. */
 __device__ __forceinline__ float ft_column_scale(const ft_cuda_product &p, uint32_t col)
 {
     return p.x_scales != nullptr ? p.w_scale[col] : p.x_scale * p.w_scale[col];
@@ -50,13 +55,13 @@ __device__ __forceinline__ float ft_column_bias(const ft_cuda_product &p, uint32
     return p.bias != nullptr ? p.bias[col] : 0.0f;
 }
 
-/* Multiplying by 1 changes nothing, so one formula serves both kinds of scale. */
+/* 1 where x has one scale, so the same formula serves both cases: multiplying by 1 is exact. */
 __device__ __forceinline__ float ft_row_scale(const ft_cuda_product &p, uint32_t row)
 {
     return p.x_scales != nullptr ? p.x_scales[row] : 1.0f;
 }
 
-/* Out of line: the switch over all activations, eight times and more, would be 10 KB of code. */
+/* Not inlined: the switch over all activations, eight times or more, would be 10 KB of code. */
 static __device__ __noinline__ float ft_activate_any(ft_activation activation, float value)
 {
     return ft_activate(activation, value);
@@ -73,7 +78,10 @@ __device__ __forceinline__ float ft_out_value(const ft_cuda_product &p, int32_t 
 
 /* ---- One element -------------------------------------------------------------------------- */
 
-/* The part of a column, and where it begins: selections, since parameters cannot be indexed. */
+/*
+ * The output that a column belongs to and its first column; selected without indexing because
+ * kernel parameters cannot be indexed dynamically.
+ */
 typedef struct ft_out_part {
     uint32_t index, first, width;
 } ft_out_part;
@@ -86,7 +94,7 @@ __device__ __forceinline__ ft_out_part ft_out_part_of(ft_out_shape shape, uint32
     return ft_out_part{ index, first, end - first };
 }
 
-/* The pointer and the scale of a part. */
+/* Pointer and inverse scale of an output. */
 __device__ __forceinline__ void *ft_out_data(const ft_cuda_product &p, uint32_t part)
 {
     return part == 0 ? p.y[0] : part == 1 ? p.y[1] : p.y[2];
@@ -97,7 +105,7 @@ __device__ __forceinline__ float ft_out_inverse(const ft_cuda_product &p, uint32
     return part == 0 ? p.y_inverse[0] : part == 1 ? p.y_inverse[1] : p.y_inverse[2];
 }
 
-/* What is added to an element, if anything. */
+/* Residual of an element. */
 __device__ __forceinline__ float ft_out_residual(const ft_cuda_product &p, uint32_t row,
                                                  uint32_t col)
 {
@@ -106,7 +114,7 @@ __device__ __forceinline__ float ft_out_residual(const ft_cuda_product &p, uint3
                                : __half2float(((const __half *) p.residual)[source]);
 }
 
-/* Any column of any row; FT_F32 with y_inverse > 0 holds codes in float (faked plans). */
+/* Store one element; FT_F32 with y_inverse > 0 holds quantized values (fake quantization). */
 __device__ __forceinline__ void ft_out_put(const ft_cuda_product &p, ft_out_shape shape,
                                            uint32_t row, uint32_t col, float value)
 {
@@ -130,7 +138,7 @@ __device__ __forceinline__ void ft_out_one(const ft_cuda_product &p, ft_out_shap
     ft_out_put(p, shape, row, col, value);
 }
 
-/* Eight elements where rows are not aligned, or end.  Out of line, since it is rare and long. */
+/* Store eight elements one by one, where rows are unaligned or end. Not inlined: rare and long. */
 static __device__ __noinline__ void ft_out_narrow(const ft_cuda_product &p, ft_out_shape shape,
                                                   uint32_t row, uint32_t col, const float *value)
 {
@@ -138,14 +146,15 @@ static __device__ __noinline__ void ft_out_narrow(const ft_cuda_product &p, ft_o
         ft_out_one(p, shape, row, col + i, value[i]);
 }
 
-/* ---- Eight elements ----------------------------------------------------------------------- */
+/* ---- Eight elements (x8) ------------------------------------------------------------------ */
 
-/* Eight columns of y, from `col` on, a multiple of 8. */
+/* Eight columns of y from `col`, a multiple of 8. */
 typedef struct ft_out {
-    float scale[8], bias[8];            /* of ft_column_scale(), ft_column_bias(): the caller's */
-    char *y;                            /* of row 0 */
-    const char *residual;               /* likewise, or NULL */
-    uint32_t y_stride, residual_stride; /* bytes of a row */
+    float scale[8], bias[8];            /* ft_column_scale(), ft_column_bias(): filled by the
+                                         * caller */
+    char *y;                            /* at row 0 */
+    const char *residual;               /* at row 0, or NULL */
+    uint32_t y_stride, residual_stride; /* bytes per row */
     float inverse;
     uint32_t col;
 } ft_out;
@@ -162,7 +171,7 @@ __device__ __forceinline__ void ft_out_open(ft_out &out, const ft_cuda_product &
     out.residual_stride = (uint32_t) p.n * size;
     out.inverse = ft_out_inverse(p, part.index);
     out.col = col;
-    /* opaque from here on, or the compiler finds it all out again for each row */
+    /* opaque to the compiler, which would otherwise recompute all of it for each row */
     asm("" : "+l"(out.y), "+l"(out.residual), "+r"(out.y_stride), "+r"(out.residual_stride));
 }
 
@@ -210,7 +219,7 @@ __device__ __forceinline__ void ft_out_halves(char *y, float value[8], const cha
     *(uint4 *) y = out.words;
 }
 
-/* One row of an opened eight. */
+/* Store one row. */
 template <ft_epilogue epilogue>
 __device__ __forceinline__ void ft_out_eight(const ft_out &out, const ft_cuda_product &p,
                                              ft_out_shape shape, uint32_t row, const int32_t sum[8])
@@ -220,7 +229,7 @@ __device__ __forceinline__ void ft_out_eight(const ft_out &out, const ft_cuda_pr
     for (int i = 0; i < 8; i++)
         value[i] = ft_out_value<epilogue>(p, sum[i], out.scale[i] * row_scale, out.bias[i]);
     if (!shape.wide) {
-        float copy[8]; /* in memory; `value` stays in registers */
+        float copy[8]; /* copy in local memory; `value` stays in registers */
 #pragma unroll
         for (int i = 0; i < 8; i++)
             copy[i] = value[i];

@@ -1,7 +1,7 @@
 /*
- * wgmma_any_epilogue.cuh - a tile with any epilogue, for the products of sm_90a.
+ * wgmma_any_epilogue.cuh - general epilogue of the wgmma INT8 GEMM.
  *
- * Through shared memory, one element at a time: any activation, a scale for each row, any width.
+ * Through shared memory, one element at a time: any activation, row scales, any width.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,7 @@ __device__ __forceinline__ void wgmma_finish_one(const wgmma_args &a, int row, i
     wgmma_put((Y *) a.y[which] + row * width + (col - first), value, a.y_inverse[which]);
 }
 
-/* Rows of the copy in shared memory are 4 elements longer, so that lanes meet in no bank. */
+/* Rows of the shared memory copy are padded by 4 elements to avoid bank conflicts. */
 template <int COLS, typename Y>
 __device__ __forceinline__ void
 wgmma_finish_any(const wgmma_args &a, const wgmma_place &place, const int32_t (&sums)[COLS / 2],

@@ -1,8 +1,9 @@
 /*
- * wgmma_args.cuh - what the products of sm_90a share: arguments, tiles, lanes, columns.
+ * wgmma_args.cuh - shared by the wgmma INT8 kernels: arguments, tile scheduling, prefetches.
  *
- * A lane has g = lane / 4 and t = lane % 4.  Of every 64 rows and 32 columns of a warpgroup's sums
- * it holds rows g and g + 8 of its warp's 16, columns 8t .. 8t + 7 (ft_cuda_tiles_offset).
+ * A lane has g = lane / 4 and t = lane % 4. Of every 64 rows and 32 columns of a warpgroup's
+ * accumulators it holds rows g and g + 8 of its warp's 16, columns 8t .. 8t + 7
+ * (ft_cuda_tiles_offset).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,44 +20,45 @@
 #include <string.h>
 
 enum {
-    WGMMA_TEAM = 128,  /* threads of a warpgroup */
-    WGMMA_STAGE = 128, /* k of a stage: the widest row that a copy swizzles */
-    WGMMA_BAND = 16,   /* row tiles that share weights in the second-level cache */
+    WGMMA_TEAM = 128,  /* threads per warpgroup */
+    WGMMA_STAGE = 128, /* k per stage: the widest row that TMA swizzles */
+    WGMMA_BAND = 16,   /* row tiles per raster band, which share weights in L2 */
 };
 
-/* What a kernel gets.  The maps' boxes are a tile's rows, 128 k wide. */
+/* Kernel parameters. TMA boxes are the rows of a tile by 128 k. */
 typedef struct wgmma_args {
     CUtensorMap x, w;
-    int m, n, steps;               /* steps: stages of a tile */
-    int part[FT_CUDA_PARTS];       /* columns of this y and those before; n where there is none */
-    int span[FT_CUDA_PARTS];       /* no tile goes beyond its span: a part; in general kernels n */
-    int span_tiles[FT_CUDA_PARTS]; /* tiles of a row up to there */
+    int m, n, steps;               /* steps: k tiles per output tile */
+    int part[FT_CUDA_PARTS];       /* columns of this y and those before; n beyond the last one */
+    int span[FT_CUDA_PARTS];       /* end of the column range that a tile may not cross: an
+                                    * output; with the general epilogue n */
+    int span_tiles[FT_CUDA_PARTS]; /* number of column tiles up to there */
     int row_tiles, tiles;
-    int box_rows; /* of x that a copy brings */
+    int box_rows; /* rows of x per TMA copy */
     float x_scale;
-    ft_activation activation; /* general kernels; others know theirs, but for: */
-    bool relu;                /* kernels of few tokens */
+    ft_activation activation; /* general epilogue only; others are compiled for theirs, except: */
+    bool relu;                /* small-m kernels */
     const float *x_scales, *w_scale, *bias;
     const void *residual;
     void *y[FT_CUDA_PARTS];
     float y_inverse[FT_CUDA_PARTS];
 } wgmma_args;
 
-/* Scales and biases of a tile's columns: two arrays, for pairs would meet in the same banks. */
+/* Scales and biases of a tile's columns; two arrays, because pairs would cause bank conflicts. */
 template <int COLS> struct wgmma_columns {
     float scale[COLS], bias[COLS];
 };
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Tiles ---------------------------------------------------------------------------------- */
+/* ---- Tile scheduling ------------------------------------------------------------------------ */
 
 typedef struct wgmma_place {
-    int row, col; /* the tile's first */
-    int which;    /* span, and y but in general kernels */
+    int row, col; /* first row and column of the tile */
+    int which;    /* column range, which is also the output except with the general epilogue */
 } wgmma_place;
 
-/* The first column of a place's span, and the one behind it. */
+/* First column of the tile's column range, and its end. */
 __device__ __forceinline__ int wgmma_first(const wgmma_args &a, const wgmma_place &place)
 {
     return place.which == 0 ? 0 : a.span[place.which - 1];
@@ -72,7 +74,10 @@ __device__ __forceinline__ int wgmma_part_of(const wgmma_args &a, int col)
     return (col >= a.part[0]) + (col >= a.part[1]);
 }
 
-/* Down the rows of a band, then to the next column: blocks of a moment share rows and weights. */
+/*
+ * Rasterization: down the rows of a band, then the next column tile, so that concurrent thread
+ * blocks share rows and weights in L2.
+ */
 __device__ __forceinline__ wgmma_place wgmma_place_of(const wgmma_args &a, int tile, int rows,
                                                       int cols)
 {
@@ -86,7 +91,7 @@ __device__ __forceinline__ wgmma_place wgmma_place_of(const wgmma_args &a, int t
     return { row * rows, first + col * cols, which };
 }
 
-/* The lane's first row in a warpgroup's 64, and its first column in 32. */
+/* First row of the lane in a warpgroup's 64, and first column in 32. */
 __device__ __forceinline__ int wgmma_lane_row()
 {
     return threadIdx.x % WGMMA_TEAM / 32 * 16 + threadIdx.x % 32 / 4;
@@ -97,7 +102,7 @@ __device__ __forceinline__ int wgmma_lane_col()
     return threadIdx.x % 4 * 8;
 }
 
-/* ---- Barriers of warpgroups ----------------------------------------------------------------- */
+/* ---- Named barriers ------------------------------------------------------------------------- */
 
 __device__ __forceinline__ void wgmma_sync(int barrier, int threads)
 {
@@ -109,17 +114,17 @@ __device__ __forceinline__ void wgmma_arrive(int barrier, int threads)
     asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-/* The threads of one team: named barriers 3 and 4. */
+/* Barrier of the threads of one warpgroup: named barriers 3 and 4. */
 __device__ __forceinline__ void wgmma_sync_team(int team)
 {
     wgmma_sync(3 + team, WGMMA_TEAM);
 }
 
-/* ---- What is fetched while a tile is multiplied --------------------------------------------- */
+/* ---- Prefetches during the mainloop --------------------------------------------------------- */
 
 /*
- * Sixteen bytes of what other kernels write, and a row's scale; four bytes of what they never do.
- * Volatile, or the compiler would move them to their use, behind the product.
+ * Predicated loads: 16 bytes and a row scale that earlier kernels write, and four bytes of
+ * read-only parameters. Volatile, or the compiler would sink them to their use after the mainloop.
  */
 __device__ __forceinline__ uint4 wgmma_fetch(const void *from, bool inside)
 {
@@ -152,7 +157,9 @@ __device__ __forceinline__ float wgmma_fetch_weight(const float *from, bool insi
     return v;
 }
 
-/* The scales of the lane's rows: g, g + 8 of each 64 rows from `row` on; where all have one, none.
+/*
+ * Scales of the lane's rows g and g + 8 in each block of 64 rows from `row`; unused with a
+ * per-tensor scale.
  */
 template <bool ANY, int HALVES> struct wgmma_row_scales {
     float of[2 * HALVES];
@@ -166,7 +173,7 @@ template <bool ANY, int HALVES> struct wgmma_row_scales {
             of[i] = ANY ? wgmma_fetch_scale(a.x_scales + own, own < a.m) : 1.0f;
         }
     }
-    /* To the 64 rows below. */
+    /* Continue with the next 64 rows. */
     __device__ __forceinline__ void descend()
     {
         of[0] = of[2 * HALVES - 2];
@@ -174,7 +181,7 @@ template <bool ANY, int HALVES> struct wgmma_row_scales {
     }
 };
 
-/* Scales and biases of a tile, a column or two in each thread of the team. */
+/* Prefetched scales and biases of a tile, one or two columns per thread of the warpgroup. */
 template <int COLS> struct wgmma_columns_ahead {
     static constexpr int each = (COLS + WGMMA_TEAM - 1) / WGMMA_TEAM;
     float scale[each], bias[each];
@@ -189,7 +196,7 @@ template <int COLS> struct wgmma_columns_ahead {
             bias[i] = wgmma_fetch_weight(a.bias + col, inside && a.bias != NULL);
         }
     }
-    /* Behind the product: nothing may wait for the values before. */
+    /* Called after the mainloop, so that nothing waits for the loads earlier. */
     __device__ __forceinline__ void keep(wgmma_columns<COLS> &columns, const wgmma_args &a) const
     {
         float x_scale = a.x_scales != NULL ? 1.0f : a.x_scale;
@@ -208,15 +215,15 @@ template <int COLS> struct wgmma_columns_ahead {
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-/* An epilogue without a switch, and what it writes. */
+/* Epilogue and output type of a specialized kernel. */
 template <ft_epilogue EPILOGUE, typename Y> struct wgmma_kind {
     static constexpr ft_epilogue epilogue = EPILOGUE;
     typedef Y y;
 };
 
 /*
- * launch(wgmma_kind) for a product without an activation, with relu, or with the gelu of codes to
- * codes; with a scale for each row only to floats.
+ * Calls launch(wgmma_kind) for no activation, for ReLU, or for GELU from int8 to int8; per-row
+ * scales only with float outputs.
  */
 template <class LAUNCH> static int wgmma_by_kind(const ft_cuda_product *p, LAUNCH launch)
 {
@@ -233,7 +240,7 @@ template <class LAUNCH> static int wgmma_by_kind(const ft_cuda_product *p, LAUNC
     return launch(wgmma_kind<FT_EPILOGUE_NONE, int8_t>());
 }
 
-/* Parts, spans and tiles of tile_cols columns. */
+/* Outputs, column ranges, and tiles of tile_cols columns. */
 static inline void wgmma_args_divide(wgmma_args *a, const ft_cuda_product *p, bool general,
                                      int tile_cols)
 {
@@ -250,7 +257,7 @@ static inline void wgmma_args_divide(wgmma_args *a, const ft_cuda_product *p, bo
     a->tiles = a->row_tiles * tiles;
 }
 
-/* For tiles of tile_rows x tile_cols; the weights' map is not made here. */
+/* Arguments for tiles of tile_rows x tile_cols, except the tensor map of the weights. */
 static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool general,
                                   int tile_rows, int tile_cols)
 {
@@ -276,9 +283,9 @@ static inline int wgmma_args_init(wgmma_args *a, const ft_cuda_product *p, bool 
 }
 
 /*
- * The map of x once more, for a tile of fewer rows than it could have: what lies beyond x would be
- * written as zeros, which takes longer than to copy (few tokens took more time than 64), and nobody
- * looks at the sums of these rows.
+ * Re-encode the tensor map of x with fewer rows per box where m is smaller than a tile. TMA would
+ * write zeros for the rows beyond x, which takes longer than copying (few tokens took more time
+ * than 64), and nothing reads their results.
  */
 static inline int wgmma_args_trim(wgmma_args *a, const ft_cuda_product *p)
 {
@@ -288,7 +295,7 @@ static inline int wgmma_args_trim(wgmma_args *a, const ft_cuda_product *p)
     return ft_map_codes(&a->x, p->x, p->m, p->k, (unsigned) a->box_rows);
 }
 
-/* The weights' map, for those that read them as tiles. */
+/* Tensor map of prepacked weights. */
 static inline int wgmma_args_map_tiles(wgmma_args *a, const ft_cuda_product *p, int tile_cols)
 {
     return ft_map_tiles(&a->w, p->tiles, (p->n + 31) / 32, (size_t) a->steps, (unsigned) tile_cols);

@@ -1,10 +1,9 @@
 /*
- * wgmma_epilogue.cuh - from the sums of a warpgroup to codes or halves, for the products
- * of sm_90a.
+ * wgmma_epilogue.cuh - specialized epilogue of the wgmma INT8 GEMM: accumulators to int8 or f16.
  *
- * This is the fast way, in registers: y has whole groups of 8 columns, and there is no activation
- * or the gelu of int8 plans.  Rows may have scales where y is floats.  Float32 is in
- * wgmma_float_out.cuh, all other epilogues in wgmma_any_epilogue.cuh.
+ * It works on registers and requires groups of 8 columns and no activation or the GELU of INT8
+ * plans. Rows may have scales where y is float. Float32 outputs are in wgmma_float_out.cuh, all
+ * other epilogues in wgmma_any_epilogue.cuh.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,18 +14,18 @@
 #include "kernels/cuda/gemm/int8/wgmma_args.cuh"
 
 /*
- * What floats go through on their way out: of each warp 16 rows of 128 bytes, so that its stores
- * are whole lines.  Straight from the registers every store would fill halves of 32-byte sectors:
- * 4096 x 768 x 768 took 20 us instead of 10.
+ * Staging buffer for float32 outputs: 16 rows of 128 bytes per warp, so that stores are full lines.
+ * Stores directly from registers would fill half of each 32-byte sector: 4096 x 768 x 768 took 20
+ * us instead of 10.
  */
-enum { WGMMA_LINE = 8 }; /* chunks of 16 bytes */
+enum { WGMMA_LINE = 8 }; /* 16-byte chunks */
 typedef uint4 wgmma_lines[16][WGMMA_LINE];
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Sums, scales, stores ------------------------------------------------------------------- */
+/* ---- Accumulators, scales, stores ----------------------------------------------------------- */
 
-/* Sum `i` of the lane's 8 of row g + 8h in block `block`. */
+/* Accumulator `i` of the lane's 8 in row g + 8h of column block `block`. */
 template <int N>
 __device__ __forceinline__ int32_t wgmma_sum(const int32_t (&sums)[N], int block, int h, int i)
 {
@@ -34,9 +33,9 @@ __device__ __forceinline__ int32_t wgmma_sum(const int32_t (&sums)[N], int block
 }
 
 /*
- * The scales and biases of the lane's 8 columns in each block, four at a time.  While tensor cores
- * read shared memory at its limit, a load from there takes hundreds of clocks: so the next ones are
- * under way while the ones before are in use (volatile: loads stay where they stand).
+ * Scales and biases of the lane's 8 columns in each column block, four at a time. While the tensor
+ * cores saturate shared memory bandwidth, a shared memory load takes hundreds of clocks, so the
+ * next ones are prefetched while the current ones are in use (volatile keeps the loads in place).
  */
 template <int COLS> struct wgmma_columns_reader {
     uint32_t at;
@@ -47,7 +46,7 @@ template <int COLS> struct wgmma_columns_reader {
         at = ft_shared_address(&columns) + wgmma_lane_col() * 4;
         fetch(0);
     }
-    /* Quad 2b + i is half i of block b; behind the last comes the first. */
+    /* Quad 2b + i is half i of column block b; after the last comes the first. */
     __device__ __forceinline__ void fetch(int quad)
     {
         int from = quad / 2 % (COLS / 32) * 128 + quad % 2 * 16;
@@ -62,7 +61,7 @@ template <int COLS> struct wgmma_columns_reader {
     }
 };
 
-/* Stores without a branch, which would keep the compiler from mixing the work of two blocks. */
+/* Predicated stores: a branch would keep the compiler from interleaving two column blocks. */
 __device__ __forceinline__ void wgmma_store(void *to, uint2 v, bool inside)
 {
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %3, 0;\n\t"
@@ -77,13 +76,13 @@ __device__ __forceinline__ void wgmma_store(void *to, uint4 v, bool inside)
                  "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"((int) inside));
 }
 
-/* ---- The steps of an element ---------------------------------------------------------------- */
+/* ---- Per-element arithmetic ------------------------------------------------------------------ */
 
 /*
- * The work of several elements goes step by step through all of them, for the compiler keeps this
- * order where registers are scarce, and an element alone would wait for each of its own steps.  The
- * steps are those of ft_dequantize(), ft_gelu_codes() and ft_quantize(): twelve instructions, of
- * which ten multiply or add.
+ * Several elements are processed step by step in lockstep: the compiler keeps this order where
+ * registers are scarce, and a single element would wait for the latency of each step. The steps are
+ * those of ft_dequantize(), ft_gelu_codes() and ft_quantize(): twelve instructions, ten of which
+ * multiply or add.
  */
 template <int N> __device__ __forceinline__ void wgmma_gelu(float *value)
 {
@@ -108,7 +107,7 @@ template <int N> __device__ __forceinline__ void wgmma_gelu(float *value)
         value[i] *= p[i];
 }
 
-/* Four sums of a row, whose own scale is `row`, to real values. */
+/* Dequantize four accumulators of a row with row scale `row`. */
 template <ft_epilogue EPILOGUE, int N>
 __device__ __forceinline__ void wgmma_values(float *value, const int32_t (&sums)[N], int block,
                                              int h, int quad, const float (&scale)[4],
@@ -125,7 +124,7 @@ __device__ __forceinline__ void wgmma_values(float *value, const int32_t (&sums)
         wgmma_gelu<4>(value);
 }
 
-/* The low bytes of two whole numbers, held in 0 .. 255, before the bytes of `behind`. */
+/* Saturate two integers to 0 .. 255 and pack them before the bytes of `behind`. */
 __device__ __forceinline__ uint32_t wgmma_pack_held(uint32_t low, uint32_t high, uint32_t behind)
 {
     uint32_t packed;
@@ -136,10 +135,10 @@ __device__ __forceinline__ uint32_t wgmma_pack_held(uint32_t low, uint32_t high,
 }
 
 /*
- * Four codes as a word.  A float of n * 2^-149 is a denormal whose bits are the number n: so one
- * operation rounds half to even, adds 128 and makes a whole number, and packing holds it below 256,
- * that is, the code below 128.  `low`: values may lie below -127 steps; those of a gelu with not
- * too fine steps do not.  NaN becomes 127, as in quant.h.
+ * Quantize four values into a word. The denormal float n * 2^-149 has the integer n as its bits, so
+ * one FMA rounds half to even, adds 128 and converts to integer, and packing saturates below 256,
+ * that is, below quantized 128. `low`: values may be below quantized -127; a GELU with not too
+ * small a scale has none. NaN becomes 127, as in quant.h.
  */
 template <bool low>
 __device__ __forceinline__ uint32_t wgmma_codes(const float (&value)[4], float inverse)
@@ -157,16 +156,19 @@ __device__ __forceinline__ uint32_t wgmma_codes(const float (&value)[4], float i
     return wgmma_pack_held(whole[0], whole[1], wgmma_pack_held(whole[2], whole[3], 0)) ^ 0x80808080;
 }
 
-/* ---- A result of codes or halves ------------------------------------------------------------ */
+/* ---- int8 and f16 outputs -------------------------------------------------------------------- */
 
-/* What is added to nothing: codes have no residual, and some kernels have no registers for one. */
+/* No residual: int8 outputs have none, and some kernels lack the registers. */
 struct wgmma_nothing {
     __device__ __forceinline__ wgmma_nothing() {}
     __device__ __forceinline__ wgmma_nothing(const wgmma_args &, const wgmma_place &, int) {}
     __device__ __forceinline__ void add(float (&)[4], int, int, int) const {}
 };
 
-/* Four neighbours of a row as they are stored, and eight: the lane's of a block. */
+/*
+ * Four and eight neighbours of a row in the output type; eight are a lane's columns of a column
+ * block.
+ */
 template <typename Y> struct wgmma_stored;
 template <> struct wgmma_stored<int8_t> {
     typedef uint32_t four;
@@ -203,13 +205,13 @@ __device__ __forceinline__ void wgmma_narrow(uint2 &to, const float (&value)[4],
 }
 
 /*
- * Where 64 rows of a team go, and what their columns are multiplied by.  Codes and halves go
- * straight from the registers: 4 lanes fill one sector of 32 bytes or two.
+ * Output rows of a warpgroup, 64 at a time, and the parameters of its columns. int8 and f16 are
+ * stored directly from registers: 4 lanes fill one or two sectors of 32 bytes.
  */
 template <int COLS, ft_epilogue EPILOGUE, typename Y> struct wgmma_result {
     typedef wgmma_stored<Y> stored;
     Y *y;
-    int width, left, down; /* columns of y; columns and rows that are left */
+    int width, left, down; /* columns of y; remaining columns and rows */
     float inverse;
     wgmma_columns_reader<COLS> columns;
 
@@ -226,13 +228,13 @@ template <int COLS, ft_epilogue EPILOGUE, typename Y> struct wgmma_result {
         columns.open(of);
         y = (Y *) a.y[place.which] + (size_t) row * width + (col - wgmma_first(a, place));
     }
-    /* To the 64 rows below. */
+    /* Continue with the next 64 rows. */
     __device__ __forceinline__ void descend()
     {
         y += (size_t) 64 * width;
         down -= 64;
     }
-    /* Block `block` of HALVES times 64 rows. */
+    /* Column block `block` of HALVES x 64 rows. */
     template <int HALVES, int N, class ADDED, class ROWS>
     __device__ __forceinline__ void finish(const int32_t (&sums)[HALVES][N], int block,
                                            const ADDED &added, const ROWS &rows)

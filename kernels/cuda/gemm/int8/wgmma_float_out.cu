@@ -1,12 +1,12 @@
 /*
- * wgmma_float_out.cu - the kernels of wgmma_gemm.cuh whose results are float32 or float16.
+ * wgmma_float_out.cu - kernels of wgmma_gemm.cuh with float32 or f16 output.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/gemm/int8/wgmma_gemm.cuh"
 #include "kernels/cuda/gemm/int8/wgmma_kernels.h"
 
-/* Of 128 tokens in turns there are no registers for scales of rows beside float32. */
+/* The 128-token ping-pong tile has no registers left for row scales with float32 output. */
 template <class SHAPE, typename Y>
 static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p)
 {

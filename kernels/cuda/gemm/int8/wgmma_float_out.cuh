@@ -1,5 +1,5 @@
 /*
- * wgmma_float_out.cuh - residuals, and a result of float32, for the products of sm_90a.
+ * wgmma_float_out.cuh - residuals and float32 outputs of the wgmma INT8 GEMM.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,9 +12,9 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Four values, and eight ----------------------------------------------------------------- */
+/* ---- Four and eight values ------------------------------------------------------------------- */
 
-/* value += four halves or floats */
+/* value += four f16 or float values */
 template <typename Y> __device__ __forceinline__ void wgmma_add(float (&value)[4], const Y *from)
 {
     typedef std::conditional_t<sizeof(Y) == 2, uint2, uint4> words;
@@ -25,7 +25,7 @@ template <typename Y> __device__ __forceinline__ void wgmma_add(float (&value)[4
         value[i] += (float) terms[i];
 }
 
-/* Eight neighbours of a row, straight to memory. */
+/* Store eight neighbours of a row directly. */
 template <typename Y>
 __device__ __forceinline__ void wgmma_store_eight(Y *y, const float (&value)[2][4], float inverse)
 {
@@ -48,8 +48,8 @@ __device__ __forceinline__ void wgmma_store_eight<float>(float *y, const float (
 }
 
 /*
- * The residual, in registers: only there does it cost neither a wait behind the product nor room in
- * the ring.
+ * The residual, prefetched into registers: this costs neither a wait after the mainloop nor shared
+ * memory of the pipeline.
  */
 template <int COLS, typename Y> struct wgmma_residual {
     static constexpr int chunks = sizeof(Y) / 2;
@@ -83,17 +83,17 @@ template <int COLS, typename Y> struct wgmma_residual {
     }
 };
 
-/* ---- A result of floats --------------------------------------------------------------------- */
+/* ---- float32 outputs ------------------------------------------------------------------------- */
 
 /*
- * Through lines of 32 floats of a row.  Chunk c of row r lies at c ^ r % 8: then neither the lanes
- * that write sums nor those that read lines share banks.  When a warp moves lines, a lane has chunk
- * l % 8 of rows l / 8, + 4, + 8, + 12.
+ * Staged in lines of 32 floats of a row. Chunk c of row r is stored at c ^ r % 8, which avoids bank
+ * conflicts both for lanes that write results and for lanes that read lines. When a warp copies
+ * lines out, a lane has chunk l % 8 of rows l / 8, + 4, + 8, + 12.
  */
 template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, float> {
     float *y;
     uint4 (*lines)[WGMMA_LINE];
-    int width, left, down; /* columns of y; columns and rows that are left */
+    int width, left, down; /* columns of y; remaining columns and rows */
     wgmma_columns_reader<COLS> columns;
 
     __device__ __forceinline__ explicit wgmma_result(wgmma_lines &own) : lines(own) {}
@@ -108,7 +108,7 @@ template <int COLS, ft_epilogue EPILOGUE> struct wgmma_result<COLS, EPILOGUE, fl
         columns.open(of);
         y = (float *) a.y[place.which] + (size_t) row * width + (col - wgmma_first(a, place));
     }
-    /* To the 64 rows below. */
+    /* Continue with the next 64 rows. */
     __device__ __forceinline__ void descend()
     {
         y += (size_t) 64 * width;

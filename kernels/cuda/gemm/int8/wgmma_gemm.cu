@@ -1,5 +1,6 @@
 /*
- * wgmma_gemm.cu - the int8 product of sm_90a: which products, which tile, and the weights' order.
+ * wgmma_gemm.cu - wgmma INT8 GEMM on sm_90a: supported shapes, tile selection, and prepacking of
+ * weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,12 +8,13 @@
 #include "kernels/cuda/gemm/int8/wgmma_kernels.h"
 #include "kernels/layout.h"
 
-/* ---- Weights -------------------------------------------------------------------------------- */
+/* ---- Prepacked weights ---------------------------------------------------------------------- */
 
 /*
- * Groups of 32 rows, in each blocks of 32 rows x 128 k: a stage of a tile is a few runs of 4 KiB,
- * which memory delivers faster than many of 128 bytes.  Pads are zero.  Place v = 8i + g of a group
- * holds row 8 (g / 2) + g % 2 + 2i: after a product, the columns of a lane are then 8 neighbours.
+ * Layout: groups of 32 rows, each in blocks of 32 rows x 128 k, so a stage of a tile is a few
+ * contiguous 4 KiB blocks, which DRAM delivers faster than many pieces of 128 bytes. Padding is
+ * zero. Row v = 8i + g of a packed group holds row 8 (g / 2) + g % 2 + 2i: after the GEMM, the
+ * columns of a lane are 8 neighbours.
  */
 FT_HOST_DEVICE size_t tiles_stride(size_t k)
 {
@@ -27,7 +29,7 @@ FT_HOST_DEVICE size_t tiles_offset(size_t row, size_t col, size_t k)
 
 enum { THREADS = 256 };
 
-/* One thread per 4 neighbouring codes of a row; blockDim.x = 256; grid = cover of the result. */
+/* One thread per 4 neighbouring values of a row; blockDim.x = 256; grid covers the result. */
 __global__ void tile_kernel(int8_t *__restrict__ tiles, const int8_t *__restrict__ w, size_t n,
                             size_t k)
 {
@@ -59,14 +61,14 @@ extern "C" int ft_cuda_tile(void *stream, int8_t *tiles, const int8_t *w, size_t
     return (int) cudaGetLastError();
 }
 
-/* ---- Which products ------------------------------------------------------------------------- */
+/* ---- Supported shapes ----------------------------------------------------------------------- */
 
 static bool is_aligned(const void *pointer, size_t bytes)
 {
     return (uintptr_t) pointer % bytes == 0;
 }
 
-/* What the copies ask for: rows of x and of the weights begin at multiples of 16 bytes. */
+/* TMA requires rows of x and of the weights to start at multiples of 16 bytes. */
 extern "C" bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p)
 {
     return chip->has_wgmma && p->tiles != NULL && p->m > 0 && p->n > 0 && p->k > 0 &&
@@ -76,7 +78,7 @@ extern "C" bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda
            (p->residual == NULL || p->y_dtype != FT_I8);
 }
 
-/* A gelu to codes, whose smallest value, -0.17, is above -127 steps. */
+/* GELU to int8 whose minimum, -0.17, does not reach quantized -127. */
 static bool is_fast_gelu(const ft_cuda_product *p)
 {
     bool fast = p->activation == FT_ACT_GELU_CODES && p->y_dtype == FT_I8;
@@ -86,8 +88,8 @@ static bool is_fast_gelu(const ft_cuda_product *p)
 }
 
 /*
- * Whole groups of 8 columns, stored at once, and parts that are whole groups of 32 weights; no
- * activation but gelu, or relu in kernels of few tokens, which wait for memory.
+ * Specialized epilogues: groups of 8 columns stored at once, outputs that are multiples of 32
+ * columns; no activation except GELU, or ReLU in small-m kernels, which are bound by memory.
  */
 static bool is_fast(const ft_cuda_product *p, bool few)
 {
@@ -100,12 +102,12 @@ static bool is_fast(const ft_cuda_product *p, bool few)
     return fits && fast && (p->x_scales == NULL || p->y_dtype != FT_I8);
 }
 
-/* The tiles of wgmma_small_m.cu and, `deep`, of wgmma_split_k.cu. */
+/* Tiles of wgmma_small_m.cu and, `deep`, of wgmma_split_k.cu. */
 typedef struct few_tile {
     ft_cuda_wgmma_tile tile;
     const char *name;
     int tokens, cols, blocks;
-    bool deep; /* to floats only */
+    bool deep; /* float outputs only */
 } few_tile;
 
 static const few_tile few_tiles[] = {
@@ -131,7 +133,7 @@ static const few_tile *find_few(ft_cuda_wgmma_tile tile)
     return NULL;
 }
 
-/* A stage for each block. */
+/* At least one k tile per split. */
 static bool few_takes(const few_tile *f, const ft_cuda_product *p)
 {
     return p->k > (size_t) (f->blocks - 1) * 128 && !(f->deep && p->y_dtype == FT_I8);
@@ -147,7 +149,7 @@ extern "C" bool ft_cuda_wgmma_tile_takes(ft_cuda_wgmma_tile tile, const ft_cuda_
     return tile == FT_CUDA_WGMMA_GENERAL || is_fast(p, false);
 }
 
-/* ---- Which tile ----------------------------------------------------------------------------- */
+/* ---- Tile selection ------------------------------------------------------------------------- */
 
 extern "C" const char *ft_cuda_wgmma_tile_name(ft_cuda_wgmma_tile tile)
 {
@@ -162,9 +164,9 @@ extern "C" const char *ft_cuda_wgmma_tile_name(ft_cuda_wgmma_tile tile)
 }
 
 /*
- * Blocks that share k of a small tile: enough to keep all multiprocessors reading weights.  On an
- * H200, 2 and 4 blocks in us: 128 x 768 x 768 2.9 and 2.5, 128 x 1024 x 1024 2.8 and 3.4, 256 x 768
- * x 3072 5.5 and 5.0.  Codes have fewer bytes to write, and are sooner better with one.
+ * Split-K of a small tile: enough thread blocks that all SMs read weights. On an H200, 2 and 4
+ * splits in us: 128 x 768 x 768 2.9 and 2.5, 128 x 1024 x 1024 2.8 and 3.4, 256 x 768 x 3072 5.5
+ * and 5.0. int8 outputs write fewer bytes and prefer fewer splits.
  */
 static ft_cuda_wgmma_tile choose_few(size_t tiles, size_t steps, size_t multiprocessors, bool codes)
 {
@@ -176,14 +178,14 @@ static ft_cuda_wgmma_tile choose_few(size_t tiles, size_t steps, size_t multipro
 }
 
 /*
- * Clocks that the busiest multiprocessor needs, fitted to times on an H200 (m 1024 .. 8192, n 768
- * .. 4096, k 768 .. 4096).  A stage takes 480 for 64 tokens, and 740 for 128 in turns, 815
- * together: shared memory delivers no faster.  What a tile takes beyond its stages, and a launch
- * beyond its tiles, depends on what is written.
+ * Cost model in clocks of the busiest SM, fitted to times on an H200 (m 1024 .. 8192, n 768 ..
+ * 4096, k 768 .. 4096). A k tile takes 480 clocks for 64 tokens, for 128 tokens 740 with ping-pong
+ * and 815 with cooperative warpgroups, bound by shared memory bandwidth. The overhead of a tile and
+ * of a launch depends on the output type.
  */
 typedef struct finish_clocks {
-    size_t turns_64, turns_128, together; /* of a tile */
-    size_t launch_128, launch_together;   /* more than a launch of turns_64 takes */
+    size_t turns_64, turns_128, together; /* per tile */
+    size_t launch_128, launch_together;   /* beyond a launch of the 64-row ping-pong tile */
 } finish_clocks;
 
 static finish_clocks finish_clocks_of(const ft_cuda_product *p)
@@ -212,7 +214,7 @@ static ft_cuda_wgmma_tile choose_large(size_t m, size_t columns, size_t steps,
     return together < turns_64 ? FT_CUDA_WGMMA_TOGETHER : FT_CUDA_WGMMA_TURNS_64;
 }
 
-/* Tiles of `cols` columns in a row of tiles. */
+/* Number of column tiles of `cols` columns. */
 static size_t tiles_across(const ft_cuda_product *p, size_t cols)
 {
     size_t tiles = 0;
@@ -222,10 +224,10 @@ static size_t tiles_across(const ft_cuda_product *p, size_t cols)
 }
 
 /*
- * Clocks of a deep tile, as far as tiles differ.  Memory delivers 16 bytes a clock to each of all
- * multiprocessors, the second-level cache some 48 to each that has a block; blocks that share a
- * tile have sums to exchange.  So out of the weights' way: us on an H200, 128 x 4096 x 11008 16.7
- * by pair64/2, 18.7 with 96 columns, 19.7 by pair128/2.
+ * Cost model of a split-K tile in clocks, only the terms in which tiles differ. DRAM delivers 16
+ * bytes per clock to each SM when all read, L2 about 48 to each SM with a thread block; splits
+ * exchange partial sums. H200, us: 128 x 4096 x 11008 16.7 with M128_N64_SPLIT2, 18.7 with 96
+ * columns, 19.7 with M128_N128_SPLIT2.
  */
 static size_t deep_clocks(const few_tile *f, const ft_cuda_product *p, size_t multiprocessors)
 {
@@ -237,8 +239,8 @@ static size_t deep_clocks(const few_tile *f, const ft_cuda_product *p, size_t mu
 }
 
 /*
- * The deep tile that brings weights to floats fastest where rows are few and k is deep, as in
- * decoders: of those whose blocks have a multiprocessor each and keep enough of them reading.
+ * The split-K tile that streams the weights fastest for small m, large k and float outputs, as in
+ * decoders: among those whose thread blocks have an SM each and keep enough SMs reading.
  */
 static bool choose_deep(ft_cuda_wgmma_tile *out, const ft_cuda_product *p, size_t multiprocessors)
 {
@@ -272,7 +274,7 @@ extern "C" ft_cuda_wgmma_tile ft_cuda_wgmma_choose(const ft_cuda_chip *chip,
         return FT_CUDA_WGMMA_GENERAL;
     if (choose_deep(&deep, p, multiprocessors))
         return deep;
-    if (small <= (codes ? 2 * multiprocessors : multiprocessors)) /* two fit on each */
+    if (small <= (codes ? 2 * multiprocessors : multiprocessors)) /* two thread blocks per SM */
         return choose_few(small, steps, multiprocessors, codes);
     if (codes && rows * tiles_across(p, 96) <= 2 * multiprocessors)
         return FT_CUDA_WGMMA_FEW_96;

@@ -1,22 +1,22 @@
 /*
- * wgmma_gemm.cuh - the int8 product of sm_90a: tokens x weights, both from shared memory.
+ * wgmma_gemm.cuh - warp-specialized wgmma INT8 GEMM on sm_90a, both operands in shared memory.
  *
- * One block of three warpgroups runs on each multiprocessor until all tiles are done.  Two
- * threads of the first warpgroup keep a ring of stages full (wgmma_pipeline.cuh).  The other two
- * warpgroups, the teams, multiply and finish, 64 or 128 tokens by COLS weights:
+ * One persistent thread block of three warpgroups per SM. Two threads of the producer warpgroup
+ * fill the pipeline (wgmma_pipeline.cuh). The two consumer warpgroups run mainloop and epilogue, on
+ * 64 or 128 tokens by COLS columns each:
  *
- *   in turns   each team has tiles of its own, and finishes one while the other multiplies;
- *   together   each team has half of the rows of every tile.
+ *   ping-pong     each warpgroup has tiles of its own; its epilogue overlaps the other's mainloop;
+ *   cooperative   each warpgroup computes half of the rows of every tile.
  *
- * To finish costs the other team time, too: the tensor cores read and write their sums in the same
- * registers.  On an H200 a stage of 64 x 192 takes 386 clocks, and 770 beside a warp a scheduler
- * that multiplies floats, each of which cost it 0.7 clocks; two such warps starve it.  So it is
- * better when one team finishes at a time, and a finish that is spread over the stages of the next
- * tile, by both teams, took longer.  Comparisons and packing do not slow the tensor cores, but wait
- * for them.
+ * The epilogue slows down the other warpgroup, because the tensor cores keep accumulators in the
+ * same register file. On an H200 a k tile of 64 x 192 takes 386 clocks, and 770 next to one warp
+ * per scheduler that multiplies floats, at 0.7 clocks per multiplication; two such warps starve it.
+ * Hence only one warpgroup runs its epilogue at a time. (Interleaving the epilogue with the next
+ * mainloop in both warpgroups was slower.) Comparisons and packing do not slow the tensor cores,
+ * but wait for them.
  *
- * Weights lie in memory so that the columns of a lane are 8 neighbours (ft_cuda_tiles_offset): its
- * codes are one store of 8 bytes.
+ * Weights are prepacked so that a lane holds 8 neighbouring columns (ft_cuda_tiles_offset) and
+ * stores int8 results as 8 bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,18 +29,18 @@
 #include <type_traits>
 
 enum {
-    WGMMA_THREADS = 3 * WGMMA_TEAM, /* loaders and two teams */
+    WGMMA_THREADS = 3 * WGMMA_TEAM, /* producer and two consumer warpgroups */
 };
 
 #ifdef FT_HAS_WGMMA
 
 /*
- * Teams that take turns: a team may look at the ring only when the other has seen its last stage,
- * for it would take an older round of the ring for its own.
+ * Ping-pong order: a warpgroup waits on the pipeline only after the other has consumed its last
+ * stage, otherwise it would mistake an older phase for its own.
  */
 enum { WGMMA_TURN = 1 }; /* named barriers 1 and 2 */
 
-/* All halves at once: they share scales and biases. */
+/* All blocks of 64 rows at once, which share scales and biases. */
 template <class SHAPE, class RESULT, class ADDED, class ROWS>
 __device__ __forceinline__ void wgmma_finish_at_once(wgmma_sums<SHAPE> &sums, RESULT &result,
                                                      const ADDED &added, const ROWS &rows)
@@ -51,10 +51,10 @@ __device__ __forceinline__ void wgmma_finish_at_once(wgmma_sums<SHAPE> &sums, RE
 }
 
 /*
- * One half after the other goes through one copy of the code, in the registers of the first.  To
- * move it takes 96 instructions, but a loop of more than 32 KiB runs at 2.4 clocks an instruction
- * instead of one, since it comes from beyond the first cache of instructions: with gelu, 4096 x
- * 3072 x 768 took 21.3 us instead of 19.6.
+ * One block of 64 rows after the other through the same code, in the registers of the first. Moving
+ * the accumulators takes 96 instructions, but a loop of more than 32 KiB exceeds the first
+ * instruction cache and runs at 2.4 clocks per instruction instead of one: with GELU, 4096 x 3072 x
+ * 768 took 21.3 us instead of 19.6.
  */
 template <class SHAPE, class RESULT, class ADDED, class ROWS>
 __device__ __forceinline__ void wgmma_finish_in_turns(wgmma_sums<SHAPE> &sums, RESULT &result,
@@ -125,9 +125,9 @@ __device__ __forceinline__ void wgmma_work(SHARED &s, const wgmma_args &a, int t
 #endif
 
 /*
- * grid = at most as many blocks as there are tiles; blockDim.x = WGMMA_THREADS; one block a
- * multiprocessor.  Registers: 168 a thread at first; the loader gives away all but 24, a team takes
- * 240, of which up to 192 are sums.
+ * grid = at most one thread block per tile; blockDim.x = WGMMA_THREADS; one block per SM.
+ * Registers: 168 per thread at launch; the producer keeps 24, a consumer takes 240, up to 192 of
+ * which are accumulators.
  */
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)

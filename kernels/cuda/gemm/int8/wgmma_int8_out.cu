@@ -1,5 +1,5 @@
 /*
- * wgmma_int8_out.cu - the kernels of wgmma_gemm.cuh whose results are codes.
+ * wgmma_int8_out.cu - kernels of wgmma_gemm.cuh with int8 output.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,6 +1,5 @@
 /*
- * wgmma_pipeline.cuh - stages of a product of sm_90a: loaders put them into a ring, teams multiply
- * them.
+ * wgmma_pipeline.cuh - producer and consumer of the TMA pipeline of the wgmma INT8 GEMM.
  *
  * A stage is 128 k of a tile's rows of x and of the weights.
  *
@@ -12,10 +11,10 @@
 #include "kernels/cuda/gemm/int8/wgmma_args.cuh"
 #include "kernels/cuda/gemm/int8/wgmma_float_out.cuh"
 
-/* How two teams share the work (wgmma_gemm.cuh). */
+/* How two consumer warpgroups share the work (wgmma_gemm.cuh). */
 typedef enum wgmma_split { WGMMA_IN_TURNS, WGMMA_TOGETHER } wgmma_split;
 
-/* A team multiplies HALVES x 64 tokens by COLS weights. */
+/* A warpgroup computes HALVES x 64 tokens by COLS columns. */
 template <int HALVES, int COLS, int STAGES, wgmma_split SPLIT> struct wgmma_shape {
     static constexpr int halves = HALVES, cols = COLS, stages = STAGES;
     static constexpr bool in_turns = SPLIT == WGMMA_IN_TURNS;
@@ -28,15 +27,15 @@ template <class SHAPE, bool GENERAL, typename Y> struct wgmma_shared {
     static constexpr bool lined = !GENERAL && sizeof(Y) == 4;
     int8_t x[SHAPE::stages][SHAPE::tile_rows * WGMMA_STAGE];
     int8_t w[SHAPE::stages][SHAPE::cols * WGMMA_STAGE];
-    wgmma_columns<SHAPE::cols> columns[2][2]; /* of each team; of this tile and the one before */
-    wgmma_lines lines[lined ? 8 : 1];         /* of each warp */
+    wgmma_columns<SHAPE::cols> columns[2][2]; /* per warpgroup; of this tile and the previous one */
+    wgmma_lines lines[lined ? 8 : 1];         /* per warp */
     int32_t sums[GENERAL ? 2 : 1][GENERAL ? 64 : 1][GENERAL ? SHAPE::cols + 4 : 4];
     uint64_t full[SHAPE::stages], empty[SHAPE::stages];
 };
 
 #ifdef FT_HAS_WGMMA
 
-/* A position in the ring: its slot, and the parity of the round. */
+/* Pipeline state: stage index and phase parity. */
 template <int STAGES> struct wgmma_position {
     int slot;
     unsigned parity;
@@ -54,7 +53,7 @@ template <int STAGES> struct wgmma_position {
     }
 };
 
-/* One thread, before all others begin. */
+/* One thread, before all others start. */
 template <class SHAPE, bool GENERAL, typename Y>
 __device__ __forceinline__ void wgmma_set_up(wgmma_shared<SHAPE, GENERAL, Y> &s,
                                              const wgmma_args &a)
@@ -69,8 +68,8 @@ __device__ __forceinline__ void wgmma_set_up(wgmma_shared<SHAPE, GENERAL, Y> &s,
 }
 
 /*
- * The loaders: one thread for x and one for the weights.  Weights do not depend on the kernel
- * before, so they are on their way while that one still ends.
+ * Producer: one thread for x and one for the weights. Weights do not depend on the predecessor, so
+ * their copies start before it ends.
  */
 template <class SHAPE, bool GENERAL, typename Y>
 __device__ __forceinline__ void wgmma_load(wgmma_shared<SHAPE, GENERAL, Y> &s, const wgmma_args &a,
@@ -96,19 +95,19 @@ __device__ __forceinline__ void wgmma_load(wgmma_shared<SHAPE, GENERAL, Y> &s, c
         ft_let_successor_begin();
 }
 
-/* Sums of a lane: of 64 rows by COLS columns, HALVES times. */
+/* A lane's accumulators: HALVES blocks of 64 rows by COLS columns. */
 template <class SHAPE> using wgmma_sums = int32_t[SHAPE::halves][SHAPE::cols / 2];
 
-/* A team on its way along the ring; its rows begin at `row` of a tile. */
+/* A consumer warpgroup's position in the pipeline; its rows start at `row` of a tile. */
 template <class SHAPE> struct wgmma_reader {
     wgmma_position<SHAPE::stages> at;
-    int row, before; /* slot of the stage before; -1: the next one is a tile's first */
+    int row, before; /* previous stage; -1 before a tile's first k tile */
 
     __device__ __forceinline__ wgmma_reader(int stage, int own_row)
         : at(stage), row(own_row), before(-1)
     {
     }
-    /* One stage.  It is given back when the one after it has been handed to the tensor cores. */
+    /* One k tile. The previous stage is released once this wgmma is in flight. */
     template <class SHARED>
     __device__ __forceinline__ void multiply(SHARED &s, wgmma_sums<SHAPE> &sums)
     {
@@ -128,7 +127,7 @@ template <class SHAPE> struct wgmma_reader {
         before = at.slot;
         at.advance();
     }
-    /* After a tile's last stage: the sums are there. */
+    /* After a tile's last k tile: wait for the accumulators. */
     template <class SHARED>
     __device__ __forceinline__ void settle(SHARED &s, wgmma_sums<SHAPE> &sums)
     {
@@ -138,7 +137,7 @@ template <class SHAPE> struct wgmma_reader {
         for (int i = 0; i < SHAPE::halves; i++)
             ft_wgmma_settle(sums[i]);
     }
-    /* The warp has read the stage before: once for all its lanes. */
+    /* Release the previous stage, one arrival per warp. */
     template <class SHARED> __device__ __forceinline__ void release(SHARED &s) const
     {
         if (before >= 0 && threadIdx.x % 32 == 0)

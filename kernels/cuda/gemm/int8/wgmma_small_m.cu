@@ -1,23 +1,23 @@
 /*
- * wgmma_small_m.cu - the int8 product of sm_90a for few tokens, where time is reading weights.
+ * wgmma_small_m.cu - wgmma INT8 GEMM on sm_90a for few tokens, bound by reading weights.
  *
- * A tile is 64 tokens by 64 or 96 weights: small, so that there are many and all multiprocessors
- * read, each for two blocks.  Where tiles are still too few, a cluster of 2 or 4 blocks shares one:
- * each adds up its part of k, then sends every other block the sums that it is to finish.  Nobody
- * waits for the whole cluster: a block is ready when what it needs has arrived, and leaves then.
+ * Tiles of 64 tokens by 64 or 96 columns are small, so that all SMs read, each for two thread
+ * blocks. Where there are still too few tiles, a cluster of 2 or 4 thread blocks splits k, and each
+ * block sends the others the partial sums that they finish. There is no cluster-wide barrier at the
+ * end: a block exits when its own partial sums have arrived and are stored.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/gemm/int8/wgmma_kernels.h"
 #include "kernels/cuda/gemm/int8/wgmma_units.cuh"
 
-enum { STAGE = 128 }; /* k of a stage */
+enum { STAGE = 128 }; /* k per stage */
 
-/* Of 64 tokens by COLS weights; BLOCKS share one. */
+/* 64 tokens by COLS columns; BLOCKS thread blocks split k. */
 template <int COLS_, int BLOCKS_> struct few_shape {
     static constexpr int cols = COLS_, blocks = BLOCKS_;
     static constexpr int rows = 64, workers = WGMMA_TEAM;
-    static constexpr int threads = workers + 64; /* two warps load */
+    static constexpr int threads = workers + 64; /* two producer warps */
     static constexpr int stages = 100 * 1024 / ((rows + cols) * STAGE);
     static constexpr int units = wgmma_units_of(cols), own = units / blocks;
     static_assert(units % blocks == 0, "each block finishes as many");
@@ -27,14 +27,14 @@ template <class SHAPE> struct few_shared {
     int8_t x[SHAPE::stages][SHAPE::rows * STAGE], w[SHAPE::stages][SHAPE::cols * STAGE];
     wgmma_shares<SHAPE> shares;
     wgmma_columns<SHAPE::cols> columns;
-    uint64_t full[SHAPE::stages], empty[SHAPE::stages], arrived; /* all sums */
+    uint64_t full[SHAPE::stages], empty[SHAPE::stages], arrived; /* all partial sums */
 };
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Loading and multiplying ---------------------------------------------------------------- */
+/* ---- Producer and mainloop ------------------------------------------------------------------- */
 
-/* Stages first .. first + steps of the tile: of its weights by one thread, of x by another. */
+/* k tiles first .. first + steps of the tile: one thread loads weights, another x. */
 template <class SHAPE>
 __device__ __forceinline__ void load(few_shared<SHAPE> &s, const wgmma_args &a,
                                      const wgmma_place &place, int first, int steps, bool weights)
@@ -68,14 +68,14 @@ __device__ __forceinline__ void multiply(few_shared<SHAPE> &s, int steps,
         for (int k = 0; k < STAGE / 32; k++)
             ft_wgmma<SHAPE::cols>(sums, x + 2 * k, w + 2 * k);
         ft_wgmma_commit();
-        ft_wgmma_wait<0>(); /* to multiply takes less time than to load: nothing is gained later */
+        ft_wgmma_wait<0>(); /* memory-bound: keeping a second wgmma in flight gains nothing */
         if (threadIdx.x % 32 == 0)
             ft_barrier_arrive(&s.empty[slot]);
     }
     ft_wgmma_settle(sums);
 }
 
-/* ---- Working -------------------------------------------------------------------------------- */
+/* ---- Consumer -------------------------------------------------------------------------------- */
 
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
 __device__ __forceinline__ void work(few_shared<SHAPE> &s, const wgmma_args &a,
@@ -90,13 +90,13 @@ __device__ __forceinline__ void work(few_shared<SHAPE> &s, const wgmma_args &a,
     wgmma_sync(3, SHAPE::workers);
     multiply(s, steps, sums);
     if (SHAPE::blocks > 1)
-        ft_cluster_wait(); /* all blocks have begun */
+        ft_cluster_wait(); /* all thread blocks have started */
     wgmma_exchange<SHAPE>(s.shares, &s.arrived, block, sums, own);
     units.finish(a, place, own, s.columns);
 }
 #endif
 
-/* grid = tiles x blocks, in clusters of blocks; blockDim.x = SHAPE::threads. */
+/* grid = tiles x BLOCKS, in clusters of BLOCKS; blockDim.x = SHAPE::threads. */
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
 __global__ void __launch_bounds__(SHAPE::threads, 2)
     few_kernel(const __grid_constant__ wgmma_args a)

@@ -1,18 +1,17 @@
 /*
- * wgmma_split_k.cu - the int8 product of sm_90a for up to 128 tokens and deep k, as in decoders,
- * where time is reading weights at the memory's rate.
+ * wgmma_split_k.cu - wgmma INT8 GEMM on sm_90a for up to 128 tokens and large k, as in decoders,
+ * bound by reading weights from DRAM.
  *
- * One block runs on each multiprocessor, and its tile is as wide as it can be while all have one:
- * 64 or 128 tokens by 64 to 192 weights.  (Every tile needs all of x, through the same second-level
- * cache: 128 tokens by 64 weights bring twice as many bytes of x as of weights.)  Where tiles are
- * too few, the two blocks of a cluster share one: each adds up its half of k, then sends the other
- * the sums that it is to finish.
+ * One thread block per SM, whose tile is as wide as possible while all SMs have one: 64 or 128
+ * tokens by 64 to 192 columns. (Every tile reads all of x through the same L2: 128 tokens by 64
+ * columns load twice as many bytes of x as of weights.) Where there are too few tiles, the two
+ * thread blocks of a cluster split k, and each sends the other the partial sums that it finishes.
  *
- * Weights and x have rings of their own.  That of the weights is long: it is filled before the
- * kernel before has ended.  But only a few of its stages are under way at a time: what memory
- * cannot deliver yet waits in queues, and x, which the cache could deliver at once, waits behind
- * it.  On an H200, between kernels that copy, 128 x 22016 x 4096 takes 29.4 us with three stages of
- * 24 KB under way, 30.2 with four, 31.5 with six and 40 with one.
+ * Weights and x have separate pipelines. That of the weights is deep, because it is filled before
+ * the predecessor ends. But only a few of its stages are in flight at a time: requests beyond DRAM
+ * bandwidth queue up, and x, which L2 could deliver at once, waits behind them. On an H200, between
+ * copy kernels, 128 x 22016 x 4096 takes 29.4 us with three stages of 24 KB in flight, 30.2 with
+ * four, 31.5 with six and 40 with one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,20 +21,20 @@
 
 enum {
     STAGE = WGMMA_STAGE,
-    SUMS = 3, /* named barrier of all that multiply */
+    SUMS = 3, /* named barrier of all consumer warps */
 };
 
-/* Of TEAMS x 64 tokens by COLS weights; BLOCKS share one. */
+/* TEAMS x 64 tokens by COLS columns; BLOCKS thread blocks split k. */
 template <int TEAMS_, int COLS_, int BLOCKS_> struct deep_shape {
     static constexpr int teams = TEAMS_, cols = COLS_, blocks = BLOCKS_;
     static constexpr int rows = 64 * teams, workers = WGMMA_TEAM * teams;
-    static constexpr int threads = workers + 64; /* two warps load */
+    static constexpr int threads = workers + 64; /* two producer warps */
     static constexpr int units = wgmma_units_of(cols), own = units / blocks;
     static constexpr int x_stages = teams == 1 ? 8 : cols == 96 ? 7 : cols == 128 ? 5 : 6;
     static constexpr int x_bytes = rows * STAGE, w_bytes = cols * STAGE;
     static constexpr int sent = blocks > 1 ? own *workers *WGMMA_UNIT * 4 : 0;
     static constexpr int w_stages = (222 * 1024 - sent - x_stages * x_bytes) / w_bytes;
-    static constexpr int ahead = cols == 64 ? 5 : cols < 192 ? 4 : 3; /* weights under way */
+    static constexpr int ahead = cols == 64 ? 5 : cols < 192 ? 4 : 3; /* weight stages in flight */
     static_assert(blocks <= 2 && ahead < w_stages, "as described");
 };
 
@@ -49,19 +48,19 @@ template <class SHAPE> struct deep_shared {
     wgmma_columns<SHAPE::cols> columns;
     deep_barriers<SHAPE::x_stages> x_ring;
     deep_barriers<SHAPE::w_stages> w_ring;
-    uint64_t arrived; /* all shares */
+    uint64_t arrived; /* all partial sums */
 };
 
 #ifdef FT_HAS_WGMMA
 
-/* A block's part of the product: steps first .. first + steps of a tile. */
+/* Work of a thread block: k tiles first .. first + steps of a tile. */
 typedef struct deep_part {
     wgmma_place place;
-    int block; /* of those that share the tile */
+    int block; /* rank among the blocks that share the tile */
     int first, steps;
 } deep_part;
 
-/* ---- Loading -------------------------------------------------------------------------------- */
+/* ---- Producer -------------------------------------------------------------------------------- */
 
 template <int STAGES>
 __device__ __forceinline__ void set_up_ring(deep_barriers<STAGES> &ring, int readers)
@@ -72,7 +71,7 @@ __device__ __forceinline__ void set_up_ring(deep_barriers<STAGES> &ring, int rea
     }
 }
 
-/* By one thread, before all others begin. */
+/* One thread, before all others start. */
 template <class SHAPE>
 __device__ __forceinline__ void set_up(deep_shared<SHAPE> &s, const wgmma_args &a)
 {
@@ -86,7 +85,7 @@ __device__ __forceinline__ void set_up(deep_shared<SHAPE> &s, const wgmma_args &
     ft_barriers_ready();
 }
 
-/* The barrier of the next stage, when its readers have given room. */
+/* Acquire the next stage once its readers have released it; returns its full barrier. */
 template <int STAGES>
 __device__ __forceinline__ uint64_t *ask(deep_barriers<STAGES> &ring,
                                          const wgmma_position<STAGES> &at, unsigned bytes)
@@ -96,7 +95,9 @@ __device__ __forceinline__ uint64_t *ask(deep_barriers<STAGES> &ring,
     return &ring.full[at.slot];
 }
 
-/* Weights of steps from .. to: each is asked for when the one SHAPE::ahead before it has come. */
+/*
+ * Weights of k tiles from .. to: each is requested when the one SHAPE::ahead earlier has arrived.
+ */
 template <class SHAPE>
 __device__ __forceinline__ void load_weights(deep_shared<SHAPE> &s, const wgmma_args &a,
                                              const deep_part &part, int from, int to)
@@ -123,9 +124,9 @@ __device__ __forceinline__ void load_x(deep_shared<SHAPE> &s, const wgmma_args &
     }
 }
 
-/* ---- Multiplying ---------------------------------------------------------------------------- */
+/* ---- Consumer -------------------------------------------------------------------------------- */
 
-/* A warp's way along both rings. */
+/* A warp's position in both pipelines. */
 template <class SHAPE> struct deep_reader {
     wgmma_position<SHAPE::x_stages> x;
     wgmma_position<SHAPE::w_stages> w;
@@ -141,7 +142,7 @@ template <class SHAPE> struct deep_reader {
         x.advance();
         w.advance();
     }
-    /* The step has been read: once for all lanes of the warp. */
+    /* Release the stage, one arrival per warp. */
     __device__ __forceinline__ void release(deep_shared<SHAPE> &s) const
     {
         if (threadIdx.x % 32 == 0) {
@@ -151,7 +152,10 @@ template <class SHAPE> struct deep_reader {
     }
 };
 
-/* Two teams keep the tensor cores busy, so a step is given back when the next one is with them. */
+/*
+ * With two warpgroups a stage is released once the wgmma of the next one is in flight, which keeps
+ * the tensor cores busy.
+ */
 template <class SHAPE>
 __device__ __forceinline__ void multiply(deep_shared<SHAPE> &s, int steps,
                                          int32_t (&sums)[SHAPE::cols / 2])
@@ -194,7 +198,7 @@ __device__ __forceinline__ void work(deep_shared<SHAPE> &s, const wgmma_args &a,
     wgmma_sync(SUMS, SHAPE::workers);
     multiply(s, part.steps, sums);
     if (SHAPE::blocks > 1)
-        ft_cluster_wait(); /* both blocks have begun */
+        ft_cluster_wait(); /* both thread blocks have started */
     wgmma_exchange<SHAPE>(s.shares, &s.arrived, part.block, sums, own);
     units.finish(a, part.place, own, s.columns);
 }
@@ -210,7 +214,7 @@ template <class SHAPE> __device__ __forceinline__ deep_part part_of(const wgmma_
 }
 #endif
 
-/* grid = tiles x blocks, in clusters of blocks; blockDim.x = SHAPE::threads. */
+/* grid = tiles x BLOCKS, in clusters of BLOCKS; blockDim.x = SHAPE::threads. */
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y>
 __global__ void __launch_bounds__(SHAPE::threads, 1)
     deep_kernel(const __grid_constant__ wgmma_args a)
@@ -219,7 +223,7 @@ __global__ void __launch_bounds__(SHAPE::threads, 1)
     extern __shared__ __align__(1024) int8_t shared_memory[];
     auto &s = *(deep_shared<SHAPE> *) shared_memory;
     deep_part part = part_of<SHAPE>(a);
-    int begun = min(part.steps, 2); /* more would hold up all others */
+    int begun = min(part.steps, 2); /* more would delay all other loads */
     if (threadIdx.x == SHAPE::workers) {
         set_up(s, a);
         load_weights(s, a, part, 0, begun);

@@ -1,13 +1,14 @@
 /*
- * wgmma_units.cuh - from the sums of a tile that one block or a cluster of several has made to
- * y, in units of 8 columns of a row, for the products of sm_90a with few tokens.
+ * wgmma_units.cuh - epilogue of the small-m wgmma INT8 kernels, with a reduce-scatter over a
+ * cluster for split-K.
  *
- * A lane's sums of 32 columns are two units: 32j + 8t .. of row g + 8h is unit 2j + h.  Where k is
- * cut among the blocks of a cluster, each finishes as many units as any other, and gets from the
- * others what it needs for them.  Sums are whole numbers, so no bit depends on how k was cut.
+ * A lane's accumulators of 32 columns are two fragments of 8 columns: columns 32j + 8t .. of row g
+ * + 8h are fragment 2j + h. With split-K each thread block of the cluster finishes the same number
+ * of fragments and receives the partial sums for them from the others. Sums are integers, so the
+ * bits do not depend on the splits.
  *
- * A SHAPE says how many columns a tile has, how many blocks share it and how many workers (threads
- * that hold sums) each has; units and own are wgmma_units_of().
+ * SHAPE defines the columns of a tile, the thread blocks that share it and the number of consumer
+ * threads of each; the numbers of fragments follow from wgmma_units_of().
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,13 +19,13 @@
 
 enum { WGMMA_UNIT = 8 }; /* columns */
 
-/* Of a lane, for all of a tile's columns. */
+/* Fragments of a lane for all columns of a tile. */
 constexpr int wgmma_units_of(int cols)
 {
     return cols / 32 * 2;
 }
 
-/* What the other blocks of a cluster send to one. */
+/* Partial sums that the other thread blocks of the cluster send. */
 template <class SHAPE> struct wgmma_shares {
     static constexpr int others = SHAPE::blocks > 1 ? SHAPE::blocks - 1 : 1;
     static constexpr int each = SHAPE::blocks > 1 ? SHAPE::own *WGMMA_UNIT / 4 : 1;
@@ -33,9 +34,9 @@ template <class SHAPE> struct wgmma_shares {
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Other blocks of the cluster ------------------------------------------------------------ */
+/* ---- Distributed shared memory --------------------------------------------------------------- */
 
-/* What stands at `own` in this block's shared memory, in that of another. */
+/* Address of `own` in the shared memory of another thread block. */
 __device__ __forceinline__ uint32_t wgmma_there(const void *own, int block)
 {
     uint32_t address;
@@ -45,7 +46,7 @@ __device__ __forceinline__ uint32_t wgmma_there(const void *own, int block)
     return address;
 }
 
-/* To the same place in another block; its bytes count on the barrier there. */
+/* Store to the same location in another thread block; the bytes count on its mbarrier. */
 __device__ __forceinline__ void wgmma_send(const int4 *place, const uint64_t *barrier, int block,
                                            int4 v)
 {
@@ -55,9 +56,9 @@ __device__ __forceinline__ void wgmma_send(const int4 *place, const uint64_t *ba
                  : "memory");
 }
 
-/* ---- Adding up ------------------------------------------------------------------------------ */
+/* ---- Reduce-scatter -------------------------------------------------------------------------- */
 
-/* The sums of unit u, neighbouring columns. */
+/* Accumulators of fragment u, neighbouring columns. */
 template <int N>
 __device__ __forceinline__ void wgmma_unit(int32_t (&unit)[WGMMA_UNIT], const int32_t (&sums)[N],
                                            int u)
@@ -68,8 +69,8 @@ __device__ __forceinline__ void wgmma_unit(int32_t (&unit)[WGMMA_UNIT], const in
 }
 
 /*
- * Block b finishes SHAPE::own units from b * SHAPE::own on; `own` are the whole cluster's sums.
- * Blocks a and b know each other as number (a ^ b) - 1.
+ * Block b finishes SHAPE::own fragments from b * SHAPE::own; `own` receives the cluster's sums.
+ * Blocks a and b address each other's slot as number (a ^ b) - 1.
  */
 template <class SHAPE>
 __device__ __forceinline__ void wgmma_exchange(wgmma_shares<SHAPE> &shares, uint64_t *arrived,
@@ -106,9 +107,9 @@ __device__ __forceinline__ void wgmma_exchange(wgmma_shares<SHAPE> &shares, uint
         }
 }
 
-/* ---- Finishing ------------------------------------------------------------------------------ */
+/* ---- Epilogue -------------------------------------------------------------------------------- */
 
-/* The residual of a unit. */
+/* Residual of a fragment. */
 template <typename Y> struct wgmma_added {
     static constexpr int each = WGMMA_UNIT * sizeof(Y) / 16;
     uint4 v[each > 0 ? each : 1];
@@ -130,7 +131,7 @@ template <typename Y> struct wgmma_added {
     }
 };
 
-/* Four sums of a row, whose own scale is `row`, from column `right` of the tile on. */
+/* Four results of a row with row scale `row`, from column `right` of the tile. */
 template <ft_epilogue EPILOGUE, int COLS>
 __device__ __forceinline__ void wgmma_finish_four(float (&value)[4], int4 sums,
                                                   const wgmma_columns<COLS> &columns, int right,
@@ -150,8 +151,8 @@ __device__ __forceinline__ void wgmma_finish_four(float (&value)[4], int4 sums,
 }
 
 /*
- * The units that a lane of block `block` finishes.  Scales of rows are fetched before the tile is
- * multiplied, and so are residuals where there are registers beside its sums.
+ * The fragments that a lane of thread block `block` finishes. Row scales are loaded before the
+ * mainloop, and so are residuals where registers suffice next to the accumulators.
  */
 template <class SHAPE, ft_epilogue EPILOGUE, typename Y> struct wgmma_units {
     static constexpr int mine = SHAPE::own, each = wgmma_added<Y>::each;
@@ -169,7 +170,7 @@ template <class SHAPE, ft_epilogue EPILOGUE, typename Y> struct wgmma_units {
     {
         return first_row + (block * mine + i) % 2 * 8;
     }
-    /* The first column in the tile. */
+    /* First column within the tile. */
     __device__ __forceinline__ int right_of(int i) const
     {
         return (block * mine + i) / 2 * 32 + wgmma_lane_col();

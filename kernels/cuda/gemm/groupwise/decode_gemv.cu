@@ -1,26 +1,25 @@
 /*
- * decode_gemv.cu - products with codes of four bits for a row or two, as a decoder's step has them.
+ * decode_gemv.cu - 4-bit group-wise GEMV for one or two rows (decode step).
  *
- * The step is a chain of products, each of which waits for the one before it.  Rings are filled
- * while it waits, so the time of a product is that of its instructions as much as that of the
- * memory: on an H200 eight warps of a multiprocessor, two for each of its schedulers, take longer
- * to unpack 12288 x 4096 than the memory to bring it.  So there are sixteen with half as many
- * registers.  They take turns at runs of 128 columns and leave their sums in shared memory, without
- * scales; all that is not the same for each run is done when these are there, a row a lane.  Rings
- * are short: what longer ones ask for early is in the way of those who make x.
+ * A decode step is a chain of dependent GEMVs. Pipelines are filled while a kernel waits for its
+ * predecessor, so its time is that of its instructions as much as that of DRAM: on an H200 eight
+ * warps per SM, two per scheduler, take longer to dequantize 12288 x 4096 than DRAM to deliver it.
+ * Hence there are sixteen warps with half the registers. They take k tiles of 128 columns
+ * round-robin and store unscaled sums in shared memory; everything that is not needed for each k
+ * tile is done after that, a row per lane. Pipelines are short, because prefetches beyond them
+ * delay the loads of the kernels that compute x.
  *
- * Of one row the next kernel is told to begin when each warp has its first run behind it: 695
- * tokens/s of Llama 2 7B instead of 691, as soon as x is there, and of 677, in the middle.  Behind
- * a product like this one, whose ring takes the memory's time from this one's, it is told with the
- * last copies (12288 x 4096 again and again: 7.8 us instead of 8.7).
+ * With one row, dependents launch after each warp's first k tile (695 tokens/s of Llama 2 7B). In a
+ * benchmark of back-to-back GEMVs, whose prefetches take bandwidth from this kernel, they launch
+ * with the last copies (12288 x 4096: 7.8 us instead of 8.7).
  *
- * Instructions have to come from caches too, which are small: 16 to 27 KB of them instead of 11 to
- * 18 made 649 tokens/s instead of 677.  So there are kernels with and without norms and gates, no
- * loop is unrolled that need not be, and what decoders do not have, as activations, is left to
- * groupwise_gemv.cu.
+ * Instruction cache misses matter: 16 to 27 KB of code instead of 11 to 18 gave 649 tokens/s
+ * instead of 677. So there are template instances with and without norm and gate, loops are
+ * unrolled only where needed, and features that decoders do not use, such as activations, are left
+ * to groupwise_gemv.cu.
  *
- * A block makes the norm of its row itself, and the gate of two parts of which it has the same
- * panels: a kernel less each.
+ * A thread block computes the norm of its row itself, and the gate of two linears of which it has
+ * the same panels, which saves a kernel each.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +28,7 @@
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
-/* Codes of a run, in registers. */
+/* Quantized weights of a k tile, in registers. */
 typedef uint4 step_codes[BLOCKS_RUN / BLOCKS_STEP];
 
 __device__ __forceinline__ void pick_up(step_codes &codes, const char *from)
@@ -39,7 +38,7 @@ __device__ __forceinline__ void pick_up(step_codes &codes, const char *from)
         codes[step] = *(const uint4 *) (from + step * BLOCKS_BLOCK);
 }
 
-/* The sums of a run. */
+/* Sums of a k tile. */
 template <blocks_kind kind>
 __device__ __forceinline__ void multiply(blocks_sums &sum, const step_codes &codes, const char *x)
 {
@@ -55,7 +54,7 @@ __device__ __forceinline__ void multiply(blocks_sums &sum, const step_codes &cod
     }
 }
 
-/* Those of a lane, of which every fourth has rows of the two tokens. */
+/* Store a lane's sums; every fourth lane has rows of the two tokens. */
 __device__ __forceinline__ void lay_down(char *sums, const blocks_sums &sum, int tokens)
 {
     if (threadIdx.x % 4 != 0)
@@ -66,10 +65,10 @@ __device__ __forceinline__ void lay_down(char *sums, const blocks_sums &sum, int
         own[STEP_SUMS / sizeof(float4)] = make_float4(sum[0][1], sum[0][3], sum[1][1], sum[1][3]);
 }
 
-/* What a warp goes through: its runs, columns of x and place of sums. */
+/* A warp's iteration over its k tiles: columns of x and address of sums. */
 struct step_walk {
     int left;
-    const char *x, *end; /* the lane's row of it: of this run, and of the row's end */
+    const char *x, *end; /* the lane's row: at this k tile, and its end */
     int row;             /* bytes */
     char *sums;
 
@@ -102,7 +101,7 @@ static __global__ void __launch_bounds__(STEP_THREADS, 2)
                 const __grid_constant__ ft_cuda_blocks_norm norm,
                 const __grid_constant__ ft_cuda_blocks_gate gate)
 {
-#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* Turing: ft_cuda_blocks_step_takes() */
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not on Turing: ft_cuda_blocks_step_takes() */
     constexpr ft_dtype dtype = kind == BLOCKS_F16 ? FT_F16 : FT_BF16;
     extern __shared__ __align__(128) char shared[];
     int warp = ft_warp_of_block();
@@ -141,7 +140,7 @@ static __global__ void __launch_bounds__(STEP_THREADS, 2)
         lay_down(walk.sums, sum, tokens);
         walk.go_on(tokens);
     }
-    ft_copy_wait<0>(); /* for scales, of those who have no run */
+    ft_copy_wait<0>(); /* scales, for warps without a k tile */
     __syncthreads();
     step_add_runs(shared, s, range, tokens, warp);
     __syncthreads();
@@ -159,7 +158,7 @@ static uint32_t aligned(size_t bytes)
 static void lay_out(step_shape *s, size_t tokens)
 {
     size_t panels = (size_t) s->panels * (s->gates ? 2 : 1), runs = panels * (size_t) s->runs;
-    s->x_stride = (uint32_t) s->k * 2 + 16; /* so that no rows of a tile meet in a bank */
+    s->x_stride = (uint32_t) s->k * 2 + 16; /* padded to avoid bank conflicts */
     s->scales_at = STEP_WARPS * STEP_SLOTS * STEP_RUN;
     s->x_at = aligned(s->scales_at + runs * STEP_SCALES);
     s->sums_at = aligned(s->x_at + tokens * s->x_stride);
@@ -167,7 +166,7 @@ static void lay_out(step_shape *s, size_t tokens)
     s->bytes = (uint32_t) (s->totals_at + panels * (size_t) s->stretches * tokens * STEP_SUMS);
 }
 
-/* Blocks of so many panels of a part each. */
+/* Thread blocks with so many panels of each linear. */
 static int blocks_of(const step_shape *s, int panels)
 {
     int blocks = 0;
@@ -176,7 +175,7 @@ static int blocks_of(const step_shape *s, int panels)
     return blocks;
 }
 
-/* The fewest panels of a block that make no more than `most` blocks. */
+/* The fewest panels per thread block that give at most `most` blocks. */
 static int panels_for(const step_shape *s, int most)
 {
     int panels = 1;
@@ -195,7 +194,7 @@ static void cut(step_shape *s, int panels)
     s->blocks = blocks_of(s, panels);
 }
 
-/* Two blocks beside each other, if they are no longer on their way than one, and find room. */
+/* Two thread blocks per SM, if they take no longer than one and fit. */
 static step_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, bool gates)
 {
     step_shape s = {};
@@ -239,7 +238,10 @@ static bool takes_gate(const ft_cuda_blocks *p)
            p->y_dtype == p->x_dtype;
 }
 
-/* The codes of a part follow each other in whole runs, and each run of a row has one scale. */
+/*
+ * The quantized weights of a linear are contiguous whole k tiles, and each k tile of a row has one
+ * scale.
+ */
 static bool takes_weights(const ft_cuda_blocks *p)
 {
     return p->bits == 4 && !p->by_codes && p->part[0].zero == NULL && !blocks_are_fine(p) &&
@@ -297,7 +299,7 @@ static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blo
                         : launch_end<kind, false>(chip, stream, p, norm, gate);
 }
 
-/* More rows than there is room for are several products. */
+/* Larger m takes several launches. */
 extern "C" int ft_cuda_blocks_step(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                                    const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate)
 {

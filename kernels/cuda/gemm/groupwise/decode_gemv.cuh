@@ -1,5 +1,5 @@
 /*
- * decode_gemv.cuh - the weights of decode_gemv.cu: what a block has of them, and their way there.
+ * decode_gemv.cuh - work distribution and weight pipeline of decode_gemv.cu.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,39 +14,41 @@ enum {
     STEP_WARPS = 16,
     STEP_THREADS = 32 * STEP_WARPS,
     STEP_SLOTS = 2,
-    STEP_RUN = BLOCKS_RUN * BLOCKS_PANEL / 2,      /* bytes of codes of a run and a panel */
-    STEP_RUNS = BLOCKS_STRETCH / BLOCKS_RUN,       /* of a stretch */
-    STEP_SCALES = BLOCKS_PANEL * sizeof(uint16_t), /* bytes of a run */
-    STEP_SUMS = BLOCKS_PANEL * sizeof(float)       /* bytes of a run or stretch, and of a token */
+    STEP_RUN = BLOCKS_RUN * BLOCKS_PANEL / 2,      /* bytes of quantized weights per k tile and
+                                                    * panel */
+    STEP_RUNS = BLOCKS_STRETCH / BLOCKS_RUN,       /* k tiles per split */
+    STEP_SCALES = BLOCKS_PANEL * sizeof(uint16_t), /* bytes per k tile */
+    STEP_SUMS = BLOCKS_PANEL * sizeof(float)       /* bytes per k tile or split, and token */
 };
 
-/* What becomes of the sums of a block. */
+/* Output of a thread block. */
 typedef enum step_end {
-    STEP_PARTS, /* rows of the parts */
-    STEP_SILU,  /* rows of the gate of two parts, by silu as most have it ... */
-    STEP_GATE   /* ... and by anything */
+    STEP_PARTS, /* the linears */
+    STEP_SILU,  /* the gate of two linears with SiLU ... */
+    STEP_GATE   /* ... or any other activation */
 } step_end;
 
-/* Of a launch.  In shared memory: rings, scales, x, sums of runs, sums of stretches. */
+/* Launch parameters. Shared memory holds pipelines, scales, x, sums of k tiles, sums of splits. */
 typedef struct step_shape {
-    int runs, stretches;        /* of a panel */
-    int panels;                 /* of a block and a part */
+    int runs, stretches;        /* per panel */
+    int panels;                 /* per thread block and linear */
     int of_part[FT_CUDA_PARTS]; /* panels */
-    int first[FT_CUDA_PARTS];   /* block of each part, beyond the last one: blocks */
+    int first[FT_CUDA_PARTS];   /* first thread block of each linear; `blocks` beyond the last
+                                 * one */
     int blocks;
-    bool gates;  /* a block has the same panels of the first two parts */
-    bool beside; /* two blocks on a multiprocessor */
-    bool soon;   /* the next kernel may begin after the first runs, else with the last copies */
+    bool gates;  /* a thread block has the same panels of the first two linears */
+    bool beside; /* two thread blocks per SM */
+    bool soon;   /* launch dependents after the first k tiles, else with the last copies */
     int k;
     uint32_t per_group, per_run,
-        per_stretch; /* blocks_inverse() of runs of a group, of the above */
+        per_stretch; /* blocks_inverse() of k tiles per group, and of the above */
     uint32_t scales_at, x_at, x_stride, sums_at, totals_at, bytes;
 } step_shape;
 
-/* What a block has: panels of a part, or the same ones of two parts one after the other. */
+/* Work of a thread block: panels of a linear, or the same panels of two linears. */
 struct step_range {
-    int part, first, panels; /* of the part that it begins with */
-    int half, runs;          /* runs of that part, and of all */
+    int part, first, panels; /* of the first linear */
+    int half, runs;          /* k tiles of that linear, and in total */
 
     __device__ __forceinline__ step_range(const step_shape &s)
     {
@@ -59,21 +61,21 @@ struct step_range {
         half = panels * s.runs;
         runs = s.gates ? 2 * half : half;
     }
-    /* The runs of a warp, which are every STEP_WARPS-th of `count`. */
+    /* K tiles of a warp: every STEP_WARPS-th of `count`. */
     __device__ __forceinline__ static int share(int count, int warp)
     {
         return (count - warp + STEP_WARPS - 1) / STEP_WARPS;
     }
 };
 
-/* ---- Codes ---------------------------------------------------------------------------------- */
+/* ---- Weights -------------------------------------------------------------------------------- */
 
-/* A warp's ring: its lanes ask for one of its runs after the other. */
+/* A warp's cp.async pipeline over its k tiles. */
 struct step_ring {
-    const char *codes; /* the lane's, of the next run */
-    int64_t jump;      /* from behind the first part's panels to those of the second */
-    int until;         /* runs that are left of the first part */
-    char *own;         /* the lane's place in the first slot */
+    const char *codes; /* the lane's address of the next k tile */
+    int64_t jump;      /* from the end of the first linear's panels to those of the second */
+    int until;         /* remaining k tiles of the first linear */
+    char *own;         /* the lane's offset in the first stage */
 
     __device__ __forceinline__ step_ring(const ft_cuda_blocks &p, const step_shape &s,
                                          const step_range &range, char *slots, int warp)
@@ -86,7 +88,7 @@ struct step_ring {
         until = step_range::share(range.half, warp);
         own = slots + blocks_copied(lane);
     }
-    /* A group of copies, even if there is nothing to copy. */
+    /* Request a k tile; commits a group even if there is nothing to copy. */
     __device__ __forceinline__ void ask(int slot, bool any)
     {
         if (any)
@@ -102,7 +104,7 @@ struct step_ring {
 
 /* ---- Scales --------------------------------------------------------------------------------- */
 
-/* Those of all runs of the block; they arrive with the first codes. */
+/* Scales of all k tiles of the thread block; they arrive with the first weights. */
 __device__ __forceinline__ void step_ask_for_scales(char *scales, const ft_cuda_blocks &p,
                                                     const step_shape &s, const step_range &range)
 {

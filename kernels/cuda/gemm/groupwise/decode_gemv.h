@@ -1,6 +1,6 @@
 /*
- * decode_gemv.h - products with weights in blocks for a row or two, and what a decoder's step has
- * before and behind them.
+ * decode_gemv.h - GEMV with group-wise quantized weights for one or two rows, fused with the norm
+ * before and the gate after it (decode step).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,31 +13,34 @@
 extern "C" {
 #endif
 
-/* The rms norm that makes x; the product's own x is not read.  Rows are of x's dtype. */
+/* RMSNorm that produces x; x of the GEMV is ignored. Rows have the dtype of x. */
 typedef struct ft_cuda_blocks_norm {
     const void *from, *residual; /* [1, k]; residual may be NULL */
-    void *sum;                   /* their sum, which others read; NULL without a residual */
+    void *sum;                   /* residual sum, an output; NULL without a residual */
     const float *weight;         /* [k] */
     float eps, cols, inverse_cols;
 } ft_cuda_blocks_norm;
 
-/* The gate of two parts: act(first) * second, [m, rows] of y's dtype; their own y is not written.
+/*
+ * Gate of two linears: act(first) * second, [m, rows] of y's dtype; their own outputs are not
+ * written.
  */
 typedef struct ft_cuda_blocks_gate {
     void *y;
     ft_activation activation;
 } ft_cuda_blocks_gate;
 
-/* Whether there is a kernel with room for this product, and for what is before and behind it if not
- * NULL.
- */
+/* Whether a kernel supports this GEMV, with the norm and gate that are not NULL. */
 bool ft_cuda_blocks_step_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p,
                                const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate);
 
-/* How many rows it computes at a time. */
+/* Maximum m per launch. */
 size_t ft_cuda_blocks_step_rows(void);
 
-/* The bits are those of norm_block.cu, of any other way of the product, and of elementwise.cu. */
+/*
+ * Returns the same bits as norm_block.cu, any other group-wise kernel, and elementwise.cu in
+ * sequence.
+ */
 int ft_cuda_blocks_step(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                         const ft_cuda_blocks_norm *norm, const ft_cuda_blocks_gate *gate);
 

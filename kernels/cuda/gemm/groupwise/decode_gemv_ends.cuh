@@ -1,5 +1,6 @@
 /*
- * decode_gemv_ends.cuh - how decode_gemv.cu comes by its rows of x, and what becomes of its sums.
+ * decode_gemv_ends.cuh - prologue and epilogue of decode_gemv.cu: x with an optional norm, y with
+ * an optional gate.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +16,7 @@ enum {
 
 /* ---- x -------------------------------------------------------------------------------------- */
 
-/* Rows from memory to shared memory.  A thread has several loads under way. */
+/* Copy rows to shared memory. A thread has several loads in flight. */
 __device__ __forceinline__ void step_fetch_tokens(char *x, const ft_cuda_blocks &p,
                                                   const step_shape &s)
 {
@@ -40,7 +41,7 @@ __device__ __forceinline__ void step_fetch_tokens(char *x, const ft_cuda_blocks 
     }
 }
 
-/* A thread's eight weights of a norm, which do not wait for the predecessor. */
+/* A thread's eight norm weights; they do not depend on the predecessor. */
 struct step_weights {
     float4 v[2];
 
@@ -59,7 +60,7 @@ struct step_weights {
     }
 };
 
-/* A part of the sum of squares: elements FT_NORM_PARTS apart, in order. */
+/* One part of the sum of squares: elements FT_NORM_PARTS apart, in order. */
 template <ft_dtype dtype> __device__ __forceinline__ float step_square(const char *x, int k)
 {
     const uint16_t *own = (const uint16_t *) x + threadIdx.x;
@@ -76,8 +77,8 @@ template <ft_dtype dtype> __device__ __forceinline__ float step_square(const cha
 }
 
 /*
- * The norm of a row to shared memory.  Every block makes it: what it takes is mostly the way to
- * memory and back, which x has before it anyway.
+ * Normalize a row into shared memory. Every thread block repeats this: it is mostly memory latency,
+ * which loading x has anyway.
  */
 template <ft_dtype dtype>
 __device__ __forceinline__ void step_make_norm(char *x, const ft_cuda_blocks_norm &norm,
@@ -98,7 +99,8 @@ __device__ __forceinline__ void step_make_norm(char *x, const ft_cuda_blocks_nor
     for (int i = 0; i < FT_EIGHT; i++)
         v[i] = norm.residual != NULL ? v[i] + more[i] : v[i];
     if (has)
-        ft_store_as<dtype, FT_EIGHT>(x, at, v); /* v becomes what others read */
+        ft_store_as<dtype, FT_EIGHT>(x, at, v); /* v becomes the rounded values that other
+                                                 * kernels read */
     __syncthreads();
     float part = threadIdx.x < FT_NORM_PARTS ? step_square<dtype>(x, k) : 0.0f;
     float square = ft_norm_mean(ft_add_parts(part, eights), norm.cols, norm.inverse_cols);
@@ -115,7 +117,7 @@ __device__ __forceinline__ void step_make_norm(char *x, const ft_cuda_blocks_nor
 
 /* ---- y -------------------------------------------------------------------------------------- */
 
-/* The sums of stretches, from those of their runs; a row a lane. */
+/* Sums of splits from those of their k tiles; a row per lane. */
 __device__ __forceinline__ void step_add_runs(char *shared, const step_shape &s,
                                               const step_range &range, int tokens, int warp)
 {
@@ -143,7 +145,7 @@ __device__ __forceinline__ void step_add_runs(char *shared, const step_shape &s,
     }
 }
 
-/* A row of a panel: its stretches and bias. */
+/* A row of a panel: its splits and bias. */
 __device__ __forceinline__ float step_total(const char *totals, const ft_cuda_blocks_part &part,
                                             size_t row, int stretches, int apart)
 {
@@ -154,7 +156,7 @@ __device__ __forceinline__ float step_total(const char *totals, const ft_cuda_bl
     return part.bias != NULL && row < part.rows ? total + part.bias[row] : total;
 }
 
-/* What is read from memory of a value that is written there. */
+/* Round to dtype and back, as through memory. */
 template <ft_dtype dtype> __device__ __forceinline__ float step_rounded(float value)
 {
     ft_bits<1> bits;
@@ -163,7 +165,7 @@ template <ft_dtype dtype> __device__ __forceinline__ float step_rounded(float va
     return value;
 }
 
-/* Rows of y, or of the gate of two; one of x's dtype then. */
+/* Store rows of y or of the gate; the gate has the dtype of x. */
 template <ft_dtype dtype, step_end end>
 __device__ __forceinline__ void step_write(const char *shared, const ft_cuda_blocks &p,
                                            const step_shape &s, const step_range &range,

@@ -1,10 +1,10 @@
 /*
- * groupwise.cu - products with weights in blocks: which kernel computes one.
+ * groupwise.cu - kernel selection for GEMM with group-wise quantized weights.
  *
- * Up to eight rows, if there is room for them, the weights are all the traffic, and stream through:
- * by a kernel of its own for a row or two, if it takes them.  Weights of four bits may do so twice:
- * 8 rows of 4096 x 11008 take 18.8 us so on an H200, and 19 to 23 in a tile of 16.  Beyond, tiles
- * reuse them.  A product that makes its inputs codes has kernels of its own.
+ * Up to eight rows, if shared memory has room for them, are bound by reading the weights and use a
+ * GEMV, or a specialized one for one or two rows. 4-bit weights may be streamed twice: 8 rows of
+ * 4096 x 11008 take 18.8 us so on an H200, and 19 to 23 in an MMA tile of 16 rows. Larger m uses
+ * MMA tiles, which reuse weights. int8 activations have kernels of their own.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@ extern "C" const char *ft_cuda_blocks_name(ft_cuda_blocks_way way)
     return name[way];
 }
 
-/* Whether the weights are to stream through, as often as there is not room for all rows. */
+/* Whether to use the GEMV, once or, with 4-bit weights, twice. */
 static bool suits_few(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     size_t rows = ft_cuda_blocks_few_rows(chip, p);

@@ -1,17 +1,17 @@
 /*
- * groupwise.cuh - the one order in which products with weights in blocks are added, and how codes
- * become numbers.
+ * groupwise.cuh - the fixed accumulation order of GEMM with group-wise quantized weights, and
+ * dequantization.
  *
- * Columns go by in stretches of 512, and in these in runs of 128.  The sums of a run are what the
- * tensor cores make of it, 16 columns an instruction, from zero on; they are multiplied by the
- * scale and added to those of the stretch, one run after the other.  Where groups are not multiples
- * of 128 the sums of each 32 columns are scaled, these are added up to a run, and runs to a
- * stretch. Stretches are added from the first to the last.  No bit depends on the number of rows of
- * x, nor on who computes which stretch: it may be another warp, block or kernel.
+ * Columns are divided into splits of 512, and these into k tiles of 128. A k tile is accumulated by
+ * the tensor cores from zero, 16 columns per instruction; its sums are multiplied by the scale and
+ * added to those of the split, one k tile after the other. Where the group size is not a multiple
+ * of 128, the sums of each 32 columns are scaled, added up to a k tile, and k tiles to a split.
+ * Splits are added from first to last. The bits depend neither on the number of rows of x nor on
+ * which warp, thread block or kernel computes a split.
  *
- * A code less its zero is a whole number of at most 9 bits and a sign, exact as f16; one less than
- * 256 is exact as bf16.  Activations in float are the sum of three numbers of bf16, so that
- * products of them are exact too.
+ * A weight minus its zero point is an integer of at most 9 bits and a sign, exact in f16; below 256
+ * it is exact in bf16. float32 activations are split into three bf16 terms, so that products with
+ * them are exact too.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,34 +28,34 @@ enum {
     BLOCKS_STEP = 32, /* columns that are unpacked together */
     BLOCKS_RUN = 128,
     BLOCKS_STRETCH = 512,
-    BLOCKS_PANEL = 32, /* rows of the weights */
+    BLOCKS_PANEL = 32, /* weight rows */
     BLOCKS_BLOCK = 512 /* bytes that a warp reads at once */
 };
 
-/* What x is multiplied as. */
+/* Type of x in the tensor cores. */
 typedef enum blocks_kind {
     BLOCKS_F16,
     BLOCKS_BF16,
-    BLOCKS_F32 /* three numbers of bf16 */
+    BLOCKS_F32 /* three bf16 terms */
 } blocks_kind;
 
 template <blocks_kind kind> static constexpr int blocks_terms = kind == BLOCKS_F32 ? 3 : 1;
 
-/* Of a launch: what kernels would have to divide for. */
+/* Launch parameters, including precomputed divisors. */
 typedef struct blocks_shape {
-    int panels;                     /* of all parts */
-    int first[FT_CUDA_PARTS];       /* panel of each part, beyond the last one: panels */
-    int padded_rows[FT_CUDA_PARTS]; /* of scales and zeros */
+    int panels;                     /* of all linears */
+    int first[FT_CUDA_PARTS];       /* first panel of each linear; `panels` beyond the last one */
+    int padded_rows[FT_CUDA_PARTS]; /* rows of scales and zero points */
     int stretches;
     int k;                         /* columns */
     int group;                     /* columns of a group, never 0 */
-    uint32_t per_group, per_panel; /* blocks_inverse() of steps of a group, and of stretches */
+    uint32_t per_group, per_panel; /* blocks_inverse() of k steps per group, and of splits */
     int panel_bytes;
 } blocks_shape;
 
 /*
- * What blocks_divide() multiplies by instead of dividing by n: exact while number * n is below
- * 2^31.  Kernels divide a lot, and a real division is some twenty instructions.
+ * Multiplier for blocks_divide() by n: exact while number * n is below 2^31. An integer division is
+ * about twenty instructions, and kernels divide often.
  */
 static inline uint32_t blocks_inverse(uint32_t n)
 {
@@ -67,7 +67,7 @@ __device__ __forceinline__ int blocks_divide(int number, uint32_t inverse)
     return (int) ((uint64_t) number * inverse >> 31);
 }
 
-/* The group of a column. */
+/* Group index of a column. */
 __device__ __forceinline__ int blocks_group_of(const blocks_shape &shape, int column)
 {
     return blocks_divide(column / BLOCKS_STEP, shape.per_group);
@@ -92,13 +92,13 @@ static inline blocks_shape blocks_shape_of(const ft_cuda_blocks *p)
     return s;
 }
 
-/* Whether sums of 32 columns have scales of their own. */
+/* Whether every 32 columns need their own scale. */
 static inline bool blocks_are_fine(const ft_cuda_blocks *p)
 {
     return p->group % BLOCKS_RUN != 0;
 }
 
-/* The part that a panel is of; `panel` becomes the number it has there. */
+/* The linear that a panel belongs to; `panel` becomes its index there. */
 __device__ __forceinline__ int blocks_part_of(const blocks_shape &shape, int &panel)
 {
     int part = 0;
@@ -110,9 +110,9 @@ __device__ __forceinline__ int blocks_part_of(const blocks_shape &shape, int &pa
 }
 
 /*
- * Where a lane's 16 bytes of a block lie in shared memory.  Lane (g, t) = (lane / 4, lane % 4)
- * wants chunk g of line t; it lies at g ^ 2t, so that no eight lanes of a load meet in a bank.
- * blocks_copied: where the chunk goes that is the lane's in memory.
+ * Shared memory offset of a lane's 16 bytes. Lane (g, t) = (lane / 4, lane % 4) reads chunk g of
+ * line t, which is stored at g ^ 2t to avoid bank conflicts. blocks_copied: where the lane's chunk
+ * of global memory is stored.
  */
 __device__ __forceinline__ unsigned blocks_wanted(unsigned lane)
 {
@@ -124,7 +124,7 @@ __device__ __forceinline__ unsigned blocks_copied(unsigned lane)
     return lane / 8 * 128 + (lane % 8 ^ lane / 8 * 2) * 16;
 }
 
-/* Until the oldest stage of a ring of 2, 3 or 4, filled by copies, has arrived. */
+/* Wait for the oldest stage of a cp.async pipeline of 2, 3 or 4 stages. */
 __device__ __forceinline__ void blocks_wait_slots(int slots)
 {
     if (slots == 2)
@@ -135,7 +135,7 @@ __device__ __forceinline__ void blocks_wait_slots(int slots)
         ft_copy_wait<3>();
 }
 
-/* ---- From codes to numbers ------------------------------------------------------------------ */
+/* ---- Dequantization ------------------------------------------------------------------------- */
 
 template <ft_dtype dtype>
 __device__ __forceinline__ uint32_t blocks_subtract(uint32_t a, uint32_t b)
@@ -150,8 +150,8 @@ __device__ __forceinline__ uint32_t blocks_subtract(uint32_t a, uint32_t b)
 }
 
 /*
- * word & mask | magic as one instruction: with two constants the compiler makes two of it, and of
- * these a multiprocessor does only half as many as of additions.
+ * word & mask | magic as one lop3: with two constants the compiler emits two instructions, and an
+ * SM issues these at only half the rate of additions.
  */
 __device__ __forceinline__ uint32_t blocks_pick(uint32_t word, uint32_t mask, uint32_t magic)
 {
@@ -165,20 +165,20 @@ __device__ __forceinline__ uint32_t blocks_pick(uint32_t word, uint32_t mask, ui
 }
 
 /*
- * The four rows of a lane: what is subtracted.  A code in the low bits of 1024 as f16, or of 128 as
- * bf16, is that number plus the code; bytes do not fit into those of bf16, so they go through
- * float.
+ * Unpacks four rows of a lane and subtracts zero points. A 4-bit value in the low bits of 1024 as
+ * f16, or of 128 as bf16, is that number plus the value; 8-bit values do not fit into the bf16
+ * mantissa and go through float.
  */
 template <int bits, blocks_kind kind> struct blocks_unpacker {
     static constexpr bool half = kind == BLOCKS_F16;
     uint32_t low[4], high[4];
 
-    /* Where no zeros are: all are in the middle. */
+    /* Symmetric: zero points in the middle of the range. */
     __device__ __forceinline__ blocks_unpacker()
     {
         set(bits == 4 ? 0x08080808 : 0x80808080);
     }
-    /* Zeros of the four rows, a byte each. */
+    /* Zero points of the four rows, a byte each. */
     __device__ __forceinline__ void set(uint32_t zeros)
     {
 #pragma unroll
@@ -194,7 +194,7 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
             }
         }
     }
-    /* Eight codes of row i: pairs of neighbouring columns 2t, 2t + 1 of each eight. */
+    /* Eight 4-bit values of row i: pairs of columns 2t, 2t + 1 of each 8. */
     __device__ __forceinline__ void nibbles(uint32_t pair[4], uint32_t word, int i) const
     {
         if constexpr (half) {
@@ -215,7 +215,7 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
                     blocks_pick(word >> 4 * j, 0x000f000f, 0x43004300), low[i]);
         }
     }
-    /* Four codes of row i: columns 2t, 2t + 1, 2t + 8, 2t + 9. */
+    /* Four 8-bit values of row i: columns 2t, 2t + 1, 2t + 8, 2t + 9. */
     __device__ __forceinline__ void bytes(uint32_t pair[2], uint32_t word, int i) const
     {
 #pragma unroll
@@ -233,7 +233,7 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
             }
         }
     }
-    /* 32 columns of the four rows, from one block of nibbles or two of bytes. */
+    /* 32 columns of the four rows, from one 16-byte load of 4-bit values or two of 8-bit values. */
     __device__ __forceinline__ void unpack(uint32_t (&pair)[4][4],
                                            const uint4 (&block)[bits / 4]) const
     {
@@ -252,15 +252,15 @@ template <int bits, blocks_kind kind> struct blocks_unpacker {
     }
 };
 
-/* ---- Sums ----------------------------------------------------------------------------------- */
+/* ---- Accumulators --------------------------------------------------------------------------- */
 
 /*
- * What a lane has of 32 rows and eight tokens: sum[i][c] is of row 4g + 2i + c / 2 and of token
- * 2t + c % 2.
+ * A lane's accumulators of 32 rows and eight tokens: sum[i][c] is row 4g + 2i + c / 2, token 2t + c
+ * % 2.
  */
 typedef float blocks_sums[2][4];
 
-/* sum += w . x of 32 columns; x[term] as ft_load_tiles() gives four tiles of 8 columns. */
+/* sum += w . x for 32 columns; x[term] from ft_load_tiles(), four tiles of 8 columns. */
 template <blocks_kind kind>
 __device__ __forceinline__ void blocks_multiply(blocks_sums &sum, const uint32_t (&w)[4][4],
                                                 const uint32_t (&x)[blocks_terms<kind>][4])
@@ -284,7 +284,7 @@ __device__ __forceinline__ void blocks_clear(blocks_sums &sum)
         sum[i / 4][i % 4] = 0.0f;
 }
 
-/* to += scale * sum; scales of the four rows. */
+/* to += scale * sum, with the scales of the four rows. */
 __device__ __forceinline__ void blocks_scale(blocks_sums &to, const blocks_sums &sum,
                                              const float (&scale)[4])
 {
@@ -293,7 +293,7 @@ __device__ __forceinline__ void blocks_scale(blocks_sums &to, const blocks_sums 
         to[i / 4][i % 4] = fmaf(scale[i / 2], sum[i / 4][i % 4], to[i / 4][i % 4]);
 }
 
-/* Four scales as they lie in shared memory. */
+/* Load four f16 scales from shared memory. */
 __device__ __forceinline__ void blocks_scales(float (&scale)[4], const void *at)
 {
     ft_bits<2> bits = *(const ft_bits<2> *) at;
@@ -303,7 +303,7 @@ __device__ __forceinline__ void blocks_scales(float (&scale)[4], const void *at)
     ft_unpack_as<FT_F16, 4>(scale, four);
 }
 
-/* The three numbers of bf16 whose sum is a float (but where the last is too small for one). */
+/* Split floats into three bf16 terms that add up exactly (unless the last one underflows). */
 __device__ __forceinline__ void blocks_split(uint32_t (&term)[3], float low, float high)
 {
 #pragma unroll
@@ -314,9 +314,9 @@ __device__ __forceinline__ void blocks_split(uint32_t (&term)[3], float low, flo
     }
 }
 
-/* ---- Results -------------------------------------------------------------------------------- */
+/* ---- Output --------------------------------------------------------------------------------- */
 
-/* Bias, activation, and N neighbouring columns of a row of y, or as many as there are. */
+/* Bias, activation, and store of N neighbouring columns of a row of y, fewer at its end. */
 template <int N>
 __device__ __forceinline__ void blocks_put(const ft_cuda_blocks &p, const ft_cuda_blocks_part &part,
                                            size_t token, size_t row, float *value)
@@ -338,14 +338,15 @@ __device__ __forceinline__ void blocks_put(const ft_cuda_blocks &p, const ft_cud
             ft_store<1>(part.y, p.y_dtype, token * part.rows + row + i, value + i);
 }
 
-/* ---- Ranges --------------------------------------------------------------------------------- */
+/* ---- Work distribution ----------------------------------------------------------------------- */
 
 /*
- * What a block computes, of all stretches of all panels or tiles: the end of its range first, which
- * it may share with the next block, as it may the begin with the one before.
+ * A thread block's contiguous range of the splits of all panels or tiles. It processes the end of
+ * its range first, because it may share the last tile with the next block and the first tile with
+ * the previous one.
  */
 struct blocks_range {
-    int begin, count, head, tail; /* head, tail: stretches of what it shares */
+    int begin, count, head, tail; /* head, tail: splits of shared tiles */
 
     __device__ __forceinline__ blocks_range(int all, int stretches, int share)
     {
@@ -362,7 +363,7 @@ struct blocks_range {
     }
 };
 
-/* Stretches of a block: whole panels or tiles, if that is not much slower than equal shares. */
+/* Splits per thread block: whole panels or tiles, unless equal ranges are clearly faster. */
 static inline int blocks_share(int blocks, int tiles, int stretches)
 {
     int even = (tiles * stretches + blocks - 1) / blocks;
@@ -370,7 +371,7 @@ static inline int blocks_share(int blocks, int tiles, int stretches)
     return even < stretches || whole * 16 <= even * 17 ? whole : even;
 }
 
-/* The product of rows `first` .. of x, of up to `most` of them. */
+/* The GEMM restricted to rows `first` .. of x, at most `most` of them. */
 static inline ft_cuda_blocks blocks_some_rows(const ft_cuda_blocks *p, size_t first, size_t most)
 {
     ft_cuda_blocks some = *p;
@@ -382,14 +383,14 @@ static inline ft_cuda_blocks blocks_some_rows(const ft_cuda_blocks *p, size_t fi
     return some;
 }
 
-/* Bytes of shared memory of which a multiprocessor has just room for two blocks. */
+/* Largest shared memory size with which two thread blocks fit on an SM. */
 static inline size_t blocks_half_of(const ft_cuda_chip *chip)
 {
-    enum { RESERVED = 1024, ALIGNED = 256 }; /* of a block; what shared memory is divided into */
+    enum { RESERVED = 1024, ALIGNED = 256 }; /* reserved per block; allocation granularity */
     return (chip->shared + RESERVED) / 2 - RESERVED - ALIGNED;
 }
 
-/* What a block of `bytes` asks for that is to lie beside no other of them: more than half. */
+/* Shared memory to request for at most one thread block per SM: more than half. */
 static inline size_t blocks_apart(const ft_cuda_chip *chip, size_t bytes)
 {
     size_t least = blocks_half_of(chip) + 512;
@@ -399,7 +400,7 @@ static inline size_t blocks_apart(const ft_cuda_chip *chip, size_t bytes)
 /* ---- Launchers of kernels ------------------------------------------------------------------- */
 
 bool ft_cuda_blocks_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
-size_t ft_cuda_blocks_few_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p); /* at a time */
+size_t ft_cuda_blocks_few_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p); /* per launch */
 size_t ft_cuda_blocks_few_scratch(const ft_cuda_chip *chip);
 int ft_cuda_blocks_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
 bool ft_cuda_blocks_tiles_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);

@@ -1,19 +1,21 @@
 /*
- * groupwise_gemv.cu - products with weights in blocks for up to 8 rows: weights stream through once.
+ * groupwise_gemv.cu - GEMV with group-wise quantized weights for up to 8 rows: streams the weights
+ * once.
  *
- * Reading the weights is all the time, so the memory must not wait for the end of one product and
- * the begin of the next.  Each warp has a ring, which it fills before the predecessor has ended. Of
- * four bits, whose arithmetic takes as long as their way, a block takes half of a multiprocessor
- * at most while there is room in that, and the next product is told to begin when this one's last
- * copies are under way: its ring fills while this one adds up.  (Told earlier, it took the memory's
- * time from this one: 12288 x 4096 took 10.4 us on an H200 instead of 8.4.)  Of eight bits a block
- * takes all of a multiprocessor for longer rings, if it has enough to read.
+ * The time is that of reading the weights, so DRAM must not idle between the end of one GEMV and
+ * the start of the next. Each warp has a pipeline, which it fills before the predecessor ends. With
+ * 4 bits, where dequantization takes as long as loading, a thread block uses at most half of an
+ * SM's shared memory if possible, and dependents launch when its last copies are in flight: their
+ * pipelines fill while this kernel reduces. (Launched earlier, they took bandwidth from this
+ * kernel: 12288 x 4096 took 10.4 us on an H200 instead of 8.4.) With 8 bits a thread block uses all
+ * of an SM's shared memory for deeper pipelines, if it has enough to read.
  *
- * A warp multiplies a stretch of 512 columns of a panel and leaves its sums in shared memory; after
- * some stretches, a phase, these are added up, a row a lane.  Blocks have whole panels where these
- * divide well, or else the same number of stretches: then one may begin and end amid a panel.  What
- * it has of the panel at its end it computes in its first phase and hands over to its neighbour,
- * who needs it last: nobody waits, and the order of additions is that of a single block.
+ * A warp computes a split of 512 columns of a panel and stores its sums in shared memory; after
+ * several splits (a phase) these are reduced, one row per lane. Thread blocks process whole panels
+ * where these divide evenly, else equal numbers of splits: then a range may start and end within a
+ * panel. A thread block computes its part of the last panel first and hands the partial sums to the
+ * next block, which needs them last: there is practically no waiting, and the order of additions is
+ * that of a single block.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,14 +23,14 @@
 
 enum {
     TAKEN = 2,
-    TOTALS = 3 * BLOCKS_PANEL * 4, /* bytes of a token */
+    TOTALS = 3 * BLOCKS_PANEL * 4, /* bytes per token */
     FLAG = 1,
-    LONG = 256 << 10 /* bytes of codes: more than a ring of all shared memory has */
+    LONG = 256 << 10 /* bytes of weights: larger than a pipeline in all of the shared memory */
 };
 
-/* ---- Adding up ------------------------------------------------------------------------------ */
+/* ---- Reduction ------------------------------------------------------------------------------ */
 
-/* Sums of a token that a block hands over to the next one, a row a lane. */
+/* Partial sums of a token that a thread block hands to the next one, a row per lane. */
 __device__ __forceinline__ float *handed(const ft_cuda_blocks &p, unsigned block, int token,
                                          int lane)
 {
@@ -44,7 +46,7 @@ __device__ __forceinline__ void hand_over(const ft_cuda_blocks &p, float total, 
         asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(flag), "r"((uint32_t) FLAG) : "memory");
 }
 
-/* Leaves the counter as it was before. */
+/* Resets the counter to zero. */
 __device__ __forceinline__ float take_over(const ft_cuda_blocks &p, int token, int lane)
 {
     uint32_t *flag = &p.counters[(blockIdx.x - 1) * FEW_TOKENS + token], found = 0;
@@ -56,7 +58,7 @@ __device__ __forceinline__ float take_over(const ft_cuda_blocks &p, int token, i
     return __ldcg(handed(p, blockIdx.x - 1, token, lane));
 }
 
-/* A warp has the sums of a row in each lane. */
+/* Store a row per lane. */
 __device__ __forceinline__ void put(const ft_cuda_blocks &p, const blocks_shape &shape, int panel,
                                     float total, int token, int lane)
 {
@@ -73,7 +75,7 @@ __device__ __forceinline__ void put(const ft_cuda_blocks &p, const blocks_shape 
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
-/* A warp's stretches of first .. last - 1 of the block's range. */
+/* A warp's splits of first .. last - 1 of the thread block's range. */
 template <class FORM>
 __device__ __forceinline__ void multiply(few_ring<FORM> &ring, const few_shape &shape,
                                          const char *x, float *sums, int tokens, int first,
@@ -87,7 +89,10 @@ __device__ __forceinline__ void multiply(few_ring<FORM> &ring, const few_shape &
     }
 }
 
-/* What a token has of a panel that goes on in the next phase, or, TAKEN, that began elsewhere. */
+/*
+ * Partial sums of a token in a panel that continues in the next phase or, TAKEN, started in the
+ * previous block.
+ */
 __device__ __forceinline__ float *total_of(char *shared, const few_shape &shape, int which,
                                            int token)
 {
@@ -96,8 +101,9 @@ __device__ __forceinline__ float *total_of(char *shared, const few_shape &shape,
 }
 
 /*
- * At the begin of a phase: the neighbour's part of a panel that is added up in it.  In the first
- * phase it is too early to ask, for the neighbour may not even have computed it then.
+ * At the start of a phase: take the previous block's partial sums of a panel that this phase
+ * reduces. In the first phase it is too early, because the previous block may not have computed
+ * them yet.
  */
 __device__ __forceinline__ void take_early(char *shared, const ft_cuda_blocks &p,
                                            const few_shape &shape, const blocks_range &range,
@@ -108,7 +114,7 @@ __device__ __forceinline__ void take_early(char *shared, const ft_cuda_blocks &p
         *total_of(shared, shape, TAKEN, warp) = take_over(p, warp, (int) threadIdx.x % 32);
 }
 
-/* A token's sums of the stretches i .. until - 1, of one panel. */
+/* Reduce a token's splits i .. until - 1 of one panel. */
 __device__ __forceinline__ void add_stretches(const float *sums, char *shared,
                                               const ft_cuda_blocks &p, const few_shape &shape,
                                               const blocks_range &range, const few_unit &unit,
@@ -133,7 +139,7 @@ __device__ __forceinline__ void add_stretches(const float *sums, char *shared,
         *total_of(shared, shape, phase % 2, token) = sum;
 }
 
-/* All of a block that has whole panels. */
+/* Reduction in a thread block with whole panels. */
 __device__ __forceinline__ void add_all(const float *sums, const ft_cuda_blocks &p,
                                         const few_shape &shape, const blocks_range &range)
 {
@@ -151,7 +157,7 @@ __device__ __forceinline__ void add_all(const float *sums, const ft_cuda_blocks 
     }
 }
 
-/* The stretches of a phase, those of each panel and token by one warp. */
+/* Reduction of a phase, one warp per panel and token. */
 __device__ __forceinline__ void add_up(const float *sums, char *shared, const ft_cuda_blocks &p,
                                        const few_shape &shape, const blocks_range &range, int first,
                                        int last)
@@ -170,12 +176,12 @@ __device__ __forceinline__ void add_up(const float *sums, char *shared, const ft
     }
 }
 
-/* grid = blocks of `share` stretches. */
+/* grid = thread blocks of `share` splits. */
 template <class FORM>
 static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ? 1 : 2)
     few_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ few_shape shape)
 {
-#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* Turing: ft_cuda_blocks_few_takes() */
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not on Turing: ft_cuda_blocks_few_takes() */
     extern __shared__ __align__(128) char shared[];
     char *x = shared + shape.x_at;
     float *sums = (float *) (x + shape.x_bytes * blocks_terms<FORM::kind>);
@@ -188,7 +194,7 @@ static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ?
     ring.open();
     ft_wait_for_predecessor();
     ring.waited = true;
-    if (shape.alone) /* there is no room before this block ends */
+    if (shape.alone) /* no room for dependents before this block exits */
         ft_let_successor_begin();
     else
         ring.tell();
@@ -211,7 +217,7 @@ static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ?
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-/* A slot of all rings: few_form. */
+/* Bytes of a stage of all pipelines: few_form. */
 static size_t slot_bytes(const ft_cuda_blocks *p)
 {
     size_t columns = (size_t) FEW_BLOCKS * 128 / (size_t) p->bits;
@@ -224,7 +230,7 @@ static size_t stretch_bytes(size_t tokens)
     return sizeof(float) * FEW_SUMS_ROW * tokens;
 }
 
-/* Rows of x 16 bytes off a multiple of 128, so that no rows of a tile meet in a bank. */
+/* Rows of x are 16 bytes off a multiple of 128 to avoid bank conflicts. */
 static size_t x_stride(const ft_cuda_blocks *p)
 {
     return (p->k + BLOCKS_RUN - 1) / BLOCKS_RUN * BLOCKS_RUN * 2 + 16;
@@ -235,25 +241,25 @@ static int terms_of(const ft_cuda_blocks *p)
     return p->x_dtype == FT_F32 ? 3 : 1;
 }
 
-/* Shared memory but for what phases leave behind, and for more slots than two. */
+/* Shared memory except phases and stages beyond two. */
 static size_t fixed_bytes(const ft_cuda_blocks *p, size_t tokens)
 {
     return 2 * slot_bytes(p) + tokens * (TOTALS + x_stride(p) * terms_of(p));
 }
 
-/* The least that a block takes, if it has what it wants. */
+/* Minimum shared memory for full speed. */
 static size_t least_bytes(const ft_cuda_blocks *p, size_t tokens)
 {
     return fixed_bytes(p, tokens) + 2 * FEW_WARPS * stretch_bytes(tokens);
 }
 
 /*
- * What a block asks for.  Two of a product that has one for each multiprocessor take more than half
- * each: else they share one wherever the predecessor's blocks end first, another one stays idle,
- * and the product takes the time of these two.  (In Llama 2 7B's step, on an H200, the 128 blocks
- * of 4096 x 11008 lay on 122 of 132 and took 11.9 us instead of 7.8.)  Behind a product of the same
- * kind, whose blocks have a multiprocessor each, that would keep rings from being filled early:
- * 12288 x 4096 again and again takes 9.8 us instead of 8.5.
+ * Shared memory to request. Where each SM gets one thread block, two of them must not share an SM:
+ * blocks request more than half of it. Otherwise two blocks share the SM whose predecessor block
+ * exits first while another SM idles. (In a Llama 2 7B decode step on an H200, the 128 thread
+ * blocks of 4096 x 11008 ran on 122 of 132 SMs and took 11.9 us instead of 7.8.) After a GEMV of
+ * the same kind this would delay the prefetch instead: 12288 x 4096 back to back takes 9.8 us
+ * instead of 8.5.
  */
 static size_t asked_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, const few_shape *s)
 {
@@ -261,7 +267,7 @@ static size_t asked_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, const 
     return p->in_a_row || s->beside ? bytes : blocks_apart(chip, bytes);
 }
 
-/* Stretches of a block: whole panels, if that is not much slower than equal shares. */
+/* Splits per thread block: whole panels, unless equal ranges are clearly faster. */
 static int share_of(const blocks_shape *shape, int blocks)
 {
     int even = blocks_share(blocks, shape->panels, shape->stretches);
@@ -269,7 +275,7 @@ static int share_of(const blocks_shape *shape, int blocks)
     return whole * 5 <= even * 6 ? whole : even;
 }
 
-/* How much of the time warps have a stretch, of their rounds through a block's share. */
+/* Fraction of warp iterations that have a split to compute. */
 static double use_of(const blocks_shape *shape, int blocks)
 {
     int rounds = (share_of(shape, blocks) + FEW_WARPS - 1) / FEW_WARPS;
@@ -277,8 +283,8 @@ static double use_of(const blocks_shape *shape, int blocks)
 }
 
 /*
- * Rings and phases, when the share is known.  Two phases where something is handed over, if all of
- * that is in the first one: so it is not late.
+ * Shared memory layout for a given share. Where partial sums are handed over, two phases are used,
+ * with all of the handed-over panel in the first, so that it is not late.
  */
 static void lay_out(few_shape *s, const ft_cuda_chip *chip, const ft_cuda_blocks *p, int slots)
 {
@@ -299,8 +305,8 @@ static void lay_out(few_shape *s, const ft_cuda_chip *chip, const ft_cuda_blocks
 }
 
 /*
- * Two blocks of the product may be beside each other, if that leaves no more warps idle; else there
- * is room for one of the next product, if not for a longer ring.
+ * Two thread blocks per SM if that leaves no more warps idle; else one that leaves room for a block
+ * of the next kernel, unless the space goes to a deeper pipeline.
  */
 static few_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
@@ -320,7 +326,7 @@ static few_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
     return s;
 }
 
-/* How many rows there is room for at a time. */
+/* Rows that fit in shared memory at a time. */
 size_t ft_cuda_blocks_few_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     size_t rows = 0;
@@ -330,7 +336,7 @@ size_t ft_cuda_blocks_few_rows(const ft_cuda_chip *chip, const ft_cuda_blocks *p
     return rows;
 }
 
-/* What neighbours hand over, where a block may end amid a panel. */
+/* Partial sums that thread blocks hand over. */
 size_t ft_cuda_blocks_few_scratch(const ft_cuda_chip *chip)
 {
     return (size_t) chip->multiprocessors * FEW_BESIDE * FEW_TOKENS * BLOCKS_PANEL * sizeof(float);
@@ -342,7 +348,7 @@ static bool can_hand_over(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
            chip->multiprocessors * FEW_BESIDE <= FT_CUDA_BLOCKS_NEIGHBOURS;
 }
 
-/* blocks_divide() takes so many stretches, and scales are counted in 32 bits. */
+/* Limits of blocks_divide() and of 32-bit scale offsets. */
 bool ft_cuda_blocks_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     blocks_shape shape = blocks_shape_of(p);
@@ -387,7 +393,7 @@ static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blo
                         : launch_fine<8, kind>(chip, stream, p);
 }
 
-/* More rows than there is room for are several products. */
+/* Larger m takes several launches. */
 int ft_cuda_blocks_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
     size_t most = ft_cuda_blocks_few_rows(chip, p);

@@ -1,5 +1,5 @@
 /*
- * groupwise_gemv.cuh - the weights of groupwise_gemv.cu: what a block has of them, and their way there.
+ * groupwise_gemv.cuh - weight pipeline of groupwise_gemv.cu.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,14 +11,14 @@
 enum {
     FEW_TOKENS = 8,
     FEW_WARPS = 8,
-    FEW_BLOCKS = 8, /* of a stage */
+    FEW_BLOCKS = 8, /* 16-byte loads per lane and stage */
     FEW_STAGE = FEW_BLOCKS * BLOCKS_BLOCK,
-    FEW_BESIDE = 2 /* blocks of a multiprocessor, at most */
+    FEW_BESIDE = 2 /* thread blocks per SM, at most */
 };
 
 /*
- * What a kernel is made for; fine: each 32 columns have a scale, else a run has one.  A stage has
- * codes, and the scales and zeros of 32 rows that belong to them.
+ * Compile-time configuration; fine: a scale per 32 columns, else per k tile. A stage holds
+ * quantized weights and the scales and zero points of 32 rows that belong to them.
  */
 template <int BITS, blocks_kind KIND, bool FINE, bool ZEROS> struct few_form {
     static constexpr int bits = BITS;
@@ -26,13 +26,13 @@ template <int BITS, blocks_kind KIND, bool FINE, bool ZEROS> struct few_form {
     static constexpr bool fine = FINE, zeros = ZEROS;
     static constexpr int columns = FEW_BLOCKS * 128 / bits, runs = columns / BLOCKS_RUN;
     static constexpr int stages = BLOCKS_STRETCH / columns;
-    static constexpr int apart = fine ? BLOCKS_STEP : BLOCKS_RUN; /* columns of a scale */
+    static constexpr int apart = fine ? BLOCKS_STEP : BLOCKS_RUN; /* columns per scale */
     static constexpr int scales = columns / apart;
     static constexpr int zeros_at = FEW_STAGE + scales * 64;
     static constexpr int stage = zeros_at + (zeros ? scales * 32 : 0);
 };
 
-/* One stretch of a block's range. */
+/* One split of a thread block's range. */
 struct few_unit {
     int unit, panel, stretch;
 
@@ -43,11 +43,11 @@ struct few_unit {
     }
 };
 
-/* ---- Weights -------------------------------------------------------------------------------- */
+/* ---- Weights ------------------------------------------------------------------------------- */
 
 /*
- * A warp's ring: every lane copies its share, and asks for stage after stage of the warp's
- * stretches, one of every FEW_WARPS of the block's range.
+ * A warp's cp.async pipeline: every lane copies its part and requests stage after stage of the
+ * warp's splits, every FEW_WARPS-th of the thread block's range.
  */
 template <class FORM> struct few_ring {
     const ft_cuda_blocks &p;
@@ -56,11 +56,12 @@ template <class FORM> struct few_ring {
     char *ring;
     unsigned lane;
     int slots;
-    int at, next, column, end;  /* at: slot; of the range; of the stage, of the stretch behind it */
+    int at, next, column, end;  /* at: stage offset; next: split of the range; column of the
+                                 * stage; end of the split */
     bool waited;                /* for the predecessor */
-    const char *codes;          /* the lane's, of the stage */
-    const char *scales, *zeros; /* the lane's, of the panel's first group */
-    int rows;                   /* from one group to the next */
+    const char *codes;          /* the lane's address in the stage */
+    const char *scales, *zeros; /* the lane's addresses in the panel's first group */
+    int rows;                   /* between consecutive groups */
 
     __device__ __forceinline__ few_ring(const ft_cuda_blocks &p, const blocks_shape &shape,
                                         const blocks_range &range, char *rings, int slots, int warp,
@@ -69,7 +70,7 @@ template <class FORM> struct few_ring {
           slots(slots), at(0), next(warp - FEW_WARPS), column(0), end(0), waited(false)
     {
     }
-    /* The warp's next stretch. */
+    /* Move on to the warp's next split. */
     __device__ __forceinline__ void go_on()
     {
         next += FEW_WARPS;
@@ -86,7 +87,7 @@ template <class FORM> struct few_ring {
         if constexpr (FORM::zeros)
             zeros = (const char *) (part.zero + panel * BLOCKS_PANEL) + lane % 2 * 16;
     }
-    /* Four lanes copy scales that belong together, two copy zeros. */
+    /* Four lanes copy the scales of a group, two its zero points. */
     __device__ __forceinline__ void copy(char *to) const
     {
         int with_scales = column + (int) (lane / 4) * FORM::apart;
@@ -107,13 +108,13 @@ template <class FORM> struct few_ring {
             ft_copy_16(to + FORM::zeros_at + lane * 16,
                        zeros + (unsigned) (blocks_group_of(shape, with_zeros) * rows), true);
     }
-    /* The last copies of the block are under way: the next kernel's may begin. */
+    /* The last copies are in flight: let dependents launch. */
     __device__ __forceinline__ void tell() const
     {
         if (waited && column == end && next >= range.count - 1)
             ft_let_successor_begin();
     }
-    /* A group of copies, even if there is nothing to copy. */
+    /* Request a stage; commits a group even if there is nothing to copy. */
     __device__ __forceinline__ void ask(char *into)
     {
         if (column == end)
@@ -132,14 +133,14 @@ template <class FORM> struct few_ring {
         for (int i = 0; i < slots; i++)
             ask(ring + i * FORM::stage);
     }
-    /* The stage that was asked for first, once it is here. */
+    /* Wait for the oldest stage. */
     __device__ __forceinline__ const char *wait()
     {
         blocks_wait_slots(slots);
         __syncwarp();
         return ring + at;
     }
-    /* It has been read. */
+    /* The stage has been read: refill it. */
     __device__ __forceinline__ void release()
     {
         __syncwarp();

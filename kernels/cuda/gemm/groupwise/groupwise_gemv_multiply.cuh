@@ -1,6 +1,6 @@
 /*
- * groupwise_gemv_multiply.cuh - the arithmetic of groupwise_gemv.cu: x in shared memory, and a stretch of
- * the weights times it.
+ * groupwise_gemv_multiply.cuh - mainloop of groupwise_gemv.cu: x in shared memory, and one split of
+ * the weights times x.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,21 +11,21 @@
 
 enum {
     FEW_THREADS = 32 * FEW_WARPS,
-    FEW_SUMS_ROW = BLOCKS_PANEL + 4 /* floats, so that the lanes of a store meet in no bank */
+    FEW_SUMS_ROW = BLOCKS_PANEL + 4 /* floats, padded to avoid bank conflicts */
 };
 
-/* Of a launch.  In shared memory: rings, x, sums of a phase's stretches, totals. */
+/* Launch parameters. Shared memory holds pipelines, x, partial sums of a phase, totals. */
 typedef struct few_shape {
     blocks_shape all;
-    int share, phase;            /* stretches of a block, and of these between additions */
-    int slots;                   /* of a ring */
-    bool alone;                  /* a block has all of a multiprocessor */
-    bool beside;                 /* it has another one of the product beside it */
-    bool simple;                 /* whole panels, and one phase */
-    uint32_t x_stride;           /* bytes of a row of x in shared memory */
-    uint32_t x_bytes;            /* of all rows, of a term */
-    uint32_t x_at, totals_at;    /* x is behind the rings */
-    uint32_t per_row, per_token; /* blocks_inverse() of chunks of a row of x, and of rows */
+    int share, phase;            /* splits per thread block, and between reductions */
+    int slots;                   /* stages of a pipeline */
+    bool alone;                  /* one thread block per SM, using all of its shared memory */
+    bool beside;                 /* two thread blocks of this kernel per SM */
+    bool simple;                 /* whole panels and one phase */
+    uint32_t x_stride;           /* bytes per row of x in shared memory */
+    uint32_t x_bytes;            /* bytes of all rows, per term */
+    uint32_t x_at, totals_at;    /* x follows the pipelines */
+    uint32_t per_row, per_token; /* blocks_inverse() of 16-byte chunks per row of x, and of rows */
 } few_shape;
 
 /* ---- x -------------------------------------------------------------------------------------- */
@@ -65,8 +65,8 @@ __device__ __forceinline__ void few_fetch_eight(uint4 (&term)[blocks_terms<kind>
 }
 
 /*
- * All of x to shared memory, zeros up to the end of the last run.  A thread has several loads under
- * way; they are no copies, for these would have to wait for all that the rings asked for.
+ * Copy all of x to shared memory, zero-padded to whole k tiles. A thread has several loads in
+ * flight; they are not cp.async, because those would wait for all earlier copies of the pipelines.
  */
 template <blocks_kind kind>
 __device__ __forceinline__ void few_fetch_tokens(char *x, const ft_cuda_blocks &p,
@@ -103,9 +103,9 @@ __device__ __forceinline__ void few_fetch_tokens(char *x, const ft_cuda_blocks &
     }
 }
 
-/* ---- One stretch ---------------------------------------------------------------------------- */
+/* ---- One split ------------------------------------------------------------------------------ */
 
-/* Four tiles of 8 columns of x, as each term has them. */
+/* Four tiles of 8 columns of x, for each term. */
 template <blocks_kind kind>
 __device__ __forceinline__ void few_load_tokens(uint32_t (&x)[blocks_terms<kind>][4],
                                                 const char *at, uint32_t x_bytes)
@@ -116,15 +116,15 @@ __device__ __forceinline__ void few_load_tokens(uint32_t (&x)[blocks_terms<kind>
 }
 
 /*
- * Sums of a stage's runs, before their scales unless these are fine.  Runs go by side by side, so
- * that one's instructions fill the other's waits.
+ * Sums of a stage's k tiles, unscaled unless every 32 columns have a scale. K tiles are interleaved
+ * to hide instruction latency.
  */
 template <class FORM>
 __device__ __forceinline__ void
 few_multiply_stage(blocks_sums (&run)[FORM::runs], const uint4 (&block)[FEW_BLOCKS],
                    const char *stage, const char *x, uint32_t x_bytes, int left, unsigned lane)
 {
-    constexpr int blocks = FORM::bits / 4, steps = BLOCKS_RUN / BLOCKS_STEP; /* of a step, a run */
+    constexpr int blocks = FORM::bits / 4, steps = BLOCKS_RUN / BLOCKS_STEP; /* loads, steps */
     blocks_unpacker<FORM::bits, FORM::kind> unpacker[FORM::runs];
 #pragma unroll
     for (int i = 0; i < FORM::runs; i++) {
@@ -140,7 +140,7 @@ few_multiply_stage(blocks_sums (&run)[FORM::runs], const uint4 (&block)[FEW_BLOC
             uint32_t w[4][4], tokens[blocks_terms<FORM::kind>][4];
             uint4 codes[blocks];
             if (FORM::fine && own * BLOCKS_STEP >= left)
-                continue; /* it has no scale; else there are but zeros */
+                continue; /* out of bounds: no scale; otherwise all zeros */
             few_load_tokens<FORM::kind>(tokens, x + own * BLOCKS_STEP * 2, x_bytes);
 #pragma unroll
             for (int j = 0; j < blocks; j++)
@@ -163,7 +163,7 @@ few_multiply_stage(blocks_sums (&run)[FORM::runs], const uint4 (&block)[FEW_BLOC
         }
 }
 
-/* Sums of the stretch that begins with `column`. */
+/* Sums of the split that starts at `column`. */
 template <class FORM>
 __device__ __forceinline__ void few_multiply(blocks_sums &sum, few_ring<FORM> &ring,
                                              const few_shape &shape, const char *x, int column)
@@ -202,7 +202,7 @@ __device__ __forceinline__ void few_multiply(blocks_sums &sum, few_ring<FORM> &r
     }
 }
 
-/* The lane's sums, for everybody. */
+/* Store the lane's sums to shared memory. */
 __device__ __forceinline__ void few_lay_down(float *sums, const blocks_sums &sum, int tokens,
                                              unsigned lane)
 {

@@ -1,23 +1,25 @@
 /*
- * groupwise_int8.cu - products with weights in blocks whose inputs become codes: whole numbers times
- * whole numbers, exact sums for each group, floats from group to group (ft_blocks_add, blocks.h).
+ * groupwise_int8.cu - GEMM of group-wise quantized weights and dynamically quantized int8
+ * activations (W4A8, W8A8): exact int32 sums per group, float accumulation across groups
+ * (ft_blocks_add(), kernels/groupwise.h).
  *
- * One kernel makes the codes, with a scale for each token and group; they lie in the order in which
- * the weights have their columns, so that both meet in the tensor cores as they are.  The other one
- * has the weights of some panels and up to 128 tokens a block, and walks the columns as
- * groupwise_mma.cu does.  Sums of codes correct those of the weights' zeros, a byte is 128 less
- * where it is signed.  Few tokens are in groupwise_int8_small_m.cu and groupwise_int8_resident.cu.
+ * One kernel quantizes x with a scale per token and group, in the column order of the packed
+ * weights, so that both are loaded into mma fragments without shuffles. The other computes some
+ * panels of weights by up to 128 tokens per thread block, with the loop structure of
+ * groupwise_mma.cu. Zero points are corrected with the sums of the activations; 8-bit weights are
+ * offset by 128 to be signed. Few tokens are handled by groupwise_int8_small_m.cu and
+ * groupwise_int8_resident.cu.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/gemm/groupwise/groupwise_int8.cuh"
 
 enum {
-    X_ROW = BLOCKS_RUN, /* bytes of a token in a stage */
+    X_ROW = BLOCKS_RUN, /* bytes per token in a stage */
     STEPS = BLOCKS_RUN / BLOCKS_STEP
 };
 
-/* Of a launch: codes [m, k padded], scales and sums of codes [groups, m padded]. */
+/* Launch parameters: int8 x [m, k padded], scales and sums of x [groups, m padded]. */
 typedef struct codes_shape {
     blocks_shape all;
     int8_t *codes;
@@ -26,7 +28,7 @@ typedef struct codes_shape {
     int padded_k, padded_m, groups;
 } codes_shape;
 
-/* ---- From numbers to codes ------------------------------------------------------------------ */
+/* ---- Quantization of x ---------------------------------------------------------------------- */
 
 __device__ __forceinline__ float value_at(const ft_cuda_blocks &p, size_t at)
 {
@@ -35,7 +37,7 @@ __device__ __forceinline__ float value_at(const ft_cuda_blocks &p, size_t at)
     return value;
 }
 
-/* A warp makes a token's codes of a group.  grid = (groups, m) */
+/* A warp quantizes one group of a token. grid = (groups, m) */
 template <int bits>
 static __global__ void quantize_kernel(const __grid_constant__ ft_cuda_blocks p,
                                        const __grid_constant__ codes_shape shape)
@@ -68,9 +70,9 @@ static __global__ void quantize_kernel(const __grid_constant__ ft_cuda_blocks p,
     }
 }
 
-/* ---- Copies --------------------------------------------------------------------------------- */
+/* ---- Loads ---------------------------------------------------------------------------------- */
 
-/* A block has PANELS panels, two warps each, and 16 * EIGHTS tokens. */
+/* A thread block has PANELS panels, two warps each, and 16 * EIGHTS tokens. */
 template <int bits, int PANELS, int EIGHTS> struct codes_form {
     static constexpr int threads = PANELS * 64, tokens = 16 * EIGHTS;
     static constexpr int panel = BLOCKS_RUN * BLOCKS_PANEL * bits / 8;
@@ -99,7 +101,7 @@ __device__ __forceinline__ void copy_weights(char *stage, const ft_cuda_blocks &
     for (int i = 0; i < FORM::panel / 2; i += BLOCKS_BLOCK)
         ft_copy_16(to + i + blocks_copied(lane), codes + i,
                    inside && at + i < shape.all.panel_bytes);
-    /* scales by the first warp of a panel, zeros by the second; of each step */
+    /* the first warp of a panel loads scales, the second zero points, for each step */
     bool scales = warp % 2 == 0;
     int step = scales ? lane / 4 : lane / 2, place = scales ? lane % 4 : lane % 2;
     int of = column + step * BLOCKS_STEP;
@@ -138,9 +140,9 @@ __device__ __forceinline__ void copy_tokens(char *stage, const ft_cuda_blocks &p
     }
 }
 
-/* ---- Products ------------------------------------------------------------------------------- */
+/* ---- Mainloop ------------------------------------------------------------------------------- */
 
-/* A group has ended: its sums become part of the floats, and begin anew. */
+/* End of a group: scale its sums into the float accumulators and reset them. */
 template <class FORM, int bits>
 __device__ __forceinline__ void end_group(blocks_sums (&total)[FORM::tokens / 16],
                                           codes_sums (&sum)[FORM::tokens / 16], const char *stage,
@@ -173,8 +175,7 @@ __device__ __forceinline__ void end_group(blocks_sums (&total)[FORM::tokens / 16
     }
 }
 
-/* The codes of eight `i` of the warp's tokens, 32 columns: x[0] and x[1]; of the next eight: x[2],
- * x[3]. */
+/* x of 8-token tile `i` of the warp, 32 columns: x[0] and x[1]; of the next tile: x[2], x[3]. */
 template <class FORM>
 __device__ __forceinline__ void load_codes(uint32_t (&x)[4], const char *stage, int i, int step)
 {
@@ -205,7 +206,7 @@ static __global__ void __launch_bounds__(64 * PANELS,
         total[i / 8][i / 4 % 2][i % 4] = 0.0f;
         sum[i / 8][i / 4 % 2][i % 4] = small ? CODES_ROUNDER : 0;
     }
-    for (int i = 0; i < form::stages - 1; i++) /* weights belong to no predecessor */
+    for (int i = 0; i < form::stages - 1; i++) /* weights do not depend on the predecessor */
         if (i * BLOCKS_RUN < shape.all.k)
             copy_weights<form, bits>(shared + i * form::stage, p, shape, first_panel,
                                      i * BLOCKS_RUN);
@@ -219,7 +220,7 @@ static __global__ void __launch_bounds__(64 * PANELS,
     int slot = 0, into = form::stages - 1;
     for (int column = 0; column < shape.all.k; column += BLOCKS_RUN) {
         ft_copy_wait<form::stages - 2>();
-        __syncthreads(); /* this stage has arrived, and the one before has been read by all */
+        __syncthreads(); /* this stage has arrived, and all warps have read the previous one */
         int next = column + (form::stages - 1) * BLOCKS_RUN;
         if (next < shape.all.k) {
             copy_weights<form, bits>(shared + into * form::stage, p, shape, first_panel, next);
@@ -279,7 +280,7 @@ static size_t round_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Scales and sums have groups of 32 columns or more. */
+/* Groups have at least 32 columns. */
 size_t ft_cuda_blocks_codes_scratch(size_t m, size_t k)
 {
     size_t few = ft_cuda_blocks_codes_few_scratch(m, k);
@@ -319,7 +320,7 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *
     return status;
 }
 
-/* Single panels while tokens are few: then there are more blocks, and each has less to read. */
+/* Single panels for few tokens: more thread blocks with less to read each. */
 template <int bits>
 static int launch_size(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {

@@ -1,6 +1,6 @@
 /*
- * groupwise_int8.cuh - what the kernels for inputs made codes share: how codes lie in memory, and how
- * weights meet them.
+ * groupwise_int8.cuh - int8 activations with group-wise quantized weights: data layout and
+ * unpacking of weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,13 +10,14 @@
 #include "kernels/cuda/gemm/groupwise/groupwise.cuh"
 
 /*
- * Sums of codes of 32 rows and eight tokens, as blocks_sums.  From 1.5 * 2^23 as float on, whole
- * numbers below 2^22 become floats by a subtraction; those of a group of 128 are: 128 * 127 * 255.
+ * int32 accumulators of 32 rows and eight tokens, in the layout of blocks_sums. Accumulators that
+ * start at the bits of the float 1.5 * 2^23 convert integers below 2^22 to float with one
+ * subtraction; a group of 128 stays below: 128 * 127 * 255.
  */
 typedef int32_t codes_sums[2][4];
 enum { CODES_ROUNDER = 0x4b400000, CODES_SMALL = 128 };
 
-/* Where the code of a column lies among its 32. */
+/* Position of a column among its 32, in the order of the mma fragments. */
 template <int bits> __device__ __forceinline__ int codes_place(int column)
 {
     int t = column % 8 / 2, odd = column % 2, eight = column / 8;
@@ -24,7 +25,7 @@ template <int bits> __device__ __forceinline__ int codes_place(int column)
                      : eight / 2 * 16 + 4 * t + eight % 2 * 2 + odd;
 }
 
-/* What the lane's bytes of 32 columns are in the tensor cores. */
+/* A fragments from the lane's packed weights of 32 columns. */
 template <int bits>
 __device__ __forceinline__ void codes_spread(uint32_t (&a)[2][4], const uint4 (&block)[bits / 4])
 {
@@ -42,18 +43,18 @@ __device__ __forceinline__ void codes_spread(uint32_t (&a)[2][4], const uint4 (&
         }
 }
 
-/* What is subtracted from codes as codes_spread() leaves them, of a zero. */
+/* Zero point of a row relative to the values of codes_spread(). */
 template <int bits> __device__ __forceinline__ int32_t codes_zero(uint32_t zeros, int row)
 {
     return (int32_t) (zeros >> 8 * row & 0xff) - (bits == 4 ? 0 : 128);
 }
 
-/* Few tokens, and groups that divide a run: groupwise_int8_small_m.cu. */
+/* Few tokens, and group sizes that divide a k tile: groupwise_int8_small_m.cu. */
 bool ft_cuda_blocks_codes_few_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
 size_t ft_cuda_blocks_codes_few_scratch(size_t m, size_t k);
 int ft_cuda_blocks_codes_few(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
 
-/* Up to 16 tokens whose codes fit into shared memory: groupwise_int8_resident.cu. */
+/* Up to 16 tokens whose int8 values fit into shared memory: groupwise_int8_resident.cu. */
 bool ft_cuda_blocks_codes_held_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p);
 int ft_cuda_blocks_codes_held(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p);
 

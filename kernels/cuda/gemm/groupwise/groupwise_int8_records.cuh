@@ -1,8 +1,9 @@
 /*
- * groupwise_int8_records.cuh - what tokens become where these are few: records of 128 columns.
+ * groupwise_int8_records.cuh - quantized activations for few tokens, as records of one k tile (128
+ * columns).
  *
- * A run is 128 columns of a panel.  What some tokens have of it, codes, scales and sums of codes,
- * lies together in memory as a record, in the order in which shared memory wants it.
+ * A record contains the int8 values, scales and sums of some tokens in one k tile, contiguous in
+ * memory and in the layout of shared memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,21 +13,21 @@
 #include "kernels/cuda/gemm/groupwise/groupwise_int8.cuh"
 
 /*
- * Of a launch.  A record has 128 codes of each token, then a float of each group and token, the
- * scale, and then a sum of codes of each.
+ * Launch parameters. A record has 128 int8 values of each token, then a float scale of each group
+ * and token, then a sum of each.
  */
 typedef struct codes_records {
-    char *at;         /* [tiles of tokens, runs] */
-    int runs, of_run; /* of_run: groups of a run */
-    int group;        /* columns of it */
-    int tokens;       /* of a tile */
-    int bytes;        /* of a record */
-    bool early;       /* the product's blocks have no room beside those of the one before */
+    char *at;         /* [tiles of tokens, k tiles] */
+    int runs, of_run; /* of_run: groups per k tile */
+    int group;        /* columns per group */
+    int tokens;       /* per tile */
+    int bytes;        /* per record */
+    bool early;       /* the GEMM's thread blocks do not fit next to those of the previous kernel */
 } codes_records;
 
-/* ---- From numbers to codes ------------------------------------------------------------------ */
+/* ---- Quantization of x ---------------------------------------------------------------------- */
 
-/* Four neighbouring numbers of a row, zeros beyond its end. */
+/* Four neighbouring elements of a row; zeros beyond its end. */
 __device__ __forceinline__ void codes_fetch(float (&value)[4], const ft_cuda_blocks &p, size_t row,
                                             int column)
 {
@@ -45,7 +46,7 @@ __device__ __forceinline__ void codes_fetch(float (&value)[4], const ft_cuda_blo
     }
 }
 
-/* Of the lanes that have a group, as the next one. */
+/* Maximum over the lanes of a group, as for the sum below. */
 __device__ __forceinline__ float codes_amax(const float (&value)[4], int group)
 {
     float amax = 0.0f;
@@ -53,7 +54,7 @@ __device__ __forceinline__ float codes_amax(const float (&value)[4], int group)
     for (int i = 0; i < 4; i++)
         amax = fmaxf(amax, fabsf(value[i]));
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    if (group == BLOCKS_RUN) /* numbers that are not negative have the order of their bits */
+    if (group == BLOCKS_RUN) /* non-negative floats compare like their bits */
         return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(amax)));
 #endif
     for (int apart = group / 8; apart > 0; apart /= 2)
@@ -73,8 +74,9 @@ __device__ __forceinline__ int32_t codes_sum(int32_t sum, int group)
 }
 
 /*
- * Four neighbouring codes are pairs of two words of codes_place(); the other pairs of these are in
- * one other lane.  Each lane gets one whole word.  Adds the codes up.
+ * Quantize four neighbouring elements. They are pairs of two words of codes_place(), whose other
+ * pairs are in one other lane; after an exchange each lane has one full word. Adds the values to
+ * `sum`.
  */
 template <int bits>
 __device__ __forceinline__ uint32_t codes_word(int32_t &sum, const float (&value)[4], float inverse,
@@ -82,7 +84,7 @@ __device__ __forceinline__ uint32_t codes_word(int32_t &sum, const float (&value
 {
     constexpr int apart = bits == 4 ? 4 : 2, shift = bits == 4 ? 16 : 8; /* of a pair */
     uint32_t pair[2];
-    bool second = (lane & apart) != 0; /* this lane's are the later ones of a word */
+    bool second = (lane & apart) != 0; /* this lane has the later pairs of a word */
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int8_t low = ft_quantize(value[2 * i], inverse);
@@ -94,14 +96,14 @@ __device__ __forceinline__ uint32_t codes_word(int32_t &sum, const float (&value
     return second ? other | pair[1] << (24 - shift) : pair[0] | other << (24 - shift);
 }
 
-/* Where it lies among those of 32 columns, which eight lanes have. */
+/* Offset of the word among those of 32 columns, which eight lanes have. */
 template <int bits> __device__ __forceinline__ int codes_word_at(int lane)
 {
     bool second = (lane & (bits == 4 ? 4 : 2)) != 0;
     return codes_place<bits>((lane & ~(bits == 4 ? 4 : 2)) * 4 + (second ? 2 : 0));
 }
 
-/* A warp makes a token's codes of a run.  grid = (runs, cover of m) */
+/* A warp quantizes a k tile of a token. grid = (k tiles, ceil(m / warps)) */
 template <int bits>
 static __global__ void codes_record_kernel(const __grid_constant__ ft_cuda_blocks p,
                                            const __grid_constant__ codes_records all)
@@ -111,8 +113,8 @@ static __global__ void codes_record_kernel(const __grid_constant__ ft_cuda_block
     float value[4];
     int32_t sum = 0;
     /*
-     * The product begins as multiprocessors become free, and fills its rings; it reads nothing but
-     * weights before it has waited in its turn.
+     * The GEMM starts as SMs become free and fills its pipelines; it reads only weights before its
+     * own wait.
      */
     if (all.early)
         ft_let_successor_begin();
@@ -138,8 +140,8 @@ static __global__ void codes_record_kernel(const __grid_constant__ ft_cuda_block
 /* ---- Reading records ------------------------------------------------------------------------ */
 
 /*
- * Codes of 32 columns from a record: of eight `eight` of the tokens x[0] and x[1], of the next
- * eight, where there are more than one, x[2] and x[3].
+ * x of 32 columns from a record: x[0] and x[1] of 8-token tile `eight`, x[2] and x[3] of the next
+ * one, if any.
  */
 template <int EIGHTS>
 __device__ __forceinline__ void codes_load(uint32_t (&x)[4], const char *record, int eight,
@@ -176,7 +178,7 @@ template <int bits>
 static int codes_make_records(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                               const codes_records *records)
 {
-    unsigned warps = p->m <= 16 ? 1 : 8; /* all multiprocessors make some, but not too many */
+    unsigned warps = p->m <= 16 ? 1 : 8; /* all SMs quantize, but without too many blocks */
     dim3 grid((unsigned) records->runs, ft_cover(p->m, warps));
     return ft_launch(codes_record_kernel<bits>, grid, dim3(32, warps), 0, stream, chip->overlaps, 1,
                      *p, *records);

@@ -1,34 +1,36 @@
 /*
- * groupwise_int8_resident.cu - products by codes for up to 16 tokens whose codes shared memory can hold.
+ * groupwise_int8_resident.cu - INT8 GEMM with group-wise quantized weights for up to 16 tokens,
+ * whose quantized activations stay resident in shared memory.
  *
- * Rings of groupwise_int8_small_m.cu have a record beside each run of the weights, which leaves too
- * little of them under way.  Here records stay in shared memory from panel to panel, and rings
- * have weights alone.  Most warps multiply, a run each and round after round.  They leave exact
- * sums, which other warps add up from group to group, four rows of a token a lane, while the next
- * round is multiplied.  12288 x 4096 of eight bits and 16 tokens took 21.9 us on an H200 with
- * records in the rings, 17.2 so.
+ * In groupwise_int8_small_m.cu each stage has a record next to the weights, which leaves too few
+ * weights in flight. Here records stay in shared memory across panels and pipelines contain weights
+ * only. Most warps multiply, one k tile each per round. They store exact sums, which the reduction
+ * warps accumulate group by group, four rows of a token per lane, while the next round is
+ * multiplied. 12288 x 4096 with 8 bits and 16 tokens took 21.9 us on an H200 with records in the
+ * pipelines, 17.2 this way.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/gemm/groupwise/groupwise_int8_small_m.cuh"
 
 enum {
-    ADDERS = 4, /* warps, each has TOKENS of the tokens */
+    ADDERS = 4, /* warps, each with TOKENS tokens */
     TOKENS = 4,
     THREADS = CODES_THREADS + 32 * ADDERS,
-    FULL = 1, /* barriers; and the next one, as rounds take turns */
+    FULL = 1, /* named barriers; + 1 for odd rounds */
     EMPTY = 3
 };
 
-/* What multiplies has GROUPS groups of a run: 1, 2 or 4. */
+/* GROUPS: groups per k tile, 1, 2 or 4 */
 template <int BITS, int EIGHTS, int GROUPS> struct held_form : codes_few_form<BITS, EIGHTS> {
     using few = codes_few_form<BITS, EIGHTS>;
-    static constexpr int groups = GROUPS, blocks = BITS / 4; /* blocks of 32 columns */
+    static constexpr int groups = GROUPS, blocks = BITS / 4; /* blocks: 16-byte loads per 32
+                                                              * columns */
     static constexpr int x_sum = few::x_scale + groups * few::tokens * 4;
     static constexpr int sum = few::sum_scale + BLOCKS_PANEL * 2;
 };
 
-/* All threads come; those that arrive do not wait for the others. */
+/* Named barriers of all threads; arriving does not wait. */
 __device__ __forceinline__ void meet(int barrier)
 {
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"((int) THREADS) : "memory");
@@ -39,13 +41,13 @@ __device__ __forceinline__ void arrive(int barrier)
     asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"((int) THREADS) : "memory");
 }
 
-/* ---- Multiplying ---------------------------------------------------------------------------- */
+/* ---- Mainloop ------------------------------------------------------------------------------- */
 
-/* A lane's share of a run, once it has left the ring. */
+/* A lane's part of a k tile, loaded from the pipeline. */
 template <class FORM> struct held_run {
     uint4 code[CODES_STEPS * FORM::blocks];
-    uint2 scale;    /* of the lane's four rows and group t of the run */
-    uint32_t zeros; /* the same */
+    uint2 scale;    /* of the lane's four rows and group t of the k tile */
+    uint32_t zeros; /* likewise */
 
     __device__ __forceinline__ held_run(codes_few_ring<FORM> &ring, const codes_few_shape &shape)
     {
@@ -65,13 +67,13 @@ template <class FORM> struct held_run {
     }
 };
 
-/* A group's sums begin with what its zeros take away. */
+/* Start a group: the accumulators are initialized with the zero-point correction. */
 template <class FORM>
 __device__ __forceinline__ void begin_group(codes_sums (&sum)[FORM::eights], const char *record,
                                             bool has_zeros, int group, uint32_t zeros, int lane)
 {
     const char *x_sum = record + FORM::x_sum + group * FORM::tokens * 4;
-    bool signs = FORM::bits == 8 && !has_zeros; /* do it */
+    bool signs = FORM::bits == 8 && !has_zeros; /* no correction needed */
     if (has_zeros)
         zeros = __shfl_sync(~0u, zeros, (lane & ~3) + group);
 #pragma unroll
@@ -84,7 +86,7 @@ __device__ __forceinline__ void begin_group(codes_sums (&sum)[FORM::eights], con
     }
 }
 
-/* It has ended: whole numbers as floats, and the scales of their rows. */
+/* End of a group: store the sums as floats, and the scales of their rows. */
 template <class FORM>
 __device__ __forceinline__ void lay_down(char *to, const codes_sums (&sum)[FORM::eights],
                                          uint2 scale, int group, int lane)
@@ -134,7 +136,7 @@ __device__ __forceinline__ void multiply_run(char *to, codes_few_ring<FORM> &rin
     }
 }
 
-/* The warp's runs of all panels of the block. */
+/* The warp's k tiles of all panels of the thread block. */
 template <class FORM>
 __device__ __forceinline__ void multiply(codes_few_ring<FORM> &ring, const codes_few_shape &shape,
                                          char *sums, const char *x)
@@ -148,15 +150,15 @@ __device__ __forceinline__ void multiply(codes_few_ring<FORM> &ring, const codes
             if (run < shape.x.runs)
                 multiply_run<FORM>(sums + turn * shape.sums + ring.warp * FORM::groups * FORM::sum,
                                    ring, shape, x + run * shape.x.bytes);
-            if (!ring.has_weights()) /* the rest of the time memory is free */
+            if (!ring.has_weights()) /* no more loads from here on */
                 ft_let_successor_begin();
             arrive(FULL + turn);
         }
 }
 
-/* ---- Adding up ------------------------------------------------------------------------------ */
+/* ---- Reduction ------------------------------------------------------------------------------ */
 
-/* Four rows of a token, some groups from the run of `record` on. */
+/* Four rows of a token, some groups from the k tile of `record`. */
 template <class FORM>
 __device__ __forceinline__ void add_groups(float (&total)[4], const char *sums, const char *record,
                                            int groups, int bytes, int token, int quad)
@@ -206,14 +208,14 @@ __device__ __forceinline__ void add_up(const ft_cuda_blocks &p, const codes_few_
     }
 }
 
-/* grid = cover of the panels */
+/* grid = ceil(panels / panels per block) */
 template <int bits, int EIGHTS, int GROUPS>
 static __global__ void __launch_bounds__(THREADS, 1)
     codes_held_kernel(const __grid_constant__ ft_cuda_blocks p,
                       const __grid_constant__ codes_few_shape shape)
 {
     using form = held_form<bits, EIGHTS, GROUPS>;
-    extern __shared__ __align__(128) char shared[]; /* rings, sums of two rounds, records */
+    extern __shared__ __align__(128) char shared[]; /* pipelines, sums of two rounds, records */
     char *sums = shared + shape.sums_at, *x = sums + 2 * shape.sums;
     if (threadIdx.x >= CODES_THREADS) {
         ft_wait_for_predecessor();
@@ -248,8 +250,7 @@ static codes_few_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *
     s.zeros_at = s.scales_at + GROUPS * 64;
     s.stage = s.zeros_at + (s.has_zeros ? GROUPS * 32 : 0);
     s.sums = CODES_WARPS * GROUPS * form::sum;
-    /* What rings have asked for is in the way of records.  Only short ones are worth a third slot.
-     */
+    /* Outstanding prefetches delay the records. Only short pipelines benefit from a third stage. */
     for (s.slots = EIGHTS == 1 && s.panels > 1 ? 3 : 2;; s.slots--) {
         s.sums_at = s.slots * CODES_WARPS * s.stage;
         if (s.slots == 2 || bytes_of(&s) <= chip->shared)
@@ -274,7 +275,7 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *
     return status;
 }
 
-/* Whether shared memory has room for it. */
+/* Whether it fits into shared memory. */
 template <int bits, int GROUPS> static bool fits(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     codes_few_shape shape =

@@ -1,27 +1,28 @@
 /*
- * groupwise_int8_small_m.cu - products by codes for few tokens: reading the weights is most of the time.
+ * groupwise_int8_small_m.cu - INT8 GEMM with group-wise quantized weights for few tokens, bound by
+ * reading the weights.
  *
- * One kernel makes the codes.  In the other one a block has some panels and up to 32 tokens; its
- * warps have every eighth run of 128 columns each, and a ring of their own for it, so that many
- * copies are under way and nobody waits for others but once in eight runs.  Then their sums, which
- * are exact whoever has them, are added up from group to group, a row a lane.
+ * One kernel quantizes x. In the other a thread block has some panels and up to 32 tokens; each of
+ * its warps processes every eighth k tile of 128 columns with its own pipeline, so that many copies
+ * are in flight and warps synchronize only once per eight k tiles. Then their exact sums are
+ * accumulated group by group, a row per lane.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/gemm/groupwise/groupwise_int8_small_m.cuh"
 
 enum {
-    RESERVED = 1024, /* bytes of each block, by the system */
+    RESERVED = 1024, /* bytes per thread block, by the system */
     MOST_SLOTS = 3,
-    MOST_ROUNDS = 4,  /* of the warps, between additions */
+    MOST_ROUNDS = 4,  /* iterations of all warps between reductions */
     MOST_TOKENS = 128 /* beyond, larger tiles are faster */
 };
 
-/* ---- One run -------------------------------------------------------------------------------- */
+/* ---- One k tile ----------------------------------------------------------------------------- */
 
 /*
- * The exact sums of a group, less what zeros are of them, and what they are multiplied by.  `group`
- * of the run.
+ * Store the exact sums of a group, corrected for zero points, and its scales. `group` is the index
+ * in the k tile.
  */
 template <class FORM>
 __device__ __forceinline__ void lay_down(char *to, codes_sums (&sum)[FORM::eights],
@@ -58,7 +59,7 @@ __device__ __forceinline__ void lay_down(char *to, codes_sums (&sum)[FORM::eight
         *(float *) (to + FORM::sum_x_scale + lane * 4) = *(const float *) (x_scale + lane * 4);
 }
 
-/* Sums of the warp's next run, which begins with `column`. */
+/* Sums of the warp's next k tile, which starts at `column`. */
 template <class FORM>
 __device__ __forceinline__ void multiply_run(char *to, codes_few_ring<FORM> &ring,
                                              const codes_few_shape &shape, int column)
@@ -98,9 +99,9 @@ __device__ __forceinline__ void multiply_run(char *to, codes_few_ring<FORM> &rin
     ring.release();
 }
 
-/* ---- Adding up ------------------------------------------------------------------------------ */
+/* ---- Reduction ------------------------------------------------------------------------------ */
 
-/* A row a lane; a warp has every eighth token. */
+/* A row per lane; a warp has every eighth token. */
 template <class FORM>
 __device__ __forceinline__ void add_up(float (&total)[FORM::eights], const char *sums, int groups,
                                        int tokens)
@@ -134,7 +135,7 @@ __device__ __forceinline__ void put(const ft_cuda_blocks &p, const blocks_shape 
                           (size_t) panel * BLOCKS_PANEL + lane, &total[i]);
 }
 
-/* grid = (cover of the panels, tiles of tokens) */
+/* grid = (ceil(panels / panels per block), tiles of tokens) */
 template <int bits, int EIGHTS>
 static __global__ void __launch_bounds__(CODES_THREADS, EIGHTS == 1 ? 2 : 1)
     codes_few_kernel(const __grid_constant__ ft_cuda_blocks p,
@@ -157,7 +158,7 @@ static __global__ void __launch_bounds__(CODES_THREADS, EIGHTS == 1 ? 2 : 1)
             for (int run = begin + ring.warp; run < end; run += CODES_WARPS) {
                 multiply_run<form>(sums + (run - begin) * shape.x.of_run * form::sum, ring, shape,
                                    run * BLOCKS_RUN);
-                if (!ring.has_weights()) /* the rest of the time memory is free */
+                if (!ring.has_weights()) /* no more loads from here on */
                     ft_let_successor_begin();
             }
             __syncthreads();
@@ -180,7 +181,7 @@ static int tokens_of(size_t m)
     return m <= 8 ? 8 : m <= 16 ? 16 : 32;
 }
 
-/* Codes, and for each 32 of them a scale and a sum. */
+/* int8 values, and for each 32 of them a scale and a sum. */
 size_t ft_cuda_blocks_codes_few_scratch(size_t m, size_t k)
 {
     size_t tokens = (m + 31) / 32 * 32;
@@ -193,8 +194,8 @@ static int at_most(int n, int most)
 }
 
 /*
- * Half of a multiprocessor, if two slots and a round fit into that, or else all of it; as many
- * rounds between additions as fit, and then slots.
+ * Half of an SM's shared memory if two stages and one iteration fit, else all of it; as many
+ * iterations between reductions as fit, then stages.
  */
 template <class FORM> static void lay_out(codes_few_shape *s, const ft_cuda_chip *chip)
 {

@@ -1,6 +1,5 @@
 /*
- * groupwise_int8_small_m.cuh - the operands of groupwise_int8_small_m.cu: how runs of them come to shared
- * memory.
+ * groupwise_int8_small_m.cuh - operand pipeline of groupwise_int8_small_m.cu.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,48 +12,51 @@ enum {
     CODES_WARPS = 8,
     CODES_THREADS = 32 * CODES_WARPS,
     CODES_STEPS = BLOCKS_RUN / BLOCKS_STEP,
-    CODES_SUMS_ROW = BLOCKS_PANEL + 4 /* floats, so that the lanes of a store meet in no bank */
+    CODES_SUMS_ROW = BLOCKS_PANEL + 4 /* floats, padded to avoid bank conflicts */
 };
 
-/* A block has 8 * EIGHTS tokens.  A stage has codes of weights, a record, scales and zeros. */
+/*
+ * A thread block has 8 * EIGHTS tokens. A stage has quantized weights, a record, scales and zero
+ * points.
+ */
 template <int BITS, int EIGHTS> struct codes_few_form {
     static constexpr int bits = BITS, eights = EIGHTS, tokens = 8 * EIGHTS;
     static constexpr int weights = BLOCKS_RUN * BLOCKS_PANEL * BITS / 8;
-    static constexpr int x_scale = tokens * BLOCKS_RUN;           /* in a record */
-    static constexpr int sum_scale = tokens * CODES_SUMS_ROW * 4; /* in a group's sums: */
+    static constexpr int x_scale = tokens * BLOCKS_RUN;           /* offset in a record */
+    static constexpr int sum_scale = tokens * CODES_SUMS_ROW * 4; /* offsets in a group's sums: */
     static constexpr int sum_x_scale = sum_scale + BLOCKS_PANEL * 2;
     static constexpr int sum = sum_x_scale + tokens * 4;
 };
 
-/* Of a launch; offsets and sizes in bytes. */
+/* Launch parameters; offsets and sizes in bytes. */
 typedef struct codes_few_shape {
     blocks_shape all;
     codes_records x;
-    int groups, panels; /* panels: of a block */
-    int phase;          /* runs between additions */
-    int slots;          /* of a ring */
+    int groups, panels; /* panels: per thread block */
+    int phase;          /* k tiles between reductions */
+    int slots;          /* pipeline stages */
     bool has_zeros;
     int scales_at, zeros_at, stage;
-    int sums_at, sums; /* two times the sums of a phase */
+    int sums_at, sums; /* size of one of two buffers for the sums of a phase */
 } codes_few_shape;
 
-/* ---- Runs ----------------------------------------------------------------------------------- */
+/* ---- K tiles -------------------------------------------------------------------------------- */
 
 /*
- * A warp's ring: every lane copies its share of the warp's runs, one of every CODES_WARPS of a
- * panel.  Weights come first, for tokens are made by the predecessor.
+ * A warp's cp.async pipeline: every lane copies its part of the warp's k tiles, every
+ * CODES_WARPS-th of a panel. Weights come first, because tokens are computed by the predecessor.
  */
 template <class FORM> struct codes_few_ring {
     const ft_cuda_blocks &p;
     const codes_few_shape &shape;
-    char *ring, *x;       /* x: where records stay, or NULL: each goes beside its run */
-    int warp, lane, at;   /* at: of the slot to read */
-    int panel, last, run; /* of the weights to ask for next; last: the one behind the block's */
-    int tokens, x_run;    /* panels whose tokens are still to be asked for, and the run of these */
-    int here;             /* tokens from the block's first on */
-    const char *codes, *scales, *zeros; /* the lane's, of the run */
-    const char *records;                /* the lane's, of the first run */
-    int apart;                          /* scales from a run to the warp's next */
+    char *ring, *x;       /* x: resident records, or NULL: each is copied with its k tile */
+    int warp, lane, at;   /* at: offset of the stage to read */
+    int panel, last, run; /* next weights to request; last: end of the block's panels */
+    int tokens, x_run;    /* panels whose tokens are still to be requested, and their next k tile */
+    int here;             /* tokens from the block's first */
+    const char *codes, *scales, *zeros; /* the lane's addresses in the k tile */
+    const char *records;                /* the lane's address in the first k tile */
+    int apart;                          /* scales between consecutive k tiles of the warp */
 
     __device__ __forceinline__ codes_few_ring(const ft_cuda_blocks &p, const codes_few_shape &shape,
                                               char *shared, char *x)
@@ -74,8 +76,10 @@ template <class FORM> struct codes_few_ring {
     {
         return panel < last;
     }
-    /* The warp's first run of the panel.  Four lanes copy scales that belong together, two copy
-     * zeros. */
+    /*
+     * The warp's first k tile of the panel. Four lanes copy the scales of a group, two its zero
+     * points.
+     */
     __device__ __forceinline__ void find()
     {
         if (!has_weights())
@@ -119,7 +123,7 @@ template <class FORM> struct codes_few_ring {
         panel++;
         find();
     }
-    /* A group of copies, even if there is nothing to copy: of the tokens that there are. */
+    /* Request the tokens that are in bounds; commits a group even if there is nothing to copy. */
     __device__ __forceinline__ void ask_tokens(char *to)
     {
         if (tokens > 0) {
@@ -159,7 +163,7 @@ template <class FORM> struct codes_few_ring {
         __syncwarp();
         return ring + at;
     }
-    /* It has been read. */
+    /* The stage has been read: refill it. */
     __device__ __forceinline__ void release()
     {
         __syncwarp();

@@ -1,28 +1,29 @@
 /*
- * groupwise_mma.cu - products with weights in blocks for many rows, with the sums of groupwise.cuh.
+ * groupwise_mma.cu - mma.sync GEMM with group-wise quantized weights for many rows, in the
+ * accumulation order of groupwise.cuh.
  *
- * A block has four panels of the weights and 16 to 128 tokens, and walks the columns run by run
- * through a ring in shared memory, filled by asynchronous copies.  Weights stay codes until a warp
- * has them in registers: they are never written anywhere.  Two warps share a panel, each has half
- * of the tokens.  A lane ends with four neighbouring columns of y, so sums leave straight from
- * registers; those of the stretches before wait in shared memory, a thread's own each.
+ * A thread block computes four panels of the weights by 16 to 128 tokens, with k tiles in a
+ * multistage cp.async pipeline. Weights stay quantized until they are in registers; dequantized
+ * weights are never stored. Two warps share a panel and have half of the tokens each. A lane ends
+ * up with four neighbouring columns of y and stores them directly; the sums of earlier splits are
+ * kept in shared memory, private to each thread.
  *
- * Where tokens are so few that there are not enough tiles for all multiprocessors, stretches are
- * dealt out too: their sums go to scratch, and a second kernel adds them in their order.
+ * Where there are too few tiles for all SMs, split-K stores partial sums in scratch, and a second
+ * kernel adds them in order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/gemm/groupwise/groupwise_mma.cuh"
 
 enum {
-    PANELS = 4, /* of a block, each for two warps */
+    PANELS = 4, /* per thread block, each for two warps */
     ROWS = PANELS * BLOCKS_PANEL,
     THREADS = 2 * PANELS * 32,
-    X_ROW = 2 * BLOCKS_RUN, /* bytes of a token in a stage */
+    X_ROW = 2 * BLOCKS_RUN, /* bytes per token in a stage */
     RUNS = BLOCKS_STRETCH / BLOCKS_RUN
 };
 
-/* What blocks are made of; a warp has EIGHTS * 8 tokens. */
+/* Compile-time configuration; a warp has EIGHTS * 8 tokens. */
 template <int bits, blocks_kind kind, bool fine, int EIGHTS> struct tiles_form {
     static constexpr int tokens = 16 * EIGHTS, terms = blocks_terms<kind>;
     static constexpr int scales = fine ? BLOCKS_RUN / BLOCKS_STEP : 1;
@@ -33,10 +34,10 @@ template <int bits, blocks_kind kind, bool fine, int EIGHTS> struct tiles_form {
     static constexpr int stages = EIGHTS == 1 ? 4 : terms > 1 ? 2 : 3;
     static constexpr int totals = THREADS * EIGHTS * 32;
     static constexpr int shared = stages * stage + totals;
-    static constexpr int beside_each_other = EIGHTS > 2 ? 1 : 2; /* blocks on a multiprocessor */
+    static constexpr int beside_each_other = EIGHTS > 2 ? 1 : 2; /* thread blocks per SM */
 };
 
-/* ---- Copies --------------------------------------------------------------------------------- */
+/* ---- Loads ---------------------------------------------------------------------------------- */
 
 template <class FORM, int bits> struct tiles_feed {
     const ft_cuda_blocks &p;
@@ -69,7 +70,7 @@ template <class FORM, int bits> struct tiles_feed {
         for (int i = 0; i < FORM::panel / 2; i += BLOCKS_BLOCK)
             ft_copy_16(to + warp % 2 * (FORM::panel / 2) + i + blocks_copied(lane), codes + at + i,
                        inside && at + i < shape.all.panel_bytes);
-        /* scales by the first warp of a panel, zeros by the second */
+        /* the first warp of a panel loads scales, the second zero points */
         bool scales = warp % 2 == 0;
         int step = scales ? lane / 4 : lane / 2, place = scales ? lane % 4 : lane % 2;
         int own = column + step * BLOCKS_STEP;
@@ -105,11 +106,11 @@ template <class FORM, int bits> struct tiles_feed {
     }
 };
 
-/* ---- Products ------------------------------------------------------------------------------- */
+/* ---- Mainloop ------------------------------------------------------------------------------- */
 
 template <class FORM> using tiles_sums = blocks_sums[FORM::tokens / 16];
 
-/* The tokens of eight `i`, 32 columns. */
+/* Tokens of 8-token tile `i`, 32 columns. */
 template <class FORM, blocks_kind kind>
 __device__ __forceinline__ void load_tokens(uint32_t (&x)[blocks_terms<kind>][4], const char *stage,
                                             int i, int step)
@@ -123,12 +124,12 @@ __device__ __forceinline__ void load_tokens(uint32_t (&x)[blocks_terms<kind>][4]
                       stage + FORM::x_at + term * FORM::x_term + token * X_ROW + chunk * 16);
 }
 
-/* stretch += the run of a stage, of which `left` columns are there. */
+/* stretch += the k tile of a stage, of which `left` columns are in bounds. */
 template <class FORM, int bits, blocks_kind kind, bool fine>
 __device__ __forceinline__ void multiply_run(tiles_sums<FORM> &stretch, const char *stage, int left,
                                              bool has_zeros)
 {
-    constexpr int blocks = bits / 4; /* of a step */
+    constexpr int blocks = bits / 4; /* per step */
     int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
     const char *own = stage + warp / 2 * FORM::own;
     blocks_unpacker<bits, kind> unpacker;
@@ -136,7 +137,7 @@ __device__ __forceinline__ void multiply_run(tiles_sums<FORM> &stretch, const ch
 #pragma unroll
     for (int i = 0; i < FORM::tokens / 16; i++)
         blocks_clear(run[i]);
-#pragma unroll 1 /* or loads of all steps come first, and registers are short */
+#pragma unroll 1 /* unrolled, loads of all steps come first and need too many registers */
     for (int step = 0; step < BLOCKS_RUN / BLOCKS_STEP; step++) {
         uint32_t w[4][4], x[blocks_terms<kind>][4];
         uint4 block[blocks];
@@ -173,11 +174,11 @@ __device__ __forceinline__ void multiply_run(tiles_sums<FORM> &stretch, const ch
         blocks_scale(stretch[i], run[i], scale);
 }
 
-/* ---- Sums of stretches ---------------------------------------------------------------------- */
+/* ---- Sums of splits ------------------------------------------------------------------------- */
 
 /*
- * What a stretch is added to; `first`: nothing is there yet.  stretch becomes the sum, which is
- * kept if others follow.
+ * Add a split to the running total; `first`: there is none yet. stretch becomes the sum, which is
+ * stored unless it is the last.
  */
 template <class FORM>
 __device__ __forceinline__ void add_stretch(tiles_sums<FORM> &stretch, float4 *totals, bool first,
@@ -203,7 +204,7 @@ __device__ __forceinline__ void add_stretch(tiles_sums<FORM> &stretch, float4 *t
         }
 }
 
-/* The warp's sums, to y or as those of a stretch. */
+/* Store the warp's sums, to y or as partial sums. */
 template <class FORM>
 __device__ __forceinline__ void put(const ft_cuda_blocks &p, const tiles_shape &shape,
                                     const tiles_sums<FORM> &sums, int stretch)
@@ -226,14 +227,14 @@ __device__ __forceinline__ void put(const ft_cuda_blocks &p, const tiles_shape &
 
 /* ---- Kernels -------------------------------------------------------------------------------- */
 
-/* grid = (tiles of tokens, tiles of panels, shares of the stretches) */
+/* grid = (tiles of tokens, tiles of panels, splits) */
 template <int bits, blocks_kind kind, bool fine, int EIGHTS>
 static __global__ void __launch_bounds__(THREADS,
                                          (tiles_form<bits, kind, fine, EIGHTS>::beside_each_other))
     tiles_kernel(const __grid_constant__ ft_cuda_blocks p,
                  const __grid_constant__ tiles_shape shape)
 {
-#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* Turing: ft_cuda_blocks_tiles_takes() */
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not on Turing: ft_cuda_blocks_tiles_takes() */
     using form = tiles_form<bits, kind, fine, EIGHTS>;
     extern __shared__ __align__(128) char shared[];
     float4 *totals = (float4 *) (shared + form::stages * form::stage);
@@ -242,7 +243,7 @@ static __global__ void __launch_bounds__(THREADS,
     tiles_feed<form, bits> feed(p, shape, column);
     tiles_sums<form> sums;
     end = end < shape.all.k ? end : shape.all.k;
-    for (int i = 0; i < form::stages - 1; i++) { /* weights belong to no predecessor */
+    for (int i = 0; i < form::stages - 1; i++) { /* weights do not depend on the predecessor */
         if (feed.column < end)
             feed.copy_weights(shared + i * form::stage);
         feed.advance(1);
@@ -262,7 +263,7 @@ static __global__ void __launch_bounds__(THREADS,
     int slot = 0, into = form::stages - 1;
     for (; column < end; column += BLOCKS_RUN) {
         ft_copy_wait<form::stages - 2>();
-        __syncthreads(); /* this stage has arrived, and the one before has been read by all */
+        __syncthreads(); /* this stage has arrived, and all warps have read the previous one */
         if (feed.column < end) {
             feed.copy_weights(shared + into * form::stage);
             feed.copy_tokens(shared + into * form::stage);
@@ -314,7 +315,7 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *
                                              : ft_cuda_blocks_add_up(chip, stream, p, &shape);
 }
 
-/* Wide tiles where there are enough for all multiprocessors. */
+/* Larger tiles where there are enough for all SMs. */
 template <int bits, blocks_kind kind, bool fine>
 static int launch_size(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p)
 {
@@ -342,7 +343,7 @@ static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_blo
                         : launch_size<8, kind, false>(chip, stream, p);
 }
 
-/* Grids have up to 65535 rows of x or of tiles. */
+/* Grids have up to 65535 rows of x or tiles. */
 bool ft_cuda_blocks_tiles_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     return chip->capability >= 80 && p->k < 1u << 20 && p->m <= 65535 &&

@@ -1,5 +1,5 @@
 /*
- * groupwise_mma.cuh - what the kernels for many rows share: where x is, and who has which stretches.
+ * groupwise_mma.cuh - launch parameters and split-K of the MMA kernels.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,19 +8,19 @@
 
 #include "kernels/cuda/gemm/groupwise/groupwise.cuh"
 
-enum { TILES_SPLIT_ROWS = 64 /* scratch has room for the stretches of so many tokens */ };
+enum { TILES_SPLIT_ROWS = 64 /* scratch has room for split-K partial sums of so many tokens */ };
 
-/* Of a launch. */
+/* Launch parameters. */
 typedef struct tiles_shape {
     blocks_shape all;
-    const char *x;        /* as the tensor cores want it: rows 16-byte aligned, all terms */
+    const char *x;        /* x in tensor core format: rows 16-byte aligned, all terms */
     size_t x_row, x_term; /* bytes */
     int padded_k;         /* of x, a multiple of 8 */
-    int share;            /* stretches of a block */
-    float *sums;          /* [stretches, m, columns], or NULL: each block has all stretches */
+    int share;            /* splits per thread block */
+    float *sums;          /* partial sums [splits, m, columns], or NULL: no split-K */
 } tiles_shape;
 
-/* Columns column .. + 3 of a panel: results, or the sums of a stretch. */
+/* Store columns column .. + 3 of a panel: results, or partial sums. */
 __device__ __forceinline__ void tiles_put_four(const ft_cuda_blocks &p, const tiles_shape &shape,
                                                int stretch, size_t token, int panel, int column,
                                                float value[4])
@@ -43,7 +43,7 @@ static inline size_t tiles_padded(size_t k)
     return (k + 7) / 8 * 8;
 }
 
-/* Whether the tensor cores can have x as it is. */
+/* Whether the tensor cores can read x without conversion. */
 static inline bool tiles_are_fed(const ft_cuda_blocks *p)
 {
     return p->x_dtype != FT_F32 && p->k % 8 == 0 && (uintptr_t) p->x % 16 == 0;
@@ -66,7 +66,7 @@ static inline tiles_shape tiles_shape_of(const ft_cuda_blocks *p)
     return s;
 }
 
-/* Where there are fewer tiles than `room` for blocks, stretches are shared out too. */
+/* Split k where there are fewer tiles than resident thread blocks (`room`). */
 static inline void tiles_share_out(tiles_shape *s, const ft_cuda_blocks *p, size_t tiles,
                                    size_t room)
 {
@@ -80,11 +80,11 @@ static inline void tiles_share_out(tiles_shape *s, const ft_cuda_blocks *p, size
     s->sums = (float *) ((char *) p->scratch + ready);
 }
 
-/* Make shape->x, where x is not it. */
+/* Convert x to shape->x, where x itself cannot be used. */
 int ft_cuda_blocks_prepare(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                            const tiles_shape *shape);
 
-/* Add the stretches in their order, and what follows. */
+/* Add partial sums in split order, then the epilogue. */
 int ft_cuda_blocks_add_up(const ft_cuda_chip *chip, void *stream, const ft_cuda_blocks *p,
                           const tiles_shape *shape);
 

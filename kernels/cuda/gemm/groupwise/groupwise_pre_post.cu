@@ -1,12 +1,12 @@
 /*
- * groupwise_pre_post.cu - what comes before and after the kernels for many rows, where something does: x
- * as the tensor cores want it, and the sum of stretches that several blocks have computed.
+ * groupwise_pre_post.cu - kernels before and after the MMA kernels: conversion of x for the tensor
+ * cores, and reduction of split-K partial sums.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/gemm/groupwise/groupwise_mma.cuh"
 
-/* grid = (cover of the columns / 4, m) */
+/* grid = (ceil(columns / 4 / 128), m) */
 static __global__ void add_kernel(const __grid_constant__ ft_cuda_blocks p,
                                   const __grid_constant__ tiles_shape shape)
 {
@@ -31,8 +31,8 @@ static __global__ void add_kernel(const __grid_constant__ ft_cuda_blocks p,
 }
 
 /*
- * x as the tensor cores take it: terms of bf16, or rows of a length that is no multiple of 8.
- * grid = (cover of padded k / 2, m)
+ * Convert x for the tensor cores: float32 to three bf16 terms, and pad rows to a multiple of 8.
+ * grid = (ceil(padded k / 2 / 256), m)
  */
 static __global__ void prepare_kernel(const __grid_constant__ ft_cuda_blocks p,
                                       const __grid_constant__ tiles_shape shape)

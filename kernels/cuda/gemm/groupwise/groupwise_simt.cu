@@ -1,11 +1,10 @@
 /*
- * groupwise_simt.cu - products with weights in blocks on any device and of any shape: what devices
- * before sm_80 have, whose tensor cores know no bf16.
+ * groupwise_simt.cu - GEMM with group-wise quantized weights for any device and shape. Used before
+ * sm_80, where tensor cores lack bf16.
  *
- * A lane has a row of a panel, so that words of codes come in whole lines and a number of x is one
- * for all lanes.  A warp has a token.  A row's products are added column by column, groups one
- * after the other: not the order of the other kernels, but one that depends on nothing but the row
- * either.
+ * A lane computes one row of a panel, so weights are read in full lines and an element of x is
+ * uniform across the warp. A warp computes one token. A row is accumulated column by column, group
+ * by group: not the order of the other kernels, but also batch-invariant.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,14 +12,14 @@
 
 enum { TOKENS = 4, THREADS = 32 * TOKENS };
 
-/* The sum of the columns of one word: 2t and 2t + 1 of each eight from `column` on. */
+/* Add the columns of one word: 2t and 2t + 1 of each 8 from `column`. */
 template <int bits>
 __device__ __forceinline__ float add_word(float sum, const ft_cuda_blocks &p, size_t row,
                                           uint32_t word, int zero, int column)
 {
 #pragma unroll
     for (int i = 0; i < 32 / bits; i++) {
-        int own = i / 2 * 8 + i % 2; /* a code's place among the columns of the word */
+        int own = i / 2 * 8 + i % 2; /* position of the value among the columns of the word */
         int code = (int) (word >> ft_panel_shift((size_t) own, bits) & (1u << bits) - 1);
         float x = 0.0f;
         if (column + own < (int) p.k)
@@ -30,12 +29,12 @@ __device__ __forceinline__ float add_word(float sum, const ft_cuda_blocks &p, si
     return sum;
 }
 
-/* grid = (panels, cover of m / TOKENS) */
+/* grid = (panels, ceil(m / TOKENS)) */
 template <int bits>
 static __global__ void plain_kernel(const __grid_constant__ ft_cuda_blocks p,
                                     const __grid_constant__ blocks_shape shape)
 {
-    constexpr int wide = 128 / bits; /* columns of a block */
+    constexpr int wide = 128 / bits; /* columns per block */
     size_t token = (size_t) blockIdx.y * TOKENS + threadIdx.x / 32;
     int lane = (int) threadIdx.x % 32, panel = (int) blockIdx.x;
     int which = blocks_part_of(shape, panel);

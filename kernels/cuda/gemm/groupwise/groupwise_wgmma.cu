@@ -1,27 +1,27 @@
 /*
- * groupwise_wgmma.cu - products with weights in blocks for more rows on sm_90a, with the sums of
- * groupwise.cuh: a warpgroup's instructions give the bits of a warp's.
+ * groupwise_wgmma.cu - wgmma GEMM with group-wise quantized weights on sm_90a, in the accumulation
+ * order of groupwise.cuh: wgmma returns the bits of mma.sync.
  *
- * Weights are the left operand: codes go from a ring, which the copies of the tensor memory
- * accelerator fill, to registers and become numbers there.  Tokens are the right operand, from a
- * ring too.  Each warpgroup of a block has 64 weights, and all have the same tokens.
+ * Weights are the A operand: they go from the TMA pipeline to registers and are dequantized there.
+ * Tokens are the B operand in shared memory, from a pipeline too. Each consumer warpgroup has 64
+ * weight rows, and all share the tokens.
  *
- * While a run's product is under way, weights of the next one are unpacked, and a stretch that is
- * there is added up; only the scaling of sums is between a product and the next one.  Of many
- * tokens sums take so many registers that weights have room for one run: they are unpacked between
- * products, too, and what that leaves of registers is totals, which else are read and written in
- * shared memory.  Meanwhile the tensor cores have the products of the other warpgroups.
+ * While a k tile is multiplied, weights of the next one are dequantized and a finished split is
+ * added to the totals; only scaling the accumulators happens between two wgmma. With many tokens
+ * the accumulators leave registers for one k tile of weights: these are then dequantized between
+ * wgmma, and the remaining registers hold totals, which are otherwise in shared memory. Meanwhile
+ * the tensor cores work for the other warpgroups.
  *
- * They wait for the warps, of which a scheduler has two or three: what counts is how long a warp's
- * way through all this is.  So whether a copy has come is asked long before it must be known.
- * (Unpacking between the instructions of a product, halves of a run or of the tokens, and
- * warpgroups in strict turns all took longer: one warpgroup alone does not fill the tensor cores,
- * and each instruction takes a while to be issued.)
+ * The kernel is bound by the latency of a warp's instruction sequence, with two or three warps per
+ * scheduler. Therefore barriers are tested long before their result is needed. (Slower:
+ * dequantizing between the instructions of a wgmma, halving k tiles or tokens, and strict ping-pong
+ * between warpgroups. One warpgroup alone does not saturate the tensor cores, and each instruction
+ * takes time to issue.)
  *
- * Many tokens: multiplying is most of the time, and sums take most registers of two warpgroups.
- * Few: reading weights is, which three do faster.
+ * Many tokens are compute-bound, with accumulators in most registers of two consumer warpgroups.
+ * Few tokens are memory-bound, which three warpgroups handle faster.
  *
- * Where there are fewer tiles than multiprocessors, the blocks of a cluster share one out.
+ * Where there are fewer tiles than SMs, the thread blocks of a cluster split k.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,19 +34,24 @@ enum { STEPS = BLOCKS_RUN / BLOCKS_STEP };
 
 /* ---- Weights -------------------------------------------------------------------------------- */
 
-/* The first of a lane's two rows: rows g and g + 8 of its warp's 16 are neighbours. */
+/* The first of a lane's two rows: rows g and g + 8 of its warp's 16 are adjacent weight rows. */
 __device__ __forceinline__ int own_row()
 {
     return (int) threadIdx.x / 32 * 16 + (int) threadIdx.x % 32 / 4 * 2;
 }
 
-/* A lane's part of a run: the left operand of each instruction, of 16 columns, and the scales. */
+/*
+ * A lane's dequantized weights of a k tile: the A operand of each instruction, 16 columns, and the
+ * scales.
+ */
 template <class FORM> struct wgmma_weights {
     uint32_t w[STEPS][2][4];
     float scale[2];
 
-    /* Once the product has been waited for: until then it reads these registers, which the compiler
-     * does not know. */
+    /*
+     * Compiler fence after the wgmma has completed: until then it reads these registers behind the
+     * compiler's back.
+     */
     __device__ __forceinline__ void settle()
     {
 #pragma unroll
@@ -55,9 +60,9 @@ template <class FORM> struct wgmma_weights {
     }
 };
 
-/* What these are made of, as it lies in shared memory. */
+/* Quantized weights of a k tile, loaded from shared memory. */
 template <class FORM> struct wgmma_codes {
-    static constexpr int blocks = FORM::bits / 4; /* of a step */
+    static constexpr int blocks = FORM::bits / 4; /* loads per step */
     ft_bits<2> word[STEPS * blocks];
     uint32_t scales, zeros;
 
@@ -98,18 +103,18 @@ template <class FORM> struct wgmma_codes {
     }
 };
 
-/* ---- Working -------------------------------------------------------------------------------- */
+/* ---- Consumer ------------------------------------------------------------------------------- */
 
 template <class FORM> struct wgmma_worker {
     const ft_cuda_blocks &p;
     const wgmma_args &a;
     wgmma_shared<FORM> s;
-    wgmma_ring<FORM> codes, x;            /* of the next run to unpack, and to multiply */
-    wgmma_way<FORM> way;                  /* from the run on that is to be finished */
-    int left;                             /* runs from the one on that is multiplied */
-    float run[FORM::tokens / 2];          /* a lane's sums: of its rows and tokens */
+    wgmma_ring<FORM> codes, x;            /* next k tile to dequantize, and to multiply */
+    wgmma_way<FORM> way;                  /* at the k tile that is finished next */
+    int left;                             /* k tiles left, including the one being multiplied */
+    float run[FORM::tokens / 2];          /* a lane's accumulators of its rows and tokens */
     float stretch[FORM::tokens / 2] = {}; /* 8j + 2t, 8j + 2t + 1 (wgmma.cuh) */
-    float kept[FORM::kept * 4 + 1];       /* totals of the first eights */
+    float kept[FORM::kept * 4 + 1];       /* totals of the first 8-token tiles */
 
     __device__ __forceinline__ wgmma_worker(const wgmma_shared<FORM> &s, const ft_cuda_blocks &p,
                                             const wgmma_args &a)
@@ -117,9 +122,9 @@ template <class FORM> struct wgmma_worker {
     {
     }
 
-    /* ---- Totals: the first eights in registers, the others in shared memory ---- */
+    /* ---- Totals: the first 8-token tiles in registers, the others in shared memory ---- */
 
-    /* A stretch is there, the tile's first one perhaps. */
+    /* A split is complete; `first`: the first one of the tile. */
     __device__ __forceinline__ void add_up(bool first)
     {
 #pragma unroll
@@ -143,7 +148,7 @@ template <class FORM> struct wgmma_worker {
             sum[0] = sum[1] = sum[2] = sum[3] = 0.0f;
         }
     }
-    /* The tile is there. */
+    /* The tile is complete. */
     __device__ __forceinline__ void put_all()
     {
 #pragma unroll
@@ -152,14 +157,14 @@ template <class FORM> struct wgmma_worker {
                 make_float4(kept[4 * i], kept[4 * i + 1], kept[4 * i + 2], kept[4 * i + 3]);
         put(0, FORM::eights);
     }
-    /* As far as this block finishes it: `eights` of its tokens. */
+    /* The part of the tile that this block finishes: `eights` 8-token tiles. */
     __device__ __forceinline__ void put(int first_eight, int eights)
     {
         size_t first = (size_t) way.tile.token + 8 * first_eight, end = first + 8 * eights;
         wgmma_put<FORM>(p, way.tile, first, end < p.m ? end : p.m, own_row(), s.totals());
     }
 
-    /* ---- Runs ---- */
+    /* ---- K tiles ---- */
 
     __device__ __forceinline__ bool has_zeros() const
     {
@@ -179,7 +184,7 @@ template <class FORM> struct wgmma_worker {
         codes.release();
         codes.advance();
     }
-    /* To be waited for. */
+    /* Issues the wgmma without waiting for it. */
     __device__ __forceinline__ void multiply(const wgmma_weights<FORM> &weights, bool is_there)
     {
         uint64_t tokens = ft_wgmma_operand(s.x_of(x));
@@ -209,7 +214,7 @@ template <class FORM> struct wgmma_worker {
         for (int i = 0; i < FORM::tokens / 2; i++)
             stretch[i] = fmaf(weights.scale[i % 4 / 2], run[i], stretch[i]);
     }
-    /* After a run: the tile's next one, or what follows. */
+    /* After a k tile: advance, and handle the end of a split or tile. */
     __device__ __forceinline__ void finish_run()
     {
         int number = way.column / BLOCKS_STRETCH;
@@ -230,7 +235,7 @@ template <class FORM> struct wgmma_worker {
             way.next_tile();
         }
     }
-    /* Weights of one run: those of the next one are unpacked when it is multiplied. */
+    /* Mainloop with one k tile of weights in registers: the next one is loaded during the wgmma. */
     __device__ __forceinline__ void work_in_place()
     {
         wgmma_weights<FORM> weights;
@@ -241,7 +246,7 @@ template <class FORM> struct wgmma_worker {
         for (bool begun = false;; begun = true) {
             bool follows = left > 1, codes_are_there = follows && codes.is_there();
             if (begun)
-                finish_run(); /* the one before */
+                finish_run(); /* the previous one */
             if (follows)
                 load_next(next, codes_are_there);
             wait(weights);
@@ -256,8 +261,8 @@ template <class FORM> struct wgmma_worker {
         finish_run();
     }
     /*
-     * Finish a run while the next one is multiplied, whose weights are there; then unpack the one
-     * after it to where those of the first one were.
+     * Finish a k tile while the next one, whose weights are ready, is multiplied; then dequantize
+     * the one after it into the registers of the first.
      */
     __device__ __forceinline__ void advance(wgmma_weights<FORM> &weights,
                                             const wgmma_weights<FORM> &next)
@@ -284,7 +289,7 @@ template <class FORM> struct wgmma_worker {
         load_next(next, are_there);
         unpack_next(weights, next);
     }
-    /* Weights of two runs. */
+    /* Mainloop with double-buffered weights. */
     __device__ __forceinline__ void work_ahead()
     {
         wgmma_weights<FORM> even, odd;
@@ -303,7 +308,7 @@ template <class FORM> struct wgmma_worker {
     }
     __device__ __forceinline__ void work()
     {
-        ft_wait_for_predecessor(); /* who may read what y was */
+        ft_wait_for_predecessor(); /* earlier kernels may still read the previous contents of y */
         if constexpr (FORM::ahead)
             work_ahead();
         else
@@ -313,7 +318,7 @@ template <class FORM> struct wgmma_worker {
 
 #endif
 
-/* grid: clusters of a.ranks blocks for each tile, or as many blocks as there are multiprocessors */
+/* grid: clusters of a.ranks thread blocks per tile, or as many blocks as there are SMs */
 template <class FORM>
 static __global__ void __launch_bounds__(FORM::threads, 1)
     wgmma_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ wgmma_args a)
@@ -377,7 +382,7 @@ static int launch_size(const ft_cuda_chip *chip, void *stream, const ft_cuda_blo
         return launch<wgmma_form<bits, kind, 3, 32>>(chip, stream, p);
     double of_narrow = wgmma_plan_of<narrow>(chip, p).time;
     double of_wide = wgmma_plan_of<wide>(chip, p).time;
-    if constexpr (bits == 4) { /* of eight they would not find enough registers */
+    if constexpr (bits == 4) { /* 8-bit weights would not leave enough registers */
         using three = wgmma_form<bits, kind, 3, 64>;
         double of_three = wgmma_plan_of<three>(chip, p).time;
         if (of_three < of_narrow && of_three < of_wide)
@@ -386,7 +391,7 @@ static int launch_size(const ft_cuda_chip *chip, void *stream, const ft_cuda_blo
     return of_narrow < of_wide ? launch<narrow>(chip, stream, p) : launch<wide>(chip, stream, p);
 }
 
-/* Whole runs of groups of whole runs, and x as it is. */
+/* Whole k tiles, group sizes that are multiples of a k tile, and x without conversion. */
 bool ft_cuda_blocks_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
     blocks_shape shape = blocks_shape_of(p);

@@ -1,6 +1,5 @@
 /*
- * groupwise_wgmma.cuh - the weights and tokens of groupwise_wgmma.cu: what a block has of them, and their
- * way there.
+ * groupwise_wgmma.cuh - tile scheduling, shared memory and producers of groupwise_wgmma.cu.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,16 +11,17 @@
 #include "kernels/cuda/ptx/wgmma_f16.cuh"
 
 enum {
-    WGMMA_TEAM = 128,       /* threads of a warpgroup */
-    WGMMA_LINE = 128,       /* bytes: 64 columns of a token, or what lies together of a panel */
-    WGMMA_RUNS = 16,        /* that a ring has room for, at most */
-    WGMMA_RANKS = 8,        /* blocks of a cluster, at most */
-    WGMMA_ROOM = 226 << 10, /* shared memory that a block takes at most */
+    WGMMA_TEAM = 128,       /* threads per warpgroup */
+    WGMMA_LINE = 128,       /* bytes: 64 columns of a token, or a contiguous piece of a panel */
+    WGMMA_RUNS = 16,        /* pipeline stages, at most */
+    WGMMA_RANKS = 8,        /* thread blocks per cluster, at most */
+    WGMMA_ROOM = 226 << 10, /* shared memory per thread block, at most */
 };
 
 /*
- * A block's tile is 64 weights for each of its TEAMS by TOKENS; its rings are of runs.  One team
- * more only loads, and gives up registers to the workers: all that the block has are shared out.
+ * A tile is 64 weight rows for each of TEAMS consumer warpgroups by TOKENS; a pipeline stage is a k
+ * tile. One more warpgroup is the producer and gives up registers to the consumers; all registers
+ * of the SM are assigned.
  */
 template <int BITS, blocks_kind KIND, int TEAMS, int TOKENS> struct wgmma_form {
     static constexpr int bits = BITS, teams = TEAMS, tokens = TOKENS;
@@ -31,38 +31,46 @@ template <int BITS, blocks_kind KIND, int TEAMS, int TOKENS> struct wgmma_form {
     static constexpr int weights = TEAMS * 64, panels = weights / BLOCKS_PANEL;
     static constexpr int panel = BLOCKS_RUN * BLOCKS_PANEL * bits / 8, lines = panel / WGMMA_LINE;
     static constexpr int x_box = TOKENS * WGMMA_LINE, x_run = BLOCKS_RUN * 2 / WGMMA_LINE * x_box;
-    static constexpr int codes = panels * panel, beside = weights * 4; /* scales and zeros */
-    static constexpr int barriers = 32, run = x_run + codes + beside + barriers; /* of a run */
-    static constexpr int eights = TOKENS / 8, eight = workers * 16; /* of tokens; bytes of sums */
-    /* Whether the next run's weights are unpacked while a run is multiplied, into registers that
-     * many sums leave no room for; or else totals are kept in them, of so many eights. */
+    static constexpr int codes = panels * panel, beside = weights * 4; /* scales and zero points */
+    static constexpr int barriers = 32, run = x_run + codes + beside + barriers; /* of a stage */
+    static constexpr int eights = TOKENS / 8, eight = workers * 16; /* 8-token tiles; bytes of one */
+    /*
+     * Whether weights are double-buffered in registers: the next k tile is dequantized while one is
+     * multiplied. Many accumulators leave no room for that; then the registers hold the totals of
+     * `kept` 8-token tiles.
+     */
     static constexpr bool ahead = TOKENS < 128;
     static constexpr int kept = ahead ? 0 : BITS == 4 ? 12 : 6;
-    /* Whether the blocks of a cluster may share a tile out: where tokens are so many that sums of
-     * others would leave no room for rings, there are enough tiles. */
+    /*
+     * Whether split-K over a cluster is possible: with many tokens the partial sums of others would
+     * leave no room for pipelines, but there are enough tiles.
+     */
     static constexpr bool shares = TOKENS < 128;
     static constexpr int most_runs =
         (WGMMA_ROOM - eights * eight - 2 * (int) sizeof(uint64_t)) / run;
-    /* Microseconds that a block takes for a stretch, as seen on an H200; and, where a tile is
-     * shared, to send its sums and to collect what comes. */
+    /*
+     * Cost model in microseconds on an H200: a split of a thread block; and sending and receiving
+     * partial sums with split-K.
+     */
     static constexpr double stretch_time = TEAMS == 3 ? 1.35 + 0.03 * TOKENS : 1.3 + 0.014 * TOKENS;
     static constexpr double sharing_time = 0.2 + 3e-5 * eights * eight;
 };
 
-/* Of a launch. */
+/* Launch parameters. */
 typedef struct wgmma_args {
     CUtensorMap x, w[FT_CUDA_PARTS];
     blocks_shape all;
-    int first[FT_CUDA_PARTS]; /* tile of panels of each part, beyond the last one: their number */
+    int first[FT_CUDA_PARTS]; /* first column tile of each linear; their number beyond the last
+                               * one */
     int token_tiles, tiles;
-    int ranks; /* blocks that share a tile: groupwise_wgmma_split_k.cuh */
-    int each;  /* eights of tokens that each of them finishes, at most */
-    int runs;  /* of the rings */
+    int ranks; /* thread blocks that share a tile: groupwise_wgmma_split_k.cuh */
+    int each;  /* 8-token tiles that each of them finishes, at most */
+    int runs;  /* pipeline stages */
 } wgmma_args;
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-/* Tiles of panels of a part. */
+/* Column tiles of a linear. */
 template <class FORM> static inline int wgmma_columns_of(const blocks_shape &all, int part)
 {
     return (int) ft_cover((size_t) all.padded_rows[part] / BLOCKS_PANEL, FORM::panels);
@@ -73,14 +81,17 @@ template <class FORM> static inline int wgmma_each_of(int ranks)
     return (FORM::eights + ranks - 1) / ranks;
 }
 
-/* Bytes of sums: of the tile, or of a block's share of it and of what others send, twice. */
+/*
+ * Bytes of sums: of the tile, or with split-K of a block's part of it and of two rounds of partial
+ * sums.
+ */
 template <class FORM> static inline int wgmma_sums_bytes(int ranks)
 {
     int eights = wgmma_each_of<FORM>(ranks) * (ranks > 1 ? 2 * ranks + 1 : 1);
     return eights * FORM::eight;
 }
 
-/* Runs that find room beside them. */
+/* Pipeline stages that fit next to them. */
 template <class FORM> static inline int wgmma_runs_of(int ranks)
 {
     int room = WGMMA_ROOM - wgmma_sums_bytes<FORM>(ranks) - 2 * (int) sizeof(uint64_t);
@@ -88,15 +99,15 @@ template <class FORM> static inline int wgmma_runs_of(int ranks)
     return runs < WGMMA_RUNS ? runs : WGMMA_RUNS;
 }
 
-/* Blocks that share a tile, and how long the product takes, microseconds. */
+/* Cluster size, and estimated time of the GEMM in microseconds. */
 typedef struct wgmma_plan {
     int ranks;
     double time;
 } wgmma_plan;
 
 /*
- * Clusters that run at once.  Larger ones do not find room everywhere: of four blocks, that fill a
- * multiprocessor each, an H200 takes 30 of 33, of five 22 of 26, of eight 15 of 16.
+ * Clusters that run concurrently. Large clusters cannot be scheduled on all SMs: with thread blocks
+ * that fill an SM, an H200 runs 30 of 33 clusters of four, 22 of 26 of five, 15 of 16 of eight.
  */
 static inline unsigned wgmma_clusters(const ft_cuda_chip *chip, int ranks)
 {
@@ -104,7 +115,7 @@ static inline unsigned wgmma_clusters(const ft_cuda_chip *chip, int ranks)
     return (ranks <= 2 ? slots : slots * 5 / 6) / (unsigned) ranks;
 }
 
-/* Such that all are soonest done. */
+/* The cluster size with the shortest time. */
 template <class FORM>
 static inline wgmma_plan wgmma_plan_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p)
 {
@@ -159,14 +170,14 @@ template <class FORM> static inline size_t wgmma_shared_bytes(const wgmma_args *
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Places --------------------------------------------------------------------------------- */
+/* ---- Tile scheduling ------------------------------------------------------------------------ */
 
-/* A tile: its part, the part's first panel, the first token. */
+/* A tile: its linear, first panel there, and first token. */
 typedef struct wgmma_tile {
     int part, panel, token;
 } wgmma_tile;
 
-/* Neighbouring tiles share weights. */
+/* Consecutive tiles share weights. */
 template <class FORM>
 __device__ __forceinline__ wgmma_tile wgmma_tile_of(const wgmma_args &a, int number)
 {
@@ -181,7 +192,7 @@ __device__ __forceinline__ wgmma_tile wgmma_tile_of(const wgmma_args &a, int num
 }
 
 /*
- * A block's way through its tiles, and in each through its stretches: all of them, or those of its
+ * A thread block's iteration over its tiles and the k tiles of each: all splits, or those of its
  * rank.
  */
 template <class FORM> struct wgmma_way {
@@ -200,22 +211,22 @@ template <class FORM> struct wgmma_way {
         column = rank * BLOCKS_STRETCH;
         tile = wgmma_tile_of<FORM>(a, number);
     }
-    /* Runs of a tile. */
+    /* K tiles per tile. */
     __device__ __forceinline__ int runs() const
     {
         int all = a.all.k / BLOCKS_RUN, per = BLOCKS_STRETCH / BLOCKS_RUN;
         if (!FORM::shares)
             return all;
-        int last = (a.all.stretches - 1) / a.ranks * a.ranks + rank; /* stretch, or beyond */
+        int last = (a.all.stretches - 1) / a.ranks * a.ranks + rank; /* split, or beyond the end */
         int before = last / a.ranks * per, rest = all - last * per;
         return before + (rest < 0 ? 0 : rest < per ? rest : per);
     }
-    /* Runs of all tiles. */
+    /* K tiles of all tiles. */
     __device__ __forceinline__ int all_runs() const
     {
         return (a.tiles - number + stride - 1) / stride * runs();
     }
-    /* The next run of the tile. */
+    /* The next k tile of the tile. */
     __device__ __forceinline__ void advance()
     {
         column += BLOCKS_RUN;
@@ -239,13 +250,13 @@ template <class FORM> struct wgmma_way {
     }
 };
 
-/* Runs of the rings: of those that are never shared the compiler knows it. */
+/* Pipeline stages: a compile-time constant without split-K. */
 template <class FORM> __device__ __forceinline__ int wgmma_runs(const wgmma_args &a)
 {
     return FORM::shares ? a.runs : FORM::most_runs;
 }
 
-/* Runs of one operand: the next one's slot, and the parity of the round. */
+/* Pipeline of one operand: stage index and phase parity. */
 template <class FORM> struct wgmma_ring {
     uint64_t *full, *empty;
     int runs, slot = 0;
@@ -255,7 +266,7 @@ template <class FORM> struct wgmma_ring {
         : full((uint64_t *) barriers), empty(full + runs), runs(runs)
     {
     }
-    /* By one thread, before all others begin. */
+    /* One thread, before all others start. */
     __device__ __forceinline__ void set_up() const
     {
         for (int i = 0; i < runs; i++) {
@@ -270,7 +281,7 @@ template <class FORM> struct wgmma_ring {
             parity ^= 1;
         }
     }
-    /* Wait until it may be filled with so many bytes, which count on what is returned. */
+    /* Producer: acquire the stage for so many bytes; returns its full barrier. */
     __device__ __forceinline__ uint64_t *fill(unsigned bytes) const
     {
         ft_barrier_wait(&empty[slot], parity ^ 1);
@@ -281,13 +292,12 @@ template <class FORM> struct wgmma_ring {
     {
         ft_barrier_wait(&full[slot], parity);
     }
-    /* Whether it is there, if that is known yet: asked long before it is wanted, it costs nothing.
-     */
+    /* Whether the stage has arrived, tested long before it is needed, when the test is free. */
     __device__ __forceinline__ bool is_there() const
     {
         return ft_barrier_is_past(&full[slot], parity);
     }
-    /* The warp, all of whose lanes are here, has read it. */
+    /* Release the stage; all lanes of the warp have read it. */
     __device__ __forceinline__ void release() const
     {
         if (threadIdx.x % 32 == 0)
@@ -295,7 +305,10 @@ template <class FORM> struct wgmma_ring {
     }
 };
 
-/* A block's shared memory: rings of x, of codes and of what is beside them; sums; barriers. */
+/*
+ * Shared memory of a thread block: stages of x, of weights, of scales and zero points; sums;
+ * barriers.
+ */
 template <class FORM> struct wgmma_shared {
     char *at;
     const wgmma_args &a;
@@ -308,7 +321,7 @@ template <class FORM> struct wgmma_shared {
     {
         return at + runs() * (FORM::x_run + FORM::codes);
     }
-    /* A thread's own: the next one is FORM::workers further. */
+    /* Private to each thread: the next one is FORM::workers further. */
     __device__ __forceinline__ float4 *totals() const
     {
         return (float4 *) (beside() + runs() * FORM::beside) + threadIdx.x;
@@ -328,7 +341,7 @@ template <class FORM> struct wgmma_shared {
     {
         return wgmma_ring<FORM>(barriers() + runs() * 16, runs());
     }
-    /* Of what other blocks send, two. */
+    /* Of partial sums from other thread blocks, two. */
     __device__ __forceinline__ uint64_t *arrivals() const
     {
         return (uint64_t *) (barriers() + runs() * FORM::barriers);
@@ -351,9 +364,9 @@ template <class FORM> struct wgmma_shared {
     }
 };
 
-/* ---- Loading: by two threads ---------------------------------------------------------------- */
+/* ---- Producers: two threads ----------------------------------------------------------------- */
 
-/* One loads weights, which belong to no predecessor. */
+/* One loads weights, which do not depend on the predecessor. */
 template <class FORM>
 __device__ __forceinline__ void wgmma_load_weights(const wgmma_shared<FORM> &s,
                                                    const ft_cuda_blocks &p, const wgmma_args &a)

@@ -1,8 +1,8 @@
 /*
- * groupwise_wgmma_epilogue.cuh - from totals in shared memory to results.
+ * groupwise_wgmma_epilogue.cuh - epilogue: totals in shared memory to y.
  *
- * What is the same for all tokens of a lane is looked up once: looked up again for each, stores
- * took a quarter of the time of a product.
+ * Whatever is common to all tokens of a lane is computed once: recomputed for each, stores took a
+ * quarter of the kernel's time.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,15 +13,15 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* Where a lane's two neighbouring columns go, from `row` of the tile's weights on. */
+/* Output address of a lane's two neighbouring columns, from `row` of the tile's weights. */
 typedef struct wgmma_out {
-    char *y; /* of token 0 */
+    char *y; /* at token 0 */
     size_t pitch;
     ft_dtype dtype;
     ft_activation activation;
     float bias[2];
-    bool biased, whole; /* whole: a store writes both */
-    int there;          /* columns, if there are fewer */
+    bool biased, whole; /* whole: one store writes both */
+    int there;          /* number of columns in bounds */
 } wgmma_out;
 
 __device__ __forceinline__ wgmma_out wgmma_result_of(const ft_cuda_blocks &p,
@@ -54,7 +54,7 @@ __device__ __forceinline__ void wgmma_put_two(const wgmma_out &out, size_t token
             ft_store_as<type, 1>(out.y, token * out.pitch + i, value + i);
 }
 
-/* Of the tokens below `end`, which are token, token + 1, and these of each eight further. */
+/* Tokens token, token + 1, and the same of each further 8, below `end`. */
 template <class FORM, ft_dtype type, bool activates>
 __device__ __forceinline__ void wgmma_put_as(const wgmma_out &out, size_t token, size_t end,
                                              const float4 *totals)
@@ -87,8 +87,8 @@ __device__ __forceinline__ void wgmma_put_type(const wgmma_out &out, size_t toke
 }
 
 /*
- * A lane's columns of a tile, of the tokens first .. end - 1, from where its totals are: out of
- * registers this cannot be a loop, and written out it is long and takes as long to be fetched.
+ * A lane's columns of a tile, tokens first .. end - 1, from its totals in shared memory: registers
+ * cannot be indexed in a loop, and unrolled code takes as long to fetch as to run.
  */
 template <class FORM>
 __device__ __forceinline__ void wgmma_put(const ft_cuda_blocks &p, const wgmma_tile &tile,

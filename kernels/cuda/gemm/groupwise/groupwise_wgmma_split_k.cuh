@@ -1,13 +1,12 @@
 /*
- * groupwise_wgmma_split_k.cuh - tiles whose stretches the blocks of a cluster share out, where there are
- * fewer tiles than multiprocessors.
+ * groupwise_wgmma_split_k.cuh - split-K over a cluster, where there are fewer tiles than SMs.
  *
- * Of N blocks the one of rank r has stretches r, r + N, ...: in a step all compute neighbouring
- * ones.  Each block finishes some of the tile's tokens.  When a stretch is there, its sums go to
- * those who finish them, from registers to their shared memory; these add the stretches of a step
- * in their order when all of them have come, which is while the next step is computed.  So there
- * is room for two steps: who sends what is two steps further has had all of the step between, and
- * nobody sends that before it has added up what was in its place.
+ * Of N thread blocks the one of rank r computes splits r, r + N, ...: in each round the cluster
+ * computes N consecutive splits. Each block finishes some tokens of the tile. When a split is
+ * complete, its partial sums go from registers to the shared memory of the blocks that finish them;
+ * these add the splits of a round in order once all have arrived, which overlaps with the next
+ * round. The buffers hold two rounds: a block that sends round i + 2 has received all of round i +
+ * 1, and no block sends that before it has added round i.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,13 +18,14 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* A block's share of a tile. */
+/* A thread block's part of a shared tile. */
 template <class FORM> struct wgmma_sharer {
     const wgmma_args &a;
-    float4 *totals, *came; /* a thread's own: of the eights that this block finishes; of a step */
+    float4 *totals, *came; /* private to each thread: totals of the 8-token tiles that this block
+                            * finishes; partial sums of a round */
     uint64_t *arrivals;
     int rank, eights, first, count; /* eights: of the tile; first, count: of this block */
-    int owners;                     /* blocks that finish any */
+    int owners;                     /* thread blocks that finish any */
 
     __device__ __forceinline__ wgmma_sharer(const wgmma_shared<FORM> &s, const wgmma_way<FORM> &way,
                                             size_t m)
@@ -43,14 +43,14 @@ template <class FORM> struct wgmma_sharer {
     {
         return (a.all.stretches + a.ranks - 1) / a.ranks;
     }
-    /* Where an eight of a stretch comes to. */
+    /* Where an 8-token tile of a split arrives. */
     __device__ __forceinline__ float4 *place(int step, int of, int eight) const
     {
         return came + ((step % 2 * a.ranks + of) * a.each + eight) * FORM::workers;
     }
     /*
-     * To each block its eights of the stretch, which begins anew.  Who finishes none gets zeros: it
-     * must not run ahead of the others.
+     * Send each thread block its part of the split, and reset the accumulators. A block that
+     * finishes none receives zeros, which keep it from running ahead of the others.
      */
     __device__ __forceinline__ void send(int step, float (&stretch)[FORM::tokens / 2]) const
     {
@@ -70,7 +70,7 @@ template <class FORM> struct wgmma_sharer {
         for (to = owners; to < a.ranks; to++)
             ft_peer_send(ft_peer_address(own, to), ft_peer_address(barrier, to), stretch);
     }
-    /* Add up what has come of a step. */
+    /* Add the partial sums of a round. */
     __device__ __forceinline__ void collect(int step) const
     {
         int left = a.all.stretches - step * a.ranks, stretches = left < a.ranks ? left : a.ranks;
@@ -93,13 +93,13 @@ template <class FORM> struct wgmma_sharer {
             *total = sum;
         }
     }
-    /* A stretch of this block is there. */
+    /* A split of this block is complete. */
     __device__ __forceinline__ void add(int number, bool is_last,
                                         float (&stretch)[FORM::tokens / 2]) const
     {
         int step = number / a.ranks;
         if (step == 0)
-            ft_cluster_wait(); /* all blocks have begun */
+            ft_cluster_wait(); /* all thread blocks have started */
         else
             collect(step - 1);
         send(step, stretch);

@@ -6,8 +6,8 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/cuda.h"
 
-enum { THREADS = 256, BLOCKS = 4, ROUND = 8 }; /* thread blocks per SM; loads in flight per
-                                                * thread */
+/* BLOCKS thread blocks per SM; ROUND loads in flight per thread. */
+enum { THREADS = 256, BLOCKS = 4, ROUND = 8 };
 
 /* Words are XORed and stored only on one magic value, so that no load is optimized away. */
 static __global__ void __launch_bounds__(THREADS, BLOCKS)

@@ -82,7 +82,7 @@ template <bool bf16, int EIGHTS, int AHEAD>
 static __global__ void __launch_bounds__(32)
     few_kernel(const __grid_constant__ ft_cuda_float_product p)
 {
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800 /* not on Turing: ft_cuda_halves_takes() */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_halves_takes() */
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
     int rows = (int) p.m - g, left = (int) p.k - 8 * t; /* from the lane's first element */
     size_t first = (size_t) blockIdx.x * ROWS + g, last = p.n - 1;

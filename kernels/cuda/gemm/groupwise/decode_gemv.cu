@@ -101,7 +101,7 @@ static __global__ void __launch_bounds__(STEP_THREADS, 2)
                 const __grid_constant__ ft_cuda_blocks_norm norm,
                 const __grid_constant__ ft_cuda_blocks_gate gate)
 {
-#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not on Turing: ft_cuda_blocks_step_takes() */
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_blocks_step_takes() */
     constexpr ft_dtype dtype = kind == BLOCKS_F16 ? FT_F16 : FT_BF16;
     extern __shared__ __align__(128) char shared[];
     int warp = ft_warp_of_block();

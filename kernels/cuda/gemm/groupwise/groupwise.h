@@ -39,8 +39,7 @@ typedef struct ft_cuda_blocks {
     ft_cuda_blocks_part part[FT_CUDA_PARTS];
     void *scratch; /* ft_cuda_blocks_scratch() bytes, 256-byte aligned, or NULL */
     size_t scratch_bytes;
-    uint32_t
-        *counters; /* FT_CUDA_BLOCKS_COUNTERS zeros, reset to zero by the kernel; or NULL */
+    uint32_t *counters; /* FT_CUDA_BLOCKS_COUNTERS zeros, reset to zero by the kernel; or NULL */
 } ft_cuda_blocks;
 
 /* Group-wise GEMM kernels, in the order of ft_cuda_blocks_name(). */

@@ -181,7 +181,7 @@ template <class FORM>
 static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ? 1 : 2)
     few_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ few_shape shape)
 {
-#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not on Turing: ft_cuda_blocks_few_takes() */
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_blocks_few_takes() */
     extern __shared__ __align__(128) char shared[];
     char *x = shared + shape.x_at;
     float *sums = (float *) (x + shape.x_bytes * blocks_terms<FORM::kind>);

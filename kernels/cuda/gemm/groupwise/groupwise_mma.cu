@@ -234,7 +234,7 @@ static __global__ void __launch_bounds__(THREADS,
     tiles_kernel(const __grid_constant__ ft_cuda_blocks p,
                  const __grid_constant__ tiles_shape shape)
 {
-#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not on Turing: ft_cuda_blocks_tiles_takes() */
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800 /* not Turing: ft_cuda_blocks_tiles_takes() */
     using form = tiles_form<bits, kind, fine, EIGHTS>;
     extern __shared__ __align__(128) char shared[];
     float4 *totals = (float4 *) (shared + form::stages * form::stage);

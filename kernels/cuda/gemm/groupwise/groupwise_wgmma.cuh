@@ -33,7 +33,7 @@ template <int BITS, blocks_kind KIND, int TEAMS, int TOKENS> struct wgmma_form {
     static constexpr int x_box = TOKENS * WGMMA_LINE, x_run = BLOCKS_RUN * 2 / WGMMA_LINE * x_box;
     static constexpr int codes = panels * panel, beside = weights * 4; /* scales and zero points */
     static constexpr int barriers = 32, run = x_run + codes + beside + barriers; /* of a stage */
-    static constexpr int eights = TOKENS / 8, eight = workers * 16; /* 8-token tiles; bytes of one */
+    static constexpr int eights = TOKENS / 8, eight = workers * 16; /* 8-token tiles; their bytes */
     /*
      * Whether weights are double-buffered in registers: the next k tile is dequantized while one is
      * multiplied. Many accumulators leave no room for that; then the registers hold the totals of

@@ -252,7 +252,6 @@ cuda_sources = \
 	kernels/cuda/gemm/f16/wgmma_f16_epilogue.cuh \
 	kernels/cuda/gemm/int8/wgmma_kernels.h \
 	kernels/cuda/gemm/int8/wgmma_pipeline.cuh \
-	kernels/cuda/gemm/int8/wgmma_register_a.cu \
 	kernels/cuda/gemm/int8/wgmma_units.cuh \
 	kernels/cuda/host/token_history.c \
 	kernels/cuda/rowwise/inputs.cu \

@@ -72,12 +72,11 @@ typedef struct ft_cuda_product {
 
 /* INT8 GEMM kernels, in the order of ft_cuda_gemm_name(). */
 typedef enum ft_cuda_gemm {
-    FT_CUDA_GEMM_PLAIN,    /* simt.cu: any shape, any device; reference for the other kernels */
-    FT_CUDA_GEMM_MMA,      /* mma_gemm.cu: mma.sync on COL4_4R2_8C, from sm_80 on */
-    FT_CUDA_GEMM_LT,       /* cublaslt.cu: cuBLASLt, COL32 x COL4_4R2_8C, sm_75 to sm_89 */
-    FT_CUDA_GEMM_WGMMA,    /* wgmma_gemm.cu: both operands in shared memory, sm_90a */
-    FT_CUDA_GEMM_WGMMA_RS, /* wgmma_register_a.cu: weights in registers, from COL4_4R2_8C, sm_90a */
-    FT_CUDA_GEMM_STREAM,   /* gemv.cu: up to 8 rows, streams the prepacked weights once, sm_90a */
+    FT_CUDA_GEMM_PLAIN,  /* simt.cu: any shape, any device; reference for the other kernels */
+    FT_CUDA_GEMM_MMA,    /* mma_gemm.cu: mma.sync on COL4_4R2_8C, from sm_80 on */
+    FT_CUDA_GEMM_LT,     /* cublaslt.cu: cuBLASLt, COL32 x COL4_4R2_8C, sm_75 to sm_89 */
+    FT_CUDA_GEMM_WGMMA,  /* wgmma_gemm.cu: both operands in shared memory, sm_90a */
+    FT_CUDA_GEMM_STREAM, /* gemv.cu: up to 8 rows, streams the prepacked weights once, sm_90a */
     FT_CUDA_GEMMS
 } ft_cuda_gemm;
 
@@ -93,8 +92,6 @@ bool ft_cuda_gemm_lt_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
 int ft_cuda_gemm_lt(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
 bool ft_cuda_gemm_wgmma_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
 int ft_cuda_gemm_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
-bool ft_cuda_gemm_wgmma_rs_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
-int ft_cuda_gemm_wgmma_rs(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
 bool ft_cuda_gemm_stream_takes(const ft_cuda_chip *chip, const ft_cuda_product *p);
 int ft_cuda_gemm_stream(const ft_cuda_chip *chip, void *stream, const ft_cuda_product *p);
 

@@ -228,8 +228,6 @@ static bool way_takes(const way *w, const ft_cuda_chip *chip, const problem *q, 
         return ft_cuda_gemm_lt_takes(chip, &p);
     case FT_CUDA_GEMM_WGMMA:
         return ft_cuda_gemm_wgmma_takes(chip, &p);
-    case FT_CUDA_GEMM_WGMMA_RS:
-        return ft_cuda_gemm_wgmma_rs_takes(chip, &p);
     case FT_CUDA_GEMM_STREAM:
         return ft_cuda_gemm_stream_takes(chip, &p);
     case FT_CUDA_GEMMS:

@@ -260,21 +260,17 @@ static size_t test_epilogue(const epilogue *e, size_t m, size_t n, size_t k, int
     }
     for (int part = 0; part < e->parts; part++)
         expect_part(e, m, n, k, part, p.y_inverse[part]);
-    for (int tile = 0; tile <= FT_CUDA_WGMMA_TILES; tile++) {
-        bool rs = tile == FT_CUDA_WGMMA_TILES; /* one more: from COL4_4R2_8C */
-        if (rs ? !ft_cuda_gemm_wgmma_rs_takes(&chip, &p)
-               : !ft_cuda_wgmma_tile_takes((ft_cuda_wgmma_tile) tile, &p))
+    for (int tile = 0; tile < FT_CUDA_WGMMA_TILES; tile++) {
+        if (!ft_cuda_wgmma_tile_takes((ft_cuda_wgmma_tile) tile, &p))
             continue;
         ft_cuda_chip narrow = chip; /* blocks have several tiles, or one, or none */
         narrow.multiprocessors = 1 + (int) (draw() % (uint32_t) chip.multiprocessors);
         must(cudaMemset(device.y, POISON, bytes + 2 * GUARD), "memset");
-        must(rs ? ft_cuda_gemm_wgmma_rs(&chip, NULL, &p)
-                : ft_cuda_wgmma_run((ft_cuda_wgmma_tile) tile, &narrow, NULL, &p),
-             "launch");
+        must(ft_cuda_wgmma_run((ft_cuda_wgmma_tile) tile, &narrow, NULL, &p), "launch");
         size_t wrong = count_wrong(bytes);
         if (wrong > 0)
             diag("%s, %s: %zu wrong bytes of %zu", e->name,
-                 rs ? "rs" : ft_cuda_wgmma_tile_name((ft_cuda_wgmma_tile) tile), wrong, bytes);
+                 ft_cuda_wgmma_tile_name((ft_cuda_wgmma_tile) tile), wrong, bytes);
         total += wrong;
         ++*runs;
     }

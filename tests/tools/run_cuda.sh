@@ -118,7 +118,7 @@ for residual in float int8; do
     compare_all $residual.ft few.safetensors "$residual residual"
     accurate 0.850 $residual.ft "$residual residual: is accurate" --device cuda
 done
-for way in plain mma wgmma wgmma-rs lt; do
+for way in plain mma wgmma lt; do
     if FT_CUDA_GEMM=$way "$run" -i float.ft -d few.safetensors --device cuda -f -o $way.out \
         --outputs last_hidden_state >out 2>err; then
         "$run" -i float.ft -d few.safetensors --outputs last_hidden_state -f -o cpu.out >out

@@ -91,18 +91,6 @@ static inline int ft_map_woven(CUtensorMap *map, const void *data, size_t rows, 
 }
 
 /*
- * Boxes of 128 k and `box_rows` rows (a multiple of 8) of weights in COL4_4R2_8C with n padded to
- * padded_n, as rows of 128 bytes: 4 weight rows x 32 k each.
- */
-static inline int ft_map_col4(CUtensorMap *map, const void *data, size_t padded_n, size_t k,
-                              unsigned box_rows)
-{
-    cuuint64_t size[3] = { 128, padded_n / 4, (k + 31) / 32 }, strides[2] = { 128, 32 * padded_n };
-    cuuint32_t box[3] = { 128, box_rows / 4, 4 };
-    return ft_map_bytes(map, data, 3, size, strides, box);
-}
-
-/*
  * im2col tensor map over images [count, height, width] of `pixel` bytes per pixel. A box holds
  * `line` bytes (32, 64 or 128, which selects the swizzle) of `windows` consecutive windows. Pairs
  * are (rows, columns); windows start `padding` before an image, and out-of-bounds pixels read as

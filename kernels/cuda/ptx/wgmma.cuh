@@ -115,7 +115,6 @@ __device__ __forceinline__ void ft_wgmma_rows(int32_t (&c)[N / 2], const uint32_
                      : LIST("+r", c)                                                               \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                        \
     }
-FT_WGMMA_ROWS(16, FT_NAMES_8, FT_C8_ALL, "%8, %9, %10, %11", "%12")
 FT_WGMMA_ROWS(64, FT_NAMES_0, FT_C32, "%32, %33, %34, %35", "%36")
 #undef FT_WGMMA_ROWS
 

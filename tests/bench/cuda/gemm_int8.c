@@ -145,7 +145,6 @@ typedef struct contender {
     char name[40];
     ft_dtype y; /* ours */
     bool gelu, residual;
-    bool rs; /* weights from COL4_4R2_8C */
     ft_cuda_wgmma_tile tile;
     bool overlaps;
     cublasLtMatmulDesc_t product; /* theirs */
@@ -183,8 +182,6 @@ static int run_ours(const setting *s, const contender *c, const operands *set)
     ft_cuda_chip chip = s->chip;
     ft_cuda_product p = product_of(s, c, set);
     chip.overlaps = c->overlaps;
-    if (c->rs)
-        return ft_cuda_gemm_wgmma_rs(&chip, s->stream, &p);
     return ft_cuda_wgmma_run(c->tile, &chip, s->stream, &p);
 }
 
@@ -353,16 +350,15 @@ static int add_ours(const setting *s, bool overlaps, contender *list)
 {
     int count = 0;
     for (size_t i = 0; i < FT_COUNT(results); i++)
-        for (int tile = 0; tile <= FT_CUDA_WGMMA_GENERAL; tile++) {
+        for (int tile = 0; tile < FT_CUDA_WGMMA_GENERAL; tile++) {
             contender *c = &list[count];
-            if (tile >= FT_CUDA_WGMMA_FEW && tile < FT_CUDA_WGMMA_GENERAL && s->shape->m > 256)
+            if (tile >= FT_CUDA_WGMMA_FEW && s->shape->m > 256)
                 continue;
             *c = (contender){
                 .y = results[i].y,
                 .gelu = results[i].gelu,
                 .residual = results[i].residual,
                 .tile = (ft_cuda_wgmma_tile) tile,
-                .rs = tile == FT_CUDA_WGMMA_GENERAL,
                 .overlaps = overlaps,
             };
             snprintf(c->name, sizeof c->name, "%s", results[i].name);
@@ -386,8 +382,7 @@ static void print_ours(const contender *list, int count, int rivals_count, const
     printf("  %-15s", r->name);
     for (int i = rivals_count; i < count; i++)
         if (strcmp(list[i].name, r->name) == 0) {
-            printf(" %s %.2f", list[i].rs ? "rs" : ft_cuda_wgmma_tile_name(list[i].tile),
-                   (double) list[i].median);
+            printf(" %s %.2f", ft_cuda_wgmma_tile_name(list[i].tile), (double) list[i].median);
             best = list[i].median < best ? list[i].median : best;
         }
     printf("   %s / best %.2f\n", r->rival, (double) (rival / best));

@@ -2,7 +2,7 @@
  * gemm.cu - INT8 GEMM kernel selection.
  *
  * Every kernel returns the same bits, so the choice only affects time. It is a table of device kind
- * and shape, and deterministic for a shape. FT_CUDA_GEMM=plain|mma|lt|wgmma|wgmma-rs|stream
+ * and shape, and deterministic for a shape. FT_CUDA_GEMM=plain|mma|lt|wgmma|stream
  * requests a kernel; where that kernel does not support a GEMM, the table decides and
  * ft_cuda_gemm_explain() reports it.
  *
@@ -28,7 +28,6 @@ static const gemm_way ways[FT_CUDA_GEMMS] = {
     { "mma", ft_cuda_gemm_mma_takes, ft_cuda_gemm_mma },
     { "lt", ft_cuda_gemm_lt_takes, ft_cuda_gemm_lt },
     { "wgmma", ft_cuda_gemm_wgmma_takes, ft_cuda_gemm_wgmma },
-    { "wgmma-rs", ft_cuda_gemm_wgmma_rs_takes, ft_cuda_gemm_wgmma_rs },
     { "stream", ft_cuda_gemm_stream_takes, ft_cuda_gemm_stream },
 };
 
@@ -64,10 +63,7 @@ static const gemm_rule rules[] = {
       8,
       SIZE_MAX,
       { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_STREAM, FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_PLAIN } },
-    { 90,
-      SIZE_MAX,
-      SIZE_MAX,
-      { FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_WGMMA_RS, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
+    { 90, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_WGMMA, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
     { 80, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
     { 75, 256, SIZE_MAX, { FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },
     { 75, SIZE_MAX, SIZE_MAX, { FT_CUDA_GEMM_LT, FT_CUDA_GEMM_MMA, FT_CUDA_GEMM_PLAIN } },

@@ -33,7 +33,7 @@ typedef struct wgmma_args {
     int span[FT_CUDA_PARTS];       /* end of the column range that a tile may not cross: an
                                     * output; with the general epilogue n */
     int span_tiles[FT_CUDA_PARTS]; /* number of column tiles up to there */
-    int row_tiles, tiles;
+    int row_tiles, n_tiles;
     int box_rows; /* rows of x per TMA copy */
     float x_scale;
     ft_activation activation; /* general epilogue only; others are compiled for theirs, except: */
@@ -81,7 +81,7 @@ __device__ __forceinline__ int wgmma_part_of(const wgmma_args &a, int col)
 __device__ __forceinline__ wgmma_place wgmma_place_of(const wgmma_args &a, int tile, int rows,
                                                       int cols)
 {
-    int columns = a.tiles / a.row_tiles;
+    int columns = a.n_tiles / a.row_tiles;
     int band = tile / (WGMMA_BAND * columns), rest = tile - band * WGMMA_BAND * columns;
     int height = min((int) WGMMA_BAND, a.row_tiles - band * WGMMA_BAND);
     int col = rest / height, row = band * WGMMA_BAND + rest - col * height;
@@ -254,7 +254,7 @@ static inline void wgmma_args_divide(wgmma_args *a, const ft_cuda_product *p, bo
         a->span[i] = general ? a->n : end;
         a->span_tiles[i] = tiles;
     }
-    a->tiles = a->row_tiles * tiles;
+    a->n_tiles = a->row_tiles * tiles;
 }
 
 /* Arguments for tiles of tile_rows x tile_cols, except the tensor map of the weights. */

@@ -90,7 +90,7 @@ __device__ __forceinline__ void wgmma_work(SHARED &s, const wgmma_args &a, int t
     int first = SHAPE::in_turns ? team : 0;
     for (int count = first;; count += stride) {
         int tile = blockIdx.x + count * gridDim.x, parity = count / stride % 2;
-        if (tile >= a.tiles)
+        if (tile >= a.n_tiles)
             break;
         wgmma_place place = wgmma_place_of(a, tile, SHAPE::tile_rows, cols);
         wgmma_columns_ahead<cols> columns(a, place);
@@ -105,7 +105,7 @@ __device__ __forceinline__ void wgmma_work(SHARED &s, const wgmma_args &a, int t
         wgmma_sums<SHAPE> sums;
         for (int step = 0; step < a.steps; step++)
             reader.multiply(s, sums);
-        if (SHAPE::in_turns && tile + (int) gridDim.x < a.tiles)
+        if (SHAPE::in_turns && tile + (int) gridDim.x < a.n_tiles)
             wgmma_arrive(WGMMA_TURN + (team ^ 1), 2 * WGMMA_TEAM);
         columns.keep(s.columns[team][parity], a);
         reader.settle(s, sums);
@@ -168,7 +168,7 @@ static int wgmma_launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_pr
     if (status != 0)
         return status;
     unsigned blocks =
-        (unsigned) (a.tiles < chip->multiprocessors ? a.tiles : chip->multiprocessors);
+        (unsigned) (a.n_tiles < chip->multiprocessors ? a.n_tiles : chip->multiprocessors);
     return ft_launch(kernel, dim3(blocks), dim3(WGMMA_THREADS), bytes, stream, chip->overlaps, 1,
                      a);
 }

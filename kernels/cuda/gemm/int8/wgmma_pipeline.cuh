@@ -79,7 +79,7 @@ __device__ __forceinline__ void wgmma_load(wgmma_shared<SHAPE, GENERAL, Y> &s, c
     unsigned bytes = (weights ? SHAPE::cols : SHAPE::tile_rows) * WGMMA_STAGE;
     if (!weights)
         ft_wait_for_predecessor();
-    for (int tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {
+    for (int tile = blockIdx.x; tile < a.n_tiles; tile += gridDim.x) {
         wgmma_place place = wgmma_place_of(a, tile, SHAPE::tile_rows, SHAPE::cols);
         for (int step = 0; step < a.steps; step++, at.advance()) {
             uint64_t *full = &s.full[at.slot];

@@ -153,7 +153,7 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_cuda_product 
                                             (int) bytes);
     if (status != 0)
         return status;
-    return ft_launch(kernel, dim3((unsigned) (a.tiles * SHAPE::blocks)), dim3(SHAPE::threads),
+    return ft_launch(kernel, dim3((unsigned) (a.n_tiles * SHAPE::blocks)), dim3(SHAPE::threads),
                      bytes, stream, chip->overlaps, SHAPE::blocks, a);
 }
 

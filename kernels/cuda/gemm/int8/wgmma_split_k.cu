@@ -266,7 +266,7 @@ static int launch_kind(const ft_cuda_chip *chip, void *stream, const ft_cuda_pro
                                             (int) bytes);
     if (status != 0)
         return status;
-    return ft_launch(kernel, dim3((unsigned) (a.tiles * SHAPE::blocks)), dim3(SHAPE::threads),
+    return ft_launch(kernel, dim3((unsigned) (a.n_tiles * SHAPE::blocks)), dim3(SHAPE::threads),
                      bytes, stream, chip->overlaps, SHAPE::blocks, a);
 }
 

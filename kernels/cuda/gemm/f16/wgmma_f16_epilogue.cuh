@@ -183,11 +183,11 @@ __device__ __forceinline__ void steady_send(steady_rest<SHAPE> &rest, const stea
 #pragma unroll
     for (int j = 0; j < SHAPE::eights; j++) {
         /* the block whose (rank + 1) * eights / blocks is the first beyond j */
-        int owner = ((j + 1) * a.blocks + SHAPE::eights - 1) / SHAPE::eights - 1;
+        int dest_rank = ((j + 1) * a.blocks + SHAPE::eights - 1) / SHAPE::eights - 1;
         float4 *slot = steady_slot(rest, rank, each > 1 ? j % each : 0, each);
         if (j < eights)
-            *ft_cluster_peer(slot, (uint32_t) owner) = { sums[4 * j], sums[4 * j + 1],
-                                                         sums[4 * j + 2], sums[4 * j + 3] };
+            *ft_cluster_peer(slot, (uint32_t) dest_rank) = { sums[4 * j], sums[4 * j + 1],
+                                                             sums[4 * j + 2], sums[4 * j + 3] };
     }
 }
 

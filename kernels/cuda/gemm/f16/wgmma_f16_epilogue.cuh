@@ -33,11 +33,11 @@ __device__ __forceinline__ steady_columns steady_columns_of(const steady_args &a
                                                             const steady_place &place)
 {
     steady_columns c;
-    const float *bias = a.bias[place.part];
+    const float *bias = a.bias[place.gemm];
     unsigned lane = threadIdx.x % 32;
     bool fours = a.together == 4;
     c.biased = bias != NULL;
-    c.y = (char *) a.y[place.part];
+    c.y = (char *) a.y[place.gemm];
     c.col = place.col + (int) (threadIdx.x / 32 * 16 + (fours ? lane % 4 * 4 : lane % 8 * 2));
     c.p = (int) (lane / 8 + (fours ? lane / 4 % 2 * 4 : 0)); /* rows read in the same cycle are 4
                                                               * apart */

@@ -21,7 +21,7 @@ __device__ __forceinline__ void set_up(steady_rest<SHAPE> &rest, const steady_ar
                                        const steady_part &part)
 {
     steady_place place = steady_place_of(a, part.first, SHAPE::rows, SHAPE::weights);
-    ft_prefetch_map(&a.w[place.part]);
+    ft_prefetch_map(&a.w[place.gemm]);
     ft_prefetch_map(&a.x);
     for (int i = 0; i < a.stages; i++) {
         ft_barrier_init(&rest.full[i], 2);

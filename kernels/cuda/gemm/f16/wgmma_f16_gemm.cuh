@@ -96,7 +96,7 @@ template <class SHAPE> constexpr size_t steady_share_room(int blocks)
 /* ---- Tile coordinates ---------------------------------------------------------------------- */
 
 typedef struct steady_place {
-    int part, col, row;
+    int gemm, col, row;
 } steady_place;
 
 /* Consecutive tiles share weights. */
@@ -165,7 +165,7 @@ __device__ __forceinline__ void steady_load(char *ring, steady_rest<SHAPE> &rest
                 /* out-of-bounds x and weights read as zero */
                 int right = (step + i < part.to ? step + i : a.steps) * STEADY_LINE;
                 if (weights)
-                    ft_load_box(panel, &a.w[place.part], full, place.col, right);
+                    ft_load_box(panel, &a.w[place.gemm], full, place.col, right);
                 else
                     ft_load_box(panel + SHAPE::w_bytes, &a.x, full, place.row, right);
             }

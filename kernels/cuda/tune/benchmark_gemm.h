@@ -47,7 +47,7 @@ typedef struct ft_cuda_rival {
 
 typedef struct ft_cuda_player {
     const char *name;
-    ft_cuda_gemm how;           /* our kernel, unless `rival` is set */
+    ft_cuda_gemm how;           /* our kernel, unless `cublaslt` is set */
     const ft_cuda_rival *rival; /* NULL: our kernel */
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t w, x, y;

@@ -15,7 +15,7 @@
 
 enum { WEIGHTS = 128, STEP = 64, LINE = 2 * STEP, THREADS = 256, STAGES = 3 };
 
-/* Eight warps, `down` of them along the weight rows. */
+/* Eight warps, `warps_n` of them along the weight rows. */
 template <int TOKENS_> struct halves_tile {
     static constexpr int tokens = TOKENS_, down = tokens == 128 ? 2 : 4, across = 8 / down;
     static constexpr int warp_weights = WEIGHTS / down, warp_tokens = tokens / across;
@@ -64,7 +64,7 @@ template <int COUNT> struct halves_feed {
     }
 };
 
-/* The lane's 16 bytes of k step `window` of a row. */
+/* The lane's 16 bytes of a row in one k step. */
 __device__ __forceinline__ uint4 read_row(const char *rows, unsigned row, int window)
 {
     unsigned chunk = window * 4 + threadIdx.x % 4;

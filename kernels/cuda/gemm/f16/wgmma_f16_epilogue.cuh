@@ -19,7 +19,8 @@
 /* ---- Transposing and storing ---------------------------------------------------------------- */
 
 /*
- * A lane's columns of y: a.together columns of row p of each 8-row tile, or fewer and also of row p
+ * A lane's columns of y: a.store_width columns of row p of each 8-row tile, or fewer and also of
+ * row p
  * + 4.
  */
 typedef struct steady_columns {
@@ -182,7 +183,7 @@ __device__ __forceinline__ void steady_send(steady_rest<SHAPE> &rest, const stea
     int eights = steady_eights<SHAPE>(a, place), each = steady_each<SHAPE>(a.blocks);
 #pragma unroll
     for (int j = 0; j < SHAPE::eights; j++) {
-        /* the block whose (rank + 1) * eights / blocks is the first beyond j */
+        /* the block whose (rank + 1) * m8_tiles / cluster_size is the first beyond j */
         int dest_rank = ((j + 1) * a.blocks + SHAPE::eights - 1) / SHAPE::eights - 1;
         float4 *slot = steady_slot(rest, rank, each > 1 ? j % each : 0, each);
         if (j < eights)

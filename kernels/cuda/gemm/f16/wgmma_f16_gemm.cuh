@@ -188,7 +188,8 @@ __device__ __forceinline__ void steady_multiply_panel(const char *panel, steady_
 }
 
 /*
- * sums = the k tiles of `steps`; a stage is released once the wgmma of the next one is in flight.
+ * sums = the next `k_tiles` k tiles; a stage is released once the wgmma of the next one is in
+ * flight.
  */
 template <class SHAPE, bool bf16>
 __device__ __forceinline__ void steady_multiply(const char *ring, steady_rest<SHAPE> &rest,

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* A tile is 64 x teams weight rows by `rows` rows of x. */
+/* A tile is 64 x warpgroups weight rows by `rows` rows of x. */
 typedef struct ft_cuda_halves_form {
     int teams, rows;
     bool spread; /* one split per thread block of a cluster; else one block accumulates all

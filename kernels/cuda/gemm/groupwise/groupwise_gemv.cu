@@ -176,7 +176,7 @@ __device__ __forceinline__ void add_up(const float *sums, char *shared, const ft
     }
 }
 
-/* grid = thread blocks of `share` splits. */
+/* grid = thread blocks of `splits_per_block` splits. */
 template <class FORM>
 static __global__ void __launch_bounds__(FEW_THREADS, FORM::kind == BLOCKS_F32 ? 1 : 2)
     few_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ few_shape shape)

@@ -18,7 +18,7 @@
  */
 typedef struct codes_records {
     char *at;         /* [tiles of tokens, k tiles] */
-    int runs, of_run; /* of_run: groups per k tile */
+    int runs, of_run; /* groups_per_k_tile: groups per k tile */
     int group;        /* columns per group */
     int tokens;       /* per tile */
     int bytes;        /* per record */
@@ -74,9 +74,9 @@ __device__ __forceinline__ int32_t codes_sum(int32_t sum, int group)
 }
 
 /*
- * Quantize four neighbouring elements. They are pairs of two words of codes_place(), whose other
- * pairs are in one other lane; after an exchange each lane has one full word. Adds the values to
- * `sum`.
+ * Quantize four neighbouring elements. They are pairs of two words of int8_k_position(), whose
+ * other pairs are in one other lane; after an exchange each lane has one full word. Adds the values
+ * to `sum`.
  */
 template <int bits>
 __device__ __forceinline__ uint32_t codes_word(int32_t &sum, const float (&value)[4], float inverse,

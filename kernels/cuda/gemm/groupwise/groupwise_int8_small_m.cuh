@@ -51,7 +51,7 @@ template <class FORM> struct codes_few_ring {
     const codes_few_shape &shape;
     char *ring, *x;       /* x: resident records, or NULL: each is copied with its k tile */
     int warp, lane, at;   /* at: offset of the stage to read */
-    int panel, last, run; /* next weights to request; last: end of the block's panels */
+    int panel, last, run; /* next weights to request; end of the block's panels */
     int tokens, x_run;    /* panels whose tokens are still to be requested, and their next k tile */
     int here;             /* tokens from the block's first */
     const char *codes, *scales, *zeros; /* the lane's addresses in the k tile */

@@ -124,7 +124,7 @@ __device__ __forceinline__ void load_tokens(uint32_t (&x)[blocks_terms<kind>][4]
                       stage + FORM::x_at + term * FORM::x_term + token * X_ROW + chunk * 16);
 }
 
-/* stretch += the k tile of a stage, of which `left` columns are in bounds. */
+/* split += the k tile of a stage, of which `left` columns are in bounds. */
 template <class FORM, int bits, blocks_kind kind, bool fine>
 __device__ __forceinline__ void multiply_run(tiles_sums<FORM> &stretch, const char *stage, int left,
                                              bool has_zeros)
@@ -177,7 +177,7 @@ __device__ __forceinline__ void multiply_run(tiles_sums<FORM> &stretch, const ch
 /* ---- Sums of splits ------------------------------------------------------------------------- */
 
 /*
- * Add a split to the running total; `first`: there is none yet. stretch becomes the sum, which is
+ * Add a split to the running total; `first`: there is none yet. split becomes the sum, which is
  * stored unless it is the last.
  */
 template <class FORM>

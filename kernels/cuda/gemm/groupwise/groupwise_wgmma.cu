@@ -157,7 +157,7 @@ template <class FORM> struct wgmma_worker {
                 make_float4(kept[4 * i], kept[4 * i + 1], kept[4 * i + 2], kept[4 * i + 3]);
         put(0, FORM::eights);
     }
-    /* The part of the tile that this block finishes: `eights` 8-token tiles. */
+    /* The part of the tile that this block finishes: `m8_tiles` 8-token tiles. */
     __device__ __forceinline__ void put(int first_eight, int eights)
     {
         size_t first = (size_t) way.tile.token + 8 * first_eight, end = first + 8 * eights;
@@ -318,7 +318,7 @@ template <class FORM> struct wgmma_worker {
 
 #endif
 
-/* grid: clusters of a.ranks thread blocks per tile, or as many blocks as there are SMs */
+/* grid: clusters of a.cluster_size thread blocks per tile, or as many blocks as there are SMs */
 template <class FORM>
 static __global__ void __launch_bounds__(FORM::threads, 1)
     wgmma_kernel(const __grid_constant__ ft_cuda_blocks p, const __grid_constant__ wgmma_args a)

@@ -37,7 +37,7 @@ template <int BITS, blocks_kind KIND, int TEAMS, int TOKENS> struct wgmma_form {
     /*
      * Whether weights are double-buffered in registers: the next k tile is dequantized while one is
      * multiplied. Many accumulators leave no room for that; then the registers hold the totals of
-     * `kept` 8-token tiles.
+     * `register_totals` 8-token tiles.
      */
     static constexpr bool ahead = TOKENS < 128;
     static constexpr int kept = ahead ? 0 : BITS == 4 ? 12 : 6;
@@ -321,7 +321,7 @@ template <class FORM> struct wgmma_shared {
     {
         return at + runs() * (FORM::x_run + FORM::codes);
     }
-    /* Private to each thread: the next one is FORM::workers further. */
+    /* Private to each thread: the next one is CONFIG::consumers further. */
     __device__ __forceinline__ float4 *totals() const
     {
         return (float4 *) (beside() + runs() * FORM::beside) + threadIdx.x;

@@ -24,7 +24,7 @@ template <class FORM> struct wgmma_sharer {
     float4 *totals, *came; /* private to each thread: totals of the 8-token tiles that this block
                             * finishes; partial sums of a round */
     uint64_t *arrivals;
-    int rank, eights, first, count; /* eights: of the tile; first, count: of this block */
+    int rank, eights, first, count; /* m8_tiles: of the tile; first, count: of this block */
     int owners;                     /* thread blocks that finish any */
 
     __device__ __forceinline__ wgmma_sharer(const wgmma_shared<FORM> &s, const wgmma_way<FORM> &way,

@@ -55,7 +55,7 @@ enum { RING_AT = (sizeof(stream_shared) + 127) / 128 * 128 };
 
 /* Launch parameters. */
 typedef struct stream_shape {
-    int units, steps;  /* steps: k tiles per row tile */
+    int units, steps;  /* k_tiles: of a row tile */
     uint32_t x_stride; /* bytes per row of x in shared memory */
     ft_out_shape out;
 } stream_shape;

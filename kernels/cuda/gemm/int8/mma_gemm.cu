@@ -24,9 +24,9 @@
 enum { STEP = 64, SLAB = 32 };
 
 /*
- * A thread block's tile, split into `down` x `across` warps. A warp's tokens are a multiple of 16,
- * its columns of 32. The thread count divides the number of 16-byte chunks in 32 k of the tile's
- * columns, or the reverse.
+ * A thread block's tile, split into `warps_m` x `warps_n` warps. A warp's tokens are a multiple of
+ * 16, its columns of 32. The thread count divides the number of 16-byte chunks in 32 k of the
+ * tile's columns, or the reverse.
  */
 template <int tokens_, int columns_, int down_, int across_, int stages_, int blocks_>
 struct mma_tile {

@@ -28,7 +28,7 @@ enum {
 /* Kernel parameters. TMA boxes are the rows of a tile by 128 k. */
 typedef struct wgmma_args {
     CUtensorMap x, w;
-    int m, n, steps;               /* steps: k tiles per output tile */
+    int m, n, steps;               /* k_tiles: of an output tile */
     int part[FT_CUDA_PARTS];       /* columns of this y and those before; n beyond the last one */
     int span[FT_CUDA_PARTS];       /* end of the column range that a tile may not cross: an
                                     * output; with the general epilogue n */
@@ -222,8 +222,8 @@ template <ft_epilogue EPILOGUE, typename Y> struct wgmma_kind {
 };
 
 /*
- * Calls launch(wgmma_kind) for no activation, for ReLU, or for GELU from int8 to int8; per-row
- * scales only with float outputs.
+ * Calls launch(wgmma_epilogue_type) for no activation, for ReLU, or for GELU from int8 to int8;
+ * per-row scales only with float outputs.
  */
 template <class LAUNCH> static int wgmma_by_kind(const ft_cuda_product *p, LAUNCH launch)
 {

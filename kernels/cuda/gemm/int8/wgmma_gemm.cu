@@ -102,7 +102,7 @@ static bool is_fast(const ft_cuda_product *p, bool few)
     return fits && fast && (p->x_scales == NULL || p->y_dtype != FT_I8);
 }
 
-/* Tiles of wgmma_small_m.cu and, `deep`, of wgmma_split_k.cu. */
+/* Tiles of wgmma_small_m.cu and, where float_only, of wgmma_split_k.cu. */
 typedef struct few_tile {
     ft_cuda_wgmma_tile tile;
     const char *name;

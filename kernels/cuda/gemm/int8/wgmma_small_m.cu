@@ -34,7 +34,7 @@ template <class SHAPE> struct few_shared {
 
 /* ---- Producer and mainloop ------------------------------------------------------------------- */
 
-/* k tiles first .. first + steps of the tile: one thread loads weights, another x. */
+/* k tiles first .. first + k_tiles of the tile: one thread loads weights, another x. */
 template <class SHAPE>
 __device__ __forceinline__ void load(few_shared<SHAPE> &s, const wgmma_args &a,
                                      const wgmma_place &place, int first, int steps, bool weights)

@@ -53,7 +53,7 @@ template <class SHAPE> struct deep_shared {
 
 #ifdef FT_HAS_WGMMA
 
-/* Work of a thread block: k tiles first .. first + steps of a tile. */
+/* Work of a thread block: k tiles first .. first + k_tiles of a tile. */
 typedef struct deep_part {
     wgmma_place place;
     int block; /* rank among the blocks that share the tile */
@@ -96,7 +96,8 @@ __device__ __forceinline__ uint64_t *ask(deep_barriers<STAGES> &ring,
 }
 
 /*
- * Weights of k tiles from .. to: each is requested when the one SHAPE::ahead earlier has arrived.
+ * Weights of k tiles from .. to: each is requested when the one SHAPE::in_flight earlier has
+ * arrived.
  */
 template <class SHAPE>
 __device__ __forceinline__ void load_weights(deep_shared<SHAPE> &s, const wgmma_args &a,

@@ -8,7 +8,7 @@
  * bits do not depend on the splits.
  *
  * SHAPE defines the columns of a tile, the thread blocks that share it and the number of consumer
- * threads of each; the numbers of fragments follow from wgmma_units_of().
+ * threads of each; the numbers of fragments follow from wgmma_fragments_of().
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -69,8 +69,8 @@ __device__ __forceinline__ void wgmma_unit(int32_t (&unit)[WGMMA_UNIT], const in
 }
 
 /*
- * Block b finishes SHAPE::own fragments from b * SHAPE::own; `own` receives the cluster's sums.
- * Blocks a and b address each other's slot as number (a ^ b) - 1.
+ * Block b finishes SHAPE::owned fragments from b * SHAPE::owned; `owned` receives the cluster's
+ * sums. Blocks a and b address each other's slot as number (a ^ b) - 1.
  */
 template <class SHAPE>
 __device__ __forceinline__ void wgmma_exchange(wgmma_shares<SHAPE> &shares, uint64_t *arrived,

@@ -141,10 +141,10 @@ __device__ __forceinline__ void put(const ft_cuda_float_product &p, const float 
     bool whole = p.n % 4 == 0 && (uintptr_t) p.y % 16 == 0;
     if (first_col + right >= p.n)
         return;
-    for (unsigned down = threadIdx.x / (WEIGHTS / 4); down < TILE::tokens;
-         down += THREADS / (WEIGHTS / 4))
-        if (first_row + down < p.m)
-            put_four(p, sums + down * TILE::sums_row + right, first_row + down, first_col + right,
+    for (unsigned token = threadIdx.x / (WEIGHTS / 4); token < TILE::tokens;
+         token += THREADS / (WEIGHTS / 4))
+        if (first_row + token < p.m)
+            put_four(p, sums + token * TILE::sums_row + right, first_row + token, first_col + right,
                      whole);
 }
 

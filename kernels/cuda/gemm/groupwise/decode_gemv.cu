@@ -210,10 +210,10 @@ static step_shape shape_of(const ft_cuda_chip *chip, const ft_cuda_blocks *p, bo
         s.of_part[i] = (int) (ft_layout_rows(FT_PANEL32, p->part[i].rows) / BLOCKS_PANEL);
     size_t tokens = p->m < STEP_TOKENS ? p->m : STEP_TOKENS;
     int alone = panels_for(&s, chip->multiprocessors);
-    int beside = panels_for(&s, 2 * chip->multiprocessors);
-    cut(&s, beside);
+    int panels_two_blocks = panels_for(&s, 2 * chip->multiprocessors);
+    cut(&s, panels_two_blocks);
     lay_out(&s, tokens);
-    s.beside = 2 * beside <= alone && s.bytes <= blocks_half_of(chip);
+    s.beside = 2 * panels_two_blocks <= alone && s.bytes <= blocks_half_of(chip);
     if (!s.beside) {
         cut(&s, alone);
         lay_out(&s, tokens);

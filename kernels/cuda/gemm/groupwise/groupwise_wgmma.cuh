@@ -127,8 +127,8 @@ static inline wgmma_plan wgmma_plan_of(const ft_cuda_chip *chip, const ft_cuda_b
     wgmma_plan best = {};
     for (int ranks : some) {
         int share = (all.stretches + ranks - 1) / ranks;
-        double each = FORM::stretch_time + (ranks > 1 ? FORM::sharing_time : 0.0);
-        double time = ft_cover((size_t) tiles, wgmma_clusters(chip, ranks)) * share * each;
+        double split_us = FORM::stretch_time + (ranks > 1 ? FORM::sharing_time : 0.0);
+        double time = ft_cover((size_t) tiles, wgmma_clusters(chip, ranks)) * share * split_us;
         bool fits = FORM::shares && ranks <= all.stretches && wgmma_runs_of<FORM>(ranks) >= 3;
         if (ranks == 1 || (fits && time < best.time))
             best = { ranks, time };
@@ -212,7 +212,7 @@ template <class FORM> struct wgmma_way {
         tile = wgmma_tile_of<FORM>(a, number);
     }
     /* K tiles per tile. */
-    __device__ __forceinline__ int runs() const
+    __device__ __forceinline__ int k_tiles() const
     {
         int all = a.all.k / BLOCKS_RUN, per = BLOCKS_STRETCH / BLOCKS_RUN;
         if (!FORM::shares)
@@ -224,7 +224,7 @@ template <class FORM> struct wgmma_way {
     /* K tiles of all tiles. */
     __device__ __forceinline__ int all_runs() const
     {
-        return (a.tiles - number + stride - 1) / stride * runs();
+        return (a.tiles - number + stride - 1) / stride * k_tiles();
     }
     /* The next k tile of the tile. */
     __device__ __forceinline__ void advance()

@@ -44,9 +44,9 @@ template <class FORM> struct wgmma_sharer {
         return (a.all.stretches + a.ranks - 1) / a.ranks;
     }
     /* Where an 8-token tile of a split arrives. */
-    __device__ __forceinline__ float4 *place(int step, int of, int eight) const
+    __device__ __forceinline__ float4 *place(int step, int of, int m8_tile) const
     {
-        return came + ((step % 2 * a.ranks + of) * a.each + eight) * FORM::workers;
+        return came + ((step % 2 * a.ranks + of) * a.each + m8_tile) * FORM::workers;
     }
     /*
      * Send each thread block its part of the split, and reset the accumulators. A block that
@@ -56,14 +56,14 @@ template <class FORM> struct wgmma_sharer {
     {
         uint32_t barrier = ft_shared_address(&arrivals[step % 2]);
         uint32_t own = ft_shared_address(place(step, rank, 0));
-        int to = 0, eight = 0;
+        int to = 0, m8_tile = 0;
 #pragma unroll
         for (int i = 0; i < FORM::eights; i++) {
             if (i < eights)
-                ft_peer_send(ft_peer_address(own + eight * FORM::eight, to),
+                ft_peer_send(ft_peer_address(own + m8_tile * FORM::eight, to),
                              ft_peer_address(barrier, to), &stretch[4 * i]);
-            bool last = ++eight == a.each;
-            eight = last ? 0 : eight;
+            bool last = ++m8_tile == a.each;
+            m8_tile = last ? 0 : m8_tile;
             to += last;
             stretch[4 * i] = stretch[4 * i + 1] = stretch[4 * i + 2] = stretch[4 * i + 3] = 0.0f;
         }

@@ -47,11 +47,11 @@ __device__ __forceinline__ uint32_t wgmma_there(const void *own, int block)
 }
 
 /* Store to the same location in another thread block; the bytes count on its mbarrier. */
-__device__ __forceinline__ void wgmma_send(const int4 *place, const uint64_t *barrier, int block,
+__device__ __forceinline__ void wgmma_send(const int4 *dst, const uint64_t *barrier, int block,
                                            int4 v)
 {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
-                 "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(wgmma_there(place, block)),
+                 "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(wgmma_there(dst, block)),
                  "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(wgmma_there(barrier, block))
                  : "memory");
 }

@@ -140,7 +140,7 @@ static __global__ void codes_record_kernel(const __grid_constant__ ft_cuda_block
 /* ---- Reading records ------------------------------------------------------------------------ */
 
 /*
- * x of 32 columns from a record: x[0] and x[1] of 8-token tile `eight`, x[2] and x[3] of the next
+ * x of 32 columns from a record: x[0] and x[1] of 8-token tile `m8_tile`, x[2] and x[3] of the next
  * one, if any.
  */
 template <int EIGHTS>

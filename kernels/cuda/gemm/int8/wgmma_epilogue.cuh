@@ -124,7 +124,7 @@ __device__ __forceinline__ void wgmma_values(float *value, const int32_t (&sums)
         wgmma_gelu<4>(value);
 }
 
-/* Saturate two integers to 0 .. 255 and pack them before the bytes of `behind`. */
+/* Saturate two integers to 0 .. 255 and pack them before the bytes of `upper`. */
 __device__ __forceinline__ uint32_t wgmma_pack_held(uint32_t low, uint32_t high, uint32_t behind)
 {
     uint32_t packed;

@@ -1,10 +1,10 @@
 /*
- * attention.cu - softmax(q . k^T) . v: chooses the form by dtype, and brings the faked int8 form to
- * the int8 one.
+ * attention.cu - softmax(q . k^T) . v: selects the kernel by dtype and maps the fake-quantized form
+ * onto the int8 kernel.
  *
- * Faked plans hold codes in float.  The CPU multiplies those with the float library, to check its
- * int8 kernels by other means; here they become bytes again, so that they get the same bits at the
- * speed of int8.
+ * Fake-quantized plans hold int8 values in float. The CPU multiplies them with the float library,
+ * which checks its int8 kernels independently. The GPU converts them back to int8, so that the
+ * results have the same bits at int8 speed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,7 +37,7 @@ extern "C" int ft_cuda_attend_heads(const ft_cuda_chip *chip, void *stream, cons
     }
 }
 
-/* What every form is told alike; the scales are combined in the CPU's order. */
+/* Parameters common to all kernels. The scales are combined in the CPU's order. */
 static ft_cuda_heads heads_of(const ft_cuda_args *args)
 {
     const ft_cuda_view *q = &args->in[0], *k = &args->in[1], *v = &args->in[2];
@@ -61,7 +61,9 @@ static ft_cuda_heads heads_of(const ft_cuda_args *args)
     return a;
 }
 
-/* Codes held in float; scratch holds q, k, v and y as bytes. */
+/*
+ * Fake-quantized inputs: int8 values held in float. The scratch buffer holds q, k, v and y as int8.
+ */
 static int attend_faked(const ft_cuda_args *args)
 {
     size_t n = args->in[0].rows * args->in[0].cols;

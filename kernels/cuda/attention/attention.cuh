@@ -1,6 +1,6 @@
 /*
- * attention.cuh - what the forms of attention share: the work of a block, and how rows of a head
- * come into shared memory.
+ * attention.cuh - shared by the attention kernels: the work of one CTA, and copies of head rows to
+ * shared memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-/* The forms; heads of up to 256 elements (0 otherwise), each by the dtype in its name. */
+/* The kernels, by the dtype in their name. They support heads of up to 256 elements. */
 int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
 int ft_cuda_attend_i8_wgmma(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
 int ft_cuda_attend_f16(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a);
@@ -21,18 +21,19 @@ int ft_cuda_attend_f32(const ft_cuda_chip *chip, void *stream, const ft_cuda_hea
 
 enum { FT_ATTENTION_WIDEST = FT_CUDA_WIDEST_HEAD }; /* elements of a head */
 
-/* What one block of threads computes. */
+/* The work of one CTA. */
 typedef struct ft_attention_task {
-    size_t first;  /* row of the sequence's first key */
-    int length;    /* keys */
+    size_t first;  /* row of the first key of the sequence */
+    int length;    /* number of keys */
     int query;     /* first query, relative to `first` */
-    int queries;   /* at least 1 */
-    size_t column; /* first of the head */
+    int queries;   /* number of queries, at least 1 */
+    size_t column; /* first column of the head */
 } ft_attention_task;
 
 /*
- * Heads of a block of queries lie together in the grid: they read the same rows.  A kernel may take
- * `queries` at once, a multiple of FT_CUDA_QUERIES: the blocks within have no task then.
+ * The heads of one query tile are neighbours in the grid, because they read the same rows. A kernel
+ * may process `queries` queries at once, a multiple of FT_CUDA_QUERIES. It then skips the tiles
+ * that lie inside such a group: the function returns false for them.
  */
 __device__ __forceinline__ bool ft_take_task(ft_attention_task *task, const ft_cuda_heads &a,
                                              int queries = FT_CUDA_QUERIES)
@@ -49,7 +50,7 @@ __device__ __forceinline__ bool ft_take_task(ft_attention_task *task, const ft_c
     return task->queries > 0 && b.query % queries == 0;
 }
 
-/* 2^x, within two units in the last place; 0 for -inf. */
+/* 2^x, with an error of at most two units in the last place; 0 for -inf. */
 __device__ __forceinline__ float ft_power_of_two(float x)
 {
     float y;
@@ -59,15 +60,16 @@ __device__ __forceinline__ float ft_power_of_two(float x)
 
 static inline dim3 ft_attention_grid(const ft_cuda_heads *a)
 {
-    const size_t most = 32768; /* a grid may be 65535 high */
+    const size_t most = 32768; /* the y dimension of a grid is at most 65535 */
     size_t high = a->nblocks < most ? a->nblocks : most;
     return dim3((unsigned) a->heads, (unsigned) high, (unsigned) ((a->nblocks + high - 1) / high));
 }
 
-/* ---- Copies to shared memory that nobody waits for --------------------------------------------
- */
+/* ---- Asynchronous copies to shared memory ---------------------------------------------------- */
 
-/* `bytes` is 16 or 8; both addresses are multiples of it.  Zeros instead, if not `wanted`. */
+/*
+ * Copies `bytes` (16 or 8) bytes; both addresses are multiples of it. Writes zeros unless `wanted`.
+ */
 template <int bytes>
 __device__ __forceinline__ void ft_copy_async(void *to, const void *from, bool wanted)
 {
@@ -93,10 +95,11 @@ __device__ __forceinline__ void ft_copy_async(void *to, const void *from, bool w
  */
 
 /*
- * Rows lie in shared memory as panels: 64 bytes of each row, then the next 64 bytes of each row; a
- * width that is an odd multiple of 32 ends with a panel of 32 bytes.  In a panel, pieces of 16
- * bytes change places with the row, so that neither lanes 4g + t that read 16 bytes at 16 t of row
- * g nor eight rows that ldmatrix reads at one place meet in a bank.
+ * Rows are stored in shared memory as panels: the first 64 bytes of each row, then the next 64
+ * bytes of each row. If width is an odd multiple of 32, the last panel is 32 bytes wide. Within a
+ * panel the 16-byte chunks are swizzled by row. This avoids bank conflicts both for lanes 4g + t
+ * that read 16 bytes at offset 16 t of row g, and for the eight rows that one ldmatrix reads at the
+ * same offset.
  */
 template <int width, int rows> __device__ __forceinline__ int ft_panel_offset(int row, int piece)
 {
@@ -106,7 +109,7 @@ template <int width, int rows> __device__ __forceinline__ int ft_panel_offset(in
     return panel * rows * 64 + row * 64 + (within ^ (row >> 1 & 3)) * 16;
 }
 
-/* Bytes of a row from some column on, where nothing is known of its alignment. */
+/* Up to 16 bytes of a row at an arbitrary alignment. */
 __device__ __forceinline__ uint4 ft_gather_bytes(const uint8_t *from, int count)
 {
     uint32_t word[4] = {};
@@ -117,18 +120,18 @@ __device__ __forceinline__ uint4 ft_gather_bytes(const uint8_t *from, int count)
     return make_uint4(word[0], word[1], word[2], word[3]);
 }
 
-/* Rows of `bytes` bytes, `stride` apart, of which `count` exist: for one thread, its part of them.
- */
+/* One thread's part of a matrix with `count` rows of `bytes` bytes, `stride` bytes apart. */
 typedef struct ft_rows_of {
-    const uint8_t *data; /* the thread's first piece */
+    const uint8_t *data; /* the thread's first chunk */
     int count;
     int bytes, unit; /* `unit` divides every address: 16, 8 or 1 */
     uint32_t stride;
 } ft_rows_of;
 
 /*
- * Threads take pieces of 16 bytes: all of one column, some rows apart.  Where they cannot, because
- * rows are no whole pieces or threads no multiple of a row's pieces, `data` is the first row.
+ * Each thread copies 16-byte chunks of one column, some rows apart. If the rows are no multiple of
+ * 16 bytes, or the thread count is no multiple of the chunks per row, `data` points to the first
+ * row instead.
  */
 template <int width, int threads>
 __device__ __forceinline__ ft_rows_of ft_rows_for_thread(const uint8_t *data, int count, int bytes,
@@ -142,7 +145,7 @@ __device__ __forceinline__ ft_rows_of ft_rows_for_thread(const uint8_t *data, in
     return ft_rows_of{ data, count, bytes, unit, stride };
 }
 
-/* ft_stage_rows() for rows that are no whole pieces. */
+/* ft_stage_rows() for rows that are no multiple of 16 bytes or are unaligned. */
 template <int width, int rows, int threads>
 __device__ __noinline__ void ft_stage_odd_rows(uint8_t *to, ft_rows_of from)
 {
@@ -160,7 +163,9 @@ __device__ __noinline__ void ft_stage_odd_rows(uint8_t *to, ft_rows_of from)
     }
 }
 
-/* Begin to copy rows into panels of `rows` rows of `width` bytes.  What lies beyond becomes zero.
+/*
+ * Starts the copy of rows into panels of `rows` rows of `width` bytes. Bytes outside the source
+ * become zero.
  */
 template <int width, int rows, int threads>
 __device__ __forceinline__ void ft_stage_rows(uint8_t *to, const ft_rows_of &from)
@@ -177,16 +182,17 @@ __device__ __forceinline__ void ft_stage_rows(uint8_t *to, const ft_rows_of &fro
     int line = piece / 4 < width / 64 ? 64 : 32;
 #pragma unroll
     for (int row = 0; row < rows; row += step) {
-        if (step % 8 != 0) /* else pieces lie alike in these rows */
+        if (step % 8 != 0) /* otherwise these rows have the same swizzle */
             place = to + ft_panel_offset<width, rows>(first + row, piece) - row * line;
         ft_copy_async<16>(place + row * line, source, row < left);
         source += (size_t) step * from.stride;
         asm(""
-            : "+l"(source)); /* else each row's place is multiplied out anew, for 8 instructions */
+            : "+l"(source)); /* otherwise the compiler recomputes each row's address with a
+                                multiplication: 8 instructions */
     }
 }
 
-/* The unit of the rows of an operand whose heads are `bytes` wide. */
+/* Alignment of the rows of an operand whose heads are `bytes` wide: 16, 8 or 1. */
 static inline int ft_stage_unit(size_t bytes, const void *q, const void *k, const void *v)
 {
     size_t all = bytes | (size_t) q | (size_t) k | (size_t) v;

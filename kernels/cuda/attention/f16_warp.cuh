@@ -1,10 +1,10 @@
 /*
- * f16_warp.cuh - attention of a warp on f16 and bf16, with sums in float.
+ * f16_warp.cuh - attention of one warp in f16 and bf16, with float32 accumulators.
  *
- * A warp owns 16 queries, or two times as many, and passes over the keys once: the sums that it has
- * are scaled down whenever a larger score appears (online softmax).  Scores of two tiles of 8 keys
- * are one operand of the next product as they lie, and ldmatrix turns the values, so that nothing
- * moves between lanes but each row's largest score.
+ * A warp owns one or two tiles of 16 queries and passes over the keys once: the accumulators are
+ * rescaled whenever a larger score appears (online softmax). The scores of two tiles of 8 keys are
+ * an operand of the next MMA without data movement, and ldmatrix transposes the values, so only the
+ * row maximum crosses lanes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,14 +18,14 @@
 #include <cuda_fp16.h>
 
 /*
- * Tiles of 16 queries in a warp.  Two share what is read from shared memory, which else is the
- * limit: 8 x 1024 keys took 161 us with one and 111 with two.  A head of 256 fills the registers
- * with one.
+ * Tiles of 16 queries per warp. Two tiles share the loads from shared memory, which are the
+ * bottleneck otherwise: 8 x 1024 keys took 161 us with one and 111 with two. A head of 256 elements
+ * fills the registers with one.
  */
 template <int width> static constexpr int tiles = width <= 128 ? 2 : 1;
 template <int width> static constexpr int threads = 2 * FT_CUDA_QUERIES / tiles<width>;
 
-/* Rows g (0) and g + 8 (1) of a tile; `sum` is of this lane's keys only. */
+/* Softmax statistics of rows g (0) and g + 8 (1) of a tile; `sum` covers this lane's keys only. */
 typedef struct softmax {
     float most[2], sum[2];
 } softmax;
@@ -44,7 +44,7 @@ template <bool bf16> static __device__ __forceinline__ uint32_t pack(float low, 
     return word;
 }
 
-/* Queries `row` .. + 15 of their area, elements 16 step .. + 15 of the head. */
+/* Queries `row` .. + 15 of their tile, elements 16 step .. + 15 of the head. */
 template <int width>
 static __device__ __forceinline__ void load_queries(uint32_t q[4], const uint8_t *area, int row,
                                                     int step)
@@ -54,7 +54,7 @@ static __device__ __forceinline__ void load_queries(uint32_t q[4], const uint8_t
                                                                         2 * step + lane / 16));
 }
 
-/* The warp's queries times `keys` keys; a lane has keys 2t, 2t + 1 of each 8. */
+/* The warp's queries times `keys` keys. A lane holds keys 2t, 2t + 1 of each 8. */
 template <int width, int keys, bool bf16>
 static __device__ __forceinline__ void score(float s[][keys / 8][4], const uint8_t *queries,
                                              int row, const uint8_t *area)
@@ -85,7 +85,7 @@ static __device__ __forceinline__ void score(float s[][keys / 8][4], const uint8
     }
 }
 
-/* Keys from `left` on do not exist. */
+/* Masks keys from `left` on, which do not exist. */
 template <int keys> static __device__ __forceinline__ void hide(float s[keys / 8][4], int left)
 {
     int t = threadIdx.x % 4;
@@ -98,9 +98,9 @@ template <int keys> static __device__ __forceinline__ void hide(float s[keys / 8
 }
 
 /*
- * Scores become weights 2^(score * scale - most); sums of earlier tiles are brought to the new
- * largest score by `shrink`.  `scale` contains log2(e).  With `gaps` a row may not have seen a key
- * yet: then its weights are 0.
+ * Online softmax: scores become weights 2^(score * scale - max), and `rescale` brings the sums of
+ * earlier tiles to the new maximum. `scale` contains log2(e). With `gaps` a row may not have seen
+ * any key yet; its weights are 0 then.
  */
 template <int keys, bool gaps>
 static __device__ __forceinline__ void weigh(float s[keys / 8][4], softmax *rows, float shrink[2],
@@ -169,14 +169,14 @@ static __device__ __forceinline__ void mix(float sums[][width / 8][4], const flo
     }
 }
 
-/* Where results go: the row of query 0, elements of one head. */
+/* Destination of the results: the row of query 0, elements of one head. */
 typedef struct results {
     uint16_t *row;
-    size_t stride; /* of rows, elements */
+    size_t stride; /* elements between rows */
     int queries, head_size;
 } results;
 
-/* The 16 queries from `first` on, of which some may not exist. */
+/* Writes the 16 queries from `first` on, of which some may not exist. */
 template <int width, bool bf16>
 static __device__ __forceinline__ void store(const results &to, int first, const softmax *rows,
                                              const float sums[width / 8][4])

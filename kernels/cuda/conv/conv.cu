@@ -1,15 +1,18 @@
 /*
- * conv.cu - convolution: act(windows of images . w^T + b), cut to a range, by the fastest kernel
- * that takes it.
+ * conv.cu - the operation CONV: act(im2col windows . w^T + b), clamped to a range, by the fastest
+ * kernel that supports the problem.
  *
- * Images go by in parts that the scratch has room for.  Which kernel it is depends on shapes and
- * types only, and no sum on the number of images.
+ * Images are processed in chunks that fit the scratch buffer. The kernel depends on shapes and
+ * types only, and no sum depends on the number of images.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/conv/conv.cuh"
 
-/* Of images in another order, at a time; but of at least one. */
+/*
+ * Limits of a chunk: scratch bytes of images in another layout (a chunk has at least one image),
+ * images, windows.
+ */
 enum { MOST_SCRATCH = 512 << 20, MOST_IMAGES = 32768, MOST_WINDOWS = 1 << 30 };
 
 static conv_task task_of(const ft_conv *conv, const ft_weight *weight, ft_dtype x_dtype)
@@ -34,7 +37,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Images of a part, of so many. */
+/* Images per chunk, of `images` in total. */
 static size_t images_of_part(conv_task *t, size_t images)
 {
     t->images = 1;

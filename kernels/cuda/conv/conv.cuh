@@ -1,10 +1,10 @@
 /*
- * conv.cuh - inside conv: one convolution, and the kernels that share it.
+ * conv.cuh - one convolution problem, and the kernels for it.
  *
- * conv_simt.cu computes any convolution on any device.  On sm_90a those whose channels lie well
- * are products on the tensor cores: nchw_to_nhwc.cu turns images to rows of pixels, channels side by
- * side, and conv_wgmma.cuh multiplies; windows are never in memory, the copies of the tensor
- * memory accelerator find them among the pixels.
+ * conv_simt.cu computes any convolution on any device. On sm_90a, convolutions with suitable
+ * channel counts are implicit GEMMs on the tensor cores: nchw_to_nhwc.cu converts images to NHWC,
+ * and conv_wgmma.cuh multiplies. The im2col windows are never materialized; TMA gathers them from
+ * the pixels.
  *
  * Windows are numbered image by image, row by row.
  *
@@ -19,27 +19,30 @@
 
 typedef struct conv_task {
     ft_blocks blocks;
-    const float *bias; /* [outputs], or NULL */
+    const float *bias; /* [out_channels], or NULL */
     int images, outputs, window;
-    int across, positions; /* windows of a row of them, and of an image */
+    int across, positions; /* output columns, and output pixels of an image */
     ft_conv conv;
-    void *x, *y; /* [images, channels * pixels], [images, outputs * positions] */
+    void *x, *y; /* [images, channels * pixels], [images, out_channels * out_pixels] */
     ft_dtype x_dtype, y_dtype;
-    float x_scale, y_inverse; /* of codes */
+    float x_scale, y_inverse; /* int8: scale of x, 1 / scale of y */
 
     ft_dtype w_dtype;
-    const void *w, *tiles; /* as ft_weight has them */
-    const float *w_scale;  /* of codes */
+    const void *w, *tiles; /* as in ft_weight */
+    const float *w_scale;  /* int8: [out_channels] */
     ft_activation activation;
 } conv_task;
 
-/* Channels times rows and columns of an image are less than 2^31, and so are all windows. */
+/*
+ * Pixels of an input image. Channels times pixels are less than 2^31, and so is the number of
+ * windows.
+ */
 static inline int conv_pixels(const ft_conv &c)
 {
     return c.height * c.width;
 }
 
-/* Result of a sum: activation and range. */
+/* Epilogue of one sum: activation and clamp. */
 __device__ __forceinline__ float conv_finish(const conv_task &t, float value)
 {
     value = ft_activate(t.activation, value);
@@ -54,8 +57,8 @@ __device__ __forceinline__ float conv_finish(const conv_task &t, float value)
 int ft_cuda_conv_plain(const ft_cuda_chip *chip, void *stream, const conv_task *t);
 
 /*
- * By the tensor cores of sm_90a, where they take it; `scratch` holds ft_cuda_conv_wgmma_scratch()
- * bytes for its images.
+ * Implicit GEMM on the tensor cores of sm_90a, for supported problems. `scratch` holds
+ * ft_cuda_conv_wgmma_scratch() bytes for the images of the problem.
  */
 bool ft_cuda_conv_wgmma_takes(const ft_cuda_chip *chip, const conv_task *t);
 size_t ft_cuda_conv_wgmma_scratch(const conv_task *t);

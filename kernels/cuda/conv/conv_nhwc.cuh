@@ -1,17 +1,17 @@
 /*
- * conv_nhwc.cuh - convolutions as products on the tensor cores of sm_90a whose results are pixels:
- * y = windows . w^T.
+ * conv_nhwc.cuh - implicit-GEMM convolution on the tensor cores of sm_90a with NHWC output: y =
+ * windows . w^T.
  *
- * As conv_wgmma.cuh has them, but windows are the rows of a product and outputs its columns, as in
- * a product of matrices: a row of sums is a stretch of a pixel of the result.  A block has two
- * teams, warpgroups that multiply and finish 64 or 128 windows each by 64 or 128 outputs:
+ * It has the loads of conv_wgmma.cuh, but windows are the rows of the GEMM and output channels its
+ * columns, so a row of accumulators is contiguous in an output pixel. A CTA has two consumer
+ * warpgroups, each with 64 or 128 windows by 64 or 128 output channels:
  *
- *   in turns   each team has tiles of its own, and finishes one while the other multiplies;
- *   together   each team has half of the windows of every tile.
+ *   ping-pong    each warpgroup has tiles of its own; its epilogue overlaps with the other's MMAs;
+ *   cooperative  each warpgroup has half of the windows of every tile.
  *
- * Weights lie in shared memory so that a lane has 8 neighbours of every 32 outputs: 4 lanes fill
- * whole sectors.  General kernels take any activation and any number of outputs, and go through
- * shared memory.
+ * The order of weights in shared memory gives a lane 8 consecutive channels of every 32, so that 4
+ * lanes fill whole sectors. General kernels support any activation and any number of output
+ * channels; their epilogue goes through shared memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,9 +22,9 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Teams ---------------------------------------------------------------------------------- */
+/* ---- Consumer warpgroups -------------------------------------------------------------------- */
 
-enum { ROWS_TURN = 1 }; /* named barriers 1 and 2: wgmma_gemm.cuh says why */
+enum { ROWS_TURN = 1 }; /* named barriers 1 and 2: wgmma_gemm.cu explains them */
 
 __device__ __forceinline__ conv_at rows_at_stage(int stage, int stages)
 {
@@ -70,7 +70,7 @@ __device__ __forceinline__ void rows_work(const char *ring, rows_rest<FORM> &res
 
 #endif
 
-/* grid = at most a block a multiprocessor */
+/* grid = at most one CTA per multiprocessor */
 template <class FORM>
 static __global__ void __launch_bounds__(FORM::threads, 1)
     rows_kernel(const __grid_constant__ conv_product p)
@@ -97,7 +97,7 @@ static __global__ void __launch_bounds__(FORM::threads, 1)
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-/* As many stages as there is room for. */
+/* Launches with as many stages as fit. */
 template <class FORM>
 static int rows_launch(const ft_cuda_chip *chip, void *stream, conv_product *p)
 {
@@ -115,7 +115,7 @@ static int rows_launch(const ft_cuda_chip *chip, void *stream, conv_product *p)
                      *p);
 }
 
-/* The kernel of a tile. */
+/* Dispatch to the kernel of a tile. */
 template <ft_dtype DTYPE, int BITS>
 static int rows_launch_tile(const ft_cuda_chip *chip, void *stream, conv_product *p,
                             const conv_rows_tile *tile)

@@ -1,5 +1,5 @@
 /*
- * conv_nhwc_epilogue.cuh - from the sums of conv_nhwc.cuh to pixels of results.
+ * conv_nhwc_epilogue.cuh - epilogue of conv_nhwc.cuh: from accumulators to NHWC output.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,15 +11,17 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Results -------------------------------------------------------------------------------- */
+/* ---- Epilogue ------------------------------------------------------------------------------- */
 
-/* A thread of a team keeps the numbers of one output for all of it. */
+/*
+ * Each thread of a warpgroup provides the epilogue parameters of one output channel for the others.
+ */
 template <class FORM>
 __device__ __forceinline__ void rows_keep(rows_columns<FORM::outputs> &columns,
                                           const conv_numbers &numbers, int team)
 {
     int right = threadIdx.x % CONV_TEAM;
-    wgmma_sync_team(team); /* all are done with those before */
+    wgmma_sync_team(team); /* all threads have finished the previous tile */
     if (right < FORM::outputs) {
         columns.scale[right] = numbers.scale;
         columns.bias[right] = numbers.bias;
@@ -36,8 +38,8 @@ __device__ __forceinline__ float rows_result(SUM sum, float scale, float bias, i
 }
 
 /*
- * Four codes as a word, cut to the range: wgmma_codes() says how.  To round first and to cut then
- * gives the same codes, for rounding keeps the order.
+ * Quantizes four values to int8 in one word and clamps them to the range; wgmma_codes() explains
+ * how. Rounding before clamping gives the same values, because rounding is monotonic.
  */
 __device__ __forceinline__ uint32_t rows_codes(const conv_product &p, const float *value)
 {
@@ -59,7 +61,7 @@ __device__ __forceinline__ uint32_t rows_codes(const conv_product &p, const floa
            0x80808080;
 }
 
-/* Eight neighbours of a pixel to element `at`. */
+/* Stores eight consecutive channels of a pixel from element `at` on. */
 template <ft_dtype Y>
 __device__ __forceinline__ void rows_store_eight(const conv_product &p, size_t at,
                                                  float (&value)[8], bool inside)
@@ -84,14 +86,14 @@ __device__ __forceinline__ void rows_store_eight(const conv_product &p, size_t a
     }
 }
 
-/* What stands in shared memory for a lane's eight outputs. */
+/* Reads the parameters of a lane's eight output channels from shared memory. */
 template <typename T> __device__ __forceinline__ void rows_read_eight(T (&to)[8], const T *from)
 {
     *(uint4 *) to = *(const uint4 *) from;
     *(uint4 *) (to + 4) = *(const uint4 *) (from + 4);
 }
 
-/* The team's windows from `window` of the run on, straight from the registers. */
+/* Writes the warpgroup's windows from `window` of the segment on, directly from registers. */
 template <class FORM, ft_dtype Y>
 __device__ __forceinline__ void rows_finish(const conv_product &p, const conv_place &place,
                                             int window, const rows_sums<FORM> &sums,
@@ -122,7 +124,7 @@ __device__ __forceinline__ void rows_finish(const conv_product &p, const conv_pl
     }
 }
 
-/* ---- Results of general kernels ------------------------------------------------------------- */
+/* ---- Epilogue of general kernels ------------------------------------------------------------ */
 
 __device__ __forceinline__ uint32_t rows_bits(float value)
 {
@@ -142,7 +144,10 @@ template <class FORM> __device__ __forceinline__ rows_sum<FORM> rows_number(uint
         return __uint_as_float(bits);
 }
 
-/* Sums to shared memory.  Halves are not woven here: weights are in their own order. */
+/*
+ * Writes the accumulators to shared memory. f16 weights are not interleaved here: they are in their
+ * own order.
+ */
 template <class FORM>
 __device__ __forceinline__ void rows_lay(uint32_t (&laid)[64][FORM::outputs + 4],
                                          const rows_sums<FORM> &sums)
@@ -158,7 +163,7 @@ __device__ __forceinline__ void rows_lay(uint32_t (&laid)[64][FORM::outputs + 4]
     }
 }
 
-/* N neighbours as they lie in memory. */
+/* Stores N consecutive channels. */
 template <ft_dtype Y, int N>
 __device__ __forceinline__ void rows_store(const conv_product &p, size_t at, float (&value)[N])
 {
@@ -169,7 +174,7 @@ __device__ __forceinline__ void rows_store(const conv_product &p, size_t at, flo
         ft_store_as<Y, N>(p.t.y, at, value);
 }
 
-/* N neighbours at a time. */
+/* Processes N consecutive channels at a time. */
 template <class FORM, ft_dtype Y, int N>
 __device__ __forceinline__ void
 rows_finish_laid(const uint32_t (&laid)[64][FORM::outputs + 4], const conv_product &p,
@@ -201,7 +206,7 @@ rows_put_as(rows_rest<FORM> &rest, const conv_product &p, const conv_place &plac
             const rows_sums<FORM> &sums, const rows_columns<FORM::outputs> &columns, int team)
 {
     if constexpr (FORM::general) {
-        wgmma_sync_team(team); /* all have read those of the tile before */
+        wgmma_sync_team(team); /* all threads have read the previous tile */
         rows_lay<FORM>(rest.sums[team], sums);
         wgmma_sync_team(team);
         if (p.t.outputs % 4 == 0 && p.eights)

@@ -1,5 +1,5 @@
 /*
- * conv_nhwc_f16.cu - conv_nhwc.cuh with floats of 16 bits.
+ * conv_nhwc_f16.cu - instances of conv_nhwc.cuh for f16 and bf16.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

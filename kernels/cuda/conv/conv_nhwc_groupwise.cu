@@ -1,5 +1,5 @@
 /*
- * conv_nhwc_groupwise.cu - conv_nhwc.cuh with weights in blocks.
+ * conv_nhwc_groupwise.cu - instances of conv_nhwc.cuh for group-wise quantized weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

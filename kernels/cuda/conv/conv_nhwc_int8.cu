@@ -1,5 +1,5 @@
 /*
- * conv_nhwc_int8.cu - conv_nhwc.cuh with codes times codes.
+ * conv_nhwc_int8.cu - instances of conv_nhwc.cuh for int8 activations and weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

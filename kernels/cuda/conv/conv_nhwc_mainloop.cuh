@@ -1,6 +1,6 @@
 /*
- * conv_nhwc_mainloop.cuh - the kernels of conv_nhwc.cuh: their products, and sums of groups where
- * weights are in blocks.
+ * conv_nhwc_mainloop.cuh - main loop of conv_nhwc.cuh, and accumulation of groups with group-wise
+ * quantized weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,10 @@
 
 #include <type_traits>
 
-/* A kernel: type of windows, bits of blocks or 0; outputs of a tile, and 64 windows of a team. */
+/*
+ * Kernel traits: dtype of the windows, bits of group-wise weights or 0, output channels of a tile,
+ * and multiples of 64 windows per warpgroup.
+ */
 template <ft_dtype DTYPE, int BITS, int OUTPUTS, int HALVES, bool TURNS, bool GENERAL>
 struct rows_form {
     static constexpr ft_dtype dtype = DTYPE;
@@ -20,18 +23,18 @@ struct rows_form {
     static constexpr bool fine = OUTPUTS * HALVES <= 64; /* registers for groups of 32 columns */
     static constexpr int own = 64 * HALVES, windows = TURNS ? own : 2 * own;
     static constexpr int threads = CONV_WORKERS + (BITS > 0 ? 2 : 1) * CONV_TEAM;
-    static constexpr int loaders = 2; /* threads that copy */
+    static constexpr int loaders = 2; /* producer threads that issue copies */
 };
 
-/* What makes the sums of a tile's outputs results. */
+/* Epilogue parameters of a tile's output channels. */
 template <int OUTPUTS> struct alignas(16) rows_columns {
     float scale[OUTPUTS], bias[OUTPUTS];
     int32_t excess[OUTPUTS];
 };
 
-/* Behind the stages. */
+/* Shared memory after the stages. */
 template <class FORM> struct rows_rest {
-    rows_columns<FORM::outputs> columns[2]; /* of each team */
+    rows_columns<FORM::outputs> columns[2]; /* of each warpgroup */
     uint32_t sums[FORM::general ? 2 : 1][FORM::general ? 64 : 1][FORM::outputs + 4];
     uint64_t full[CONV_STAGES], empty[CONV_STAGES], arrived[CONV_STAGES];
 };
@@ -41,19 +44,19 @@ template <class FORM> struct rows_rest {
 template <class FORM> using rows_sum = std::conditional_t<FORM::dtype == FT_I8, int32_t, float>;
 template <class FORM> using rows_sums = rows_sum<FORM>[FORM::halves][FORM::outputs / 2];
 
-/* ---- Products ------------------------------------------------------------------------------- */
+/* ---- MMAs ----------------------------------------------------------------------------------- */
 
-/* Of a team: its windows in a stage, and how far it is to the next ones, in units of 16 bytes. */
+/* A warpgroup's windows in a stage, and the distances to the next ones in units of 16 bytes. */
 typedef struct rows_operands {
     int x;              /* bytes from the start of a stage */
-    int one, two, half; /* to the next 32 bytes, those behind, and 64 windows further */
+    int one, two, half; /* to the second and third 32 bytes, and 64 windows further */
 } rows_operands;
 
 template <class FORM>
 __device__ __forceinline__ rows_operands rows_operands_of(const conv_product &p, int team)
 {
     rows_operands o;
-    int apart = FORM::windows * p.line / 16; /* boxes */
+    int apart = FORM::windows * p.line / 16; /* stride of boxes */
     o.x = p.w_bytes + (FORM::turns ? 0 : team * FORM::own * p.line);
     o.one = p.line == 32 ? apart : 2;
     o.two = p.line == 32 ? 2 * apart : p.line == 64 ? apart : 4;
@@ -61,7 +64,7 @@ __device__ __forceinline__ rows_operands rows_operands_of(const conv_product &p,
     return o;
 }
 
-/* Part k of the four of a step. */
+/* Issues the MMAs of quarter k of a K block. */
 template <class FORM>
 __device__ __forceinline__ void rows_multiply(rows_sums<FORM> &sums, const char *stage,
                                               const conv_product &p, const rows_operands &o, int k,
@@ -78,7 +81,7 @@ __device__ __forceinline__ void rows_multiply(rows_sums<FORM> &sums, const char 
             ft_wgmma_halves<FORM::outputs, FORM::dtype == FT_BF16>(sums[i], x + i * o.half, w, add);
 }
 
-/* Until all products are finished; the stage before is given back. */
+/* Waits for all MMAs, and releases the previous stage. */
 template <class FORM>
 __device__ __forceinline__ void rows_settle(rows_sums<FORM> &sums, rows_rest<FORM> &rest,
                                             int before)
@@ -91,7 +94,7 @@ __device__ __forceinline__ void rows_settle(rows_sums<FORM> &sums, rows_rest<FOR
         ft_wgmma_settle(sums[i]);
 }
 
-/* sums = those of `steps` steps; a stage is given back when the next one is being multiplied. */
+/* sums = those of `steps` K blocks. A stage is released while the next one is being multiplied. */
 template <class FORM>
 __device__ __forceinline__ void rows_add_steps(rows_sums<FORM> &sums, const char *ring,
                                                rows_rest<FORM> &rest, const conv_product &p,
@@ -116,14 +119,17 @@ __device__ __forceinline__ void rows_add_steps(rows_sums<FORM> &sums, const char
 
 /* ---- Groups --------------------------------------------------------------------------------- */
 
-/* Sum o of a lane's eight outputs of block `block`, of row g or, `down`, g + 8. */
+/*
+ * Index of accumulator o of a lane's eight channels of the 32 channels `block`, for row g or
+ * (`down`) g + 8.
+ */
 template <class FORM> __device__ __forceinline__ constexpr int rows_at(int block, int down, int o)
 {
     return FORM::bits > 0 ? 16 * block + o % 4 * 4 + down * 2 + o / 4
                           : 16 * block + o / 2 * 4 + down * 2 + o % 2;
 }
 
-/* The scales of a lane's outputs in a group: eight halves of every 32 outputs. */
+/* The scales of a lane's output channels in a group: eight f16 of every 32 channels. */
 template <class FORM> struct rows_scales {
     uint4 of[FORM::outputs / 32];
 
@@ -159,7 +165,7 @@ __device__ __forceinline__ void rows_scale(rows_sums<FORM> &total, const rows_su
     }
 }
 
-/* One step, whose halves of 32 columns are scaled by themselves. */
+/* One K block whose halves of 32 columns have separate scales. */
 template <class FORM>
 __device__ __forceinline__ void rows_add_halves(rows_sums<FORM> &total, rows_sums<FORM> &sums,
                                                 const char *ring, rows_rest<FORM> &rest,
@@ -183,7 +189,7 @@ __device__ __forceinline__ void rows_add_halves(rows_sums<FORM> &total, rows_sum
     conv_advance(at, p.stages);
 }
 
-/* The sums of a tile with weights in blocks. */
+/* The accumulators of a tile with group-wise quantized weights. */
 template <class FORM>
 __device__ __forceinline__ void rows_add_groups(rows_sums<FORM> &total, const char *ring,
                                                 rows_rest<FORM> &rest, const conv_product &p,

@@ -5,7 +5,7 @@
  */
 #include "kernels/cuda/conv/conv_register_a_mainloop.cuh"
 
-/* grid = at most a block a multiprocessor; clusters of two where they share tiles */
+/* grid = at most one CTA per multiprocessor; clusters of two for split-K tiles */
 template <class FORM>
 static __global__ void __launch_bounds__(FORM::threads, 1)
     held_kernel(const __grid_constant__ conv_product p)
@@ -70,7 +70,7 @@ template <class FORM> static int launch(const ft_cuda_chip *chip, void *stream, 
                      chip->overlaps, (unsigned) together, *p);
 }
 
-/* Results that are laid out by 32 windows leave no registers for the widest tile. */
+/* Epilogues that stage 32 windows leave too few registers for the widest tile. */
 template <int BITS, ft_dtype DTYPE, held_results TO>
 static int launch_tile(const ft_cuda_chip *chip, void *stream, conv_product *p)
 {

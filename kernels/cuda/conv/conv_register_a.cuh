@@ -1,11 +1,11 @@
 /*
- * conv_register_a.cuh - convolutions with weights in blocks on sm_90a that are the left operand of the
- * tensor cores from registers: y^T = w . windows^T.
+ * conv_register_a.cuh - implicit-GEMM convolution with group-wise quantized weights on sm_90a,
+ * where the weights are the A operand in registers: y^T = w . windows^T.
  *
- * As groupwise_wgmma.cu has products: codes go from a ring to registers and become numbers there.
- * Unpacked to shared memory, as conv_wgmma.cuh has it, they are written once and read twice more.
- * Windows are the right operand, and brought as there.  Each of two teams has 64 outputs of a tile,
- * and both have the same windows.
+ * As in groupwise_wgmma.cu, quantized weights go from a pipeline to registers and are dequantized
+ * there. conv_wgmma.cuh dequantizes them to shared memory instead, which costs one write and two
+ * more reads. Windows are the B operand and are loaded as in conv_wgmma.cuh. Each of two consumer
+ * warpgroups has 64 output channels of a tile; both use the same windows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,40 +17,41 @@
 #include "kernels/cuda/conv/conv_wgmma_load.cuh"
 
 /*
- * Rings have room for few runs.  All blocks begin at the same time, and with long rings what one
- * needs first waits behind what another one needs later: 8 took up to a tenth longer than 3 or 4.
+ * Pipelines have few stages. All CTAs start at the same time, and with long pipelines the first
+ * loads of one CTA queue behind later loads of others: 8 stages took up to a tenth longer than 3 or
+ * 4.
  */
 enum {
-    HELD_ROOM = 227 << 10, /* shared memory that a block takes at most */
-    HELD_RUN = 2,          /* steps of a run of 128 columns */
-    HELD_RUNS = 4,         /* that a ring has room for, at most, */
-    HELD_HALF_RUNS = 3,    /* and of the halves of a tile */
+    HELD_ROOM = 227 << 10, /* maximum shared memory of a CTA */
+    HELD_RUN = 2,          /* K blocks per K tile of 128 columns */
+    HELD_RUNS = 4,         /* maximum stages, ... */
+    HELD_HALF_RUNS = 3,    /* ... and with split-K */
 };
 
 /*
- * What results become: pixels with any activation, or any number of outputs, take longer.  Halves:
- * pixels whose sums are of the halves of their runs, conv_register_a_split_k.cuh.
+ * Epilogues: NHWC with any activation or any number of output channels takes longer. HELD_HALVES:
+ * NHWC with split-K, conv_register_a_split_k.cuh.
  */
 typedef enum held_results { HELD_PIXELS, HELD_ANY_PIXELS, HELD_PLANES, HELD_HALVES } held_results;
 
-/* A kernel: bits of blocks, type of windows, windows of a tile. */
+/* Kernel traits: bits of the weights, dtype of the windows, windows of a tile. */
 template <int BITS, ft_dtype DTYPE, int WINDOWS, held_results TO> struct held_form {
     static constexpr int bits = BITS, windows = WINDOWS;
     static constexpr ft_dtype dtype = DTYPE;
     static constexpr held_results to = TO;
     static constexpr bool planes = false, held = true, halves = TO == HELD_HALVES;
-    static constexpr bool ahead = BITS == 4; /* codes are in registers a run before they are due */
+    static constexpr bool ahead = BITS == 4; /* weights are loaded one K tile ahead */
     static constexpr blocks_kind kind = DTYPE == FT_F16 ? BLOCKS_F16 : BLOCKS_BF16;
     static constexpr int threads = CONV_WORKERS + CONV_TEAM;
     static constexpr int panel = BLOCKS_RUN * BLOCKS_PANEL * bits / 8;
     static constexpr int x_step = WINDOWS * CONV_STEP, x_run = HELD_RUN * x_step;
     static constexpr int codes = CONV_HELD_OUTPUTS / BLOCKS_PANEL * panel;
-    static constexpr int beside = CONV_HELD_OUTPUTS * 4; /* scales and zeros */
+    static constexpr int beside = CONV_HELD_OUTPUTS * 4; /* scales and zero points */
     static constexpr int results = TO == HELD_PIXELS   ? WINDOWS * 128
                                    : TO == HELD_HALVES ? WINDOWS * 256 /* sums, then results */
-                                                       : 4 * CONV_LAY; /* a team's */
-    static constexpr int barriers = 32;                                /* of a run */
-    static constexpr int meeting = halves ? 32 : 0;                    /* barriers of halves */
+                                                       : 4 * CONV_LAY; /* per warpgroup */
+    static constexpr int barriers = 32;                                /* per K tile */
+    static constexpr int meeting = halves ? 32 : 0;                    /* barriers of split-K */
     static constexpr int fitting =
         (HELD_ROOM - 2 * results - meeting) / (x_run + codes + beside + barriers);
     static constexpr int most = halves ? HELD_HALF_RUNS : HELD_RUNS;
@@ -69,9 +70,9 @@ __device__ __forceinline__ int held_runs(const conv_product &p)
     return (p.steps + HELD_RUN - 1) / HELD_RUN;
 }
 
-/* ---- Rings ---------------------------------------------------------------------------------- */
+/* ---- Pipelines ------------------------------------------------------------------------------ */
 
-/* Runs of one operand: the next one's slot, and the parity of the round. */
+/* Pipeline of one operand, one K tile per stage: the next stage, and its phase. */
 template <class FORM> struct held_ring {
     uint64_t *full, *empty;
     int slot = 0;
@@ -81,7 +82,7 @@ template <class FORM> struct held_ring {
         : full((uint64_t *) barriers), empty(full + FORM::runs)
     {
     }
-    /* By one thread, before all others begin. */
+    /* Called by one thread before all others start. */
     __device__ __forceinline__ void set_up() const
     {
         for (int i = 0; i < FORM::runs; i++) {
@@ -96,12 +97,12 @@ template <class FORM> struct held_ring {
             parity ^= 1;
         }
     }
-    /* Until it may be filled. */
+    /* Producer acquire. */
     __device__ __forceinline__ void wait_empty() const
     {
         ft_barrier_wait(&empty[slot], parity ^ 1);
     }
-    /* So many bytes, which count on what is returned. */
+    /* Announces `bytes` bytes for the current stage; returns the barrier that counts them. */
     __device__ __forceinline__ uint64_t *expect(unsigned bytes) const
     {
         ft_barrier_expect(&full[slot], bytes);
@@ -111,12 +112,12 @@ template <class FORM> struct held_ring {
     {
         ft_barrier_wait(&full[slot], parity);
     }
-    /* Whether there is nothing to wait for. */
+    /* Whether the stage is full, without waiting. */
     __device__ __forceinline__ bool is_full() const
     {
         return ft_barrier_is_past(&full[slot], parity);
     }
-    /* The warp, all of whose lanes are here, has read it. */
+    /* Consumer release; all lanes of the warp must have read the stage. */
     __device__ __forceinline__ void release() const
     {
         if (threadIdx.x % 32 == 0)
@@ -124,7 +125,7 @@ template <class FORM> struct held_ring {
     }
 };
 
-/* A block's shared memory. */
+/* Shared memory of a CTA. */
 template <class FORM> struct held_shared {
     char *at;
 
@@ -162,11 +163,12 @@ template <class FORM> struct held_shared {
     }
 };
 
-/* ---- Loading: by two warps ------------------------------------------------------------------ */
+/* ---- Producers: two warps ------------------------------------------------------------------- */
 
 /*
- * A loader is a warp of which one lane speaks: what all lanes compute alike is in registers of the
- * warp, where copies want it.  A thread by itself took as long for a box as the tensor cores.
+ * A producer is a warp of which one elected lane issues the copies: values that are uniform in the
+ * warp stay in uniform registers, where TMA instructions need them. A single thread took as long
+ * per box as the tensor cores.
  */
 __device__ __forceinline__ bool held_speaks()
 {
@@ -176,7 +178,7 @@ __device__ __forceinline__ bool held_speaks()
     return elected != 0;
 }
 
-/* Weights belong to no predecessor. */
+/* Weights depend on no predecessor. */
 template <class FORM>
 __device__ __forceinline__ void held_load_weights(const held_shared<FORM> &s, const conv_product &p)
 {
@@ -186,7 +188,7 @@ __device__ __forceinline__ void held_load_weights(const held_shared<FORM> &s, co
         int output = conv_place_of(p, part.tile).output, grouped = 0;
         unsigned rows = (unsigned) min(CONV_HELD_OUTPUTS, p.padded - output);
         unsigned zeros = p.t.blocks.zero != NULL ? rows : 0;
-        size_t index = (size_t) output; /* of the group's scales */
+        size_t index = (size_t) output; /* index of the group's scales */
         if (part.first > 0) {
             grouped = part.first % p.group_runs;
             index += (size_t) (part.first / p.group_runs) * (unsigned) p.padded;
@@ -209,7 +211,7 @@ __device__ __forceinline__ void held_load_weights(const held_shared<FORM> &s, co
     }
 }
 
-/* The two steps of a run. */
+/* Loads the two K blocks of a K tile. */
 template <class FORM>
 __device__ __forceinline__ void held_load_run(char *to, const conv_product &p,
                                               const conv_place &place, conv_walk &walk, int run,

@@ -1,5 +1,6 @@
 /*
- * conv_register_a_mainloop.cuh - the teams of conv_register_a.cuh: from codes and windows to pixels of results.
+ * conv_register_a_mainloop.cuh - the consumer warpgroups of conv_register_a.cuh: from quantized
+ * weights and windows to the output.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +14,8 @@
 
 enum {
     HELD_STEPS = BLOCKS_RUN / BLOCKS_STEP,
-    HELD_BARRIER = 1, /* and 2: of a team */
-    HELD_AHEAD = 3    /* where one team waits for the other */
+    HELD_BARRIER = 1, /* barriers 1 and 2, one per warpgroup */
+    HELD_AHEAD = 3    /* orders the two warpgroups */
 };
 
 #ifdef FT_HAS_WGMMA
@@ -22,8 +23,8 @@ enum {
 /* ---- Weights -------------------------------------------------------------------------------- */
 
 /*
- * The first of a lane's two outputs of the tile: rows g and g + 8 of its warp's 16 are neighbours,
- * as conv_output_of() has it.
+ * The first of a lane's two output channels of the tile: rows g and g + 8 of its warp's 16 are
+ * consecutive channels, as in conv_output_of().
  */
 __device__ __forceinline__ int held_output()
 {
@@ -31,8 +32,9 @@ __device__ __forceinline__ int held_output()
 }
 
 /*
- * Where a lane finds its part of any run: bytes from the run's codes on, and its first output.
- * The compiler, which would compute them again for each run, is kept from seeing what they are.
+ * Where a lane finds its part of any K tile: byte offset in the weights of the K tile, and its
+ * first output channel. The asm hides the values from the compiler, which would recompute them for
+ * each K tile otherwise.
  */
 struct held_lane {
     int codes, output;
@@ -47,7 +49,10 @@ struct held_lane {
     }
 };
 
-/* A lane's part of a run as it comes: codes of its two outputs, scales, and zeros if there are. */
+/*
+ * A lane's part of a K tile as loaded: quantized weights of its two output channels, scales, and
+ * optional zero points.
+ */
 template <class FORM> struct held_codes {
     static constexpr int blocks = HELD_STEPS * FORM::bits / 4;
     ft_bits<2> word[blocks];
@@ -68,7 +73,9 @@ template <class FORM> struct held_codes {
 
 template <class FORM> using held_unpacker = blocks_unpacker<FORM::bits, FORM::kind>;
 
-/* A lane's part of a run: the left operand of each instruction, of 16 columns, and the scales. */
+/*
+ * A lane's part of a K tile, dequantized: the A operand of each MMA of 16 columns, and the scales.
+ */
 template <class FORM> struct held_weights {
     uint32_t w[HELD_STEPS][2][4];
     float scale[2];
@@ -76,7 +83,7 @@ template <class FORM> struct held_weights {
     __device__ __forceinline__ void unpack(const held_codes<FORM> &codes,
                                            const held_unpacker<FORM> &unpacker)
     {
-        constexpr int blocks = FORM::bits / 4; /* of a step */
+        constexpr int blocks = FORM::bits / 4; /* per K step of 32 columns */
         scale[0] = __low2float(codes.scale);
         scale[1] = __high2float(codes.scale);
 #pragma unroll
@@ -96,8 +103,8 @@ template <class FORM> struct held_weights {
         }
     }
     /*
-     * Once the product has been waited for: until then it reads these registers, which the compiler
-     * does not know.
+     * To be called after the wait for the MMAs: until then these read the registers asynchronously,
+     * which the compiler does not know.
      */
     __device__ __forceinline__ void settle()
     {
@@ -107,35 +114,38 @@ template <class FORM> struct held_weights {
     }
 };
 
-/* ---- Working -------------------------------------------------------------------------------- */
+/* ---- Consumer ------------------------------------------------------------------------------- */
 
 template <class FORM> struct held_worker {
     const conv_product &p;
     held_shared<FORM> s;
-    held_ring<FORM> codes, x; /* of the next run to unpack, and to multiply */
+    held_ring<FORM> codes, x; /* pipeline states of the next K tile to unpack, and to multiply */
     const held_lane lane;
-    held_codes<FORM> fetched; /* of the next run to unpack */
+    held_codes<FORM> fetched; /* of the next K tile to unpack */
     held_unpacker<FORM> unpacker;
     held_part<FORM::halves> part;
-    int run, left;          /* of the part: the run that is multiplied; of all parts */
-    int grouped = 0;        /* runs of its group before it */
-    bool are_there = false; /* windows of the next run to multiply */
-    int one, two;           /* of windows: to the next 32 bytes, and to those behind */
-    uint32_t upper; /* half of the descriptors of windows; the lower one says where they are */
+    int run, left;   /* current K tile of the work tile; remaining K tiles of all work tiles */
+    int grouped = 0; /* K tiles of the current group before this one */
+    bool are_there = false; /* the windows of the next K tile to multiply have arrived */
+    int one, two;           /* distances of windows to the second and third 32 bytes of K */
+    uint32_t upper; /* upper half of the window descriptors; the lower half holds the address */
     float bias[2];
-    float sum[FORM::windows / 2]; /* a lane's, of its outputs and windows 8j + 2t, 8j + 2t + 1 */
+    float sum[FORM::windows / 2]; /* a lane's, of its channels and windows 8j + 2t, 8j + 2t + 1 */
     float total[FORM::windows / 2] = {};
 
     __device__ __forceinline__ held_worker(const held_shared<FORM> &s, const conv_product &p)
         : p(p), s(s), codes(s.codes()), x(s.x()), lane(FORM::panel), part(p, held_runs(p)),
           run(part.first), left(part.left(p, held_runs(p)))
     {
-        int apart = FORM::windows * p.line / 16; /* boxes */
+        int apart = FORM::windows * p.line / 16; /* stride of boxes */
         one = p.line == 32 ? apart : 2;
         two = p.line == 32 ? 2 * apart : p.line == 64 ? apart : 4;
         upper = (uint32_t) (conv_operand(s.at, p.line) >> 32);
     }
-    /* Once a half's first product, which adds to nothing, has begun: it may be within a group. */
+    /*
+     * Called after the first MMA of a split, which does not accumulate: the split may begin inside
+     * a group.
+     */
     __device__ __forceinline__ void join_group()
     {
         if constexpr (FORM::halves)
@@ -149,14 +159,14 @@ template <class FORM> struct held_worker {
             bias[i] =
                 p.t.bias != NULL && output + i < p.t.outputs ? __ldg(&p.t.bias[output + i]) : 0.0f;
     }
-    /* Where registers allow, before they are needed: shared memory takes its time. */
+    /* Loads the weights early where registers allow, because shared memory has high latency. */
     __device__ __forceinline__ void fetch()
     {
         codes.wait();
         fetched.fetch(lane, s.codes_of(codes), s.scales_of(codes),
                       p.t.blocks.zero != NULL ? s.zeros_of(codes) : NULL);
     }
-    /* The next run; `more` follow it. */
+    /* Unpacks the next K tile; `more`: others follow. */
     __device__ __forceinline__ void unpack_next(held_weights<FORM> &weights, bool more)
     {
         if (!FORM::ahead)
@@ -170,7 +180,7 @@ template <class FORM> struct held_worker {
         if (FORM::ahead && more)
             fetch();
     }
-    /* To be waited for. */
+    /* Issues the MMAs of a K tile; the caller waits for them. */
     __device__ __forceinline__ void multiply(const held_weights<FORM> &weights)
     {
         const uint32_t windows = ft_shared_address(s.x_of(x)) >> 4;
@@ -188,7 +198,9 @@ template <class FORM> struct held_worker {
                     step + i > 0 || grouped > 0);
         ft_wgmma_commit();
     }
-    /* The run that was multiplied is there; with the last one of a group its sums are. */
+    /*
+     * Waits for the MMAs of a K tile. The last K tile of a group adds the scaled sums to the total.
+     */
     __device__ __forceinline__ void add(held_weights<FORM> &weights)
     {
         ft_wgmma_wait<0>();
@@ -196,7 +208,7 @@ template <class FORM> struct held_worker {
         weights.settle();
         x.release();
         x.advance();
-        are_there = x.is_full(); /* asked before it is waited for: the answer takes its time */
+        are_there = x.is_full(); /* tested before the wait, because the answer has latency */
         if (++grouped == p.group_runs || run + 1 == part.end) {
             grouped = 0;
 #pragma unroll
@@ -204,14 +216,14 @@ template <class FORM> struct held_worker {
                 total[i] = fmaf(weights.scale[i % 4 / 2], sum[i], total[i]);
         }
     }
-    /* A tile's results as planes, ... */
+    /* NCHW epilogue. */
     __device__ __forceinline__ void put_planes(const conv_place &place)
     {
         int team = (int) threadIdx.x / CONV_TEAM, warp = (int) threadIdx.x % CONV_TEAM / 32;
         conv_put<FORM>(((conv_laid *) s.results_of(team))[warp], p, place.output + 64 * team,
                        place.run, place.window, total);
     }
-    /* ... as pixels of any kind, ... */
+    /* NHWC epilogue for any activation and any number of channels. */
     __device__ __forceinline__ void put_any_pixels(const conv_place &place)
     {
         int team = (int) threadIdx.x / CONV_TEAM, warp = (int) threadIdx.x % CONV_TEAM / 32;
@@ -230,7 +242,7 @@ template <class FORM> struct held_worker {
             __syncwarp();
         }
     }
-    /* The warp's 16 outputs of a lane's window. */
+    /* Writes the warp's 16 output channels of a lane's window. */
     __device__ __forceinline__ void put_window(const conv_laid &laid, size_t window, int output)
     {
         int lane = (int) threadIdx.x % 32;
@@ -252,7 +264,7 @@ template <class FORM> struct held_worker {
                     ft_store_as<FORM::dtype, 1>(p.t.y, at + first + i, &value[i]);
         }
     }
-    /* ... or as pixels: in shared memory a window has 128 bytes, swizzled as copies want it. */
+    /* Fast NHWC epilogue: a window has 128 bytes in shared memory, swizzled for TMA. */
     __device__ __forceinline__ void put_pixels(const conv_place &place)
     {
         int team = (int) threadIdx.x / CONV_TEAM, warp = (int) threadIdx.x % CONV_TEAM / 32;
@@ -280,7 +292,10 @@ template <class FORM> struct held_worker {
         if (first && place.output + 64 * team < p.t.outputs)
             ft_store_cube(results, &p.y, 2 * (place.output + 64 * team), place.window, place.run);
     }
-    /* A half's sums: to who has the other half, or results with what comes from there. */
+    /*
+     * Split-K: sends the partial sums to the warpgroup that finishes the tile, or receives the
+     * other half and writes the results.
+     */
     __device__ __forceinline__ void finish_half()
     {
         const held_meeting<FORM> meeting(p, s.results_of(0), s.barriers(), part.round);
@@ -291,7 +306,7 @@ template <class FORM> struct held_worker {
         if (left > 1 && meeting.thread == 0)
             meeting.give_back();
     }
-    /* After a run: the part's next one, or what follows. */
+    /* After a K tile: goes on to the next one, or finishes the work tile. */
     __device__ __forceinline__ void finish_run()
     {
         if (++run < part.end)
@@ -314,8 +329,8 @@ template <class FORM> struct held_worker {
             fetch_bias();
     }
     /*
-     * Finish a run while the next one is multiplied, whose weights are there; then unpack the one
-     * after it to where those of the first one were.
+     * Finishes a K tile while the next one, whose weights are ready, is being multiplied. Then
+     * unpacks the one after it to the registers of the first.
      */
     __device__ __forceinline__ void advance(held_weights<FORM> &weights,
                                             const held_weights<FORM> &next)
@@ -335,8 +350,9 @@ template <class FORM> struct held_worker {
             ft_stores_done();
     }
     /*
-     * The first product.  Where one team sends its sums and the other one waits for some, the
-     * former goes first, and stays ahead: its sums travel while the other one still multiplies.
+     * Issues the first MMAs. With split-K the warpgroup that sends its sums starts before the one
+     * that waits for sums, and stays ahead: its sums are in flight while the other one still
+     * multiplies.
      */
     __device__ __forceinline__ void begin(const held_weights<FORM> &weights)
     {
@@ -359,13 +375,13 @@ template <class FORM> struct held_worker {
         if (FORM::ahead)
             fetch();
         unpack_next(even, left > 1);
-        ft_wait_for_predecessor(); /* who may read what y was */
+        ft_wait_for_predecessor(); /* the predecessor may still read the previous contents of y */
         begin(even);
         if (left > 1)
             unpack_next(odd, left > 2);
         fetch_bias();
         if (FORM::halves && p.halves == 2)
-            ft_cluster_wait(); /* both blocks have begun */
+            ft_cluster_wait(); /* both CTAs of the cluster have started */
         for (;;) {
             if (left == 1)
                 return end(even);

@@ -1,12 +1,12 @@
 /*
- * conv_register_a_split_k.cuh - tiles of conv_register_a.cuh whose sums are of the halves of their runs.
+ * conv_register_a_split_k.cuh - split-K tiles of conv_register_a.cuh.
  *
- * Small images make few tiles, and each unpacks all of its weights, so they had better be wide, and
- * then they are fewer still.  So two blocks, a cluster, share a tile: the one of rank 0 adds up the
- * first half of the runs, the other one the rest.  Each team finishes in the block of its own
- * number and gets the sums of its like in the other block, from registers to shared memory.  Where
- * there are tiles enough a block computes both halves, and keeps the first one for itself: so an
- * image has the same bits alone as among others.
+ * Small images give few tiles. Each tile unpacks all of its weights, so tiles should be wide, which
+ * makes them fewer still. A cluster of two CTAs therefore shares a tile: rank 0 accumulates the
+ * first half of the K tiles, rank 1 the rest. Warpgroup i finishes in the CTA of rank i, and
+ * receives the partial sums of its counterpart from the registers of the other CTA through
+ * distributed shared memory. If there are enough tiles, one CTA computes both halves and keeps the
+ * first one. An image therefore has the same bits alone as in a batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,9 +19,12 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Parts ---------------------------------------------------------------------------------- */
+/* ---- Work tiles ----------------------------------------------------------------------------- */
 
-/* What a block computes at a time: runs first .. end - 1 of a tile, which are all of them ... */
+/*
+ * Current work of a CTA: K tiles first .. end - 1 of a tile. Without split-K these are all of them
+ * ...
+ */
 template <bool halves> struct held_part {
     int tile = (int) blockIdx.x, end;
     static constexpr int first = 0;
@@ -31,14 +34,14 @@ template <bool halves> struct held_part {
     {
         tile += p.places;
     }
-    /* Runs from this part on. */
+    /* Remaining K tiles, including this work tile. */
     __device__ __forceinline__ int left(const conv_product &p, int runs) const
     {
         return (p.tiles - tile + p.places - 1) / p.places * runs;
     }
 };
 
-/* ... or a half. */
+/* ... with split-K one half. */
 template <> struct held_part<true> {
     int tile, half, first, end;
     unsigned round = 0; /* tiles before this one */
@@ -72,13 +75,16 @@ template <> struct held_part<true> {
     }
 };
 
-/* ---- Exchange ------------------------------------------------------------------------------- */
+/* ---- Exchange of partial sums --------------------------------------------------------------- */
 
-/* Barriers: sums of a team have come; and are read, so that the next tile's may. */
+/*
+ * Barriers of each warpgroup: the partial sums have arrived; they have been read, so that those of
+ * the next tile may arrive.
+ */
 typedef struct held_barriers {
     uint64_t came[2], taken[2];
 
-    /* By one thread, before all others begin. */
+    /* Called by one thread before all others start. */
     __device__ __forceinline__ void set_up()
     {
         for (int team = 0; team < 2; team++) {
@@ -88,9 +94,7 @@ typedef struct held_barriers {
     }
 } held_barriers;
 
-/*
- * Of a team: where it meets its like.  Each lane sends what one lane receives.
- */
+/* One warpgroup's exchange with its counterpart. Each lane sends what one lane receives. */
 template <class FORM> struct held_meeting {
     const conv_product &p;
     int team, thread;
@@ -115,7 +119,7 @@ template <class FORM> struct held_meeting {
     {
         return sums + thread * 16;
     }
-    /* To who finishes them, once the tile before is out of the way. */
+    /* Sends to the warpgroup that finishes the tile, after it has read the previous tile's sums. */
     __device__ __forceinline__ void send(const float (&total)[FORM::windows / 2]) const
     {
         if (round > 0)
@@ -128,7 +132,7 @@ template <class FORM> struct held_meeting {
         for (int i = 0; i < fours; i++)
             ft_peer_send(to + i * apart, barrier, &total[4 * i]);
     }
-    /* What a lane sends to itself: outside a cluster there are no peers. */
+    /* Stores the sums for the same lane: there is no peer outside a cluster. */
     __device__ __forceinline__ void keep(const float (&total)[FORM::windows / 2]) const
     {
 #pragma unroll
@@ -136,7 +140,7 @@ template <class FORM> struct held_meeting {
             *(float4 *) (own() + i * apart) =
                 make_float4(total[4 * i], total[4 * i + 1], total[4 * i + 2], total[4 * i + 3]);
     }
-    /* The other half to this one: two addends, whose order does not matter. */
+    /* Adds the other half. With two addends the order does not matter. */
     __device__ __forceinline__ void receive(float (&total)[FORM::windows / 2]) const
     {
         if (p.halves == 2) {
@@ -152,10 +156,11 @@ template <class FORM> struct held_meeting {
             total[4 * i + 2] += sum.z;
             total[4 * i + 3] += sum.w;
             if (i % 4 == 3)
-                __syncwarp(); /* more loads at a time take registers that runs need */
+                __syncwarp(); /* more loads in flight would take registers that the main loop needs
+                               */
         }
     }
-    /* By the thread that stored the tile: it has left the place of the sums. */
+    /* Called by the thread that stored the tile, after the copy has read the buffer of the sums. */
     __device__ __forceinline__ void give_back() const
     {
         ft_stores_read();

@@ -1,7 +1,7 @@
 /*
- * conv_select_tile.cu - which tiles a convolution is cut to on the tensor cores of sm_90a.
+ * conv_select_tile.cu - selects the tile shape of a convolution on the tensor cores of sm_90a.
  *
- * The choice is about time only.  FT_CUDA_CONV asks for one by its name.
+ * The choice affects time only. The environment variable FT_CUDA_CONV forces a tile by its name.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,10 +28,15 @@ static void share_out(conv_product *p, int outputs, int windows)
     p->box_bytes = p->x_bytes / p->boxes;
 }
 
-/* What the costs below count in a microsecond, as seen beside the next one. */
+/*
+ * Factors from microseconds to the units of the cost functions below, fitted to measurements of
+ * neighbouring tiles.
+ */
 enum { PLANES_CLOCKS = 1500, PIXELS_CLOCKS = 2500 };
 
-/* Whole runs of a group, windows as rows, and more outputs than half of a tile has. */
+/*
+ * Groups are multiples of K tiles, windows are rows, and more output channels than half of a tile.
+ */
 static bool may_be_held(const conv_product *p)
 {
     return p->t.blocks.scale != NULL && p->group_runs > 0 && p->order != CONV_PLANES &&
@@ -39,8 +44,9 @@ static bool may_be_held(const conv_product *p)
 }
 
 /*
- * Microseconds until tiles with held weights are done, as seen on an H200: a run of 128 columns,
- * however many outputs are real, results, and sums that go from one half to the other.
+ * Microseconds for all tiles with register-A weights, fitted to measurements on an H200: a K tile
+ * of 128 columns, whatever the number of valid channels; the epilogue; and the exchange of split-K
+ * sums.
  */
 static double time_held(const ft_cuda_chip *chip, const conv_product *p)
 {
@@ -52,18 +58,18 @@ static double time_held(const ft_cuda_chip *chip, const conv_product *p)
            (runs * (0.36 + 0.0027 * p->tile_windows) + 0.0075 * p->tile_windows + exchange);
 }
 
-/* ---- To planes ------------------------------------------------------------------------------ */
+/* ---- NCHW output ---------------------------------------------------------------------------- */
 
 /*
- * Windows of a team; and as conv_product has them: names with x2 have teams beside each other,
- * those with a are alone on their multiprocessor.
+ * Windows per warpgroup, and the fields of conv_product. In names with x2 the warpgroups split the
+ * windows; those with a have one CTA per multiprocessor.
  */
 typedef struct tile_choice {
     const char *name;
     int n;
     bool beside;
     bool alone;
-    bool held; /* weights in blocks: conv_register_a.cuh */
+    bool held; /* group-wise weights in registers: conv_register_a.cuh */
 } tile_choice;
 
 static void share_out_planes(conv_product *p, const tile_choice *choice)
@@ -84,7 +90,10 @@ static const tile_choice choices[] = {
     { "held96", 96, false, true, true },
 };
 
-/* Planes are copied by 64 windows; and where weights are unpacked sums take registers twice. */
+/*
+ * NCHW input is copied in boxes of 64 windows. Unpacked weights need registers for two sets of
+ * accumulators.
+ */
 static bool is_possible(const conv_product *p, const tile_choice *choice)
 {
     if (choice->held)
@@ -102,9 +111,9 @@ static bool is_ours(const conv_product *, const tile_choice *)
 }
 
 /*
- * How long all tiles take a multiprocessor, in clocks, as fitted to measurements on an H200: those
- * of the busiest one, whose steps take as long as their copies, and results of a tile.  Two blocks
- * hide a part of each other's.
+ * Clocks per multiprocessor for all tiles, fitted to measurements on an H200: the tiles of the
+ * busiest one, whose K blocks take as long as their copies, plus the epilogue of a tile. Two CTAs
+ * hide part of each other's latency.
  */
 static double cost_of(const ft_cuda_chip *chip, conv_product *p, const tile_choice *choice)
 {
@@ -118,9 +127,12 @@ static double cost_of(const ft_cuda_chip *chip, conv_product *p, const tile_choi
     return tiles * (p->steps * step + (choice->alone ? 60.0 : 80.0) * choice->n);
 }
 
-/* ---- To pixels ------------------------------------------------------------------------------ */
+/* ---- NHWC output ---------------------------------------------------------------------------- */
 
-/* Windows x outputs; t: in turns.  Some are best beside weights in blocks only, some elsewhere. */
+/*
+ * Windows x output channels; t: ping-pong. Some tiles are best only with group-wise weights, some
+ * only without.
+ */
 static const conv_rows_tile rows_tiles[] = {
     { "128x128", 128, 128, false, false, false, true, true },
     { "256x64", 256, 64, false, false, false, true, true },
@@ -138,19 +150,19 @@ static const conv_rows_tile rows_tiles[] = {
 };
 
 /*
- * Kernels that are not general have no activation but ranges, and store eight results at once; with
- * held weights those of 64 and 96 windows do both.
- * Where each 32 columns of blocks are scaled there are registers for few sums.
+ * Kernels that are not general have no activation besides clamps, and store eight channels at once.
+ * Register-A kernels of 64 and 96 windows support both. Scales per 32 columns leave registers for
+ * few accumulators.
  */
 static bool is_possible(const conv_product *p, const conv_rows_tile *tile)
 {
     bool blocks = p->t.blocks.scale != NULL;
     bool plain = !p->activates && p->eights;
     if (tile->halves > 0)
-        return may_be_held(p) && plain && p->steps > 2; /* each half has a run */
+        return may_be_held(p) && plain && p->steps > 2; /* each split has a K tile */
     if (tile->held)
         return may_be_held(p) && (plain || tile->windows == 64 || tile->windows == 96);
-    int sums = tile->windows * tile->outputs * (tile->turns ? 2 : 1); /* of both teams */
+    int sums = tile->windows * tile->outputs * (tile->turns ? 2 : 1); /* of both warpgroups */
     if (blocks && p->group_steps == 0 && sums > 8192)
         return false;
     return (blocks ? tile->of_blocks : tile->of_others) && (tile->general || plain);
@@ -159,9 +171,9 @@ static bool is_possible(const conv_product *p, const conv_rows_tile *tile)
 enum { HALVES_WINDOWS = 64, HALVES_STEPS = 32 };
 
 /*
- * Sums have halves where one image's windows are so few, and a window's steps so many, that it
- * saves time up to tens of images; beyond, it costs a little.  Their number may not decide: an
- * image gets the same bits alone.
+ * Split-K is used if one image has so few windows, and a window so many K blocks, that it saves
+ * time up to tens of images; beyond that it costs a little. The number of images may not decide,
+ * because an image gets the same bits alone.
  */
 static bool has_halves(const conv_product *p)
 {
@@ -169,7 +181,7 @@ static bool has_halves(const conv_product *p)
            p->steps >= HALVES_STEPS;
 }
 
-/* Whether its sums are those that are our own choice. */
+/* Whether the tile has the summation order of the default choice. */
 static bool is_ours(const conv_product *p, const conv_rows_tile *tile)
 {
     return (tile->halves > 0) == has_halves(p);
@@ -185,9 +197,9 @@ static void share_out_pixels(conv_product *p, const conv_rows_tile *tile)
 }
 
 /*
- * How long all tiles take the busiest multiprocessor, in clocks, as fitted to measurements on an
- * H200: steps take as long as their copies, and unpacking, or their products; teams in turns finish
- * all tiles but the last one behind the other's steps.
+ * Clocks of the busiest multiprocessor for all tiles, fitted to measurements on an H200: K blocks
+ * take as long as their copies and unpacking, or as their MMAs. Ping-pong warpgroups overlap all
+ * epilogues but the last with the other's main loop.
  */
 static double cost_of(const ft_cuda_chip *chip, conv_product *p, const conv_rows_tile *tile)
 {
@@ -208,9 +220,12 @@ static double cost_of(const ft_cuda_chip *chip, conv_product *p, const conv_rows
     return steps + rounds * finish;
 }
 
-/* ---- Choosing ------------------------------------------------------------------------------- */
+/* ---- Selection ------------------------------------------------------------------------------ */
 
-/* What takes least of all that are possible and ours, or else has the name that is asked for. */
+/*
+ * The tile with the least cost among those that are possible and keep the default summation order,
+ * or the tile named by FT_CUDA_CONV.
+ */
 template <typename TILE, int count>
 static const TILE *best_of(const ft_cuda_chip *chip, conv_product *p, const TILE (&tiles)[count])
 {

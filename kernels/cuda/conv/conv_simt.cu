@@ -1,12 +1,13 @@
 /*
- * conv_simt.cu - any convolution on any device: the reference of the faster kernels.
+ * conv_simt.cu - any convolution on any device; the reference for the faster kernels.
  *
- * A block computes 64 windows by 64 outputs.  Windows are gathered 32 columns at a time; what lies
- * beyond an image is 0, also of codes, since their zero is subtracted when they are read.  Columns
- * go by in groups, as weights in blocks have them; all columns are one group elsewhere.
+ * A CTA computes 64 windows by 64 output channels. Windows are gathered 32 columns at a time.
+ * Elements outside an image are 0, also for int8, because the zero point is subtracted on load.
+ * Columns are processed in groups for group-wise quantized weights; otherwise all columns are one
+ * group.
  *
- * A sum takes its columns in their order.  Those of codes are whole numbers, so their results are
- * the bits of the CPU.
+ * A sum adds its columns in order. int8 sums are integers, so their results have the bits of the
+ * CPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,10 +15,10 @@
 
 enum { SIDE = 64, STEP = 32, THREADS = 256, EACH = 4, APART = SIDE / EACH };
 
-/* What is multiplied: real values, codes as they are, or real values made codes. */
+/* Operand types: float values, int8 values, or float values that are quantized dynamically. */
 typedef enum factors { REALS, CODES, MADE_CODES } factors;
 
-/* Whole numbers for codes, else floats. */
+/* int32_t for int8 values, float otherwise. */
 template <factors kind> struct number_of {
     typedef int32_t type;
 };
@@ -27,7 +28,7 @@ template <> struct number_of<REALS> {
 
 /* ---- Operands ------------------------------------------------------------------------------- */
 
-/* Where a window lies: its image, and the pixel of its first tap. */
+/* Position of a window: its image, and the input pixel of its first tap. */
 typedef struct window_place {
     size_t image;
     int top, left;
@@ -45,7 +46,7 @@ __device__ __forceinline__ window_place place_of(const conv_task &t, unsigned wi
     return place;
 }
 
-/* The element of x that a column of a window is; false where it lies beyond the image. */
+/* Finds the element of x in a column of a window; false outside the image. */
 __device__ __forceinline__ bool find_pixel(const conv_task &t, const window_place &place, int col,
                                            size_t &at)
 {
@@ -96,7 +97,7 @@ __device__ __forceinline__ typename number_of<kind>::type read_w(const conv_task
     return kind == REALS ? value : 0;
 }
 
-/* ---- Sums ----------------------------------------------------------------------------------- */
+/* ---- Accumulation --------------------------------------------------------------------------- */
 
 template <factors kind> struct tile {
     typename number_of<kind>::type x[STEP][SIDE + 1], w[STEP][SIDE + 1];
@@ -113,7 +114,7 @@ __device__ __forceinline__ int32_t add_product(int32_t sum, int32_t x, int32_t w
     return sum + x * w;
 }
 
-/* The unit of each window's codes in columns first .. end - 1. */
+/* Computes the scale of each window's int8 values in columns first .. end - 1. */
 __device__ __forceinline__ void find_units(tile<MADE_CODES> &s, const conv_task &t,
                                            const window_place &place, int first, int end)
 {
@@ -132,7 +133,7 @@ __device__ __forceinline__ void find_units(tile<MADE_CODES> &s, const conv_task 
     __syncthreads();
 }
 
-/* Columns first .. end - 1, STEP of them at most, to shared memory. */
+/* Loads columns first .. end - 1, at most STEP, to shared memory. */
 template <factors kind>
 __device__ __forceinline__ void fetch_step(tile<kind> &s, const conv_task &t,
                                            const window_place &place, int output, int first,
@@ -148,8 +149,10 @@ __device__ __forceinline__ void fetch_step(tile<kind> &s, const conv_task &t,
             output + i < t.outputs && col < end ? read_w<kind>(t, output + i, col) : 0;
 }
 
-/* sum = windows . w^T over columns first .. end - 1; thread (a, b) has windows a + 16 i and
- * outputs b + 16 j. */
+/*
+ * sum = windows . w^T over columns first .. end - 1. Thread (a, b) has windows a + 16 i and output
+ * channels b + 16 j.
+ */
 template <factors kind>
 __device__ __forceinline__ void add_group(typename number_of<kind>::type (&sum)[EACH][EACH],
                                           tile<kind> &s, const conv_task &t,
@@ -173,9 +176,9 @@ __device__ __forceinline__ void add_group(typename number_of<kind>::type (&sum)[
     }
 }
 
-/* ---- Results -------------------------------------------------------------------------------- */
+/* ---- Epilogue ------------------------------------------------------------------------------- */
 
-/* What is added to a result by a group's sum; real weights and codes have one group. */
+/* Adds the sum of a group to a result. Float and int8 weights have one group. */
 template <factors kind>
 __device__ __forceinline__ float add_sum(const conv_task &t, float total,
                                          typename number_of<kind>::type sum, int output, int col,
@@ -208,7 +211,7 @@ __device__ __forceinline__ void put(const conv_task &t, unsigned window, int out
         ft_store<1>(t.y, t.y_dtype, at, &value);
 }
 
-/* grid = (tiles of windows, tiles of outputs) */
+/* grid = (tiles of windows, tiles of output channels) */
 template <factors kind>
 static __global__ void __launch_bounds__(THREADS, 3)
     plain_kernel(const __grid_constant__ conv_task t)
@@ -246,7 +249,7 @@ static __global__ void __launch_bounds__(THREADS, 3)
     }
 }
 
-/* Grids have up to 65535 tiles of outputs. */
+/* A grid supports up to 65535 tiles of output channels. */
 int ft_cuda_conv_plain(const ft_cuda_chip *chip, void *stream, const conv_task *t)
 {
     size_t windows = (size_t) t->images * (size_t) t->positions;

@@ -1,7 +1,7 @@
 /*
- * conv_wgmma.cu - which convolutions the tensor cores of sm_90a take, and how they are launched.
+ * conv_wgmma.cu - which convolutions the tensor-core kernels of sm_90a support, and their launch.
  *
- * FT_CUDA_CONV=plain asks for conv_simt.cu instead.
+ * FT_CUDA_CONV=plain selects conv_simt.cu instead.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Codes whose zero is not 0 -------------------------------------------------------------- */
+/* ---- Zero-point correction of int8 activations ---------------------------------------------- */
 
 enum { EXCESS_THREADS = 128 };
 
-/* excess[output] = zero * the sum of its weights; a warp an output. */
+/* excess[output] = zero * the sum of its weights; one warp per output channel. */
 static __global__ void __launch_bounds__(EXCESS_THREADS)
     excess_kernel(int32_t *excess, const int8_t *w, int outputs, int window, int zero)
 {
@@ -33,7 +33,7 @@ static __global__ void __launch_bounds__(EXCESS_THREADS)
         excess[output] = sum * zero;
 }
 
-/* ---- What is taken -------------------------------------------------------------------------- */
+/* ---- Supported problems --------------------------------------------------------------------- */
 
 static bool has_operands(const conv_task *t)
 {
@@ -58,7 +58,7 @@ bool ft_cuda_conv_wgmma_takes(const ft_cuda_chip *chip, const conv_task *t)
            !asks_for_plain();
 }
 
-/* Images in their order, and what sums contain too much. */
+/* Bytes of images in the input layout, without the zero-point correction. */
 static size_t turned_bytes(const conv_task *t, const conv_turned *turned)
 {
     size_t bytes = (size_t) t->images * turned->image;
@@ -72,7 +72,7 @@ size_t ft_cuda_conv_wgmma_scratch(const conv_task *t)
     return turned_bytes(t, &turned) + excess;
 }
 
-/* ---- Launching ------------------------------------------------------------------------------ */
+/* ---- Launch --------------------------------------------------------------------------------- */
 
 static int map_weights(conv_product *p)
 {
@@ -80,7 +80,7 @@ static int map_weights(conv_product *p)
     unsigned rows = (unsigned) p->tile_outputs;
     if (t->blocks.scale != NULL) {
         cuuint64_t bits = (cuuint64_t) ft_blocks_bits(t->w_dtype);
-        cuuint64_t lines = ((cuuint64_t) t->window + 31) / 32 * bits; /* of a panel: of 128 bytes */
+        cuuint64_t lines = ((cuuint64_t) t->window + 31) / 32 * bits; /* of 128 bytes, per panel */
         cuuint64_t size[3] = { 128, lines, (cuuint64_t) p->padded / 32 };
         cuuint64_t apart[2] = { 128, lines * 128 };
         cuuint32_t box[3] = { 128, (p->held ? 4u : 2u) * (cuuint32_t) bits, rows / 32 };
@@ -133,7 +133,7 @@ static int map_windows(conv_product *p, const conv_turned *turned, const void *x
     return ft_map_bytes(&p->x, x, 3, extent, apart, box);
 }
 
-/* Pixels that are windows lie in one run through all images, as all that is not cut by image. */
+/* Whether segments are images. Otherwise all images form one segment of consecutive windows. */
 static bool runs_are_images(const conv_product *p)
 {
     const ft_conv &c = p->t.conv;
@@ -142,7 +142,7 @@ static bool runs_are_images(const conv_product *p)
             (c.kernel[1] != 1 || c.stride[1] != 1 || c.padding[1] != 0 || c.stride[0] != 1));
 }
 
-/* Neighbours of an output that are one store. */
+/* Consecutive results of a channel that are one vector store. */
 static int together(const conv_task *t)
 {
     int size = t->y_dtype == FT_I8 ? 1 : t->y_dtype == FT_F32 ? 4 : 2;
@@ -153,7 +153,8 @@ static int together(const conv_task *t)
 }
 
 /*
- * Eight neighbours of a pixel are one store: where lanes have such neighbours, see ft_map_woven().
+ * Whether eight consecutive channels of a pixel are one store; ft_map_woven() gives lanes such
+ * channels.
  */
 static bool eights(const conv_task *t)
 {
@@ -161,7 +162,7 @@ static bool eights(const conv_task *t)
     return (uintptr_t) t->y % 32 == 0 && t->outputs % (codes ? 8 : 32) == 0;
 }
 
-/* An activation that cuts to a range is part of the range. */
+/* Folds a clamping activation into the range. */
 static void set_range(conv_product *p)
 {
     const ft_conv &c = p->t.conv;

@@ -1,5 +1,5 @@
 /*
- * conv_wgmma_epilogue.cuh - from the sums of conv_wgmma.cuh to planes of results.
+ * conv_wgmma_epilogue.cuh - epilogue of conv_wgmma.cuh: from accumulators to NCHW output.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,8 +11,8 @@
 #ifdef FT_HAS_WGMMA
 
 /*
- * Sums of CONV_LAID windows pass through shared memory, so that a lane has neighbours.  Chunk c of
- * four words of row r lies at c ^ 2 (r % 4): no lanes meet in a bank.
+ * Accumulators of CONV_LAID windows pass through shared memory, so that a lane gets consecutive
+ * windows. Chunk c of four words of row r is stored at c ^ 2 (r % 4), which avoids bank conflicts.
  */
 typedef uint32_t conv_laid[16][CONV_LAID];
 
@@ -54,7 +54,7 @@ __device__ __forceinline__ float conv_result(uint32_t sum, const conv_numbers &n
                : __uint_as_float(sum) + numbers.bias;
 }
 
-/* To results, in place: with activations that are no range. */
+/* Computes activated results in place, for activations that are no clamp. */
 template <class FORM>
 __device__ __forceinline__ void conv_activate(conv_laid &laid, const conv_product &p, int output)
 {
@@ -71,7 +71,7 @@ __device__ __forceinline__ void conv_activate(conv_laid &laid, const conv_produc
     }
 }
 
-/* A sum, or the result where those are activated. */
+/* The result of an accumulator, or of an activated value, clamped. */
 template <class FORM>
 __device__ __forceinline__ float conv_value(const conv_product &p, const conv_numbers &numbers,
                                             uint32_t sum)
@@ -81,7 +81,7 @@ __device__ __forceinline__ float conv_value(const conv_product &p, const conv_nu
     return value < p.high || !p.ranged ? value : p.high;
 }
 
-/* N results as they lie in memory. */
+/* Stores N consecutive results. */
 template <ft_dtype Y, int N>
 __device__ __forceinline__ void conv_store(char *to, const conv_product &p, float (&value)[N])
 {
@@ -101,7 +101,10 @@ __device__ __forceinline__ void conv_store(char *to, const conv_product &p, floa
     }
 }
 
-/* What was laid, from `window` of the run on: a lane has N neighbours of a row at a time. */
+/*
+ * Writes the staged windows from `window` of the segment on. A lane processes N consecutive windows
+ * of a row at a time.
+ */
 template <class FORM, ft_dtype Y, int N>
 __device__ __forceinline__ void conv_finish(const conv_laid &laid, const conv_product &p,
                                             int output, int run, int window)
@@ -138,7 +141,7 @@ __device__ __forceinline__ void conv_finish(const conv_laid &laid, const conv_pr
     }
 }
 
-/* By as many neighbours as are one store. */
+/* Uses the widest vector store that is aligned. */
 template <class FORM, ft_dtype Y>
 __device__ __forceinline__ void conv_finish_as(const conv_laid &laid, const conv_product &p,
                                                int output, int run, int window)
@@ -152,7 +155,9 @@ __device__ __forceinline__ void conv_finish_as(const conv_laid &laid, const conv
         conv_finish<FORM, Y, 1>(laid, p, output, run, window);
 }
 
-/* The team's 64 outputs from `output` on, N windows from `window` of the run on; laid: the warp's.
+/*
+ * Writes the warpgroup's 64 channels from `output` on, N windows from `window` of the segment on;
+ * `laid` is the warp's staging buffer.
  */
 template <class FORM>
 __device__ __forceinline__ void conv_put(conv_laid &laid, const conv_product &p, int output,

@@ -1,5 +1,5 @@
 /*
- * conv_wgmma_f16.cu - conv_wgmma.cuh with floats of 16 bits.
+ * conv_wgmma_f16.cu - instances of conv_wgmma.cuh for f16 and bf16.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

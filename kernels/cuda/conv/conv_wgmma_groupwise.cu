@@ -1,5 +1,5 @@
 /*
- * conv_wgmma_groupwise.cu - conv_wgmma.cuh with weights in blocks.
+ * conv_wgmma_groupwise.cu - instances of conv_wgmma.cuh for group-wise quantized weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * conv_wgmma_int8.cu - conv_wgmma.cuh with codes times codes.
+ * conv_wgmma_int8.cu - instances of conv_wgmma.cuh for int8 activations and weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

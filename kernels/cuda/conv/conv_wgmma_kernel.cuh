@@ -11,7 +11,7 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* The teams. */
+/* Consumer warpgroups. */
 template <class FORM>
 __device__ __forceinline__ void conv_work(const char *ring, conv_rest &rest, const conv_product &p)
 {
@@ -35,7 +35,7 @@ __device__ __forceinline__ void conv_work(const char *ring, conv_rest &rest, con
 
 #endif
 
-/* grid = at most as many blocks as have room */
+/* grid = at most the number of CTAs that run concurrently */
 template <class FORM>
 static __global__ void __launch_bounds__(FORM::threads, FORM::together)
     conv_kernel(const __grid_constant__ conv_product p)
@@ -58,7 +58,7 @@ static __global__ void __launch_bounds__(FORM::threads, FORM::together)
 
 /* ---- Host ----------------------------------------------------------------------------------- */
 
-/* As many stages as there is room for. */
+/* Launches with as many stages as fit. */
 template <class FORM>
 static int conv_launch(const ft_cuda_chip *chip, void *stream, conv_product *p)
 {

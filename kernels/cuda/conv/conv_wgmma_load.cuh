@@ -1,5 +1,5 @@
 /*
- * conv_wgmma_load.cuh - copies of conv_wgmma.cuh: of windows and of weights.
+ * conv_wgmma_load.cuh - TMA loads of conv_wgmma.cuh: windows and weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 /* ---- Copies --------------------------------------------------------------------------------- */
 
-/* Where the copies of taps are: the first tap of the first window, and the tap. */
+/* Iterator of im2col loads: the first tap of the first window, and the current tap. */
 typedef struct conv_walk {
     int image, top, left;
     int byte, row, col;
@@ -27,7 +27,7 @@ __device__ __forceinline__ conv_walk conv_walk_of(const conv_product &p, int win
     return walk;
 }
 
-/* To the next box. */
+/* Advances to the next box. */
 __device__ __forceinline__ void conv_walk_on(const conv_product &p, conv_walk &walk)
 {
     walk.byte += p.line;
@@ -40,7 +40,7 @@ __device__ __forceinline__ void conv_walk_on(const conv_product &p, conv_walk &w
     }
 }
 
-/* From the first box to one so many further. */
+/* Advances from the first box by `boxes` boxes. */
 __device__ __forceinline__ void conv_walk_to(const conv_product &p, conv_walk &walk, int boxes)
 {
     int bytes = boxes * p.line, tap = bytes / p.pixel;
@@ -49,7 +49,10 @@ __device__ __forceinline__ void conv_walk_to(const conv_product &p, conv_walk &w
     walk.col = tap - walk.row * p.t.conv.kernel[1];
 }
 
-/* A step has whole boxes: those behind the last tap are zeros, as of an image beyond the last. */
+/*
+ * A K block has complete boxes: those after the last tap are zeros, read from an image beyond the
+ * last.
+ */
 __device__ __forceinline__ void conv_load_tap(char *to, const conv_product &p, conv_walk &walk,
                                               uint64_t *full)
 {
@@ -77,7 +80,7 @@ __device__ __forceinline__ void conv_load_windows(char *to, const conv_product &
     }
 }
 
-/* Where a slot's packed weights are, and the zeros of both halves of its step. */
+/* The packed weights of a stage, and the zero points of both halves of its K block. */
 __device__ __forceinline__ char *conv_packed_at(char *ring, const conv_product &p, int slot)
 {
     return ring + p.stages * (p.w_bytes + p.x_bytes) + slot * p.packed_bytes;
@@ -88,7 +91,7 @@ __device__ __forceinline__ char *conv_zeros_at(char *ring, const conv_product &p
     return ring + p.stages * (p.w_bytes + p.x_bytes + p.packed_bytes) + slot * 2 * p.tile_outputs;
 }
 
-/* Zeros of the two halves of a step, as far as there are rows. */
+/* Zero points of the two halves of a K block, as far as rows exist. */
 __device__ __forceinline__ void conv_load_zeros(char *to, const conv_product &p, int output,
                                                 int step, unsigned rows, uint64_t *arrived)
 {
@@ -101,7 +104,7 @@ __device__ __forceinline__ void conv_load_zeros(char *to, const conv_product &p,
     }
 }
 
-/* The weights of a stage: those in blocks are not yet what is multiplied. */
+/* The weights of a stage. Group-wise quantized ones still have to be unpacked. */
 template <class FORM>
 __device__ __forceinline__ void conv_load_weights(char *ring, const conv_product &p, int output,
                                                   int step, int slot, uint64_t *arrived)
@@ -118,7 +121,7 @@ __device__ __forceinline__ void conv_load_weights(char *ring, const conv_product
         ft_load_box(to, &p.w, arrived, output, step * CONV_STEP);
 }
 
-/* A thread that keeps the weights of the ring full: they belong to no predecessor. */
+/* Producer thread of the weights, which depend on no predecessor. */
 template <class FORM, class REST>
 __device__ __forceinline__ void conv_load_all_weights(char *ring, REST &rest, const conv_product &p)
 {
@@ -140,7 +143,7 @@ __device__ __forceinline__ void conv_load_all_weights(char *ring, REST &rest, co
     }
 }
 
-/* One that keeps its windows full and, unless another does, the weights. */
+/* Producer thread of the windows and, without a second producer, of the weights. */
 template <class FORM, class REST>
 __device__ __forceinline__ void conv_load_all_windows(char *ring, REST &rest, const conv_product &p)
 {

@@ -1,6 +1,6 @@
 /*
- * conv_wgmma_mainloop.cuh - the products of conv_wgmma.cuh, and sums of groups where weights are in
- * blocks.
+ * conv_wgmma_mainloop.cuh - main loop of conv_wgmma.cuh, and accumulation of groups with group-wise
+ * quantized weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,15 +14,15 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Products ------------------------------------------------------------------------------- */
+/* ---- MMAs ----------------------------------------------------------------------------------- */
 
 template <class FORM> using conv_sum = std::conditional_t<FORM::dtype == FT_I8, int32_t, float>;
 template <class FORM> using conv_sums = conv_sum<FORM>[FORM::windows / 2];
 
-/* Of a team: its share of a stage, and how far it is from one 32 bytes of windows to the next. */
+/* A warpgroup's operands in a stage, and the distances between 32-byte columns of windows. */
 typedef struct conv_operands {
     int w, x;     /* bytes from the start of a stage */
-    int one, two; /* of x: to the next 32 bytes, and to those behind, in units of 16 bytes */
+    int one, two; /* of x: distance to the second and third 32 bytes of K, in units of 16 bytes */
 } conv_operands;
 
 template <class FORM>
@@ -34,13 +34,13 @@ __device__ __forceinline__ conv_operands conv_operands_of(const conv_product &p,
     o.x = p.w_bytes;
     if (p.beside)
         o.x += team * FORM::windows * (FORM::planes ? CONV_STEP : p.line);
-    int apart = windows * p.line / 16; /* boxes */
+    int apart = windows * p.line / 16; /* stride of boxes */
     o.one = FORM::planes ? 128 : p.line == 32 ? apart : 2;
     o.two = FORM::planes ? 256 : p.line == 32 ? 2 * apart : p.line == 64 ? apart : 4;
     return o;
 }
 
-/* Part k of the four of a step. */
+/* Issues the MMA of quarter k of a K block. */
 template <class FORM>
 __device__ __forceinline__ void conv_multiply(conv_sums<FORM> &sums, const char *stage,
                                               const conv_product &p, const conv_operands &o, int k,
@@ -59,7 +59,7 @@ __device__ __forceinline__ void conv_multiply(conv_sums<FORM> &sums, const char 
         ft_wgmma_halves<n, bf16>(sums, w, conv_operand(stage + o.x, p.line) + at, add);
 }
 
-/* sums = those of `steps` steps; a stage is given back when the next one is being multiplied. */
+/* sums = those of `steps` K blocks. A stage is released while the next one is being multiplied. */
 template <class FORM>
 __device__ __forceinline__ void conv_add_steps(conv_sums<FORM> &sums, const char *ring,
                                                conv_rest &rest, const conv_product &p,
@@ -75,7 +75,7 @@ __device__ __forceinline__ void conv_add_steps(conv_sums<FORM> &sums, const char
         for (int k = 0; k < 4; k++)
             conv_multiply<FORM>(sums, stage, p, o, k, i + k > 0);
         ft_wgmma_commit();
-        if (p.stages < 5) { /* too few to keep two */
+        if (p.stages < 5) { /* too few stages to keep two */
             ft_wgmma_wait<0>();
             before = at.slot;
         } else {
@@ -91,7 +91,7 @@ __device__ __forceinline__ void conv_add_steps(conv_sums<FORM> &sums, const char
     ft_wgmma_settle(sums);
 }
 
-/* The scales of a lane's two rows, neighbours, in a group. */
+/* The scales of a lane's two consecutive rows in a group. */
 __device__ __forceinline__ float2 conv_scales(const conv_product &p, int row, int group)
 {
     row = min(row, p.padded - 2);
@@ -108,7 +108,7 @@ __device__ __forceinline__ void conv_scale(float (&total)[n], const float (&sums
         total[i] = fmaf(sums[i], i % 4 < 2 ? scale.x : scale.y, total[i]);
 }
 
-/* One step, whose halves of 32 columns are scaled by themselves. */
+/* One K block whose halves of 32 columns have separate scales. */
 template <class FORM>
 __device__ __forceinline__ void
 conv_add_halves(conv_sums<FORM> &total, conv_sums<FORM> &sums, const char *ring, conv_rest &rest,
@@ -136,7 +136,10 @@ conv_add_halves(conv_sums<FORM> &total, conv_sums<FORM> &sums, const char *ring,
     conv_advance(at, p.stages);
 }
 
-/* The sums of a tile with weights in blocks; `row`, of the weights, is the lane's first. */
+/*
+ * The accumulators of a tile with group-wise quantized weights; `row` is the lane's first weight
+ * row.
+ */
 template <class FORM>
 __device__ __forceinline__ void conv_add_groups(conv_sums<FORM> &total, const char *ring,
                                                 conv_rest &rest, const conv_product &p,

@@ -1,6 +1,6 @@
 /*
- * conv_wgmma_producer.cuh - what teams of conv_wgmma.cuh are served with: stages are copied and, where
- * weights are in blocks, unpacked.
+ * conv_wgmma_producer.cuh - producers of conv_wgmma.cuh: stages are copied and, for group-wise
+ * quantized weights, unpacked.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,11 +14,11 @@
 
 /* ---- Unpacking ------------------------------------------------------------------------------ */
 
-/* What a lane has of panels of a step: a row of each, in words of neighbouring lines. */
+/* A lane's part of the panels of a K block: one row of each, in words of consecutive lines. */
 template <int bits, int PANELS> struct conv_packed {
     uint32_t word[PANELS][2 * bits], zero[PANELS][2];
 
-    /* Row 4g + i of a panel, word i of chunk g, is of lane 8i + g. */
+    /* Row 4g + i of a panel, word i of chunk g, belongs to lane 8i + g. */
     __device__ __forceinline__ void fetch(const char *packed, const char *zeros, int outputs,
                                           bool has_zeros)
     {
@@ -38,7 +38,7 @@ template <int bits, int PANELS> struct conv_packed {
     }
 };
 
-/* 32 columns of a row, to the lane's row of the operand: it stores 16 bytes at a time. */
+/* Dequantizes 32 columns of a row to the lane's row of the operand, 16 bytes per store. */
 template <int bits, blocks_kind kind>
 __device__ __forceinline__ void conv_unpack(char *row, const uint32_t *word, uint32_t zero,
                                             int half)
@@ -62,8 +62,8 @@ __device__ __forceinline__ void conv_unpack(char *row, const uint32_t *word, uin
 }
 
 /*
- * The weights of a stage, 32 words of a lane at a time: all are on their way before the first is
- * needed, for beside tensor cores that read shared memory a load takes long.
+ * Unpacks the weights of a stage, 32 words per lane at a time. All loads are issued before the
+ * first is needed, because shared memory loads are slow beside tensor cores that read it.
  */
 template <class FORM, int PANELS>
 __device__ __forceinline__ void conv_unpack_stage(char *stage, const char *packed,
@@ -84,10 +84,7 @@ __device__ __forceinline__ void conv_unpack_stage(char *stage, const char *packe
     }
 }
 
-/*
- * Four warps take turns, a stage each, for to unpack is mostly to wait: for codes, and for what was
- * written to be seen.
- */
+/* Four warps take a stage each, round-robin: unpacking mostly waits, for weights and for fences. */
 template <class FORM, class REST>
 __device__ __forceinline__ void conv_unpack_all(char *ring, REST &rest, const conv_product &p)
 {
@@ -95,7 +92,7 @@ __device__ __forceinline__ void conv_unpack_all(char *ring, REST &rest, const co
     int tiles = (p.tiles - (int) blockIdx.x + (int) gridDim.x - 1) / (int) gridDim.x;
     conv_at at = { turn, 0 };
     for (int i = turn; i < tiles * p.steps; i += 4) {
-        /* a slot is not always the same warp's, which must not take an older round for its own */
+        /* warps share slots, and a warp must not mistake an earlier phase for its own */
         ft_barrier_wait(&rest.empty[at.slot], at.parity ^ 1);
         ft_barrier_wait(&rest.arrived[at.slot], at.parity);
         char *stage = ring + at.slot * (p.w_bytes + p.x_bytes);
@@ -117,9 +114,9 @@ __device__ __forceinline__ void conv_unpack_all(char *ring, REST &rest, const co
     }
 }
 
-/* ---- Serving -------------------------------------------------------------------------------- */
+/* ---- Producers ------------------------------------------------------------------------------ */
 
-/* The threads that do not multiply: they copy and, beside weights in blocks, unpack. */
+/* Producer threads: they copy and, with group-wise quantized weights, unpack. */
 template <class FORM, class REST>
 __device__ __forceinline__ void conv_serve(char *ring, REST &rest, const conv_product &p)
 {
@@ -137,7 +134,10 @@ __device__ __forceinline__ void conv_serve(char *ring, REST &rest, const conv_pr
         conv_load_all_weights<FORM>(ring, rest, p);
 }
 
-/* Barriers of the ring, by one thread before all others begin; `readers`: warps of a stage. */
+/*
+ * Initializes the pipeline barriers; called by one thread before all others start. `readers`: warps
+ * that release a stage.
+ */
 template <class FORM, class REST>
 __device__ __forceinline__ void conv_set_up(REST &rest, const conv_product &p, unsigned readers)
 {

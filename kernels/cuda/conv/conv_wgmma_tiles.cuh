@@ -1,6 +1,5 @@
 /*
- * conv_wgmma_tiles.cuh - where the blocks of conv_wgmma.cuh are: their tiles, the ring of stages,
- * and operands and outputs there.
+ * conv_wgmma_tiles.cuh - tile coordinates, pipeline state and operand layouts of conv_wgmma.cuh.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,14 +11,14 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* Behind the stages. */
+/* Shared memory after the stages. */
 typedef struct conv_rest {
     uint32_t laid[CONV_WORKERS / 32][16][CONV_LAID];
     uint64_t full[CONV_STAGES], empty[CONV_STAGES];
-    uint64_t arrived[CONV_STAGES]; /* blocks: what is to be unpacked */
+    uint64_t arrived[CONV_STAGES]; /* group-wise: packed weights have arrived */
 } conv_rest;
 
-/* A position in the ring of stages: its slot, and the parity of the round. */
+/* Pipeline state: the stage, and its phase. */
 typedef struct conv_at {
     int slot;
     unsigned parity;
@@ -33,7 +32,7 @@ __device__ __forceinline__ void conv_advance(conv_at &at, int stages)
     }
 }
 
-/* A tile: its first output, run of windows, and first window there. */
+/* A tile: its first output channel, its segment of windows, and the first window there. */
 typedef struct conv_place {
     int output, run, window;
 } conv_place;
@@ -47,9 +46,9 @@ __device__ __forceinline__ conv_place conv_place_of(const conv_product &p, int t
 }
 
 /*
- * The output, among its 32 neighbours, that row `m` of a product is.  Codes lie in tiles as
- * ft_cuda_tiles_offset() has them; blocks are unpacked so that lanes meet in no bank, and held so
- * that a lane has neighbours.
+ * The output channel, among 32, of row `m` of the GEMM. int8 weights are prepacked in the order of
+ * ft_cuda_tiles_offset(). Group-wise weights are unpacked without bank conflicts, and register-A
+ * weights so that a lane has consecutive channels.
  */
 template <class FORM> __device__ __forceinline__ int conv_output_of(int m)
 {
@@ -61,7 +60,7 @@ template <class FORM> __device__ __forceinline__ int conv_output_of(int m)
     return FORM::bits > 0 ? m - in + in % 8 * 4 + in / 8 : m;
 }
 
-/* Where an operand lies whose rows have `line` bytes, swizzled within as many. */
+/* Descriptor of an operand with rows of `line` bytes and the swizzle of that width. */
 __device__ __forceinline__ uint64_t conv_operand(const void *shared, int line)
 {
     uint64_t address = (uint64_t) __cvta_generic_to_shared(shared);
@@ -69,7 +68,7 @@ __device__ __forceinline__ uint64_t conv_operand(const void *shared, int line)
     return (address & 0x3ffff) >> 4 | (uint64_t) (8 * line >> 4) << 32 | swizzle << 62;
 }
 
-/* What makes the sums of an output results. */
+/* Epilogue parameters of an output channel. */
 typedef struct conv_numbers {
     float scale, bias;
     int32_t excess;
@@ -90,7 +89,7 @@ __device__ __forceinline__ conv_numbers conv_numbers_of(const conv_product &p, i
     return numbers;
 }
 
-/* Results cut to the range, where there is one. */
+/* Clamps results to the range, if there is one. */
 template <int N>
 __device__ __forceinline__ void conv_to_range(const conv_product &p, float (&value)[N])
 {

@@ -1,9 +1,9 @@
 /*
- * nchw_to_nhwc.cu - images to rows of pixels, channels side by side, for the tensor cores.
+ * nchw_to_nhwc.cu - converts images from NCHW to NHWC for the tensor-core kernels.
  *
- * A block turns 64 channels of a stretch of pixels through shared memory: it reads pixels that are
- * neighbours, and writes channels that are.  A row of a channel has 128 bytes there and begins a
- * bank further than the one before.
+ * A CTA transposes 64 channels of a range of pixels through shared memory: it reads consecutive
+ * pixels and writes consecutive channels. A row of a channel has 128 bytes there and begins one
+ * bank after the previous row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,15 +12,15 @@
 #include <type_traits>
 
 enum {
-    CHANNELS = 64, /* of a block */
-    WORDS = 32,    /* of a channel's pixels */
+    CHANNELS = 64, /* per CTA */
+    WORDS = 32,    /* words of a channel's pixels */
     PITCH = WORDS + 1,
     ROOM = CHANNELS * PITCH + 64, /* words of shared memory */
     SMALL_THREADS = 128,
     MOST_SMALL = 512, /* bytes of a plane: 64 of them fit into shared memory */
 };
 
-/* Of elements of SIZE bytes: pixels of a block, channels of a vector, threads. */
+/* Traits for elements of SIZE bytes: pixels of a CTA, channels of a vector, threads. */
 template <int SIZE> struct turn_form {
     static constexpr int pixels = WORDS * 4 / SIZE, group = CONV_VECTOR / SIZE;
     static constexpr int threads = CHANNELS / group * WORDS;
@@ -29,18 +29,18 @@ template <int SIZE> struct turn_form {
 typedef struct turn_args {
     const char *from;
     char *to;
-    int channels, pixels, width; /* of the images; a row of pixels */
+    int channels, pixels, width; /* of the images; width: pixels of a row */
     conv_turned turned;
-    uint32_t pad; /* four codes of the frame */
+    uint32_t pad; /* four padding values */
 } turn_args;
 
-/* The first word of a channel: vectors of eight lanes meet in no bank when they are read. */
+/* The first word of a channel. The layout avoids bank conflicts when eight lanes read vectors. */
 template <int SIZE> __device__ __forceinline__ int row_of(int channel)
 {
     return channel * PITCH + (SIZE == 1 ? channel / 16 * 8 : 0);
 }
 
-/* Vectors of V bytes of this block's channels and pixels, from the images. */
+/* Loads this CTA's channels and pixels in vectors of V bytes. */
 template <int SIZE, int V>
 __device__ __forceinline__ void read_tile(uint32_t *tile, const turn_args &a, const char *image,
                                           int channel, int pixel)
@@ -75,7 +75,7 @@ __device__ __forceinline__ void read_tile(uint32_t *tile, const turn_args &a, co
     }
 }
 
-/* A square of 4 / SIZE pixels: 16 bytes of channels of each, from a word of each channel. */
+/* Transposes 4 / SIZE pixels: 16 bytes of channels of each, from a word of each channel. */
 template <int SIZE>
 __device__ __forceinline__ void turn_square(uint4 (&out)[4 / SIZE],
                                             const uint32_t (&in)[CONV_VECTOR / SIZE])
@@ -102,7 +102,7 @@ __device__ __forceinline__ void turn_square(uint4 (&out)[4 / SIZE],
     }
 }
 
-/* Where pixel `pixel` of an image lies in the new order. */
+/* Offset of pixel `pixel` of an image in NHWC. */
 __device__ __forceinline__ size_t line_of(const turn_args &a, int pixel)
 {
     int row = 0, col = pixel;
@@ -133,7 +133,7 @@ __device__ __forceinline__ void write_tile(const uint32_t *tile, const turn_args
             *(uint4 *) (image + line_of(a, pixel + word * across + p) + channel * SIZE) = out[p];
 }
 
-/* The pixels around an image. */
+/* Writes the padding around an image. */
 __device__ __forceinline__ void write_frame(const turn_args &a, char *image)
 {
     int vectors = (int) (a.turned.line / CONV_VECTOR);
@@ -147,7 +147,7 @@ __device__ __forceinline__ void write_frame(const turn_args &a, char *image)
     }
 }
 
-/* grid = (stretches of pixels, and one more for a frame; channels; images) */
+/* grid = (ranges of pixels, and one more for the padding; channels; images) */
 template <int SIZE, int V>
 static __global__ void __launch_bounds__(turn_form<SIZE>::threads)
     turn_kernel(const __grid_constant__ turn_args a)
@@ -172,8 +172,8 @@ static __global__ void __launch_bounds__(turn_form<SIZE>::threads)
 /* ---- Small planes --------------------------------------------------------------------------- */
 
 /*
- * Planes of which none begins at a word, as those of 7 x 7: all channels of a block are one run of
- * vectors, whatever planes they are of.  grid = (channels, images)
+ * Planes that are not aligned to words, such as 7 x 7: all channels of a CTA are read as
+ * consecutive vectors, regardless of plane boundaries. grid = (channels, images)
  */
 template <typename T>
 static __global__ void __launch_bounds__(SMALL_THREADS)
@@ -258,7 +258,7 @@ int ft_cuda_conv_turn(const ft_cuda_chip *chip, void *stream, const conv_task *t
                                : launch_for<2>(chip, stream, t, a);
 }
 
-/* ---- Which order ---------------------------------------------------------------------------- */
+/* ---- Selection of the input layout ---------------------------------------------------------- */
 
 static bool is_cut(const ft_conv &c)
 {
@@ -281,19 +281,19 @@ static bool is_one_row(const ft_conv &c)
            (c.dilation[1] == 1 || c.kernel[1] == 1);
 }
 
-/* What the copies of taps take: corners of boxes, offsets and strides have few bits. */
+/* Limits of TMA im2col: corners of boxes, offsets and strides have few bits. */
 static bool has_small_taps(const ft_conv &c)
 {
     bool fits = true;
     for (int i = 0; i < 2; i++) {
         int64_t reach = (int64_t) c.dilation[i] * (c.kernel[i] - 1);
-        int padding = c.zero != 0 ? 0 : c.padding[i]; /* else it is in the frame */
+        int padding = c.zero != 0 ? 0 : c.padding[i]; /* otherwise the padding is stored */
         fits = fits && padding <= 127 && reach <= 255 && reach - padding <= 128 && c.stride[i] <= 8;
     }
     return fits;
 }
 
-/* Whether kernels may count pixels, those of a frame too, and the bytes of a window in 32 bits. */
+/* Whether 32 bits hold the number of pixels, including padding, and the bytes of a window. */
 static bool is_small(const conv_task *t)
 {
     const ft_conv &c = t->conv;

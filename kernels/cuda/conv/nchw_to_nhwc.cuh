@@ -1,15 +1,15 @@
 /*
- * nchw_to_nhwc.cuh - where the tensor cores find the windows of a convolution.
+ * nchw_to_nhwc.cuh - input layouts in which the tensor-core kernels read the windows of a
+ * convolution.
  *
- *   planes   images as they are: a kernel of one pixel multiplies channels, whose pixels are
- *            neighbours (floats of 16 bits only)
- *   pixels   channels of a pixel side by side: a copy gathers one tap of many windows
- *   rows     the same, where a window is one run of pixels: a kernel of one pixel, or of one row
- *            in an image of one row; windows are then the rows of a matrix, which may overlap
- *   cut      windows that share no pixel, as rows of their own
+ *   planes   NCHW as given: for a 1 x 1 kernel, whose windows are consecutive (f16 and bf16 only)
+ *   pixels   NHWC: a TMA im2col copy gathers one tap of many windows
+ *   rows     NHWC where a window is contiguous: a 1 x 1 kernel, or a one-row kernel on an image of
+ *            one row; windows are then rows of a matrix, and may overlap
+ *   cut      windows without overlap (patches), each copied to a row of its own
  *
- * Pixels may have a frame around them, the padding, where zeros that copies make are not what a
- * code of 0 stands for, or where copies make none.
+ * The padding is stored around the pixels where the zeros of TMA differ from the zero point, or
+ * where the copies do not pad.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,30 +28,30 @@ typedef enum conv_order {
 
 enum {
     CONV_VECTOR = 16,        /* bytes that a thread writes at once */
-    CONV_MOST_CUT = 48 << 10 /* bytes of a window that is cut: of shared memory */
+    CONV_MOST_CUT = 48 << 10 /* maximum bytes of a patch: shared memory */
 };
 
 typedef struct conv_turned {
     conv_order order;
-    bool made;         /* it is not how the images lie */
-    int frame[2];      /* rows above, and columns left of an image; as many behind */
-    int height, width; /* with the frame */
-    size_t line;       /* bytes of a pixel, or from row to row that was cut */
-    size_t image;      /* bytes of an image in this order */
+    bool made;         /* the layout differs from that of the images */
+    int frame[2];      /* rows above, and columns left of an image; the same number after it */
+    int height, width; /* including the padding */
+    size_t line;       /* bytes of a pixel, or of the row of a patch */
+    size_t image;      /* bytes of an image in this layout */
 } conv_turned;
 
-/* The order for a convolution; CONV_NO_ORDER where none fits. */
+/* The input layout for a convolution; CONV_NO_ORDER if none fits. */
 conv_turned ft_cuda_conv_order(const conv_task *t);
 
-/* Images in that order, t->images * turned->image bytes; only where it is made. */
+/* Converts images to this layout, t->images * turned->image bytes; only if turned->made. */
 int ft_cuda_conv_turn(const ft_cuda_chip *chip, void *stream, const conv_task *t,
                       const conv_turned *turned, void *to);
 
-/* From images by pixels. */
+/* The same from NHWC images. */
 int ft_cuda_conv_frame(const ft_cuda_chip *chip, void *stream, const conv_task *t,
                        const conv_turned *turned, void *to);
 
-/* Those of CONV_CUT. */
+/* The same for CONV_CUT (patches). */
 int ft_cuda_conv_cut(const ft_cuda_chip *chip, void *stream, const conv_task *t,
                      const conv_turned *turned, void *to);
 

@@ -1,8 +1,8 @@
 /*
- * pad_nhwc.cu - images by pixels get a frame, or are cut to windows that share no pixel.
+ * pad_nhwc.cu - pads NHWC images, or cuts them into patches.
  *
- * Both move runs of neighbours: what a thread writes at once, 16 bytes, is part of a pixel, or of
- * what a row of a kernel covers.
+ * Both move contiguous elements: the 16 bytes that a thread writes at once belong to a pixel, or to
+ * what one row of the kernel covers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,14 +15,14 @@ typedef struct frame_args {
     char *to;
     ft_conv conv;
     conv_turned turned;
-    int across;      /* windows of a row of them */
-    int vectors;     /* of a pixel, or of a window */
-    int window, run; /* elements of a window, and of what a row of a kernel covers */
+    int across;      /* windows per row */
+    int vectors;     /* per pixel, or per window */
+    int window, run; /* elements of a window, and of what a kernel row covers */
     size_t total;    /* vectors */
-    uint32_t pad;    /* four codes of the frame */
+    uint32_t pad;    /* four padding values */
 } frame_args;
 
-/* Vectors of pixels, whose channels are whole vectors. */
+/* Pads; the channels of a pixel are complete vectors. */
 static __global__ void __launch_bounds__(THREADS) frame_kernel(const __grid_constant__ frame_args a)
 {
     size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x;
@@ -44,7 +44,7 @@ static __global__ void __launch_bounds__(THREADS) frame_kernel(const __grid_cons
     ((uint4 *) a.to)[i] = v;
 }
 
-/* Vectors of windows; elements of T. */
+/* Cuts patches; elements of type T. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS) cut_kernel(const __grid_constant__ frame_args a)
 {

@@ -1,27 +1,28 @@
 /*
- * space_to_depth.cu - images cut to windows that share no pixel, each a row: [row, column, channel].
+ * space_to_depth.cu - cuts NCHW images into patches without overlap, each a row: [row, column,
+ * channel].
  *
- * A block reads whole lines of pixels of some neighbouring windows to shared memory, and writes
- * their rows, which are neighbours too.
+ * A CTA reads complete pixel lines of some consecutive windows to shared memory, and writes their
+ * rows, which are consecutive too.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/conv/nchw_to_nhwc.cuh"
 
-enum { THREADS = 256, ROOM = 8 << 10 /* bytes that a block cuts; but one window at least */ };
+enum { THREADS = 256, ROOM = 8 << 10 /* bytes per CTA; at least one window */ };
 
-/* What a block cuts: some windows of one row of them, with all channels. */
+/* Work of a CTA: some windows of one row of windows, with all channels. */
 typedef struct cut_args {
     const char *from;
     char *to;
     ft_conv conv;
     int across, down;  /* windows of an image */
-    int each, blocks;  /* windows of a block; blocks of a row of windows */
-    int window, lines; /* elements; lines of pixels in a block: channels x rows of the kernel */
-    int vectors;       /* of a row that is written */
+    int each, blocks;  /* windows per CTA; CTAs per row of windows */
+    int window, lines; /* elements; pixel lines of a CTA: channels x kernel rows */
+    int vectors;       /* per row that is written */
 } cut_args;
 
-/* N elements of T at a time, of `wide` neighbours in each line. */
+/* Reads N elements of T at a time, of `wide` consecutive ones in each line. */
 template <typename T, int N>
 __device__ __forceinline__ void read_lines(T *tile, const cut_args &a, const T *image, int left,
                                            int wide)
@@ -43,7 +44,8 @@ __device__ __forceinline__ void read_lines(T *tile, const cut_args &a, const T *
     }
 }
 
-/* 16 bytes of a window from element `col` on: the channels of a tap lie rows of the kernel apart.
+/*
+ * Gathers 16 bytes of a window from element `col` on. The channels of a tap are kernel rows apart.
  */
 template <typename T>
 __device__ __forceinline__ uint4 gather(const T *tile, const cut_args &a, int window, int col)
@@ -70,7 +72,7 @@ __device__ __forceinline__ uint4 gather(const T *tile, const cut_args &a, int wi
     return out.words;
 }
 
-/* grid = (blocks of rows of windows x rows, images); T has the size of an element. */
+/* grid = (CTAs of a row of windows x rows, images); T has the size of an element. */
 template <typename T, int N>
 static __global__ void __launch_bounds__(THREADS) cut_kernel(const __grid_constant__ cut_args a)
 {

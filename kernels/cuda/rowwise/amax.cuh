@@ -1,8 +1,8 @@
 /*
- * amax.cuh - the largest magnitude of a row, from which the scale of its codes is made.
+ * amax.cuh - the largest magnitude (amax) of a row, from which its quantization scale follows.
  *
- * A maximum is the same in any order, so threads may share a row as they like.  One NaN makes the
- * scale of its row NaN: it is above all numbers, as its bits are.
+ * A maximum does not depend on the order, so threads may divide a row in any way. A NaN makes the
+ * scale of its row NaN: as an integer its bits are larger than those of all numbers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-/* The larger of amax and |value|. */
+/* max(amax, |value|). */
 __device__ __forceinline__ float ft_amax(float amax, float value)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
@@ -24,7 +24,7 @@ __device__ __forceinline__ float ft_amax(float amax, float value)
 #endif
 }
 
-/* The largest of a warp, in all its lanes; what they have is not negative. */
+/* Maximum over a warp, returned to all lanes; the inputs are not negative. */
 __device__ __forceinline__ float ft_amax_of_warp(float amax)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
@@ -37,8 +37,8 @@ __device__ __forceinline__ float ft_amax_of_warp(float amax)
 }
 
 /*
- * The largest of a block of up to 1024 threads, in all of them; `warps` is shared memory for one
- * number of each warp.  blockDim.x is a multiple of 32.
+ * Maximum over a CTA of up to 1024 threads, returned to all of them. `warps` is shared memory for
+ * one value per warp. blockDim.x is a multiple of 32.
  */
 __device__ __forceinline__ float ft_amax_of_block(float amax, float warps[32])
 {

@@ -1,11 +1,11 @@
 /*
- * count.cuh - counting values on the device, by the keys of kernels/count.h.
+ * count.cuh - histograms of values on the device, with the keys of kernels/count.h.
  *
- * Every finite magnitude goes to its key by an atomic addition; the 262145 keys of 8 bytes stay in
- * the second cache.  Additions to one address come one after the other, so what is frequent is
- * added up first: zeros, and what is not finite, by each thread; and lanes of a warp that have the
- * same key (the ones of a saturated tanh, or of a softmax over one key) become one addition.
- * There is no tail of exact magnitudes here; the largest is kept exactly.
+ * Every finite magnitude is added to its key by an atomic; the 262145 keys of 8 bytes stay in the
+ * L2 cache. Atomics on one address are serialized, so frequent values are aggregated first. Each
+ * thread counts zeros and non-finite values itself. Lanes of a warp that have the same key (the
+ * ones of a saturated tanh, or of a softmax over one key) issue one atomic. Unlike on the CPU there
+ * is no tail of exact magnitudes; only the largest is kept exactly.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 
 #include "kernels/cuda/cuda.h"
 
-/* What a thread has seen and not yet added to the counters; begins as zeros. */
+/* Counts of one thread that are not yet added to the counters; initialized to zeros. */
 typedef struct ft_seen {
     uint32_t special[3]; /* zeros, NaNs, infinities */
     uint32_t largest;    /* float bits of the largest finite magnitude */
@@ -28,7 +28,7 @@ __device__ __forceinline__ bool ft_is_first(uint32_t lanes)
     return (lanes & before) == 0;
 }
 
-/* Count one value.  Any lanes of a warp may be here together. */
+/* Counts one value. Any subset of the lanes of a warp may call it together. */
 __device__ __forceinline__ void ft_count_one(const ft_cuda_counts &counts, ft_seen &seen,
                                              float value)
 {
@@ -46,7 +46,7 @@ __device__ __forceinline__ void ft_count_one(const ft_cuda_counts &counts, ft_se
     }
 }
 
-/* Sum and maximum over `lanes`, which are here together; Turing leaves each lane its own. */
+/* Sum and maximum over `lanes`, which call it together. On Turing each lane keeps its own value. */
 __device__ __forceinline__ uint32_t ft_sum_lanes(uint32_t lanes, uint32_t value)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
@@ -67,7 +67,7 @@ __device__ __forceinline__ uint32_t ft_max_lanes(uint32_t lanes, uint32_t value)
 #endif
 }
 
-/* Add what the thread has seen; once, after its last value.  Zeros are part of key 0. */
+/* Adds the counts of the thread; called once, after its last value. Zeros also belong to key 0. */
 __device__ __forceinline__ void ft_count_seen(const ft_cuda_counts &counts, const ft_seen &seen)
 {
     uint32_t lanes = __activemask();
@@ -80,11 +80,11 @@ __device__ __forceinline__ void ft_count_seen(const ft_cuda_counts &counts, cons
             atomicAdd(&counts.key[0], (unsigned long long) times);
     }
     uint32_t largest = ft_max_lanes(lanes, seen.largest);
-    if (largest > *counts.largest) /* an old maximum at worst: the atomic decides */
+    if (largest > *counts.largest) /* the value read may be stale; the atomic decides */
         atomicMax(counts.largest, largest);
 }
 
-/* Both, for one value: simpler, and dearer. */
+/* Counts a single value: simpler but slower. */
 __device__ __forceinline__ void ft_count_value(const ft_cuda_counts &counts, float value)
 {
     ft_seen seen = {};

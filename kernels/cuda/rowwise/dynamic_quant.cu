@@ -1,10 +1,10 @@
 /*
- * dynamic_quant.cu - codes of rows that make their own scales: quantize, gate; and back.
+ * dynamic_quant.cu - QUANTIZE and GATE with dynamic per-row scales, and DEQUANTIZE.
  *
- * A row's largest magnitude must be known before its first code is, so a block keeps a row in
- * registers.  Of few rows, each is shared by a cluster of blocks, which tell each other what they
- * found: an activation takes forty instructions an element, too many for one multiprocessor.
- * Of rows too wide for registers, values are made twice.
+ * The amax of a row must be known before its first value can be quantized, so a CTA keeps a row in
+ * registers. With few rows, a cluster of CTAs shares each row and exchanges the amax: an activation
+ * takes forty instructions per element, too many for one multiprocessor. If rows are too wide for
+ * registers, their values are computed twice.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,25 +14,25 @@
 #include "kernels/cuda/rows.cuh"
 #include "kernels/cuda/ptx/tma.cuh"
 
-/* Threads of a block, and blocks of a row at most; threads for a row that becomes floats again. */
+/* Threads per CTA, maximum CTAs per row, and threads of the dequantize kernel. */
 enum { THREADS = 1024, CLUSTER = 8, WARP = 32, BACK = 256 };
 
-/* What codes are made of; the usual gate has kernels of its own. */
+/* Source of the values that are quantized; the SiLU gate has kernels of its own. */
 typedef enum source { VALUES, SILU_GATE, ANY_GATE } source;
 
-/* codes = the codes of a, or of act(a) * b. */
+/* Parameters: quantizes a, or act(a) * b. */
 typedef struct dynamic {
     ft_cuda_view a, b, codes;
     ft_activation activation;
-    int blocks; /* of a row */
-    int share;  /* columns of a row that a block takes */
+    int blocks; /* per row */
+    int share;  /* columns of a row per CTA */
 } dynamic;
 
 /* ---- Values -------------------------------------------------------------------------------- */
 
 /*
- * `kept` vectors of this thread, blockDim.x vectors apart, the first of them element `at` and
- * column `col` of the row; zeros from column `end` on.
+ * Computes `kept` vectors of this thread, blockDim.x vectors apart. The first is element `at` and
+ * column `col` of the row. Columns from `end` on are zeros.
  */
 template <source from, ft_dtype dtype, int N, int kept>
 __device__ __forceinline__ void make(float v[kept][N], const dynamic &d, size_t at, int col,
@@ -64,11 +64,11 @@ __device__ __forceinline__ void make(float v[kept][N], const dynamic &d, size_t 
     }
 }
 
-/* ---- Between the blocks of a row ------------------------------------------------------------ */
+/* ---- Exchange between the CTAs of a row ----------------------------------------------------- */
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
 
-/* The largest of a cluster; `ranks` is shared memory, the other blocks have begun. */
+/* Maximum over a cluster. `ranks` is shared memory; the other CTAs must have started. */
 __device__ __forceinline__ float amax_of_cluster(float amax, float ranks[CLUSTER], int blocks)
 {
     unsigned rank = blockIdx.x % blocks, lane = threadIdx.x % WARP;
@@ -98,7 +98,7 @@ __device__ __forceinline__ float amax_of_cluster(float amax, float *, int)
 
 #endif
 
-/* ------------------------------------------------------------------------------------------- */
+/* ---- Kernels -------------------------------------------------------------------------------- */
 
 template <ft_dtype dtype, int N, int kept>
 __device__ __forceinline__ void store(const float v[kept][N], const dynamic &d, size_t at, int col,
@@ -111,7 +111,7 @@ __device__ __forceinline__ void store(const float v[kept][N], const dynamic &d, 
             ft_store_codes_as<dtype, N>(d.codes.data, at + k * step, v[k], inverse);
 }
 
-/* A cluster of d.blocks takes a row. */
+/* A cluster of d.blocks CTAs processes one row. */
 template <source from, ft_dtype dtype, int N, int kept>
 static __global__ void __launch_bounds__(THREADS) dynamic_kernel(const dynamic d)
 {
@@ -147,7 +147,7 @@ static __global__ void __launch_bounds__(THREADS) dynamic_kernel(const dynamic d
     }
 }
 
-/* Real values of a row of codes: blockIdx.x. */
+/* Dequantizes row blockIdx.x. */
 static __global__ void __launch_bounds__(BACK)
     dequantize_kernel(const ft_cuda_view codes, const ft_cuda_view out)
 {
@@ -162,15 +162,15 @@ static __global__ void __launch_bounds__(BACK)
     }
 }
 
-/* ---- Launching ------------------------------------------------------------------------------ */
+/* ---- Launch --------------------------------------------------------------------------------- */
 
 /*
- * Blocks of a row.  Of few rows, each goes to as many as have something to do; of many, to two
- * where one would leave too few registers for a second beside it.
+ * CTAs per row. With few rows, as many as have work; with many rows, two if one CTA would leave too
+ * few registers for a second one on its multiprocessor.
  */
 static int blocks_of(const ft_cuda_chip *chip, size_t rows, size_t cols)
 {
-    enum { LEAST = 1024, MOST = 8192 }; /* columns of a block */
+    enum { LEAST = 1024, MOST = 8192 }; /* columns per CTA */
     size_t room = (size_t) chip->multiprocessors / rows;
     size_t blocks = room >= CLUSTER ? CLUSTER : room >= 2 ? 2 : room == 0 && cols > MOST ? 2 : 1;
     while (blocks > 1 && cols < blocks * LEAST)
@@ -178,7 +178,7 @@ static int blocks_of(const ft_cuda_chip *chip, size_t rows, size_t cols)
     return chip->overlaps ? (int) blocks : 1; /* older devices have no clusters */
 }
 
-/* Whether there are so few rows that a thread is there for each vector. */
+/* Whether there are so few rows that each vector gets a thread. */
 static bool is_few(const ft_cuda_chip *chip, size_t rows)
 {
     return chip->overlaps && rows * CLUSTER <= (size_t) chip->multiprocessors;
@@ -195,7 +195,7 @@ static int launch_cut(const ft_cuda_args *args, dynamic &d)
                      args->chip->overlaps, (unsigned) d.blocks, d);
 }
 
-/* Of values as they are, a block takes a row in no time; gates are computed by as many as can. */
+/* Without a gate one CTA processes a row quickly; gates are computed by as many CTAs as useful. */
 template <source from, ft_dtype dtype> static int launch(const ft_cuda_args *args, dynamic &d)
 {
     d.blocks = from == VALUES ? 1 : blocks_of(args->chip, d.a.rows, d.a.cols);

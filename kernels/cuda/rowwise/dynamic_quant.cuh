@@ -1,5 +1,5 @@
 /*
- * dynamic_quant.cuh - the forms of operations on elements that read or write the scales of rows.
+ * dynamic_quant.cuh - variants of elementwise operations that read or write per-row scales.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

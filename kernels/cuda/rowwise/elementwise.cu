@@ -1,10 +1,10 @@
 /*
- * elementwise.cu - operations that treat every element alone, or (normalize) every row.
+ * elementwise.cu - elementwise operations, and NORMALIZE (per row).
  *
- * Matrices are arrays here.  A thread takes four neighbours four times, and waits for none of them
- * before it has asked for all: 1024 threads of a multiprocessor then have 32 KB of F16 on the way,
- * more than the 23 KB that hide the latency of the memory of an H200.  Short arrays, which would
- * leave multiprocessors without a block, are taken four neighbours at a time.
+ * Matrices are treated as arrays. A thread issues four loads of four consecutive elements before it
+ * waits for any: the 1024 threads of a multiprocessor then have 32 KB of f16 in flight, more than
+ * the 23 KB that hide the memory latency of an H200. Short arrays, which would leave
+ * multiprocessors without a CTA, use one load of four elements per thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,13 +15,13 @@
 
 enum { THREADS = 256, STEPS = 4, SHORT = 2 << 20 };
 
-/* y = f(a), a + b or f(a) * b; those of them that a kind of operation needs. */
+/* y = f(a), a + b or f(a) * b, depending on the operation. */
 typedef struct map {
     ft_cuda_view a, b, y;
     ft_activation activation;
-    bool codes;    /* whether y is codes: always of QUANTIZE, perhaps of GATE */
-    float inverse; /* 1 / their scale */
-    size_t n;      /* elements */
+    bool codes;    /* whether y is quantized: always for QUANTIZE, optionally for GATE */
+    float inverse; /* 1 / scale of y */
+    size_t n;      /* number of elements */
 } map;
 
 /* ---- Elements ------------------------------------------------------------------------------ */
@@ -29,7 +29,7 @@ typedef struct map {
 /* Whether an operation reads b. */
 template <ft_op_kind kind> constexpr bool has_two = kind == FT_OP_ADD || kind == FT_OP_GATE;
 
-/* N results at `at`, from the operands fetched there. */
+/* Computes and stores N results at `at` from the loaded operands. */
 template <ft_op_kind kind, int N>
 __device__ __forceinline__ void finish(const map &m, size_t at, const ft_bits<N> &a_bits,
                                        const ft_bits<N> &b_bits)
@@ -97,8 +97,8 @@ static __global__ void __launch_bounds__(THREADS, 3) map_kernel(const map m)
 enum { LANES = 16, ROWS = 4, UNROLL = 16 };
 
 /*
- * Elements col, col + 16, ... of a row, zeros behind its end.  All loads are done, of the row's
- * last element perhaps: none waits for a branch.
+ * Loads elements col, col + 16, ... of a row; zeros after its end. Loads after the end read the
+ * last element again, so that no load depends on a branch.
  */
 template <ft_dtype dtype>
 __device__ __forceinline__ void load_lane(float v[UNROLL], void *data, size_t at, int col, int cols)
@@ -115,8 +115,8 @@ __device__ __forceinline__ void load_lane(float v[UNROLL], void *data, size_t at
 }
 
 /*
- * Rows to unit length.  Lane i of 16 adds the squares of elements i, i + 16, ...; then the lanes
- * are added as a tree: the order of kernels/cpu/base/rows_impl.h.
+ * L2 normalization of rows. Lane i of 16 adds the squares of elements i, i + 16, ...; then the
+ * lanes are added as a tree. This is the order of kernels/cpu/base/rows_impl.h.
  */
 template <ft_dtype dtype>
 static __global__ void __launch_bounds__(LANES *ROWS)
@@ -137,7 +137,7 @@ static __global__ void __launch_bounds__(LANES *ROWS)
     for (int apart = LANES / 2; apart > 0; apart /= 2)
         sum += __shfl_xor_sync(0xffffffff, sum, apart);
     float length = sqrtf(sum);
-    /* The bound is the published one: a zero row stays zero. */
+    /* The same lower bound as in PyTorch's normalize: a zero row stays zero. */
     float factor = 1.0f / (length > 1e-12f ? length : 1e-12f);
     for (int col = lane; row <= last && col < cols; col += UNROLL * LANES) {
         load_lane<dtype>(v, x.data, at, col, cols);
@@ -150,9 +150,9 @@ static __global__ void __launch_bounds__(LANES *ROWS)
     }
 }
 
-/* ---- Launching ------------------------------------------------------------------------------ */
+/* ---- Launch --------------------------------------------------------------------------------- */
 
-/* Whether four elements can be read and written at once: 16 bytes at most. */
+/* Whether four elements can be loaded and stored at once: at most 16 bytes. */
 static bool is_aligned(const map *m)
 {
     return ((uintptr_t) m->a.data | (uintptr_t) m->b.data | (uintptr_t) m->y.data) % 16 == 0;
@@ -187,7 +187,7 @@ template <ft_op_kind kind> static int map_op(const ft_cuda_args *args)
     return launch<kind>(args->stream, args->chip->overlaps, m);
 }
 
-/* ------------------------------------------------------------------------------------------ */
+/* ---- Operations ---------------------------------------------------------------------------- */
 
 extern "C" int ft_cuda_activate(const ft_cuda_args *args)
 {

@@ -1,29 +1,29 @@
 /*
- * embed.cu - each token's vector is a sum of table rows.
+ * embed.cu - embedding lookup: each token's vector is a sum of table rows.
  *
- * Where a token was chosen on the device, the host does not know it yet: its id is -1 - seat, and
- * the seat's last token is meant.
+ * If a token was sampled on the device, the host does not know its id yet. It then passes -1 -
+ * slot, which stands for the last token of that slot.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/rows.cuh"
 
-/* A block takes 64 vectors of columns of 4 tokens: of 768 columns, all by three blocks. */
+/* A CTA processes 64 vectors of columns of 4 tokens; three CTAs cover 768 columns. */
 enum { ACROSS = 64, ROWS = 4 };
 
 typedef struct embed {
-    const void *table[FT_MAX_IN]; /* NULL: not there */
+    const void *table[FT_MAX_IN]; /* NULL: no such table */
     ft_dtype dtype[FT_MAX_IN];
-    int32_t *index[FT_MAX_IN]; /* NULL: a token's place in its text is meant, plus `offset` */
-    int32_t *last;             /* of each seat; NULL: all ids are tokens */
+    int32_t *index[FT_MAX_IN]; /* NULL: the position of the token in its sequence, plus `offset` */
+    int32_t *last;             /* last token of each slot; NULL: all ids are tokens */
     const int32_t *owner, *start, *past;
     int32_t offset;
-    float scale; /* of words */
+    float scale; /* of word embeddings */
     ft_cuda_view out;
 } embed;
 
-/* A row between the run and its bucket has no text: any row of the table will do. */
+/* A padding row of the batch bucket has no sequence; it may read any row of the table. */
 __device__ __forceinline__ size_t place_of(const embed &e, size_t row)
 {
     int32_t sequence = e.owner[row];
@@ -40,7 +40,7 @@ __device__ __forceinline__ size_t index_of(const embed &e, int i, size_t row)
     return (size_t) (i == 0 && index < 0 ? e.last[-1 - index] : index);
 }
 
-/* N columns of a token, whose ids come first; the sum begins at 0, as the CPU's does. */
+/* Computes N columns of a token, whose ids come first. The sum starts at 0, as on the CPU. */
 template <int N> static __global__ void __launch_bounds__(ACROSS *ROWS) embed_kernel(const embed e)
 {
     size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y;
@@ -79,7 +79,7 @@ template <int N> static int launch(const ft_cuda_args *args, const embed &e)
                      args->chip->overlaps, 1, e);
 }
 
-/* ------------------------------------------------------------------------------------------ */
+/* ---- Operation ----------------------------------------------------------------------------- */
 
 extern "C" int ft_cuda_embed(const ft_cuda_args *args)
 {

@@ -1,7 +1,7 @@
 /*
- * gather_rows.cu - the rows that the caller wants results of.
+ * gather_rows.cu - the operation GATHER_ROWS: copies the rows whose results the caller needs.
  *
- * Rows are bytes here, moved sixteen at a time where their width allows it.
+ * Rows are copied as bytes, sixteen at a time where their width allows it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,12 +13,11 @@ enum { THREADS = 256 };
 
 typedef struct selection {
     void *x, *out;
-    int32_t *row; /* of x, for each row of out; beyond the selected ones: 0 */
-    size_t units; /* of a row */
+    int32_t *row; /* row of x for each row of out; 0 for padding rows */
+    size_t units; /* per row */
 } selection;
 
-/* Row blockIdx.x of the result; those beyond the selected ones, up to the run's bucket, are row 0.
- */
+/* Copies row blockIdx.x of the result. Padding rows of the batch bucket copy row 0. */
 template <typename unit>
 static __global__ void __launch_bounds__(THREADS) select_kernel(const selection s)
 {

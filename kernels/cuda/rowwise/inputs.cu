@@ -1,10 +1,10 @@
 /*
- * inputs.cu - the inputs of a run come to the device.
+ * inputs.cu - copies the inputs of a forward pass to the device.
  *
- * A kernel reads the host's memory, because it begins sooner than a copy would: it is the first
- * node of a graph, the next one may overlap its end, and it tells the host itself, by a word in
- * pinned memory, that the inputs have been read.  A copy and an event were two more nodes, each of
- * which delayed what followed.
+ * A kernel reads pinned host memory, because it starts earlier than a copy. It is the first node of
+ * a graph, the next node may overlap with its end, and it signals the host itself through a word in
+ * pinned memory that the inputs have been read. A copy and an event were two more nodes, and each
+ * of them delayed what followed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,14 +13,14 @@
 
 enum { THREADS = 256 };
 
-/* 16 bytes a thread, none of which waits for another. */
+/* 16 bytes per thread, all loads independent. */
 static __global__ void __launch_bounds__(THREADS) take_kernel(const ft_cuda_inputs inputs)
 {
     size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x;
     uint4 bits = {};
     if (i * sizeof bits < inputs.bytes)
-        bits = __ldcv((const uint4 *) inputs.from + i); /* no cache may have it */
-    ft_wait_for_predecessor();                          /* which reads the inputs of its run */
+        bits = __ldcv((const uint4 *) inputs.from + i); /* not from a cache */
+    ft_wait_for_predecessor();                          /* it still reads its own inputs */
     ft_let_successor_begin();
     if (i * sizeof bits < inputs.bytes)
         ((uint4 *) inputs.to)[i] = bits;
@@ -29,7 +29,7 @@ static __global__ void __launch_bounds__(THREADS) take_kernel(const ft_cuda_inpu
         *(volatile uint32_t *) inputs.taken = ++inputs.count[0];
 }
 
-/* ------------------------------------------------------------------------------------------ */
+/* ---- Launch --------------------------------------------------------------------------------- */
 
 extern "C" int ft_cuda_take_inputs(const ft_cuda_chip *chip, void *stream,
                                    const ft_cuda_inputs *inputs)

@@ -1,27 +1,20 @@
 /*
- * norm.cu - layer norm of x, or of x + residual; writes floats, codes, or both, and the sum where
- * others read it.
+ * norm.cu - layer norm of x or of x + residual. Writes floats, int8 values or both, and optionally
+ * the sum.
  *
- * The order of sums is that of kernels/norm.h, so the bits are the CPU's.  A warp holds a row of up
- * to 2048 columns in registers, 8 neighbours in each lane for every 256 columns: a step.  A lane
- * adds its own 8 parts, then 5 exchanges make a sum.  Rows of other widths: norm_block.cu.
+ * Sums have the order of kernels/norm.h, so the bits are the CPU's. A warp holds a row of up to
+ * 2048 columns in registers: 8 consecutive elements per lane for every 256 columns (a chunk). A
+ * lane adds its own 8 partial sums, then 5 shuffles complete the sum. norm_block.cu handles rows of
+ * other widths.
  *
- * Plans of one dtype have kernels of their own: each warp takes several rows, its weights stay in
- * registers, and the next row is on its way while one is computed.  They are bound by memory: F16 +
- * F16 to F16 and codes takes 19 instructions an element (465 a lane for 768 columns; trees of 64
- * elements in eight lanes each took 40).  4096 x 768 on an H200, in us:
+ * Plans with a single dtype have specialized kernels: each warp processes several rows, keeps the
+ * weights in registers, and prefetches the next row. These kernels are memory bound: f16 + f16 to
+ * f16 and int8 takes 19 instructions per element (465 per lane for 768 columns). 4096 x 768 take
+ * 7.0 us from memory on an H200, where the operands alone need 5.4 us at 4.1 TB/s. docs/experiments
+ * lists the slower variants.
  *
- *                                                          in the second cache   from memory
- *     as it is                                                     3.9               7.0
- *     trees of 64 elements                                         6.4               8.8
- *     weights read for each row: first cache, shared memory     5.2, 4.6          7.3, 7.3
- *     the next row is loaded after this one                        4.6               7.4
- *     a ring of rows in shared memory, by cp.async or TMA       4.8, 4.4          7.7, 7.5
- *     two rows of a warp at once                                   5.0               7.5
- *
- * At 4.1 TB/s the operands would need 5.4 us; 16384 rows take 1.09 times theirs.
- *
- * Codes beside half-precision floats are those of the rounded values, as a quantize would make.
+ * Quantized outputs beside f16 outputs are computed from the rounded f16 values, as a QUANTIZE
+ * operation would.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,19 +24,21 @@
 
 enum { ROWS = 4, STEP = FT_NORM_PARTS };
 
-/* What a kernel is compiled for in place of a dtype: whatever the view says; no such value. */
+/* Template arguments instead of a dtype: any dtype, at run time; no such value. */
 enum { ANY = -1, NONE = -2 };
 
 /* ---- Rows in registers ----------------------------------------------------------------------
  *
- * A lane has 8 columns of each step, from s * STEP + threadIdx.x * FT_EIGHT on.
+ * A lane has 8 columns of each chunk, from s * CHUNK + threadIdx.x * FT_NORM_VECTOR on.
  */
 
-/* How many steps every lane is known to have: launchers take the fewest steps, but two at least. */
+/*
+ * How many chunks every lane is known to have. Launchers use the fewest chunks, but at least two.
+ */
 template <int x_dtype, int steps>
 constexpr int sure_steps = x_dtype == ANY || steps == 2 ? 0 : steps - 1;
 
-/* Whether this lane's columns of step s are in the row. */
+/* Whether this lane's columns of chunk s are inside the row. */
 template <int sure> __device__ __forceinline__ bool has(const ft_cuda_norm_args &n, int s)
 {
     return s < sure || s * STEP + (int) threadIdx.x * FT_EIGHT < (int) n.x.cols;
@@ -74,12 +69,12 @@ __device__ __forceinline__ bool has_residual(const ft_cuda_norm_args &n)
     return residual_dtype == ANY ? n.residual.data != NULL : residual_dtype != NONE;
 }
 
-/* A row as it was read; what lies behind its end is never written, and stays 0. */
+/* A row as loaded. Elements after its end are never written and stay 0. */
 template <int x_dtype, int residual_dtype, int steps> struct raw_row {
     ft_bits<FT_EIGHT> x[steps], residual[steps];
 };
 
-/* The row whose first element of this lane is `at`. */
+/* Loads the row whose first element of this lane is `at`. */
 template <int x_dtype, int residual_dtype, int steps>
 __device__ __forceinline__ void fetch_row(raw_row<x_dtype, residual_dtype, steps> &raw,
                                           const ft_cuda_norm_args &n, size_t at)
@@ -93,7 +88,7 @@ __device__ __forceinline__ void fetch_row(raw_row<x_dtype, residual_dtype, steps
         }
 }
 
-/* Real values of x's dtype, unless they may have any; v becomes what is written. */
+/* Stores float values of x's dtype, or of any dtype for ANY; v becomes the rounded values. */
 template <int x_dtype>
 __device__ __forceinline__ void store(const ft_cuda_view &view, float v[FT_EIGHT], size_t at)
 {
@@ -105,7 +100,7 @@ __device__ __forceinline__ void store(const ft_cuda_view &view, float v[FT_EIGHT
         ft_store_as<(ft_dtype) x_dtype, FT_EIGHT>(view.data, at, v);
 }
 
-/* x, or x + residual; a sum that others read is what they will read. */
+/* x, or x + residual. A sum that is stored is used as rounded. */
 template <int x_dtype, int residual_dtype, int steps>
 __device__ __forceinline__ void unpack_row(float x[steps][FT_EIGHT],
                                            const raw_row<x_dtype, residual_dtype, steps> &raw,
@@ -126,7 +121,7 @@ __device__ __forceinline__ void unpack_row(float x[steps][FT_EIGHT],
     }
 }
 
-/* The sum of a row's elements, or of their squares, in all lanes. */
+/* The sum of a row's elements or of their squares, in all lanes. */
 template <int steps, bool squares>
 __device__ __forceinline__ float add_row(const float x[steps][FT_EIGHT])
 {
@@ -144,8 +139,8 @@ __device__ __forceinline__ float add_row(const float x[steps][FT_EIGHT])
 }
 
 /*
- * x = (x - mean) / sqrt(variance + eps), but for weight and bias.  The CPU's parts begin at 0,
- * these with an element: adding 0 at the end gives its sign to a sum of nothing but -0.
+ * x = (x - mean) / sqrt(variance + eps), without weight and bias. The CPU's partial sums start at
+ * 0, these with an element: adding 0 at the end gives its sign to a sum that consists of -0 only.
  */
 template <int steps, int sure>
 __device__ __forceinline__ void standardize(float x[steps][FT_EIGHT], const ft_cuda_norm_args &n)
@@ -165,7 +160,7 @@ __device__ __forceinline__ void standardize(float x[steps][FT_EIGHT], const ft_c
         x[i / FT_EIGHT][i % FT_EIGHT] *= factor;
 }
 
-/* Weight and bias of a lane's columns of one step. */
+/* Weight and bias of a lane's columns of one chunk. */
 typedef struct parameters {
     float4 weight[2], bias[2];
 } parameters;
@@ -192,7 +187,7 @@ __device__ __forceinline__ void scale(float x[FT_EIGHT], const parameters &p)
     }
 }
 
-/* What a row's codes are multiplied by: all of them by one number, or the row has a scale. */
+/* 1 / scale for a row: a static scale, or the dynamic scale of the row. */
 template <int steps, int sure>
 __device__ __forceinline__ float inverse_of_row(const float x[steps][FT_EIGHT],
                                                 const ft_cuda_norm_args &n, size_t row)
@@ -210,7 +205,7 @@ __device__ __forceinline__ float inverse_of_row(const float x[steps][FT_EIGHT],
     return ft_inverse_scale(scale);
 }
 
-/* Codes in int8, unless x may have any dtype. */
+/* Stores int8 values, or any quantized dtype for ANY. */
 template <int x_dtype>
 __device__ __forceinline__ void store_codes(const float x[FT_EIGHT], const ft_cuda_norm_args &n,
                                             size_t at, float inverse)
@@ -221,7 +216,7 @@ __device__ __forceinline__ void store_codes(const float x[FT_EIGHT], const ft_cu
         ft_store_codes_as<FT_I8, FT_EIGHT>(n.codes.data, at, x, inverse);
 }
 
-/* Floats, codes, or both. */
+/* Stores floats, int8 values, or both. */
 template <int x_dtype, int steps, int sure>
 __device__ __forceinline__ void store_row(float x[steps][FT_EIGHT], const ft_cuda_norm_args &n,
                                           size_t row, size_t at)
@@ -240,9 +235,9 @@ __device__ __forceinline__ void store_row(float x[steps][FT_EIGHT], const ft_cud
 }
 
 /*
- * A warp takes a row, then those `stride` behind it.  In kernels for one form, weights stay in
- * registers and the next row is on its way while one is computed; `blocks` of a multiprocessor
- * leave registers for both.
+ * A warp processes a row, then every `stride`-th row after it. Specialized kernels keep the weights
+ * in registers and prefetch the next row; `blocks` CTAs per multiprocessor leave registers for
+ * both.
  */
 template <int x_dtype, int residual_dtype, int steps, int blocks>
 static __global__ void __launch_bounds__(FT_WARP *ROWS, blocks)
@@ -284,7 +279,7 @@ static __global__ void __launch_bounds__(FT_WARP *ROWS, blocks)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ */
+/* ---- Launch -------------------------------------------------------------------------------- */
 
 template <int x_dtype, int residual_dtype, int steps, int blocks>
 static int launch_steps(const ft_cuda_args *args, const ft_cuda_norm_args &n)
@@ -295,7 +290,7 @@ static int launch_steps(const ft_cuda_args *args, const ft_cuda_norm_args &n)
                      dim3(FT_WARP, ROWS), 0, args->stream, args->chip->overlaps, 1, n);
 }
 
-/* One dtype of real values, residual too unless it is codes; codes in int8. */
+/* One float dtype, also for the residual unless it is int8; int8 quantized output. */
 static bool is_plain(const ft_cuda_norm_args &n)
 {
     ft_dtype dtype = n.x.dtype;
@@ -310,7 +305,7 @@ static bool is_plain(const ft_cuda_norm_args &n)
 template <int x_dtype, int residual_dtype>
 static int launch_form(const ft_cuda_args *args, const ft_cuda_norm_args &n)
 {
-    constexpr int fewer = x_dtype == FT_F32; /* floats take more registers than halves */
+    constexpr int fewer = x_dtype == FT_F32; /* f32 takes more registers than f16 */
     return n.x.cols <= 2 * STEP   ? launch_steps<x_dtype, residual_dtype, 2, 5 - fewer>(args, n)
            : n.x.cols <= 3 * STEP ? launch_steps<x_dtype, residual_dtype, 3, 4 - fewer>(args, n)
                                   : launch_steps<x_dtype, residual_dtype, 4, 3 - fewer>(args, n);

@@ -1,5 +1,5 @@
 /*
- * norm.cuh - what both kinds of norm kernels know: their arguments, and how lanes add.
+ * norm.cuh - shared by the norm kernels: parameters, and sums over lanes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,10 +14,10 @@ enum { FT_WARP = 32, FT_EIGHT = 8, FT_NORM_EIGHTS = FT_NORM_PARTS / FT_EIGHT };
 
 typedef struct ft_cuda_norm_args {
     ft_cuda_view x, residual, out, codes, second;
-    const float *weight, *bias; /* do not change while plans run; rms norms have no bias */
-    float residual_scale;       /* of codes; 1 for floats: fmaf(r, 1, x) is x + r */
+    const float *weight, *bias; /* constant while plans run; RMS norms have no bias */
+    float residual_scale; /* int8 residual: its scale; floats: 1, because fmaf(r, 1, x) is x + r */
     float eps;
-    float inverse; /* 1 / scale of the codes */
+    float inverse; /* 1 / scale of the quantized output */
     float cols, inverse_cols;
 } ft_cuda_norm_args;
 
@@ -26,7 +26,7 @@ __device__ __forceinline__ float ft_exchange(float value, int lanes_apart)
     return __shfl_xor_sync(0xffffffff, value, lanes_apart);
 }
 
-/* The sum of what the lanes have, in all of them. */
+/* The sum over all lanes, returned to all of them. */
 __device__ __forceinline__ float ft_add_lanes(float sum)
 {
 #pragma unroll
@@ -36,8 +36,8 @@ __device__ __forceinline__ float ft_add_lanes(float sum)
 }
 
 /*
- * The sum of all parts (kernels/norm.h), of which thread i has part i, in each thread of a block;
- * `eights` is shared memory for the sums of eight.
+ * The sum of all partial sums (kernels/norm.h), of which thread i has number i, returned to each
+ * thread of a CTA. `eights` is shared memory for the sums of eight threads.
  */
 __device__ __forceinline__ float ft_add_parts(float part, float eights[FT_NORM_EIGHTS])
 {

@@ -1,20 +1,14 @@
 /*
- * norm_block.cu - rms norms, and layer norms that norm.cu does not take: of rows whose width is no
- * multiple of eight or more than a warp holds.
+ * norm_block.cu - RMS norms, and layer norms that norm.cu does not support: rows whose width is no
+ * multiple of eight or exceeds the registers of a warp.
  *
- * A block takes a row.  Its threads keep neighbours in registers, as memory likes it, and lay them
- * in shared memory for those that add: one thread for each part of a sum (kernels/norm.h).  Rows
- * that are wider than a block's registers are taken in stretches, and made anew each time they are
- * needed.
+ * A CTA processes a row. Its threads load consecutive elements and write them to shared memory,
+ * from which one thread per partial sum (kernels/norm.h) adds. Rows wider than the registers of a
+ * CTA are processed in chunks, which are computed again each time they are needed.
  *
- * A decoder's step has few rows, and waits for the longest chain of instructions; so the rms norms
- * of its plans have kernels of their own, which know dtypes and that a row is one stretch.  1 x
- * 4096 on an H200, F32 + F16 to F32 and codes, in us:
- *
- *     as it is                                                    2.16
- *     four vectors in a thread, as of many rows, instead of two   2.43
- *     dtypes and stretches are looked up                          3.24
- *     a thread's elements are those that it adds, 256 apart       3.14
+ * A decode step has few rows and is bound by the longest dependency chain. RMS norms of its plans
+ * therefore have specialized kernels with compile-time dtypes and a single chunk. 1 x 4096 (f32 +
+ * f16 to f32 and int8) takes 2.16 us on an H200; docs/experiments lists the slower variants.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,21 +18,21 @@
 
 enum { PARTS = FT_NORM_PARTS, WIDEST = 8192 };
 
-/* What a kernel is compiled for in place of a dtype: whatever the view says; no such value. */
+/* Template arguments instead of a dtype: any dtype, at run time; no such value. */
 enum { ANY = -1, NONE = -2 };
 
 /*
- * What a kernel is compiled for: vectors of `wide` elements, `kept` of them in a thread's
- * registers, in blocks of up to `threads`, and at least one for each part of a sum.
+ * Kernel traits: vectors of `wide` elements, `kept` vectors in the registers of a thread, and up to
+ * `threads` threads per CTA, at least one for each partial sum.
  */
 template <ft_norm_kind kind_, int x_, int residual_, int wide_, int kept_> struct form {
     static constexpr ft_norm_kind kind = kind_;
     static constexpr int x = x_, residual = residual_, wide = wide_, kept = kept_;
     static constexpr int threads = WIDEST / 4 / kept_;
-    static constexpr bool whole = x_ != ANY; /* rows are one stretch */
+    static constexpr bool whole = x_ != ANY; /* rows are a single chunk */
 };
 
-/* A thread's elements of a stretch: vectors that lie blockDim.x vectors apart. */
+/* A thread's elements of a chunk: vectors that are blockDim.x vectors apart. */
 template <typename F> struct elements {
     float v[F::kept][F::wide];
 };
@@ -47,7 +41,7 @@ template <typename F> struct raw {
     ft_bits<F::wide> v[F::kept];
 };
 
-/* A thread's first element of a stretch, and its column. */
+/* A thread's first element of a chunk, and its column. */
 typedef struct place {
     size_t at;
     int col, cols;
@@ -70,7 +64,7 @@ __device__ __forceinline__ place place_of(const ft_cuda_norm_args &n, int base)
     return { blockIdx.x * n.x.cols + col, col, (int) n.x.cols };
 }
 
-/* ---- Reading and writing -------------------------------------------------------------------- */
+/* ---- Loads and stores ------------------------------------------------------------------------ */
 
 template <typename F, ft_dtype dtype>
 __device__ __forceinline__ void fetch_as(raw<F> &bits, void *data, const place &p)
@@ -104,7 +98,7 @@ __device__ __forceinline__ void unpack(float v[F::wide], const ft_bits<F::wide> 
         ft_unpack<F::wide>(v, bits, view.dtype);
 }
 
-/* Real values, if they are wanted; x becomes what is written. */
+/* Stores float values if there is an output; x becomes the rounded values. */
 template <typename F, int dtype>
 __device__ __forceinline__ void store(const ft_cuda_view &view, elements<F> &x, const place &p)
 {
@@ -145,7 +139,9 @@ __device__ __forceinline__ void load_vector(elements<F> &to, const float *from, 
         }
 }
 
-/* What is normalized, zeros behind the row's end.  A sum that others read is what they will read.
+/*
+ * Loads the input of the norm; zeros after the end of the row. A sum that is stored is used as
+ * rounded.
  */
 template <typename F>
 __device__ __forceinline__ void load(elements<F> &x, const ft_cuda_norm_args &n, const place &p)
@@ -171,7 +167,7 @@ __device__ __forceinline__ void load(elements<F> &x, const ft_cuda_norm_args &n,
 
 /* ---- Sums ---------------------------------------------------------------------------------- */
 
-/* Lay a stretch in shared memory, which nobody reads any more. */
+/* Writes a chunk to shared memory, which all threads have finished reading. */
 template <typename F> __device__ __forceinline__ void lay(float *shared, const elements<F> &x)
 {
 #pragma unroll
@@ -186,7 +182,7 @@ template <typename F> __device__ __forceinline__ void lay(float *shared, const e
     __syncthreads();
 }
 
-/* part += this thread's elements there, or the squares of their distances to the mean. */
+/* part += this thread's elements, or the squares of their distances to the mean. */
 template <bool squares>
 __device__ __forceinline__ float add_part(float part, const float *shared, float mean, int count)
 {
@@ -202,7 +198,7 @@ __device__ __forceinline__ float add_part(float part, const float *shared, float
 
 /* ---- A row ---------------------------------------------------------------------------------- */
 
-/* x = (x - mean) * factor * weight [+ bias], which is written if it is wanted. */
+/* x = (x - mean) * factor * weight [+ bias], stored if there is an output. */
 template <typename F>
 __device__ __forceinline__ void finish(elements<F> &x, const elements<F> &weight, float mean,
                                        float factor, const ft_cuda_norm_args &n, const place &p)
@@ -220,8 +216,8 @@ __device__ __forceinline__ void finish(elements<F> &x, const elements<F> &weight
 }
 
 /*
- * blockIdx.x is the row; `stretch` floats of shared memory.  Where the row is one stretch, each
- * loop goes round once, and what it begins with is still there from the loop before.
+ * blockIdx.x is the row; there are `stretch` floats of shared memory. If the row is a single chunk,
+ * each loop runs once, and its data is still there from the previous loop.
  */
 template <typename F>
 static __global__ void __launch_bounds__(F::threads) norm_any_kernel(const ft_cuda_norm_args n)
@@ -240,7 +236,7 @@ static __global__ void __launch_bounds__(F::threads) norm_any_kernel(const ft_cu
         int count = min(cols - base, stretch);
         load(x, n, place_of<F>(n, base));
         if (base > 0)
-            __syncthreads(); /* the stretch before has been added */
+            __syncthreads(); /* the previous chunk has been added */
         lay(shared, x);
         if (F::kind == FT_NORM_LAYER)
             sum = add_part<false>(sum, shared, 0.0f, count);
@@ -290,7 +286,7 @@ static __global__ void __launch_bounds__(F::threads) norm_any_kernel(const ft_cu
     }
 }
 
-/* ---- Launching ------------------------------------------------------------------------------ */
+/* ---- Launch --------------------------------------------------------------------------------- */
 
 template <typename F> static int launch(const ft_cuda_args *args, const ft_cuda_norm_args &n)
 {
@@ -309,7 +305,10 @@ template <int wide> static int launch_any(const ft_cuda_args *args, const ft_cud
                : launch<form<FT_NORM_LAYER, ANY, ANY, wide, 4>>(args, n);
 }
 
-/* Fewer vectors in a thread make a shorter chain; many rows want many of them on their way. */
+/*
+ * Fewer vectors per thread shorten the dependency chain; with many rows more loads in flight are
+ * better.
+ */
 template <int x, int residual>
 static int launch_plain(const ft_cuda_args *args, const ft_cuda_norm_args &n)
 {
@@ -323,7 +322,9 @@ template <int x> static int launch_same(const ft_cuda_args *args, const ft_cuda_
     return n.residual.data == NULL ? launch_plain<x, NONE>(args, n) : launch_plain<x, x>(args, n);
 }
 
-/* An rms norm that has a kernel of its own: sums are of x's dtype, and not of codes. */
+/*
+ * Whether an RMS norm has a specialized kernel: sums have x's dtype, and the residual is not int8.
+ */
 static bool is_plain(const ft_cuda_args *args, const ft_cuda_norm_args &n)
 {
     bool residual = n.residual.data == NULL || n.residual.dtype == n.x.dtype ||

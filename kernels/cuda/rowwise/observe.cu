@@ -1,5 +1,5 @@
 /*
- * observe.cu - calibration looks at a point: an operation like any other.
+ * observe.cu - the operation OBSERVE: counts the values of a calibration point.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,10 +7,12 @@
 #include "kernels/cuda/rowwise/count.cuh"
 #include "kernels/cuda/rows.cuh"
 
-/* A block's threads take 4 values each, STEPS times; 1056 blocks fill 132 multiprocessors. */
+/*
+ * Each thread of a CTA loads 4 values at a time, STEPS times; 1056 CTAs fill 132 multiprocessors.
+ */
 enum { THREADS = 256, STEPS = 4, BLOCKS = 1056 };
 
-/* Elements i, i + THREADS, ... of each block's part. */
+/* Counts elements i, i + THREADS, ... of each CTA's part. */
 static __global__ void __launch_bounds__(THREADS)
     count_kernel(const ft_cuda_counts counts, void *x, ft_dtype dtype, size_t n)
 {
@@ -45,7 +47,7 @@ static int count(void *stream, bool overlaps, const ft_cuda_counts *counts, cons
                      1, *counts, (void *) x, dtype, n);
 }
 
-/* ------------------------------------------------------------------------------------------ */
+/* ---- Operations ---------------------------------------------------------------------------- */
 
 extern "C" int ft_cuda_count(void *stream, const ft_cuda_counts *counts, const float *x, size_t n)
 {

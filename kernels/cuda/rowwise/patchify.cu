@@ -1,8 +1,9 @@
 /*
- * patchify.cu - images as sequences: a row for each patch, and what a sequence begins with.
+ * patchify.cu - images as sequences: PATCHIFY makes one row per patch, ADD_CLASS_TOKEN adds class
+ * token and position embeddings.
  *
- * Rows of a bucket beyond the run belong to no image, or to one of a run before: they are computed
- * like any other, and nobody reads them.
+ * Padding rows of a batch bucket belong to no image, or to one of an earlier pass. They are
+ * computed like all others and never read.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,7 +11,7 @@
 #include "kernels/cuda/rows.cuh"
 #include "kernels/quant.h"
 
-/* A block takes 64 vectors of columns of 4 rows, in both kernels. */
+/* A CTA processes 64 vectors of columns of 4 rows, in both kernels. */
 enum { ACROSS = 64, ROWS = 4 };
 
 static dim3 grid_of(size_t rows, size_t cols, int n)
@@ -18,19 +19,19 @@ static dim3 grid_of(size_t rows, size_t cols, int n)
     return dim3(ft_cover(rows, ROWS), ft_cover(cols, (unsigned) (ACROSS * n)));
 }
 
-/* ---- Cutting ------------------------------------------------------------------------------- */
+/* ---- PATCHIFY ------------------------------------------------------------------------------ */
 
 typedef struct cutting {
     ft_cuda_view images, y;
-    unsigned length, leading; /* rows of an image; and those of them before its patches */
-    unsigned across;          /* patches of a row of patches */
+    unsigned length, leading; /* rows of an image; and those before its patches */
+    unsigned across;          /* patches per row of patches */
     unsigned height, width;
     unsigned rows, cols; /* of a patch */
     bool codes;
     float inverse;
 } cutting;
 
-/* Where element `col` of a patch lies in its image. */
+/* Offset of element `col` of a patch in its image. */
 __device__ __forceinline__ size_t pixel_of(const cutting &c, unsigned patch, unsigned col)
 {
     unsigned line = col / c.cols, channel = line / c.rows;
@@ -39,7 +40,7 @@ __device__ __forceinline__ size_t pixel_of(const cutting &c, unsigned patch, uns
     return ((size_t) channel * c.height + y) * c.width + x;
 }
 
-/* N neighbours, which are neighbours in the image too. */
+/* Copies N consecutive elements, which are consecutive in the image too. */
 template <int N>
 static __global__ void __launch_bounds__(ACROSS *ROWS) patches_kernel(const cutting c)
 {
@@ -85,7 +86,7 @@ extern "C" int ft_cuda_patches(const ft_cuda_args *args)
     return c.cols % 4 == 0 && c.width % 4 == 0 ? cut<4>(args, c) : cut<1>(args, c);
 }
 
-/* ---- Placing ------------------------------------------------------------------------------- */
+/* ---- ADD_CLASS_TOKEN ----------------------------------------------------------------------- */
 
 enum { MOST_LEADING = 2 };
 
@@ -93,7 +94,7 @@ typedef struct placing {
     ft_cuda_view x, y;
     const void *lead[MOST_LEADING]; /* F32 */
     const void *position;
-    ft_dtype dtype; /* of positions */
+    ft_dtype dtype; /* of position embeddings */
     unsigned length, leading;
 } placing;
 

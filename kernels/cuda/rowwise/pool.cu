@@ -1,8 +1,8 @@
 /*
- * pool.cu - one row per sequence.
+ * pool.cu - pooling: one row per sequence.
  *
- * A thread adds a column of its sequence from the first row to the last, as the CPU does, and asks
- * for many rows before it waits.  Sequences beyond the batch have no rows, and get zeros.
+ * A thread adds a column of its sequence from the first row to the last, as the CPU does, with many
+ * loads in flight. Padding sequences have no rows and get zeros.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,8 +18,8 @@ typedef struct pool {
 } pool;
 
 /*
- * The sum of column `col` of rows first .. end - 1.  All loads of a batch are there, the last ones
- * of the last row perhaps: no load waits for a branch.
+ * The sum of column `col` of rows first .. end - 1. Loads after the end read the last row again, so
+ * that no load depends on a branch.
  */
 template <ft_dtype dtype>
 __device__ __forceinline__ float add_column(const ft_cuda_view &x, size_t col, int first, int end)
@@ -68,7 +68,7 @@ template <ft_pooling pooling> static __global__ void __launch_bounds__(THREADS) 
     ft_store<1>(p.out.data, p.out.dtype, sequence * p.x.cols + col, &value);
 }
 
-/* ------------------------------------------------------------------------------------------ */
+/* ---- Operation ----------------------------------------------------------------------------- */
 
 extern "C" int ft_cuda_pool(const ft_cuda_args *args)
 {

@@ -1,15 +1,16 @@
 /*
- * beam_candidates.cu - the best candidates of each lane: a block for each row of logits.
+ * beam_candidates.cu - the best candidates of each beam: one CTA per row of logits.
  *
- * The n best of a row are found without sorting it.  Each thread's share of the row has a largest
- * logit; the n-th of those is a bound that at least n tokens reach, and hardly more do.  What
- * reaches it is listed and put in order by counting, for each, those before it.  So the time is
- * that of two looks at the row, whatever n is: one for the largest logits, and one that lists while
- * it adds up probabilities.  Where tokens that are known have a price, their scores must be known
- * before they are listed, and that takes a third look.
+ * The n best tokens of a row are found without sorting it. Each thread finds the largest logit of
+ * its part of the row. The n-th largest of these is a threshold that at least n tokens reach, and
+ * hardly more. Tokens that reach it are listed and ranked by counting those before each. The cost
+ * is two passes over the row, whatever n is: one for the maxima, and one that lists tokens while it
+ * accumulates the softmax denominator. With a repetition penalty scores must be known before tokens
+ * are listed, which takes a third pass.
  *
- * Rows of which too many tokens reach the bound, because most are equal, take the long way: the
- * n-th candidate is found bit by bit, with a look at the row for each.
+ * Rows in which too many tokens reach the threshold, because most logits are equal, take a slow
+ * path: the n-th candidate is found bit by bit (radix select), with a pass over the row for each
+ * bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +23,7 @@ enum { THREADS = 1024, WARPS = THREADS / 32, LIST = 2048 };
 
 typedef unsigned long long wide;
 
-/* Words of a bit for each token. */
+/* Words of a bitmap with one bit per token. */
 static __host__ __device__ __forceinline__ size_t mark_words(size_t vocabulary)
 {
     return (vocabulary + 31) / 32;
@@ -39,7 +40,7 @@ typedef struct row_shared {
     wide part[WARPS];
     uint32_t key[WARPS];
     uint64_t list[LIST];
-    uint32_t listed; /* candidates that belong in the list, even if it is full */
+    uint32_t listed; /* number of listed candidates, even if the list is full */
 } row_shared;
 
 typedef struct row {
@@ -47,21 +48,21 @@ typedef struct row {
     const ft_beam_memory *memory;
     int32_t lane;
     const float *logits;
-    uint32_t words;          /* the vocabulary */
-    uint32_t skew;           /* tokens before the first that 16 bytes may be read from */
-    bool marked;             /* seen[] and banned[] hold something */
-    uint32_t *seen, *banned; /* a bit for each token, in the scratch */
+    uint32_t words;          /* vocabulary size */
+    uint32_t skew;           /* tokens before the first 16-byte aligned address */
+    bool marked;             /* seen[] and banned[] are in use */
+    uint32_t *seen, *banned; /* bitmaps of tokens, in the scratch buffer */
     float score, largest, log_total;
 } row;
 
-/* ---- Sums over a block ---------------------------------------------------------------------- */
+/* ---- Reductions over a CTA ------------------------------------------------------------------ */
 
 __device__ __forceinline__ wide sum_block(row_shared &s, wide x)
 {
 #pragma unroll
     for (int lane = 16; lane > 0; lane >>= 1)
         x += __shfl_xor_sync(~0u, x, lane);
-    __syncthreads(); /* part[] has been read by all */
+    __syncthreads(); /* all threads have read part[] */
     if (threadIdx.x % 32 == 0)
         s.part[threadIdx.x / 32] = x;
     __syncthreads();
@@ -87,7 +88,10 @@ __device__ __forceinline__ uint32_t most_of_block(row_shared &s, uint32_t x)
     return x;
 }
 
-/* The upper half of a candidate: an integer for each number above -inf, in their order; else 0. */
+/*
+ * The upper half of a candidate: an order-preserving integer for each number above -inf, otherwise
+ * 0.
+ */
 __device__ __forceinline__ uint32_t key_of(float x)
 {
     return (uint32_t) (ft_beam_candidate(x, 0) >> 32);
@@ -100,9 +104,9 @@ __device__ __forceinline__ float value_of(uint32_t key)
 
 /* ---- Logits --------------------------------------------------------------------------------- */
 
-enum { AHEAD = 4 }; /* loads that are under way at once: visits may keep the next ones waiting */
+enum { AHEAD = 4 }; /* loads in flight; visits may delay the next ones */
 
-/* visit(token, logit) for all of the row: in fours, but for what lies before and behind them. */
+/* Calls visit(token, logit) for the whole row: in vectors of four, except at the unaligned ends. */
 template <typename Visit> __device__ __forceinline__ void each(const row &r, Visit visit)
 {
     const float4 *from = (const float4 *) (r.logits + r.skew);
@@ -142,7 +146,7 @@ __device__ __forceinline__ bool bans_ends(const ft_beams &b)
     return b.known - b.prompt < b.least && b.ends > 0;
 }
 
-/* Which tokens are known to the lane, and which must not be chosen. */
+/* Marks the tokens that the beam contains already, and those that are banned. */
 __device__ __forceinline__ void mark_row(row &r)
 {
     const ft_beams &b = *r.beams;
@@ -166,8 +170,8 @@ __device__ __forceinline__ void mark_row(row &r)
 }
 
 /*
- * The largest logit, and in *own the key of the largest of this thread that has no mark.  False:
- * one is NaN or +inf.
+ * Finds the maximum logit, and in *own the key of this thread's largest unmarked logit. Returns
+ * false if a logit is NaN or +inf.
  */
 __device__ __forceinline__ bool look_at(row_shared &s, row &r, uint32_t *own)
 {
@@ -223,7 +227,7 @@ __device__ __forceinline__ uint32_t find_key(uint32_t own, int n)
     return found;
 }
 
-/* List what is not below `bound`. */
+/* Lists all candidates that are not below `bound`. */
 __device__ __forceinline__ void list_from(row_shared &s, const row &r, uint64_t bound)
 {
     __syncthreads();
@@ -242,9 +246,9 @@ __device__ __forceinline__ void list_from(row_shared &s, const row &r, uint64_t 
 }
 
 /*
- * A logit below which no candidate is one of the best: below `least`, which n tokens reach, by more
- * than what rounding makes of differences.  A score is the sum of four numbers, of which the last
- * is the logarithm of at most 2^31.
+ * A logit threshold below which no candidate is among the best: below `least`, which n tokens
+ * reach, by more than the rounding error of scores. A score is the sum of four numbers, of which
+ * the last is the logarithm of at most 2^31.
  */
 __device__ __forceinline__ float floor_of(const row &r, float least)
 {
@@ -253,8 +257,8 @@ __device__ __forceinline__ float floor_of(const row &r, float least)
 }
 
 /*
- * Weigh the row, and list its best tokens in the same look: no known token has a price.  False:
- * there are too many of them, and the list is of no use.
+ * Accumulates the softmax denominator and lists the best tokens in the same pass; requires that
+ * there is no repetition penalty. Returns false if the list overflows.
  */
 __device__ __forceinline__ bool weigh_and_list(row_shared &s, row &r, uint32_t key)
 {
@@ -272,7 +276,7 @@ __device__ __forceinline__ bool weigh_and_list(row_shared &s, row &r, uint32_t k
         if (at < LIST)
             s.list[at] = ft_beam_candidate(logit, token);
     });
-    r.log_total = ft_beam_log_total(sum_block(s, sum)); /* all have listed theirs */
+    r.log_total = ft_beam_log_total(sum_block(s, sum)); /* all threads have listed theirs */
     if (s.listed > LIST)
         return false;
     for (uint32_t i = threadIdx.x; i < s.listed; i += THREADS)
@@ -281,7 +285,7 @@ __device__ __forceinline__ bool weigh_and_list(row_shared &s, row &r, uint32_t k
     return true;
 }
 
-/* The rare case: the n-th largest candidate itself is the bound. */
+/* Slow path: the n-th largest candidate itself is the bound. */
 __device__ __noinline__ void list_crowded(row_shared &s, const row r, int n)
 {
     uint64_t bound = 0;
@@ -296,7 +300,7 @@ __device__ __noinline__ void list_crowded(row_shared &s, const row r, int n)
     list_from(s, r, bound);
 }
 
-/* The n best of the list, in order; then zeros, as what is listed may be too. */
+/* Writes the n best of the list in order, followed by zeros; listed candidates may be zero too. */
 __device__ __forceinline__ void hand_in(const row_shared &s, int n, ft_cuda_beam_list *out)
 {
     uint32_t listed = s.listed;
@@ -313,7 +317,10 @@ __device__ __forceinline__ void hand_in(const row_shared &s, int n, ft_cuda_beam
     }
 }
 
-/* `key` is that of a logit which at least n tokens without a mark reach; 0: no such is known. */
+/*
+ * Lists the best candidates. `key` belongs to a logit which at least n unmarked tokens reach; 0:
+ * unknown.
+ */
 __device__ __forceinline__ void list_best(row_shared &s, row &r, uint32_t key, int n)
 {
     bool priced = r.marked && ft_beams_repeat(r.beams);
@@ -359,7 +366,7 @@ __device__ __forceinline__ void work(row_shared &s, row &r, ft_cuda_beam_list *o
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
-/* grid = groups x lanes. */
+/* grid = groups x beams. */
 static __global__ void __launch_bounds__(THREADS, 1) rows_kernel(const ft_cuda_beams args)
 {
     __shared__ row_shared s;
@@ -398,7 +405,7 @@ size_t ft_cuda_beam_scratch(size_t seats, size_t vocabulary)
 
 int ft_cuda_beam_rows(const ft_cuda_chip *chip, void *stream, const ft_cuda_beams *args)
 {
-    static_assert(sizeof(ft_beams) % 4 == 0 && sizeof(ft_beams) / 4 <= THREADS, "threads copy it");
+    static_assert(sizeof(ft_beams) % 4 == 0 && sizeof(ft_beams) / 4 <= THREADS, "each thread copies at most one word");
     size_t blocks = args->groups * args->widest;
     if (blocks == 0)
         return 0;

@@ -1,9 +1,9 @@
 /*
- * beam_merge.cu - what becomes of the lanes' candidates: a block for each text.
+ * beam_merge.cu - selects the next beams from the candidates of all beams: one CTA per text.
  *
- * The lists are in order, so one warp merges them: each thread holds the first candidates that are
- * left of two lanes, and the best of all is taken, until there are enough.  That is width and a few
- * turns.  The rest of the block moves tokens and origins.
+ * The lists are sorted, so one warp merges them: each thread holds the first remaining candidates
+ * of two beams, and the best of all is taken, until there are enough. This takes a few more
+ * iterations than there are beams. The rest of the CTA moves tokens and the cache indirection.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,8 +16,8 @@ typedef struct merge_shared {
     ft_beams beams;
     ft_beam_turn turn;
     ft_beam beam[FT_MAX_BEAMS];
-    int32_t parent[FT_MAX_BEAMS]; /* of each lane; itself where the lane is dead */
-    int32_t token[FT_MAX_BEAMS];  /* FT_NO_TOKEN: the lane is dead */
+    int32_t parent[FT_MAX_BEAMS]; /* parent of each beam; itself if the beam is dead */
+    int32_t token[FT_MAX_BEAMS];  /* FT_NO_TOKEN: the beam is dead */
     bool lives[FT_MAX_BEAMS];     /* before this step */
     union {
         uint64_t candidate[FT_MAX_BEAMS][FT_BEAM_CANDIDATES];
@@ -25,9 +25,9 @@ typedef struct merge_shared {
     };
 } merge_shared;
 
-/* ---- A turn --------------------------------------------------------------------------------- */
+/* ---- Merge --------------------------------------------------------------------------------- */
 
-/* The lists of a part's lanes; true: one has failed. */
+/* Loads the lists of a beam group's beams; returns whether one has failed. */
 __device__ __forceinline__ bool load_lists(merge_shared &s, const ft_cuda_beams &args, int32_t head)
 {
     const ft_beams &b = s.beams;
@@ -37,7 +37,7 @@ __device__ __forceinline__ bool load_lists(merge_shared &s, const ft_cuda_beams 
 #pragma unroll 4
     for (int32_t i = (int32_t) threadIdx.x; i < all; i += THREADS) {
         int32_t lane = head + i / depth;
-        uint64_t candidate = lists[lane].candidate[i % depth]; /* of a dead lane, anything */
+        uint64_t candidate = lists[lane].candidate[i % depth]; /* arbitrary for a dead beam */
         s.candidate[lane][i % depth] = s.lives[lane] ? candidate : 0;
     }
     int32_t own = head + (int32_t) threadIdx.x;
@@ -70,7 +70,7 @@ __device__ __forceinline__ uint64_t most_of_warp(uint64_t x)
     return x;
 }
 
-/* By one warp: candidates pass in order until the turn has all it needs. */
+/* One warp takes candidates in order until the group has all it needs. */
 __device__ __forceinline__ void pass_candidates(merge_shared &s, int32_t head, uint32_t vocabulary)
 {
     int32_t first = head + (int32_t) threadIdx.x, second = first + 32,
@@ -88,7 +88,7 @@ __device__ __forceinline__ void pass_candidates(merge_shared &s, int32_t head, u
     }
 }
 
-/* The tokens of texts that have just finished. */
+/* Copies the tokens of hypotheses that have just finished. */
 __device__ __forceinline__ void copy_finished(const merge_shared &s, const ft_beam_memory &m,
                                               int32_t head)
 {
@@ -108,7 +108,7 @@ __device__ __forceinline__ void take_turn(merge_shared &s, const ft_cuda_beams &
     ft_beam *part = s.beam + head;
     if (threadIdx.x == 0)
         ft_beam_turn_begin(&s.turn, part, &b);
-    bool failed = load_lists(s, args, head); /* with a join of all threads */
+    bool failed = load_lists(s, args, head); /* synchronizes all threads */
     if (part->status != FT_BEAM_RUNS)
         return;
     if (threadIdx.x < 32 && !failed)
@@ -124,9 +124,9 @@ __device__ __forceinline__ void take_turn(merge_shared &s, const ft_cuda_beams &
     __syncthreads();
 }
 
-/* ---- Afterwards ----------------------------------------------------------------------------- */
+/* ---- Update -------------------------------------------------------------------------------- */
 
-/* Every lane takes over the origins of its parent, TILE positions at a time. */
+/* Every beam takes over the cache indirection of its parent, TILE positions at a time. */
 __device__ __forceinline__ void move_origins(merge_shared &s, const ft_beam_memory &m)
 {
     const ft_beams &b = s.beams;
@@ -145,7 +145,9 @@ __device__ __forceinline__ void move_origins(merge_shared &s, const ft_beam_memo
     }
 }
 
-/* As ft_cpu_choose_keep(); and from here on a lane's tokens are its own. */
+/*
+ * Stores the token as ft_cpu_choose_keep() does; from here on a beam's keys are in its own pages.
+ */
 __device__ __forceinline__ void keep_token(const merge_shared &s, const ft_beam_memory &m,
                                            int32_t lane)
 {
@@ -191,8 +193,8 @@ static __global__ void __launch_bounds__(THREADS) merge_kernel(const ft_cuda_bea
 
 int ft_cuda_beam_merge(const ft_cuda_chip *chip, void *stream, const ft_cuda_beams *args)
 {
-    static_assert(sizeof(ft_beams) / 4 <= THREADS, "threads copy it");
-    static_assert(sizeof(merge_shared) <= 48 << 10, "any device has as much");
+    static_assert(sizeof(ft_beams) / 4 <= THREADS, "each thread copies at most one word");
+    static_assert(sizeof(merge_shared) <= 48 << 10, "fits the shared memory of any device");
     if (args->groups == 0)
         return 0;
     return ft_launch(merge_kernel, dim3((unsigned) args->groups), dim3(THREADS), 0, stream,

@@ -1,5 +1,5 @@
 /*
- * beam_search.h - a step of beam search, on the GPU.
+ * beam_search.h - a step of beam search on the GPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,27 +13,27 @@
 extern "C" {
 #endif
 
-/* A step of many texts.  Device memory, all of it. */
+/* Parameters of a step for several texts. All pointers are to device memory. */
 typedef struct ft_cuda_beams {
     ft_beam_memory memory;
     const float *logits;   /* [rows, vocabulary] */
-    const ft_beams *beams; /* [groups]; no two have a seat in common */
+    const ft_beams *beams; /* [groups], with disjoint slots */
     size_t groups;
-    size_t widest; /* lanes of the widest group, at most FT_MAX_BEAMS */
+    size_t widest; /* beams of the widest group, at most FT_MAX_BEAMS */
     void *scratch; /* ft_cuda_beam_scratch() bytes, 16-byte aligned */
-    size_t seats;  /* that the scratch is for */
+    size_t seats;  /* number of slots that the scratch buffer is for */
 } ft_cuda_beams;
 
 size_t ft_cuda_beam_scratch(size_t seats, size_t vocabulary);
 
-/* What ft_cpu_beam_row() and ft_cpu_beam_merge() do, to the bit. */
+/* Computes ft_cpu_beam_row() and ft_cpu_beam_merge() with the same bits. Returns a cudaError_t. */
 int ft_cuda_beam_step(const ft_cuda_chip *chip, void *stream, const ft_cuda_beams *args);
 
-/* Its two launches: candidates of all lanes into the scratch, and what becomes of them. */
+/* Its two launches: candidates of all beams into the scratch buffer, and their merge. */
 int ft_cuda_beam_rows(const ft_cuda_chip *chip, void *stream, const ft_cuda_beams *args);
 int ft_cuda_beam_merge(const ft_cuda_chip *chip, void *stream, const ft_cuda_beams *args);
 
-/* What a lane hands in, in the scratch: as ft_beam_list of the CPU. */
+/* Candidates of one beam in the scratch buffer, like ft_beam_list of the CPU. */
 typedef struct ft_cuda_beam_list {
     uint64_t candidate[FT_BEAM_CANDIDATES];
     int32_t failed;

@@ -1,13 +1,13 @@
 /*
- * logits_row.cuh - one row of logits under the hands of a block, or of a cluster of them: where it
- * lies, how it gets there, and sums over all of it.
+ * logits_row.cuh - one row of logits in the shared memory of a CTA or of a cluster of CTAs: loads,
+ * iteration, and reductions over the row.
  *
- * The logits are read once, into shared memory.  There each later look at all of them costs a
- * quarter of an instruction for a token, and the loops stay short: a row in registers would need
- * all loops unrolled, and code that runs once is as slow as its way from memory.
+ * The logits are read once into shared memory. Each later pass costs a quarter of an instruction
+ * per token, and the loops stay short. A row in registers would need all loops unrolled, and code
+ * that runs once is limited by instruction fetches.
  *
- * The blocks of a cluster have a slice of the row each.  What they find they tell all others, and
- * then every block does the same with the same numbers; so a block alone is a cluster of one.
+ * Each CTA of a cluster has a slice of the row. The CTAs exchange their partial results, and then
+ * every CTA does the same computation with the same numbers; a single CTA is a cluster of one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,24 +24,24 @@ enum {
     FT_CHOOSE_THREADS = 1024,
     FT_CHOOSE_WARPS = FT_CHOOSE_THREADS / 32,
     FT_CHOOSE_BINS = 2 * FT_CHOOSE_THREADS,
-    FT_CHOOSE_LIST = 1024, /* tokens of a bin that are put in order directly */
-    FT_CHOOSE_BLOCKS = 8,  /* of a cluster, at most */
+    FT_CHOOSE_LIST = 1024, /* tokens of a bin that are ranked directly */
+    FT_CHOOSE_BLOCKS = 8,  /* maximum CTAs of a cluster */
 };
 
-typedef unsigned long long ft_wide; /* uint64_t, by the name that CUDA's functions know */
+typedef unsigned long long ft_wide; /* uint64_t, as the type that CUDA's functions take */
 
-/* A token in the order, and the sum of weights up to it and with it. */
+/* A token in the order, and the inclusive cumulative weight up to it. */
 typedef struct ft_place {
     float value;
     int32_t id;
     ft_wide sum;
 } ft_place;
 
-/* What one thread, and then a block and all of them, know of a row. */
+/* Extremes of a row; of one thread, then of the CTA and the cluster. */
 typedef struct ft_extremes {
-    float most, least; /* of the adjusted logits */
-    float raw;         /* the largest before they were adjusted */
-    uint32_t at;       /* of a thread: the first group that holds its largest */
+    float most, least; /* of the logits after penalties and bans */
+    float raw;         /* maximum of the raw logits */
+    uint32_t at;       /* of a thread: the first vector that holds its maximum */
     bool nan;
 } ft_extremes;
 
@@ -50,38 +50,38 @@ typedef struct ft_choose_shared {
     float value[FT_CHOOSE_LIST];
     int32_t id[FT_CHOOSE_LIST];
     uint32_t weight[FT_CHOOSE_LIST];
-    uint32_t listed; /* tokens that belong in the list, even if it is full */
+    uint32_t listed; /* number of listed tokens, even if the list is full */
     ft_wide part[FT_CHOOSE_WARPS];
     float most[FT_CHOOSE_WARPS], least[FT_CHOOSE_WARPS], raw[FT_CHOOSE_WARPS];
-    ft_extremes told[FT_CHOOSE_BLOCKS]; /* by the blocks of the cluster */
+    ft_extremes told[FT_CHOOSE_BLOCKS]; /* written by the CTAs of the cluster */
     ft_wide sum[FT_CHOOSE_BLOCKS];
-    ft_wide before; /* the sum of weights before `bin` */
+    ft_wide before; /* cumulative weight before `bin` */
     int32_t bin;
     uint32_t key_low, key_high; /* of the tokens in a bin */
     int32_t id_low, id_high;
     ft_place place;
-    int32_t first;   /* the smallest id of the largest logit */
-    uint64_t random; /* bits of this step */
+    int32_t first;   /* the smallest id with the largest logit */
+    uint64_t random; /* random bits of this step */
     ft_choice choice;
 } ft_choose_shared;
 
-/* A row: its length, and a block's slice of it. */
+/* A row: its length, and the slice of a CTA. */
 typedef struct ft_choose_row {
     uint32_t vocabulary, blocks; /* of the whole row */
-    uint32_t first, count;       /* the slice: all that follows is of it alone */
-    const float *logits;         /* as they came */
+    uint32_t first, count;       /* the slice; the following fields are about the slice only */
+    const float *logits;         /* raw logits */
     const uint32_t *seen;
-    uint32_t *banned;     /* a bit for each token, in shared memory */
-    float *values;        /* adjusted logits, padded to fours: in shared memory, or in scratch */
-    bool aligned;         /* logits and seen may be read in fours */
-    bool penalizes, bans; /* values are not the logits */
+    uint32_t *banned; /* bitmap of tokens, in shared memory */
+    float *values; /* adjusted logits, padded to vectors of four: in shared memory, or in scratch */
+    bool aligned;  /* logits and seen may be read in vectors of four */
+    bool penalizes, bans; /* values differ from the logits */
 } ft_choose_row;
 
-/* ---- Sums ----------------------------------------------------------------------------------- */
+/* ---- Reductions ----------------------------------------------------------------------------- */
 
 /*
- * From sm_80 on a warp adds 32-bit numbers by one instruction, where shuffles of 64-bit numbers
- * take 25: so a sum goes in three pieces, each with room for 32 of its kind.
+ * From sm_80 on a warp adds 32-bit integers by one instruction, whereas 64-bit shuffles take 25.
+ * The sum is therefore computed in three pieces, each with headroom for 32 addends.
  */
 __device__ __forceinline__ ft_wide ft_sum_warp(ft_wide x)
 {
@@ -98,7 +98,7 @@ __device__ __forceinline__ ft_wide ft_sum_warp(ft_wide x)
 #endif
 }
 
-/* Inclusive, in the order of lanes. */
+/* Inclusive scan in the order of lanes. */
 __device__ __forceinline__ ft_wide ft_scan_warp(ft_wide x)
 {
 #pragma unroll
@@ -109,7 +109,7 @@ __device__ __forceinline__ ft_wide ft_scan_warp(ft_wide x)
     return x;
 }
 
-/* An integer for each float in the same order; -0 is 0. */
+/* Order-preserving map from floats to integers; -0 maps to 0. */
 __device__ __forceinline__ uint32_t ft_order_key(float x)
 {
     uint32_t bits = __float_as_uint(x + 0.0f);
@@ -133,19 +133,19 @@ __device__ __forceinline__ float ft_most_of_warp(float x)
 #endif
 }
 
-/* What the warps before `end` have put into s.part. */
+/* The sum of s.part over the warps before `end`. */
 __device__ __forceinline__ ft_wide ft_sum_parts(const ft_choose_shared &s, uint32_t end)
 {
     uint32_t lane = threadIdx.x % 32;
     return ft_sum_warp(lane < end ? s.part[lane] : 0);
 }
 
-/* Over all blocks.  Two sums need a join between them. */
+/* The sum over all CTAs. Two calls need a barrier between them. */
 __device__ __forceinline__ ft_wide ft_sum_row(ft_choose_shared &s, const ft_choose_row &row,
                                               ft_wide x)
 {
     x = ft_sum_warp(x);
-    __syncthreads(); /* part[] has been read by all */
+    __syncthreads(); /* all threads have read part[] */
     if (threadIdx.x % 32 == 0)
         s.part[threadIdx.x / 32] = x;
     __syncthreads();
@@ -164,7 +164,7 @@ __device__ __forceinline__ ft_wide ft_sum_row(ft_choose_shared &s, const ft_choo
 
 /* ---- Logits --------------------------------------------------------------------------------- */
 
-/* Four neighbours from `at` on; what lies behind the end is `none`. */
+/* Loads four consecutive elements from `at` on; elements after the end are `none`. */
 template <typename Four, typename One>
 __device__ __forceinline__ Four ft_fetch_four(const One *row, uint32_t at, uint32_t end,
                                               bool aligned, One none)
@@ -179,7 +179,7 @@ __device__ __forceinline__ Four ft_fetch_four(const One *row, uint32_t at, uint3
     return four;
 }
 
-/* visit(at, values) for all groups of four of the slice; values behind the end are -inf. */
+/* Calls visit(at, values) for all vectors of four of the slice; values after the end are -inf. */
 template <typename Visit>
 __device__ __forceinline__ void ft_each_four(const ft_choose_row &row, Visit visit)
 {
@@ -188,7 +188,7 @@ __device__ __forceinline__ void ft_each_four(const ft_choose_row &row, Visit vis
         visit(at, *(const float4 *) (row.values + at));
 }
 
-/* visit(id, value) for all tokens. */
+/* Calls visit(id, value) for all tokens. */
 template <typename Visit>
 __device__ __forceinline__ void ft_each(const ft_choose_row &row, Visit visit)
 {
@@ -208,7 +208,7 @@ __device__ __forceinline__ void ft_ban(const ft_choose_row &row, int32_t id)
         atomicOr(&row.banned[at / 32], 1u << at % 32);
 }
 
-/* Mark what must not be chosen; the history is read by the whole block. */
+/* Marks banned tokens. Each CTA reads the whole history. */
 __device__ __forceinline__ void ft_mark_bans(const ft_choose_row &row, const ft_choice &choice,
                                              const int32_t *history)
 {
@@ -224,7 +224,7 @@ __device__ __forceinline__ void ft_mark_bans(const ft_choose_row &row, const ft_
     __syncthreads();
 }
 
-/* The four logits at `at`, with penalties and bans. */
+/* Applies penalties and bans to the four logits at `at`. */
 __device__ __forceinline__ float4 ft_adjust_four(const ft_choose_row &row, const ft_choice &choice,
                                                  float4 x, uint32_t at)
 {
@@ -255,7 +255,10 @@ __device__ __forceinline__ void ft_look_at(ft_extremes &e, float4 raw, float4 x,
     e.least = fminf(fminf(e.least, fminf(x.x, x.y)), fminf(x.z, x.w));
 }
 
-/* Send for the slice: each thread brings what it will look at itself, a group for each round. */
+/*
+ * Starts the copy of the slice: each thread copies the vectors that it will read itself, one commit
+ * group per vector.
+ */
 __device__ __forceinline__ void ft_send_for(const ft_choose_row &row)
 {
     for (uint32_t at = threadIdx.x * 4; at < row.count; at += FT_CHOOSE_THREADS * 4) {
@@ -265,8 +268,8 @@ __device__ __forceinline__ void ft_send_for(const ft_choose_row &row)
 }
 
 /*
- * Adjust the slice and look at it; `sent`: its logits are on their way to row.values.  All but the
- * last four rounds begin when no more than four are still to come.
+ * Adjusts the slice and finds its extremes. `sent`: its logits are being copied to row.values.
+ * Every iteration but the last four waits until at most four copies are pending.
  */
 __device__ __forceinline__ ft_extremes ft_take_row(const ft_choose_row &row,
                                                    const ft_choice &choice, bool sent)
@@ -297,7 +300,7 @@ __device__ __forceinline__ void ft_join_warp(ft_extremes &e)
     e.raw = ft_most_of_warp(e.raw);
 }
 
-/* The extremes of the whole row from those of the threads. */
+/* Reduces the extremes of the threads to those of the whole row. */
 __device__ __forceinline__ ft_extremes ft_join_extremes(ft_choose_shared &s,
                                                         const ft_choose_row &row, ft_extremes e)
 {

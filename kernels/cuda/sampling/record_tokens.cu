@@ -1,8 +1,9 @@
 /*
- * record_tokens.cu - the tokens of prompts become known to their sequences.
+ * record_tokens.cu - the operation RECORD_TOKENS: stores the tokens of prompts in the history of
+ * their sequences.
  *
- * Two launches, because a sequence that begins has to be forgotten before its first tokens are
- * noted, and blocks do not wait for each other.
+ * It takes two launches, because the state of a slot must be cleared before the first tokens of a
+ * new sequence are recorded, and CTAs do not synchronize with each other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,13 +13,13 @@
 
 enum { THREADS = 256 };
 
-/* Of a token that has a sequence. */
+/* Position of a token that has a sequence. */
 __device__ __forceinline__ size_t position_of(const ft_cuda_prompts &n, size_t token, int32_t owner)
 {
     return (size_t) (n.past[owner] + (int32_t) token - n.start[owner]);
 }
 
-/* A block for each token: nearly all of them find that theirs is not the first. */
+/* One CTA per token; nearly all of them find that theirs is not the first of its sequence. */
 static __global__ void __launch_bounds__(THREADS) forget_kernel(const ft_cuda_prompts n)
 {
     ft_wait_for_predecessor();

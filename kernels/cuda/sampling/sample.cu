@@ -1,14 +1,14 @@
 /*
- * sample.cu - the next tokens of many sequences: a block or a cluster of blocks for each row.
+ * sample.cu - samples the next tokens of many sequences: one CTA or cluster per row.
  *
- * The arithmetic is that of kernels/sampling.h: weights of tokens are whole numbers, so the same
- * token comes out whatever the order in which threads add, and it is the CPU's.
+ * The arithmetic is that of kernels/sampling.h: token weights are integers, so the sampled token
+ * does not depend on the order in which threads add, and equals the CPU's.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/sampling/select_kth.cuh"
 
-/* Shared memory holds the variables, bans, and the slice's values if they fit. */
+/* Shared memory holds the variables, the ban bitmap, and the slice's values if they fit. */
 #define SHARED_BYTES ((sizeof(ft_choose_shared) + 15) / 16 * 16)
 
 static __host__ __device__ __forceinline__ size_t ban_bytes(size_t slice)
@@ -19,15 +19,15 @@ static __host__ __device__ __forceinline__ size_t ban_bytes(size_t slice)
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
 /*
- * The choice and the row set out.  The last warp asks for the choice before anything else: behind a
- * row's traffic it would wait for its end.
+ * Starts to load the sampling parameters and the row. The last warp requests the parameters first;
+ * behind the row's traffic it would wait until the end of the row.
  */
 __device__ __forceinline__ void send_for_all(ft_choose_shared &s, const ft_choose_row &row,
                                              const ft_choice *choice, bool sends_row)
 {
-    static_assert(sizeof(ft_choice) % 4 == 0 && sizeof(ft_choice) / 4 <= 32, "a warp copies it");
+    static_assert(sizeof(ft_choice) % 4 == 0 && sizeof(ft_choice) / 4 <= 32, "one warp copies it");
     uint32_t word = threadIdx.x - (FT_CHOOSE_THREADS - 32), bits = 0;
-    bool mine = word < sizeof(ft_choice) / 4; /* not for other warps: there it is negative */
+    bool mine = word < sizeof(ft_choice) / 4; /* not in other warps: there the index is negative */
     if (mine)
         bits = ((const uint32_t *) choice)[word];
     if (sends_row)
@@ -36,7 +36,7 @@ __device__ __forceinline__ void send_for_all(ft_choose_shared &s, const ft_choos
         ((uint32_t *) &s.choice)[word] = bits;
 }
 
-/* What the choice says of the row's logits. */
+/* Applies the sampling parameters that affect the row's logits. */
 __device__ __forceinline__ void prepare_row(const ft_choose_shared &s, ft_choose_row &row,
                                             const ft_cuda_memory &m)
 {
@@ -49,7 +49,7 @@ __device__ __forceinline__ void prepare_row(const ft_choose_shared &s, ft_choose
         ft_mark_bans(row, s.choice, m.history + (size_t) s.choice.seat * m.context);
 }
 
-/* The smallest id of the largest value. */
+/* The smallest id with the largest value (greedy sampling). */
 __device__ __forceinline__ int32_t find_first(ft_choose_shared &s, const ft_choose_row &row,
                                               const ft_extremes &own, float largest)
 {
@@ -65,7 +65,7 @@ __device__ __forceinline__ int32_t find_first(ft_choose_shared &s, const ft_choo
     return s.first;
 }
 
-/* The sum of masses of the logits as they came, at temperature 1. */
+/* The softmax denominator of the raw logits at temperature 1. */
 __device__ __forceinline__ ft_wide weigh_logits(ft_choose_shared &s, const ft_choose_row &row,
                                                 float largest)
 {
@@ -81,7 +81,7 @@ __device__ __forceinline__ ft_wide weigh_logits(ft_choose_shared &s, const ft_ch
     return ft_sum_row(s, row, sum);
 }
 
-/* What comes after `last` in the order is dropped. */
+/* Masks all tokens after `last` in the order. */
 __device__ __forceinline__ void drop_after(const ft_choose_row &row, ft_place last)
 {
     auto keep = [&](uint32_t at, float value) {
@@ -95,7 +95,7 @@ __device__ __forceinline__ void drop_after(const ft_choose_row &row, ft_place la
     });
 }
 
-/* The mass of tokens whose exponent is at least `least`. */
+/* The cumulative weight of tokens whose exponent is at least `least`. */
 __device__ __forceinline__ ft_wide mass_above(ft_choose_shared &s, const ft_bins &b,
                                               const ft_choose_row &row, float least)
 {
@@ -108,7 +108,7 @@ __device__ __forceinline__ ft_wide mass_above(ft_choose_shared &s, const ft_bins
     return ft_sum_row(s, row, sum);
 }
 
-/* Bins as fine as the logits allow; none for logits of no mass. */
+/* Bins as fine as the range of logits allows, excluding logits without weight. */
 __device__ __forceinline__ ft_bins make_bins(const ft_choice &choice, const ft_extremes &e)
 {
     ft_bins b = {};
@@ -120,12 +120,12 @@ __device__ __forceinline__ ft_bins make_bins(const ft_choice &choice, const ft_e
     return b;
 }
 
-/* Borders in the order, each found among what the one before has left. */
+/* Cuts in the sorted order, each applied to what the previous one has kept. */
 typedef enum border { TOP_K, TOP_P, DRAWN } border;
 
 /*
- * One loop for all borders, although no two are alike: the code to find one is long, and the second
- * time it is at hand.
+ * One loop for all cuts, although no two are alike: the code that finds one is long, and is in the
+ * instruction cache the second time.
  */
 __device__ __forceinline__ int32_t draw(ft_choose_shared &s, const ft_choose_row &row,
                                         const ft_extremes &e)
@@ -160,7 +160,7 @@ __device__ __forceinline__ int32_t draw(ft_choose_shared &s, const ft_choose_row
             border = DRAWN;
             continue;
         }
-        if (place < kept) { /* else there are no more than k */
+        if (place < kept) { /* otherwise there are no more than k tokens */
             drop_after(row, found);
             b.limit = found.value;
         }
@@ -171,14 +171,17 @@ __device__ __forceinline__ int32_t draw(ft_choose_shared &s, const ft_choose_row
     }
 }
 
-/* A word of an answer and the number of its run, at once. */
+/* Writes one word of a mailbox entry and the number of its pass at once. */
 __device__ __forceinline__ void answer_half(void *half, uint32_t word, uint32_t run)
 {
     asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(half), "r"(word), "r"(run)
                  : "memory");
 }
 
-/* In the host's memory: it has the token before this kernel has ended, let alone the next run. */
+/*
+ * Writes to pinned host memory: the host has the token before this kernel has ended, and before the
+ * next pass.
+ */
 __device__ __forceinline__ void answer(const ft_cuda_answers &to, size_t row, int32_t token,
                                        float logprob)
 {
@@ -188,7 +191,7 @@ __device__ __forceinline__ void answer(const ft_cuda_answers &to, size_t row, in
     answer_half(&own->logprob, __float_as_uint(logprob), run);
 }
 
-/* One thread of a row writes the result and puts the token into its sequence's memory. */
+/* One thread per row writes the result and appends the token to the history of its sequence. */
 __device__ __forceinline__ void finish(const ft_cuda_choices &args, const ft_choice &choice,
                                        size_t row, int32_t token, float logprob)
 {
@@ -206,15 +209,18 @@ __device__ __forceinline__ void finish(const ft_cuda_choices &args, const ft_cho
         return;
     if ((size_t) choice.known < m.context)
         m.history[seat * m.context + (size_t) choice.known] = token;
-    atomicAdd(&m.seen[seat * m.vocabulary + (size_t) token], 1u); /* nobody waits for it */
+    atomicAdd(&m.seen[seat * m.vocabulary + (size_t) token], 1u); /* fire and forget */
 }
 
 /* ---- Kernels -------------------------------------------------------------------------------- */
 
-/* A row in the shared memory of one block or of a cluster, or of one block in scratch. */
+/*
+ * Where a row is stored: in the shared memory of one CTA or of a cluster, or in scratch with one
+ * CTA.
+ */
 typedef enum form { ALONE, CLUSTER, SCRATCH } form;
 
-/* The slice of this block. */
+/* The slice of this CTA. */
 template <form kernel_form>
 __device__ __forceinline__ ft_choose_row find_row(const ft_cuda_choices &args, char *memory,
                                                   uint32_t slice)
@@ -234,7 +240,9 @@ __device__ __forceinline__ ft_choose_row find_row(const ft_cuda_choices &args, c
     return row;
 }
 
-/* grid = rows x blocks, in clusters of blocks.  `slice` tokens of a row for a block: fours. */
+/*
+ * grid = rows x CTAs per row, in clusters. A CTA has `slice` tokens of a row, a multiple of four.
+ */
 template <form kernel_form>
 static __global__ void __launch_bounds__(FT_CHOOSE_THREADS, 1)
     choose_kernel(const ft_cuda_choices args, uint32_t slice)
@@ -250,8 +258,8 @@ static __global__ void __launch_bounds__(FT_CHOOSE_THREADS, 1)
     ft_let_successor_begin();
     bool sent = kernel_form != SCRATCH && row.aligned;
     send_for_all(s, row, &args.choice[index], sent);
-    ft_cluster_join(row.blocks);              /* all blocks are there */
-    if (threadIdx.x == FT_CHOOSE_THREADS - 1) /* while the row is on its way */
+    ft_cluster_join(row.blocks);              /* all CTAs of the cluster have started */
+    if (threadIdx.x == FT_CHOOSE_THREADS - 1) /* while the row is in flight */
         s.random = ft_philox_draw(s.choice.seed, s.choice.step);
     prepare_row(s, row, args.memory);
     ft_extremes own = ft_take_row(row, s.choice, sent), e = ft_join_extremes(s, row, own);
@@ -268,7 +276,7 @@ static __global__ void __launch_bounds__(FT_CHOOSE_THREADS, 1)
         finish(args, s.choice, index, token, logprob);
 }
 
-/* ---- Launching ------------------------------------------------------------------------------ */
+/* ---- Launch --------------------------------------------------------------------------------- */
 
 static size_t slice_of(size_t vocabulary, unsigned blocks)
 {
@@ -286,10 +294,10 @@ static bool fits(const ft_cuda_chip *chip, size_t slice)
 }
 
 /*
- * As few blocks as hold a row, on an H200 by top-p 0.9: a row of 32,000 took 14.9 us by 8 blocks
- * and 14.2 by one.  One of 128,256 took 24 by 8 and 28 by 4, but 16 of them 45 by 8: so large
- * clusters have to take turns.  Where even the fewest blocks would, scratch is better: 64 such rows
- * took 87 by 4 blocks and 76 in scratch.
+ * The fewest CTAs that hold a row. Top-p 0.9 on an H200: a row of 32,000 tokens took 14.9 us with 8
+ * CTAs and 14.2 with one. A row of 128,256 took 24 with 8 and 28 with 4, but 16 of them took 45
+ * with 8, because large clusters do not all run at once. If even the fewest CTAs would not, scratch
+ * is better: 64 such rows took 87 with 4 CTAs and 76 in scratch.
  */
 unsigned ft_cuda_choose_blocks(const ft_cuda_chip *chip, size_t rows, size_t vocabulary)
 {

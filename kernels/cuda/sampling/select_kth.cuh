@@ -1,14 +1,15 @@
 /*
- * select_kth.cuh - finding a place in the order of a row's tokens without sorting them.
+ * select_kth.cuh - selects the token at a given cumulative weight of a row's sorted order, without
+ * sorting.
  *
- * All tokens go into bins by the logarithm of their likelihood, and each bin adds up its tokens'
- * weights: their masses, or ones.  The bin in which a running sum exceeds a given place is known
- * from a scan of the bins; its tokens, a few dozen, are listed, and each warp computes for some of
- * them what stands before them in the list.  So the cost depends neither on k nor on p.
+ * All tokens go into bins by their log probability, and each bin adds the weights of its tokens:
+ * their probability weights, or ones. A scan of the bins finds the bin in which the cumulative
+ * weight exceeds the target. Its tokens, a few dozen, are listed, and each warp computes for some
+ * of them the weight of the tokens before them in the list. The cost depends neither on k nor on p.
  *
- * Should a bin hold more tokens than the list, it becomes a row of bins itself: first by the bits
- * of the logits, and when all of those are equal by id.  That takes as long again for each level
- * and happens to rows whose logits are mostly the same.
+ * If a bin holds more tokens than the list, it is divided into bins itself: first by the bits of
+ * the logits and, when all of those are equal, by id. This costs the same again for each level, and
+ * happens in rows whose logits are mostly the same.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,29 +18,31 @@
 
 #include "kernels/cuda/sampling/logits_row.cuh"
 
-/* What the bins stand for: all tokens, or what was in one bin; how many, or their masses. */
+/* What the bins contain: all tokens or those of one bin, with counts or probability weights. */
 typedef struct ft_bins {
-    float largest, slope, scale; /* by logit: all tokens of any mass */
-    float limit;                 /* no token below has weight */
-    bool counts;                 /* a token weighs 1 */
-    bool narrow;                 /* by bits or id: only those within the following */
+    float largest, slope, scale; /* by logit: all tokens with any weight */
+    float limit;                 /* tokens with smaller logits have no weight */
+    bool counts;                 /* every token has weight 1 */
+    bool narrow;                 /* refined, by bits or id: only tokens in the following ranges */
     uint32_t key_low, key_high;
     int32_t id_low, id_high;
     int shift;
-    ft_wide before, mine; /* sums of weights in front of this warp's 64 bins, and in them */
+    ft_wide before, mine; /* sums of weights before this warp's 64 bins, and in them */
     ft_wide total;
 } ft_bins;
 
 /*
- * By logit: the bin as a float, from 2^23 on, so that it is the last bits.  Beyond the last bin,
- * where tokens have no mass, each lane has a bin of its own that nobody reads.
+ * Bin by logit, as a float from 2^23 on, so that the bin is in its last bits. After the last bin,
+ * where tokens have no weight, each lane has a dummy bin of its own.
  */
 __device__ __forceinline__ float ft_bin_float(const ft_bins &b, float value)
 {
     return fmaf(b.largest - value, b.scale, 8388608.0f);
 }
 
-/* Of a narrow range; FT_CHOOSE_BINS: in none.  Earlier tokens are in no later bin. */
+/*
+ * Bin in a refined range; FT_CHOOSE_BINS: outside. Tokens earlier in the order are in no later bin.
+ */
 __device__ __forceinline__ uint32_t ft_narrow_bin(const ft_bins &b, int32_t id, float value)
 {
     uint32_t key = ft_order_key(value);
@@ -70,13 +73,13 @@ __device__ __forceinline__ void ft_clear_bins(ft_choose_shared &s)
     }
 }
 
-/* A bin's sum may outgrow 32 bits: true, and whoever sees that carries. */
+/* The sum of a bin may exceed 32 bits: returns true, and the caller adds the carry. */
 __device__ __forceinline__ bool ft_add_to_bin(ft_choose_shared &s, uint32_t bin, uint32_t weight)
 {
     return atomicAdd(&s.low[bin], weight) > ~weight;
 }
 
-/* All tokens by their logits, four at a time and without a branch for each. */
+/* Adds all tokens by their logits, in branch-free vectors of four. */
 __device__ __forceinline__ void ft_fill_by_logit(ft_choose_shared &s, const ft_bins &b,
                                                  const ft_choose_row &row)
 {
@@ -115,8 +118,8 @@ __device__ __forceinline__ void ft_fill_narrow(ft_choose_shared &s, const ft_bin
 }
 
 /*
- * The bins of all blocks become their sums: a block adds up its share of the bins, which nobody
- * else touches meanwhile, and gives the sums to all.
+ * Reduces the bins over all CTAs of the cluster: each CTA sums a range of bins, which no other CTA
+ * accesses meanwhile, and writes the sums to all.
  */
 __device__ __forceinline__ void ft_join_bins(ft_choose_shared &s, const ft_choose_row &row)
 {
@@ -144,7 +147,7 @@ __device__ __forceinline__ ft_wide ft_bin_sum(const ft_choose_shared &s, uint32_
     return ((ft_wide) s.high[bin] << 32) + s.low[bin];
 }
 
-/* Into clear bins; b.total is the sum of all weights. */
+/* Fills cleared bins; b.total becomes the sum of all weights. */
 template <bool narrow>
 __device__ __forceinline__ void ft_fill_bins(ft_choose_shared &s, ft_bins &b,
                                              const ft_choose_row &row)
@@ -163,7 +166,10 @@ __device__ __forceinline__ void ft_fill_bins(ft_choose_shared &s, ft_bins &b,
     b.total = ft_sum_parts(s, FT_CHOOSE_WARPS);
 }
 
-/* The bin in which the running sum exceeds `place`, and the sum before it: s.bin, s.before. */
+/*
+ * Finds the bin in which the cumulative weight exceeds `place`, and the weight before it: s.bin,
+ * s.before.
+ */
 __device__ __forceinline__ void ft_find_bin(ft_choose_shared &s, const ft_bins &b,
                                             const ft_choose_row &row, ft_wide place)
 {
@@ -179,10 +185,10 @@ __device__ __forceinline__ void ft_find_bin(ft_choose_shared &s, const ft_bins &
             s.before = before + (second ? first : 0);
         }
     }
-    ft_cluster_join(row.blocks); /* all are ready to be told tokens */
+    ft_cluster_join(row.blocks); /* all CTAs are ready to receive tokens */
 }
 
-/* Put a token into the lists of all blocks, at a place that the first of them gives. */
+/* Appends a token to the lists of all CTAs, at an index allocated by the first CTA. */
 __device__ __forceinline__ void ft_list(ft_choose_shared &s, const ft_bins &b,
                                         const ft_choose_row &row, int32_t id, float value)
 {
@@ -220,7 +226,7 @@ __device__ __forceinline__ void ft_list_bin(ft_choose_shared &s, const ft_bins &
     ft_cluster_join(row.blocks);
 }
 
-/* The token of the list at which the running sum exceeds `place`, which is one of them. */
+/* The listed token at which the cumulative weight exceeds `place`; the list contains it. */
 __device__ __forceinline__ ft_place ft_find_listed(ft_choose_shared &s, ft_wide place)
 {
     int count = (int) s.listed, lane = (int) threadIdx.x % 32;
@@ -241,7 +247,7 @@ __device__ __forceinline__ ft_place ft_find_listed(ft_choose_shared &s, ft_wide 
     return s.place;
 }
 
-/* The bin that was too full for the list becomes the whole range of bins. */
+/* Divides the bin that overflowed the list into bins again. */
 template <bool narrow>
 __device__ __forceinline__ void ft_narrow_bins(ft_choose_shared &s, ft_bins &b,
                                                const ft_choose_row &row)
@@ -280,7 +286,7 @@ __device__ __forceinline__ void ft_narrow_bins(ft_choose_shared &s, ft_bins &b,
         b.shift++;
 }
 
-/* The rare case: the list is full.  Then `b` no longer stands for the whole row. */
+/* Slow path for an overflowing list. Afterwards `b` no longer covers the whole row. */
 __device__ __forceinline__ ft_place ft_find_crowded(ft_choose_shared &s, ft_bins &b,
                                                     const ft_choose_row &row, ft_wide place)
 {
@@ -300,7 +306,7 @@ __device__ __forceinline__ ft_place ft_find_crowded(ft_choose_shared &s, ft_bins
     return found;
 }
 
-/* Put all tokens into clear bins. */
+/* Adds all tokens to cleared bins. */
 __device__ __forceinline__ void ft_begin_bins(ft_choose_shared &s, ft_bins &b,
                                               const ft_choose_row &row)
 {
@@ -308,7 +314,7 @@ __device__ __forceinline__ void ft_begin_bins(ft_choose_shared &s, ft_bins &b,
     ft_fill_bins<false>(s, b, row);
 }
 
-/* The token at which the running sum of weights exceeds `place`, which is below b.total. */
+/* The token at which the cumulative weight exceeds `place`, which is below b.total. */
 __device__ __forceinline__ ft_place ft_find_token(ft_choose_shared &s, ft_bins &b,
                                                   const ft_choose_row &row, ft_wide place)
 {

@@ -1,9 +1,10 @@
 /*
- * attend_kv.cu - attention over a cache: chooses the form, by what the run is and by dtype.
+ * attend_kv.cu - attention over the KV cache: selects the kernel by phase (decode or prefill) and
+ * by dtype.
  *
- * Runs of steps and runs of prompts are computed in different ways, so the same row may differ in
- * its last bits between the two.  But a prompt is never a step, and a token that was chosen never
- * anything else: no row can come in two ways.
+ * Decode and prefill use different kernels, so the same row may differ in its last bits between the
+ * two. No row can take both paths: prompt tokens always go through prefill, and generated tokens
+ * always go through decode.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

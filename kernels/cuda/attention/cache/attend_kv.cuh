@@ -1,12 +1,13 @@
 /*
- * attend_kv.cuh - what the forms of attention over a cache share: the operands, which rows a block of
- * threads takes, and which keys a row sees.
+ * attend_kv.cuh - shared by the kernels for attention over the KV cache: parameters, the query rows
+ * of a CTA, and the keys that are visible to a row.
  *
- * The memory of an encoder-decoder is such a cache, of which every row sees all.
+ * The cross-attention KV of an encoder-decoder is such a cache without a causal mask.
  *
- * Every result depends on its own row and position alone.  So each form fixes, for a row, the order
- * in which its keys are taken: tiles of keys begin at multiples of their size in the text, whatever
- * chunk the row came in, and a tile of which a row sees nothing changes no bit of it.
+ * Every result depends on its own row and position alone. Each kernel therefore fixes the order in
+ * which a row processes its keys: key tiles begin at multiples of the tile size in the sequence,
+ * whatever prefill chunk the row belongs to. A tile without visible keys leaves the bits of a row
+ * unchanged.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,30 +18,35 @@
 #include "kernels/cuda/attention/attention.cuh"
 #include "kernels/cuda/rows.cuh"
 
-/* Queries and results are [tokens, heads * head_size], keys and values as kernels/kv_cache.h says. */
+/*
+ * Queries and results are [tokens, heads * head_size]. kernels/kv_cache.h describes keys and
+ * values.
+ */
 typedef struct ft_attend_job {
     const void *q;
     void *y;
     const void *keys, *values;
-    const float *key_scales, *value_scales; /* NULL: the cache holds floats */
+    const float *key_scales, *value_scales; /* NULL: the cache holds float values */
     ft_dtype q_dtype, y_dtype, cache_dtype;
-    int heads, kv_heads, group; /* `group` heads read one of the cache's */
+    int heads, kv_heads, group; /* `group` query heads share one KV head (GQA) */
     int head_size;
-    int window;         /* keys that a query sees; 0: all before it */
-    float score_scale;  /* of scores, times log2(e): weights are powers of two */
-    size_t cached_rows; /* of one head: tokens that the cache has room for, times kv_heads */
+    int window;        /* sliding window: number of keys that a query sees; 0: all preceding keys */
+    float score_scale; /* scale of the scores, times log2(e): softmax uses powers of two */
+    size_t cached_rows; /* rows of one KV head: capacity of the cache in tokens, times kv_heads */
 
-    bool whole;   /* every row sees all keys up to past[sequence]: the memory */
-    int together; /* neighbouring sequences that read the same keys: lanes, of the memory; else 1 */
+    bool whole;   /* cross-attention: every row sees all keys up to n_past[sequence] */
+    int together; /* number of consecutive sequences that read the same keys: the beams, in
+                     cross-attention; otherwise 1 */
 
     size_t sequences;
     const int32_t *start, *past, *pages;
     size_t most_pages;
-    size_t context; /* no sequence is longer */
+    size_t context; /* upper bound of the sequence lengths */
 
     /*
-     * Beams: of neighbouring sequences so many are lanes of one text.  The key at a position of a
-     * seat's text lies in the pages of lane origin[seat * capacity + position].  NULL: in its own.
+     * Beam search: `beams` consecutive sequences belong to one text. The key at a position of a
+     * slot is stored in the pages of beam cache_indirection[slot * capacity + position]. NULL: in
+     * the sequence's own pages.
      */
     const int32_t *origin, *seat;
     size_t lanes, capacity;
@@ -48,16 +54,17 @@ typedef struct ft_attend_job {
     const ft_cuda_queries *blocks; /* NULL: each sequence has one row */
     size_t nblocks;
 
-    int parts_of_block; /* decode.cu and decode_short.cu choose it ... */
-    int shares, groups; /* ... and attend_kv_int8.cu these: of a row's keys, and of its heads */
-    float *partial;     /* both: of parts of the keys ... */
-    uint32_t *arrived;  /* ... and how many are there: [sequences, kv_heads, groups of heads] */
+    int parts_of_block; /* splits that one CTA processes; set by decode.cu and decode_short.cu */
+    int shares, groups; /* set by attend_kv_int8.cu: splits of the keys of a row, and groups of
+                           query heads */
+    float *partial;     /* partial results of the splits */
+    uint32_t *arrived;  /* number of finished splits: [sequences, kv_heads, head groups] */
 } ft_attend_job;
 
-/* Of an operation. */
+/* Builds the parameters of an ATTEND_KV operation. */
 ft_attend_job ft_attend_job_of(const ft_cuda_args *args);
 
-/* The forms: they return cudaErrorNotSupported for what they do not take. */
+/* The kernels. They return cudaErrorNotSupported for parameters that they do not support. */
 int ft_cuda_attend_plain(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_step(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_short(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
@@ -65,25 +72,27 @@ int ft_cuda_attend_codes(const ft_cuda_chip *chip, void *stream, const ft_attend
 int ft_cuda_attend_mma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 int ft_cuda_attend_wgmma(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a);
 
-/* What decode.cu and store_attend.cu write beside results. */
+/* Scratch bytes and counters that decode.cu and store_attend.cu need. */
 size_t ft_cuda_attend_step_scratch(size_t sequences, size_t context, int heads, int head_size);
 size_t ft_cuda_attend_store_scratch(size_t sequences, size_t context, int heads, int head_size);
 size_t ft_cuda_attend_step_counters(size_t sequences, int heads, int kv_heads);
 
 /* ---- Rows ---------------------------------------------------------------------------------- */
 
-/* Some rows of one sequence. */
+/* Consecutive query rows of one sequence. */
 typedef struct ft_attend_task {
-    size_t row;            /* the first, in the run */
-    int rows;              /* 0: nothing to do */
-    int position;          /* of the first in its text: the last key that it sees */
-    const int32_t *pages;  /* of the sequence, or the first of its lanes */
-    const int32_t *origin; /* of its keys: lanes; NULL: there are none */
+    size_t row;   /* first row, in the batch */
+    int rows;     /* 0: nothing to do */
+    int position; /* position of the first row in its sequence, which is the last key that this row
+                     sees */
+    const int32_t *pages;  /* page table of the sequence, or of its first beam */
+    const int32_t *origin; /* beam that holds each key; NULL: no beam search */
 } ft_attend_task;
 
 /*
- * The rows of block `index`: of a->blocks, or where there are none, of that sequence.  A form may
- * take `most` rows at once, a multiple of FT_CUDA_QUERIES: the blocks within have none then.
+ * The rows of query tile `index`: of a->query_tiles if these exist, otherwise of sequence `index`.
+ * A kernel may process `max_rows` rows at once, a multiple of FT_CUDA_QUERIES. The tiles inside
+ * such a group then have no rows.
  */
 __device__ __forceinline__ ft_attend_task ft_attend_take(const ft_attend_job &a, size_t index,
                                                          int most = FT_CUDA_QUERIES)
@@ -113,7 +122,7 @@ __device__ __forceinline__ ft_attend_task ft_attend_take(const ft_attend_job &a,
     return task;
 }
 
-/* Row of the cache, in rows of one head, where a key lies. */
+/* Row of the cache that holds a key, counted in rows of one head. */
 __device__ __forceinline__ size_t ft_attend_find(const ft_attend_job &a, const ft_attend_task &task,
                                                  int key, int kv_head)
 {
@@ -123,20 +132,25 @@ __device__ __forceinline__ size_t ft_attend_find(const ft_attend_job &a, const f
     return ft_cache_find(pages, (size_t) key, (size_t) kv_head, (size_t) a.kv_heads);
 }
 
-/* The last key that a row of a task sees. */
+/* The last key that is visible to a row of a tile. */
 __device__ __forceinline__ int ft_attend_last_key(const ft_attend_job &a,
                                                   const ft_attend_task &task, int row)
 {
     return a.whole ? task.position : task.position + row;
 }
 
-/* The first key that a query sees whose last is at `position`: mostly its own. */
+/*
+ * The first key that is visible to a query whose last visible key is `position`, which usually is
+ * its own.
+ */
 __device__ __forceinline__ int ft_attend_first_key(const ft_attend_job &a, int position)
 {
     return a.window > 0 ? max(position + 1 - a.window, 0) : 0;
 }
 
-/* What 16 rows do not see of a tile: `own` is the last key of the first of them, `base` the tile's.
+/*
+ * Masks the scores of 16 rows: `own` is the last visible key of the first row, `base` the first key
+ * of the tile.
  */
 template <int keys>
 __device__ __forceinline__ void ft_attend_hide(float s[keys / 8][4], const ft_attend_job &a,
@@ -158,8 +172,10 @@ __device__ __forceinline__ void ft_attend_hide(float s[keys / 8][4], const ft_at
     }
 }
 
-/* The largest or the sum of the lanes of a warp that have the same columns of a product: t of (g,
- * t). */
+/*
+ * Maximum and sum over the lanes of a warp that hold the same columns of an mma accumulator: equal
+ * t in lane 4g + t.
+ */
 __device__ __forceinline__ float ft_attend_largest(float x)
 {
 #pragma unroll
@@ -176,7 +192,7 @@ __device__ __forceinline__ float ft_attend_total(float x)
     return x;
 }
 
-/* Eight codes times their scale, rounded to halves: four words. */
+/* Dequantizes eight int8 values to f16 or bf16: four words. */
 template <bool bf16>
 __device__ __forceinline__ void ft_scale_codes(uint32_t out[4], uint2 codes, float scale)
 {

@@ -1,10 +1,10 @@
 /*
- * attend_kv_f32.cu - attention over a cache in floats: float32 models, and whatever the other forms
- * do not take.
+ * attend_kv_f32.cu - attention over the KV cache in float32: for float32 models, and the fallback
+ * for everything that the other kernels do not support.
  *
- * A block takes 16 rows, which are tokens times the heads that read one head of the cache, and all
- * their keys, 16 at a time.  Eight threads share a row: each sums the same weights in the same
- * order, and an eighth of the elements.
+ * A CTA processes 16 rows (tokens times the query heads that share one KV head) and all their keys,
+ * 16 at a time. Eight threads share a row. Each sums the same softmax weights in the same order,
+ * and one eighth of the elements of the head.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,10 +13,10 @@
 
 enum { ROWS = 16, KEYS = 16, OF_ROW = 8, THREADS = ROWS * OF_ROW };
 
-/* Elements of a head that a thread of a row sums: at, at + OF_ROW, ... */
+/* Elements of a head that each thread of a row accumulates: at, at + THREADS_PER_ROW, ... */
 enum { MINE = FT_CUDA_WIDEST_HEAD / OF_ROW };
 
-/* Rows in shared memory; queries and keys have an odd stride, to spread the banks. */
+/* Tiles in shared memory. Queries and keys have an odd stride to avoid bank conflicts. */
 typedef struct desk {
     float *query, *key, *value; /* [ROWS], [KEYS] rows */
     float *weight;              /* [ROWS, KEYS + 1] */
@@ -41,7 +41,7 @@ static __device__ __forceinline__ desk desk_of(float *room, int head_size)
     return d;
 }
 
-/* Row `r` of the block: which token of the task, and which head. */
+/* Row `r` of the CTA: token of the tile, and query head. */
 typedef struct row_of {
     int token, head;
 } row_of;
@@ -71,7 +71,7 @@ static __device__ __forceinline__ void load_queries(const desk &d, const ft_atte
     }
 }
 
-/* KEYS rows of the cache from `base` on as floats; those after `last` become zeros. */
+/* Loads KEYS rows of the cache from `base` on as floats. Rows after `last` become zeros. */
 static __device__ __forceinline__ void load_cached(float *to, int stride, const void *from,
                                                    const float *scales, const ft_attend_job &a,
                                                    const ft_attend_task &task, int kv_head,
@@ -102,12 +102,12 @@ static __device__ __forceinline__ void score(const desk &d, const ft_attend_job 
     }
 }
 
-/* The keys of a tile that a row sees: from .. to - 1. */
+/* The keys of a tile that are visible to a row: from .. to - 1. */
 typedef struct range {
     int from, to;
 } range;
 
-/* Of one row and one thread: the largest score, the sum of weights, and its elements. */
+/* Running maximum, sum of weights and output elements of one row in one thread. */
 typedef struct sums {
     float most, sum, y[MINE];
 } sums;
@@ -150,7 +150,7 @@ static __device__ __forceinline__ void store(const sums &s, const ft_attend_job 
         }
 }
 
-/* Grid: blocks of rows, heads of the cache, parts of ROWS of the block's tokens and heads. */
+/* Grid: query tiles, KV heads, groups of ROWS of the tile's tokens times heads. */
 static __global__ void __launch_bounds__(THREADS)
     attend_kernel(const __grid_constant__ ft_attend_job a)
 {

@@ -1,16 +1,18 @@
 /*
- * attend_kv_int8.cu - decode.cu for a cache of codes whose heads have 128 elements, from sm_90
- * on: as fast as memory gives them.
+ * attend_kv_int8.cu - decode attention over an int8 KV cache with heads of 128 elements, from sm_90
+ * on; limited by memory bandwidth.
  *
- * 64 x 512 tokens of 32 heads are 277 MB, of which an H200 reads 4.3 TB/s.  decode.cu takes 89
- * us for them: 87 for its copies alone, 59 for its arithmetic alone.  Here it is 66: a copy engine
- * brings tiles of 4 KiB, warps have rings of them that go on from unit to unit
- * (attend_kv_int8_pipeline.cuh), and products take codes as they are (attend_kv_int8_mainloop.cuh).  What is
- * read is asked to leave the second-level cache first: without that the same took 10 us longer.
+ * 64 x 512 tokens of 32 heads are 277 MB, which an H200 reads at 4.3 TB/s. decode.cu takes 89 us
+ * for them: 87 for the copies alone, 59 for the arithmetic alone. This kernel takes 66 us. TMA
+ * copies tiles of 4 KiB, each warp has a pipeline that continues across work units
+ * (attend_kv_int8_pipeline.cuh), and the MMAs consume int8 values directly
+ * (attend_kv_int8_mainloop.cuh). The loads have an L2 evict-first policy; without it the kernel
+ * takes 10 us longer.
  *
- * The order of additions is that of positions: the keys of a row are cut to units, steps of 32 keys
- * of a unit go to the warps in turns; a warp adds its own in order, a unit is the sum of its warps'
- * in order, the row that of its units.  Which keys those are depends on the row's position alone.
+ * Sums are ordered by position. The keys of a row are cut into units, and tiles of 32 keys of a
+ * unit are distributed round-robin over the warps. A warp adds its own tiles in order, a unit is
+ * the sum of its warps in order, and a row is the sum of its units. The assignment of keys depends
+ * on the row's position alone.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +20,10 @@
 
 /* ---- Shared memory -------------------------------------------------------------------------- */
 
-/* What comes before the rings.  Two units at a time are in it: one begins as the other ends. */
+/*
+ * Shared memory before the pipelines. Queries are double-buffered because one unit begins as the
+ * previous one ends.
+ */
 template <int sets> struct room {
     uint64_t full[WARPS][MOST_STAGES];
     queries q[2][sets];
@@ -26,7 +31,10 @@ template <int sets> struct room {
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
 
-/* Then [WARPS, stages, 2, STEP] scales, then the sums of warps: [2, WARPS, heads, SLOT]. */
+/*
+ * Followed by [WARPS, stages, 2, KEY_TILE] scales, then the partial sums of the warps: [2, WARPS,
+ * heads, PARTIAL].
+ */
 template <int sets> struct places {
     room<sets> *r;
     char *tiles;
@@ -41,7 +49,7 @@ template <int sets> struct places {
     }
 };
 
-/* ---- A warp's sums -------------------------------------------------------------------------- */
+/* ---- Partial sums of a warp ----------------------------------------------------------------- */
 
 template <int sets>
 static __device__ __forceinline__ void compute(partial_sums<sets> *sums, ring *tiles,
@@ -94,21 +102,21 @@ static __device__ __forceinline__ void write_sums(float *slots, const partial_su
     }
 }
 
-/* ---- Adding up ------------------------------------------------------------------------------ */
+/* ---- Reduction ------------------------------------------------------------------------------ */
 
-/* Four elements of a head, from slots of warps or units: what a lane adds up. */
+/* Four elements of a head: one lane's part of the reduction over warps or units. */
 typedef struct sums_of_head {
     float4 y;
     float most, sum;
 } sums_of_head;
 
-/* Of shared memory, or of global memory that other blocks have written. */
+/* Reads from shared memory, or from global memory that other CTAs have written. */
 template <bool inside, typename T> static __device__ __forceinline__ T read_slot(const float *from)
 {
     return inside ? *(const T *) from : __ldcg((const T *) from);
 }
 
-/* Of `count` slots, `most` at most, `stride` floats apart. */
+/* Combines `count` partials (at most `max_count`), `stride` floats apart. */
 template <bool inside, int most>
 static __device__ __forceinline__ sums_of_head add_up(const float *slots, int stride, int count)
 {
@@ -145,8 +153,10 @@ static __device__ __forceinline__ void write(const ft_attend_job &a, const unit 
     ft_store<4>(a.y, a.y_dtype, row * WIDTH + threadIdx.x % 32 * 4, v);
 }
 
-/* Whether this warp is the last of `units` with this head: each head of a group counts in four
- * bits, and begins anew then. */
+/*
+ * Whether this warp is the last of `units` to finish this head. Each head of a group counts in four
+ * bits, which the last warp resets to zero.
+ */
 static __device__ __forceinline__ bool is_last(const ft_attend_job &a, const unit &u, int head,
                                                int units)
 {
@@ -164,7 +174,10 @@ static __device__ __forceinline__ bool is_last(const ft_attend_job &a, const uni
     return last;
 }
 
-/* A warp adds up one head of a unit, and those of all units if it is the last. */
+/*
+ * One warp reduces one head of a unit. The last unit to finish also reduces the head over all
+ * units.
+ */
 static __device__ __forceinline__ void finish(const ft_attend_job &a, const unit &u, const share &s,
                                               const float *slots, int head)
 {
@@ -182,9 +195,9 @@ static __device__ __forceinline__ void finish(const ft_attend_job &a, const unit
     write(a, u, head, h);
 }
 
-/* ---- A block's units ------------------------------------------------------------------------ */
+/* ---- Work units of a CTA -------------------------------------------------------------------- */
 
-/* Queries of a unit, on their way. */
+/* Prefetched queries of a unit. */
 template <int sets> struct next_queries {
     query_bits bits[sets];
 
@@ -202,7 +215,10 @@ template <int sets> struct next_queries {
     }
 };
 
-/* Of a roll.  The warps take turns in making the queries of the unit after, and in adding up. */
+/*
+ * Processes up to 32 units. The warps take turns in quantizing the queries of the next unit and in
+ * reducing the finished one.
+ */
 template <int sets>
 static __device__ __forceinline__ void compute_roll(const places<sets> &p, ring *tiles,
                                                     const ft_attend_job &a, const codes_maps &maps,
@@ -237,7 +253,7 @@ static __device__ __forceinline__ void compute_roll(const places<sets> &p, ring 
 }
 #endif
 
-/* Grid: as many blocks as there are units, or as fit the device at once. */
+/* Grid: the number of units, or the number of CTAs that run concurrently if this is less. */
 template <int sets>
 static __global__ void __launch_bounds__(THREADS, 1)
     codes_kernel(const __grid_constant__ ft_attend_job a, const __grid_constant__ codes_maps maps,
@@ -297,8 +313,10 @@ static int launch(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a
                      dim3(THREADS), bytes, stream, chip->overlaps, 1, *a, maps, stages);
 }
 
-/* Units of the longest row: at least as many as share_of() says, in a window that may begin within
- * one. */
+/*
+ * Upper bound of the units per row: at least what unit_keys_of() returns, for a sliding window that
+ * may begin inside a unit.
+ */
 static int units_within(const ft_attend_job *a)
 {
     size_t keys =

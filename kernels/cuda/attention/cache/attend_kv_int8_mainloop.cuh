@@ -1,15 +1,15 @@
 /*
- * attend_kv_int8_mainloop.cuh - inside attend_kv_int8.cu: the arithmetic of a warp's step.
+ * attend_kv_int8_mainloop.cuh - inside attend_kv_int8.cu: the arithmetic of one key tile of a warp.
  *
- * Everything is multiplied as whole numbers of 8 bits: codes as they are; queries, and weights of
- * values, as numbers of 15 and 14 bits, each in two columns of the product, 128 times one plus the
- * other.  A code needs no conversion then, and sums are exact.  The numbers of a query are parts of
- * its largest element, those of weights parts of the largest of a head's 32 keys: in the sum an
- * error of 2^-15 of the largest, where halves would have 2^-12 of each.
+ * All MMAs are int8. Keys and values enter as they are stored. Queries and softmax weights are
+ * quantized to 15 and 14 bits and occupy two columns of the MMA each: 128 times the one plus the
+ * other. Cached values therefore need no conversion, and the integer sums are exact. A query is
+ * scaled by its largest element, and the weights by the largest of a head's 32 keys. The error in
+ * the sum is 2^-15 of the largest element, where f16 would have 2^-12 of each element.
  *
- * Rows of tiles are 128 bytes, whose 16-byte piece p lies at p ^ (row % 8).  Row g of a product is
- * key g, and for odd g key g ^ 4: so no two lanes that read at once meet in a bank, of keys (row g,
- * pieces t, t + 4) as of values (piece g, the rows that lane t of a product has).
+ * Rows of a tile are 128 bytes with the 16-byte chunk p at p ^ (row % 8). Row g of an MMA is key g,
+ * and key g ^ 4 for odd g. This avoids bank conflicts for keys (row g, chunks t and t + 4) and for
+ * values (chunk g, the rows that lane t of an MMA holds).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,10 +19,10 @@
 #include "kernels/cuda/attention/cache/attend_kv_int8_pipeline.cuh"
 #include "kernels/cuda/ptx/mma.cuh"
 
-#define MAGIC 12582912.0f /* 1.5 * 2^23: a float plus this has its nearest whole number below */
+#define MAGIC 12582912.0f /* 1.5 * 2^23: x plus this has the nearest integer in its low bits */
 enum { MAGIC_BITS = 0x4b400000 };
 
-/* The key, of sixteen, in row g of a product; the one in row g + 8 is 8 more. */
+/* The key, of sixteen, in row g of an MMA. Row g + 8 holds that key plus 8. */
 static __device__ __forceinline__ int key_of(int g)
 {
     return g ^ (g & 1) << 2;
@@ -35,18 +35,20 @@ static __device__ __forceinline__ uint4 piece_at(const char *tile, int row, int 
 
 /* ---- Queries -------------------------------------------------------------------------------- */
 
-/* Of a set of four heads: what lane l of a product has of them, and the scale of each. */
+/*
+ * Quantized queries of four heads: the fragments of lane l of an MMA, and the scale of each head.
+ */
 typedef struct queries {
     uint32_t word[8][32];
     float scale[4];
 } queries;
 
-/* Elements of a query as they lie in memory: of pieces t and t + 4, eight at a time. */
+/* Elements of a query as stored: chunks t and t + 4, eight elements at a time. */
 typedef struct query_bits {
     uint4 eight[4];
 } query_bits;
 
-/* Of head g / 2 of a set. */
+/* Loads head g / 2 of a set. */
 static __device__ __forceinline__ void fetch_query(query_bits *to, const ft_attend_job &a,
                                                    const unit &u, int set)
 {
@@ -58,7 +60,7 @@ static __device__ __forceinline__ void fetch_query(query_bits *to, const ft_atte
         to->eight[i] = head < u.heads ? from[(t + i / 2 * 4) * 2 + i % 2] : make_uint4(0, 0, 0, 0);
 }
 
-/* The high (g even) or low bytes of it. */
+/* Quantizes the query; this lane keeps the high (g even) or low bytes. */
 static __device__ __forceinline__ void make_query(queries *to, const query_bits &from,
                                                   const ft_attend_job &a)
 {
@@ -76,7 +78,7 @@ static __device__ __forceinline__ void make_query(queries *to, const query_bits 
     }
 #pragma unroll
     for (int i = 0; i < 32; i++)
-        amax = fmaxf(amax, fabsf(v[i]) < INFINITY ? fabsf(v[i]) : INFINITY); /* NaN is too */
+        amax = fmaxf(amax, fabsf(v[i]) < INFINITY ? fabsf(v[i]) : INFINITY); /* or NaN */
     amax = fmaxf(amax, __shfl_xor_sync(~0u, amax, 1));
     amax = fmaxf(amax, __shfl_xor_sync(~0u, amax, 2));
     float inverse = amax > 0.0f ? most / amax : 0.0f;
@@ -98,12 +100,12 @@ static __device__ __forceinline__ void make_query(queries *to, const query_bits 
 
 /* ---- Sums ----------------------------------------------------------------------------------- */
 
-/* Of head t of each set, elements 16g .. of it; `sum` is of this lane's keys only. */
+/* For head t of each set, output elements from 16g on. `sum` covers this lane's keys only. */
 template <int sets> struct partial_sums {
     float most[sets], sum[sets], y[sets][16];
 };
 
-/* s[.][i]: key 8i + key_of(g) for head t of each set, as whole numbers. */
+/* s[.][i]: score of key 8i + permuted_key(g) for head t of each set, as integers. */
 template <int sets>
 static __device__ __forceinline__ void score(float s[sets][4], const char *keys,
                                              const uint32_t q[sets][8])
@@ -132,12 +134,15 @@ static __device__ __forceinline__ void score(float s[sets][4], const char *keys,
     }
 }
 
-/* What a step is brought to: its weights are whole numbers of `unit`. */
+/* Scales of one key tile; its weights are integer multiples of `unit`. */
 typedef struct weighing {
-    float shrink, unit; /* what was summed before counts `shrink` */
+    float shrink, unit; /* `rescale` multiplies the previous sums */
 } weighing;
 
-/* Scores of a head become weights 2^(score - most), then weights of codes. */
+/*
+ * Online softmax: the scores of a head become weights 2^(score - max), then quantized weights
+ * scaled by the value scales.
+ */
 static __device__ __forceinline__ weighing weigh(uint32_t whole[4], float s[4], float *most,
                                                  float *sum, const float value_scale[4],
                                                  uint32_t seen)
@@ -158,7 +163,7 @@ static __device__ __forceinline__ weighing weigh(uint32_t whole[4], float s[4], 
         s[i] = seen >> i & 1 ? p * value_scale[i] : 0.0f;
         worth = fmaxf(worth, s[i]);
     }
-    /* 2^n <= worth < 2^(n + 1): whole numbers below 2^14 */
+    /* 2^n <= max_weight < 2^(n + 1): integers below 2^14 */
     uint32_t bits = __float_as_uint(ft_attend_largest(worth)) & 0x7f800000;
     constexpr float less = 16383.0f / 16384.0f;
     float scale = __uint_as_float(0x7f000000u + (13u << 23) - bits) * less;
@@ -169,7 +174,7 @@ static __device__ __forceinline__ weighing weigh(uint32_t whole[4], float s[4], 
     return w;
 }
 
-/* An 8 x 8 matrix of words of 16 bits, turned: a lane has words of row g before and after. */
+/* Transposes an 8 x 8 matrix of 16-bit words. A lane holds words of row g before and after. */
 static __device__ __forceinline__ uint32_t turn(uint32_t word)
 {
     uint32_t turned;
@@ -177,14 +182,14 @@ static __device__ __forceinline__ uint32_t turn(uint32_t word)
     return turned;
 }
 
-/* Weights of two keys, 14 bits each, as operands: their high bytes, then their low ones, turned. */
+/* 14-bit weights of two keys as MMA operands: the high bytes, then the low bytes, transposed. */
 static __device__ __forceinline__ uint32_t operand_of(uint32_t first, uint32_t second)
 {
     uint32_t both = __byte_perm(first, second, 0x5410);
     return turn(__byte_perm(both >> 7 & 0x007f007f, both & 0x007f007f, 0x6420));
 }
 
-/* A square of four words of four bytes, turned. */
+/* Transposes a 4 x 4 matrix of bytes. */
 static __device__ __forceinline__ void turn_bytes(uint32_t out[4], const uint32_t in[4])
 {
     uint32_t a = __byte_perm(in[0], in[1], 0x5140), b = __byte_perm(in[2], in[3], 0x5140);
@@ -195,7 +200,7 @@ static __device__ __forceinline__ void turn_bytes(uint32_t out[4], const uint32_
     out[3] = __byte_perm(c, d, 0x7632);
 }
 
-/* The piece of this lane's g of the four values that its t has of sixteen. */
+/* Loads chunk g of the four values, of sixteen, that lane t of an MMA holds. */
 static __device__ __forceinline__ void load_values(uint32_t out[4][4], const char *values)
 {
     int lane = (int) threadIdx.x % 32, g = lane / 4, even = 2 * (lane % 4), odd = key_of(even + 1);
@@ -219,7 +224,7 @@ static __device__ __forceinline__ void mix(partial_sums<sets> *sums, const char 
     for (int i = 0; i < 2; i++)
         load_values(v[i], values + i * 16 * WIDTH);
 #pragma unroll
-    for (int k = 0; k < 4; k++) { /* elements 4k .. of the piece */
+    for (int k = 0; k < 4; k++) { /* elements from 4k on of the chunk */
         uint32_t turned[2][4];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
@@ -242,7 +247,7 @@ static __device__ __forceinline__ void mix(partial_sums<sets> *sums, const char 
     }
 }
 
-/* A step: STEP keys from `base` on, of which the row sees first .. last. */
+/* Processes KEY_TILE keys from `base` on, of which first .. last are visible to the row. */
 template <int sets>
 static __device__ __forceinline__ void
 add_step(partial_sums<sets> *sums, const char *stage, const float *scales,

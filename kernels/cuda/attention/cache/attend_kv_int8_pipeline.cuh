@@ -1,12 +1,12 @@
 /*
- * attend_kv_int8_pipeline.cuh - inside attend_kv_int8.cu: which keys a warp has, and the ring that brings
- * them.
+ * attend_kv_int8_pipeline.cuh - inside attend_kv_int8.cu: the keys of a warp, and the pipeline that
+ * loads them.
  *
- * A unit is some keys of one sequence, for a group of heads; the warps of a block take them in
- * turns, 32 at a time.  A block computes units that lie a grid apart.  Its warps ask for what they
- * need some steps ahead, across units, so that memory never waits for a unit to begin or end.  To
- * know where a unit's keys lie takes two reads, one after the other; so the lanes of a warp look up
- * 32 units at once.
+ * A unit is a range of keys of one sequence, for a group of heads. The warps of a CTA process its
+ * key tiles of 32 keys round-robin. A CTA computes the units that lie a grid apart. Its warps issue
+ * loads some tiles ahead, across units, so that memory never idles between units. Finding the
+ * address of a unit's keys takes two dependent reads, so the lanes of a warp look up 32 units at
+ * once.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,34 +19,34 @@
 enum {
     WARPS = 8,
     THREADS = 32 * WARPS,
-    HEADS = 8,   /* of queries, that a unit is for at most */
-    WIDTH = 128, /* elements, bytes of a head */
-    STEP = 32,   /* keys that a warp takes at once: the next ones are the next warp's */
+    HEADS = 8,   /* maximum number of query heads of a unit */
+    WIDTH = 128, /* elements, and bytes, of a head */
+    STEP = 32, /* keys that a warp processes at once; the following tile belongs to the next warp */
     STRIDE = WARPS * STEP,
-    UNIT_SHIFT = 9,      /* a unit has 2^9 keys, or twice as many, and so on: ... */
-    MOST_UNITS = 15,     /* ... no row has more units */
-    SLOT = WIDTH + 4,    /* floats: elements, the largest score, the sum */
-    TILE = STEP * WIDTH, /* bytes of the keys of a step */
-    STAGE = 2 * TILE,    /* keys and values; scales lie apart */
+    UNIT_SHIFT = 9,      /* a unit has 2^9 keys; longer rows double this ... */
+    MOST_UNITS = 15,     /* ... until they have at most this many units */
+    SLOT = WIDTH + 4,    /* floats of a partial result: elements, maximum score, sum */
+    TILE = STEP * WIDTH, /* bytes of the keys of a tile */
+    STAGE = 2 * TILE,    /* keys and values; the scales are stored separately */
     MOST_STAGES = 3
 };
 
-/* Boxes of STEP rows of the cache. */
+/* TMA boxes of KEY_TILE rows of the cache. */
 typedef struct codes_maps {
     CUtensorMap keys, values;
 } codes_maps;
 
-/* ---- The keys of a row ---------------------------------------------------------------------- */
+/* ---- Keys of a unit ------------------------------------------------------------------------- */
 
 /*
- * The row is cut at multiples of 2^shift keys; what is left behind the last whole piece is part of
- * the last unit, or one token more would cost another one.  This unit has the keys from `begin` to
- * before `end`, as far as the row sees them.
+ * The row is cut at multiples of 2^shift keys. The remainder after the last complete unit belongs
+ * to that unit; otherwise one more token could cost another unit. This unit has the keys begin ..
+ * end - 1, as far as they are visible to the row.
  */
 typedef struct share {
-    int count; /* of units */
+    int count; /* number of units of the row */
     int begin, end;
-    int first, last; /* keys of the row */
+    int first, last; /* visible keys of the row */
 } share;
 
 static __device__ __forceinline__ share share_of(const ft_attend_job &a, int position, int unit)
@@ -60,7 +60,7 @@ static __device__ __forceinline__ share share_of(const ft_attend_job &a, int pos
     return share{ count, begin, end, first, last };
 }
 
-/* The steps of this warp begin at base, base + STRIDE, ... before end. */
+/* The key tiles of this warp begin at base, base + STRIDE, ... before end. */
 typedef struct span {
     int base, end;
 } span;
@@ -79,8 +79,8 @@ static __device__ __forceinline__ span span_of(const share &s)
 
 typedef struct unit {
     int share;
-    int group, kv_head, first_head, heads; /* a group of `heads` that read kv_head */
-    uint32_t sequence;                     /* which has one row: its own number */
+    int group, kv_head, first_head, heads; /* `heads` query heads that share kv_head */
+    uint32_t sequence;                     /* each sequence has one row, with the same index */
 } unit;
 
 static __device__ __forceinline__ unit unit_of(const ft_attend_job &a, uint32_t index)
@@ -89,7 +89,7 @@ static __device__ __forceinline__ unit unit_of(const ft_attend_job &a, uint32_t 
     uint32_t rest = index / (uint32_t) a.groups;
     u.group = (int) (index % (uint32_t) a.groups);
     u.sequence = rest % (uint32_t) a.sequences;
-    u.share = (int) (rest / (uint32_t) a.sequences); /* those that few sequences have are last */
+    u.share = (int) (rest / (uint32_t) a.sequences); /* units of long sequences are last */
     u.kv_head = u.group % a.kv_heads;
     int from = u.group / a.kv_heads * HEADS;
     u.first_head = u.kv_head * a.group + from;
@@ -102,14 +102,14 @@ static __device__ __forceinline__ uint32_t units_of(const ft_attend_job &a)
     return (uint32_t) a.sequences * (uint32_t) (a.groups * a.shares);
 }
 
-/* 32 units of a block, a lane each. */
+/* 32 units of a CTA, one per lane. */
 typedef struct roll {
-    uint32_t first; /* that of lane l is l grids further */
+    uint32_t first; /* lane l holds the unit l grids further */
     unit u;
-    int position;  /* of its query */
-    uint32_t row;  /* of the cache: where this warp's first step is */
-    uint32_t live; /* bits: units in which there is something to compute ... */
-    uint32_t busy; /* ... and for this warp */
+    int position;  /* position of its query */
+    uint32_t row;  /* row of the cache with this warp's first key tile */
+    uint32_t live; /* bit mask: units with work ... */
+    uint32_t busy; /* ... and units with work for this warp */
 } roll;
 
 static __device__ __forceinline__ uint32_t row_of(const ft_attend_job &a, const int32_t *pages,
@@ -152,21 +152,21 @@ static __device__ __forceinline__ unit unit_at(const roll &r, int lane)
                  from_lane(r.u.heads, lane),   (uint32_t) from_lane((int) r.u.sequence, lane) };
 }
 
-/* The first bit from `lane` on, or 32. */
+/* The first set bit from `lane` on, or 32. */
 static __device__ __forceinline__ int next_bit(uint32_t bits, int lane)
 {
     uint32_t left = lane < 32 ? bits >> lane : 0;
     return left != 0 ? lane + __ffs((int) left) - 1 : 32;
 }
 
-/* ---- The walk ------------------------------------------------------------------------------- */
+/* ---- Key tile iterator ---------------------------------------------------------------------- */
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
 
-/* What is asked for next, and where the step after that is. */
+/* The next tile to load, and the location of the one after it. */
 struct walk {
     roll units;
-    int lane; /* of the roll; 32: nothing is left */
+    int lane; /* lane of the unit in `units`; 32: no work left */
     int base, end, last;
     uint32_t row, next;
     const int32_t *pages;
@@ -177,7 +177,7 @@ struct walk {
         if (base + STRIDE < end)
             next = row_of(a, pages, kv_head, base + STRIDE);
     }
-    /* To the first unit, from `from` on, in which this warp has a step. */
+    /* Advances to the first unit, from `from` on, that has a tile for this warp. */
     __device__ __forceinline__ void enter(const ft_attend_job &a, int from)
     {
         lane = next_bit(units.busy, from);
@@ -209,9 +209,9 @@ struct walk {
     }
 };
 
-/* ---- The ring ------------------------------------------------------------------------------- */
+/* ---- Pipeline ------------------------------------------------------------------------------- */
 
-/* A warp's ring: one lane fills it, all read it. */
+/* The pipeline of one warp: one lane issues the loads, all lanes read. */
 struct ring {
     char *stages;
     float *scales; /* [stages, 2, STEP] */
@@ -221,7 +221,7 @@ struct ring {
     uint64_t policy;
     walk ahead;
 
-    /* Ask for what is next, if there is any. */
+    /* Issues the loads of the next tile, if there is one. */
     __device__ __forceinline__ void ask(const ft_attend_job &a, const codes_maps &maps, int into)
     {
         if (ahead.lane == 32)
@@ -240,7 +240,10 @@ struct ring {
         __syncwarp();
         ahead.advance(a);
     }
-    /* What is asked for before the predecessor has ended must not be its work: the newest key. */
+    /*
+     * Prologue. Loads issued before the predecessor has ended must not read what it writes: the
+     * newest key.
+     */
     __device__ __forceinline__ void open(const ft_attend_job &a, const codes_maps &maps)
     {
         if (threadIdx.x % 32 == 0) {
@@ -262,7 +265,7 @@ struct ring {
     {
         ft_barrier_wait(&full[slot], parity);
     }
-    /* All lanes have read the stage. */
+    /* Releases the stage after all lanes have read it. */
     __device__ __forceinline__ void release(const ft_attend_job &a, const codes_maps &maps)
     {
         __syncwarp();

@@ -1,27 +1,28 @@
 /*
- * decode.cu - one query a sequence against all that the cache holds of it: what a decoder does
- * for each token, and what it waits for is memory.
+ * decode.cu - decode attention: one query per sequence over its cached keys; limited by memory
+ * bandwidth.
  *
- * The keys of a sequence are divided among blocks of threads, and those of a block among its warps,
- * at places that depend on the query's position alone.  Up to eight heads that read one head of the
- * cache are columns of one product, so that its keys are read once: a . b^T with keys as rows of a
- * and heads as columns, then values turned, with elements of the head as rows.  Nothing goes from
- * lane to lane but weights: a lane copies 16 bytes of a row at once and has its operands by
- * choosing which elements the products call first, second, ...; values of two keys are paired by
- * byte permutations.
+ * The keys of a sequence are divided among CTAs (split-K), and those of a CTA among its warps, at
+ * positions that depend on the query's position alone. Up to eight query heads that share one KV
+ * head are columns of one MMA, so that the keys are read once: a . b^T with keys as rows of a and
+ * heads as columns, then the transposed values with the elements of a head as rows. Only softmax
+ * weights cross lanes. A lane copies 16 bytes of a row at once and has its own operands, because
+ * the assignment of elements to MMA indices is free. The values of two keys are paired by byte
+ * permutations.
  *
- * Codes become halves exactly, by two instructions for two; scales of keys multiply scores.  Those
- * of values multiply weights before these are rounded to halves, divided by a power of two near the
- * largest of them: so small scales leave no halves that are too small to be exact.
+ * int8 values convert exactly to f16 by two instructions for two values. The scales of keys
+ * multiply the scores. The scales of values multiply the softmax weights before these are rounded
+ * to f16, divided by a power of two near the largest of them; so small scales do not produce f16
+ * subnormals.
  *
- * The sums of parts are always weighed and added in the same way and order, so it does not matter
- * how many of them a block computes: with many sequences all of a head's, and the result, with few
- * one, and the last block of a sequence and head to finish adds up what all have written.  Many
- * short texts have a warp each: decode_short.cu.
+ * Partial sums are always weighted and added in the same way and order, so the result does not
+ * depend on how many splits a CTA computes. With many sequences a CTA computes all splits of a head
+ * and the result. With few sequences it computes one split, and the last CTA of a sequence and head
+ * to finish combines all of them. decode_short.cu handles many short sequences with one warp each.
  *
- * A block asks for its first keys before its predecessor has ended.  Only the newest key is still
- * under way then: earlier ones, and the numbers of the run, were there before the predecessor began
- * (common.cuh: a kernel lets its successor begin after it has waited itself).
+ * A CTA loads its first keys before its predecessor has ended. Only the newest key may still be
+ * pending then: earlier keys and the batch metadata were written before the predecessor began
+ * (common.cuh: a kernel launches its dependents after its own wait).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,21 +32,24 @@
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
-/* Blocks less that registers allow: from sm_100 on the same code takes a few more of them. */
+/* From sm_100 on the same code needs a few more registers: one CTA per SM less. */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 1000
 enum { FEWER = 1 };
 #else
 enum { FEWER = 0 };
 #endif
 
-/* One less where lanes look up their keys beside codes and as many sums. */
+/*
+ * One less with beam search, where lanes look up their keys and the registers also hold int8 values
+ * and as many sums.
+ */
 template <bool lanes, ft_dtype stored, int width>
 static constexpr int blocks_of = form<stored, width>::blocks - FEWER -
                                  (lanes && form<stored, width>::row == 128 ? 1 : 0);
 
 /*
- * Grid: shares of the parts, heads of the cache times groups of HEADS of queries, sequences or as
- * many of them as read the same keys; each has one row, its own number.
+ * Grid: CTAs over the splits, KV heads times groups of HEADS query heads, sequences (or groups of
+ * sequences that read the same keys). Each sequence has one row, with the same index.
  */
 template <bool lanes, ft_dtype stored, int width, bool bf16>
 static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width>)
@@ -59,7 +63,8 @@ static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width
     ft_attend_task task = ft_attend_take(a, blockIdx.z * (unsigned) a.together);
     share s = share_of(a, task.position, form<stored, width>::part, (int) blockIdx.x);
     if (task.rows == 0 || s.begin >= s.end) {
-        ft_wait_for_predecessor(); /* or the successor could begin before it has ended */
+        ft_wait_for_predecessor(); /* otherwise the dependent kernel could begin before the
+                                      predecessor has ended */
         return;
     }
     uint32_t q[width / 16][2];
@@ -76,9 +81,9 @@ static __global__ void __launch_bounds__(THREADS, blocks_of<lanes, stored, width
         gather(r, warp, sums, heads);
         __syncthreads();
         finish_part(*r, a, whole ? slots_inside(r, a, heads) : slots_outside(a, of), heads, index);
-        __syncthreads(); /* everybody has left what the next part overwrites */
+        __syncthreads(); /* all warps have read what the next split overwrites */
     }
-    verdict *v = (verdict *) r->warp; /* whose keys and values have been read */
+    verdict *v = (verdict *) r->warp; /* keys and values have been read */
     float *sums_of_shares = (float *) (v + 1);
     if (whole)
         finish<true, WARPS>(v, sums_of_shares, a, slots_inside(r, a, heads), of, s.count);
@@ -99,7 +104,7 @@ size_t ft_cuda_attend_step_counters(size_t sequences, int heads, int kv_heads)
     return sequences * groups_of(kv_heads, heads / kv_heads);
 }
 
-/* As many parts for a block as leave blocks enough for all multiprocessors, several times over. */
+/* Splits per CTA: as many as still leave enough CTAs to fill all multiprocessors several times. */
 static int parts_of_block(const ft_cuda_chip *chip, size_t blocks)
 {
     int parts = PARTS_OF_BLOCK;

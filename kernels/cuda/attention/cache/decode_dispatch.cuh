@@ -1,6 +1,6 @@
 /*
- * decode_dispatch.cuh - inside decode.cu and decode_short.cu: what a launch is for, and its
- * kernel by dtypes and width.
+ * decode_dispatch.cuh - inside decode.cu and decode_short.cu: launch dimensions, and dispatch of
+ * the kernel template by dtypes and head size.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,10 +20,10 @@ static size_t groups_of(int kv_heads, int columns)
     return (size_t) kv_heads * (size_t) ((columns + HEADS - 1) / HEADS);
 }
 
-/* Groups of heads, of rows or as many of them as read the same keys; parts of the longest row. */
+/* Groups of heads; rows, or groups of rows that read the same keys; splits of the longest row. */
 typedef struct extent {
     size_t groups, rows, parts;
-    int heads; /* of a group */
+    int heads; /* heads per group */
 } extent;
 
 static extent extent_of(const ft_attend_job *a, size_t smallest)
@@ -32,14 +32,14 @@ static extent extent_of(const ft_attend_job *a, size_t smallest)
     extent e = { groups_of(a->kv_heads, columns),
                  (a->sequences + (size_t) a->together - 1) / (size_t) a->together,
                  parts_within(a->context, smallest), columns < HEADS ? columns : HEADS };
-    if (a->window > 0) { /* which may begin and end within a part */
+    if (a->window > 0) { /* the window may begin and end inside a split */
         size_t touched = ((size_t) a->window + smallest - 2) / smallest + 1;
         e.parts = touched < e.parts ? touched : e.parts;
     }
     return e;
 }
 
-/* The kernel may have so much shared memory. */
+/* Raises the kernel's limit of dynamic shared memory. */
 template <typename... Parameters>
 static int allow_shared(const ft_cuda_chip *chip, void (*kernel)(Parameters...), size_t bytes)
 {
@@ -49,9 +49,9 @@ static int allow_shared(const ft_cuda_chip *chip, void (*kernel)(Parameters...),
                                       (int) chip->shared);
 }
 
-/* ---- Kinds of launches ---------------------------------------------------------------------- */
+/* ---- Dispatch ------------------------------------------------------------------------------- */
 
-/* launcher<lanes, stored, width, bf16>::launch() of what a job has. */
+/* launcher<beams, kv_dtype, width, bf16>::launch() for these parameters. */
 template <template <bool, ft_dtype, int, bool> class launcher> struct forms {
     template <bool lanes, ft_dtype stored, bool bf16>
     static int by_width(const ft_cuda_chip *chip, void *stream, const ft_attend_job *a)

@@ -1,6 +1,6 @@
 /*
- * decode_iterate.cuh - inside decode.cu and decode_short.cu: the steps of a warp through the
- * keys of a row.
+ * decode_iterate.cuh - inside decode.cu and decode_short.cu: the main loop of a warp over the keys
+ * of a row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,18 +10,20 @@
 #include "kernels/cuda/attention/cache/decode_mainloop.cuh"
 
 /*
- * The warps of a crew take steps in turns.  Keys of the next step are asked for as soon as those of
- * this one have been multiplied, values likewise; the page of the step after that is looked up
- * before.
+ * The warps of a thread group process key tiles round-robin. The keys of the next tile are loaded
+ * as soon as those of this tile have been multiplied, and so are its values. The page of the tile
+ * after that is looked up earlier.
  */
 typedef struct walk {
-    const uint32_t *rows; /* of all keys of lanes, where a warp alone has looked them up */
-    int base;             /* of this step */
-    int end;              /* no step begins here or later */
-    uint32_t next;        /* row of the next one */
+    const uint32_t *rows; /* of all keys of a beam, if one warp has looked them up */
+    int base;             /* first key of this tile */
+    int end;              /* no tile begins at or after this key */
+    uint32_t next;        /* cache row of the next tile */
 } walk;
 
-/* Of lanes, every lane of the warp looks a key up; those that are not there stand for the last. */
+/*
+ * With beam search every lane of the warp looks up one key. Keys past the end repeat the last one.
+ */
 template <int warps, bool lanes>
 static __device__ __forceinline__ place find(const ft_attend_job &a, const ft_attend_task &task,
                                              const uint32_t *rows, int kv_head, int base, int end)
@@ -38,7 +40,7 @@ static __device__ __forceinline__ place find(const ft_attend_job &a, const ft_at
     return at;
 }
 
-/* The first step: what is read before the predecessor has ended must not be its work. */
+/* Prologue: loads issued before the predecessor has ended must not read what it writes. */
 template <int warps, bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void
 begin_walk(walk *w, reading<stored, width> *room, const ft_attend_job &a,
@@ -68,7 +70,7 @@ begin_walk(walk *w, reading<stored, width> *room, const ft_attend_job &a,
     ft_let_successor_begin();
 }
 
-/* The steps before `end`. */
+/* Processes the key tiles before `end`. */
 template <int warps, bool lanes, bool bf16, ft_dtype stored, int width>
 static __device__ __forceinline__ void
 add_steps(partial_sums<width> *sums, walk *w, reading<stored, width> *room, const ft_attend_job &a,
@@ -88,7 +90,7 @@ add_steps(partial_sums<width> *sums, walk *w, reading<stored, width> *room, cons
         else
             w->next = find<warps, lanes>(a, task, w->rows, kv_head, next.base + stride, w->end).row;
         ft_copy_wait<1>();
-        __syncwarp(); /* scales are others' copies */
+        __syncwarp(); /* the scales are copied by other lanes */
         score<stored, width, bf16>(s, *room, q);
         if (stored == FT_I8)
             load_scales<stored, width>(&scale, *room);

@@ -1,6 +1,5 @@
 /*
- * decode_load.cuh - inside decode.cu: which keys a block has, and how a warp brings them
- * to shared memory.
+ * decode_load.cuh - inside decode.cu: the keys of a CTA, and the copies of a warp to shared memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,30 +10,30 @@
 #include "kernels/cuda/ptx/cp_async.cuh"
 
 enum {
-    WARPS = 4, /* of a block; the keys of a part are in as many quarters */
+    WARPS = 4, /* warps per CTA; each processes a quarter of the keys of a split */
     THREADS = 32 * WARPS,
-    HEADS = 8,       /* of queries, that a block computes */
-    MOST_PARTS = 64, /* of the keys of a sequence; longer texts have larger ones */
+    HEADS = 8,       /* query heads per CTA */
+    MOST_PARTS = 64, /* maximum splits of a sequence; longer sequences have larger splits */
     SMALLEST_PART = 64,
-    PARTS_OF_BLOCK = 4, /* at most, where there are blocks enough: ... */
-    BLOCKS_WANTED = 12, /* ... that many for each multiprocessor */
-    TAIL = 4            /* floats behind those of a head in a part: its largest score and its sum */
+    PARTS_OF_BLOCK = 4, /* maximum, if there are enough CTAs: ... */
+    BLOCKS_WANTED = 12, /* ... this many per multiprocessor */
+    TAIL = 4 /* floats after the elements of a head in a partial result: maximum score and sum */
 };
 
-/* How a warp reads rows of `width` elements. */
+/* Tile shapes and vector widths for a warp that reads rows of `width` elements. */
 template <ft_dtype stored, int width> struct form {
     static constexpr int element = stored == FT_I8 ? 1 : 2;
     static constexpr int row = width * element;      /* bytes */
-    static constexpr int keys = row > 256 ? 16 : 32; /* of a step: as registers allow */
-    static constexpr int blocks = width > 128 ? 2 : row > 128 ? 3 : 4; /* that registers allow */
-    static constexpr int part = WARPS * keys;                          /* of a block, at least */
-    static constexpr int key_pieces = row / 64; /* 16 bytes of a lane, 4 lanes a row */
+    static constexpr int keys = row > 256 ? 16 : 32; /* keys per tile, limited by registers */
+    static constexpr int blocks = width > 128 ? 2 : row > 128 ? 3 : 4; /* CTAs per SM */
+    static constexpr int part = WARPS * keys;                          /* minimum keys of a split */
+    static constexpr int key_pieces = row / 64; /* chunks of 16 bytes per lane, 4 lanes a row */
     static constexpr int value_bytes = row < 128 ? 8 : 16;
     static constexpr int value_pieces = row / (8 * value_bytes); /* 8 lanes a row */
-    static constexpr int run = value_bytes / element;            /* elements of such a piece */
+    static constexpr int run = value_bytes / element;            /* elements of such a chunk */
 };
 
-/* Threads that compute a result together: all warps of a block, or one alone. */
+/* Threads that compute one result: all warps of a CTA, or a single warp. */
 template <int warps> struct crew {
     static constexpr int threads = 32 * warps;
     static __device__ __forceinline__ int index()
@@ -50,15 +49,18 @@ template <int warps> struct crew {
     }
 };
 
-/* ---- The keys of a row ---------------------------------------------------------------------- */
+/* ---- Splits --------------------------------------------------------------------------------- */
 
-/* Parts begin at multiples of `size`; this crew has the parts begin .. end - 1 of `count`. */
+/*
+ * Splits begin at multiples of `size`. This thread group processes the splits begin .. end - 1 of
+ * `count`.
+ */
 typedef struct share {
     int size, count, begin, end;
-    int first, last; /* keys of the row */
+    int first, last; /* visible keys of the row */
 } share;
 
-/* Of a row, block `block`: each has parts_of_block parts. */
+/* Splits of CTA `cta` of a row: splits_per_cta each. */
 static __device__ __forceinline__ share share_of(const ft_attend_job &a, int position, int smallest,
                                                  int block)
 {
@@ -73,21 +75,21 @@ static __device__ __forceinline__ share share_of(const ft_attend_job &a, int pos
     return s;
 }
 
-/* The first key of a part, or of the one after the last; it may be one that nobody sees. */
+/* The first key of a split, or of the one after the last. It may be invisible to the row. */
 static __device__ __forceinline__ int part_begin(const share &s, int index)
 {
     return (s.first / s.size + index) * s.size;
 }
 
-/* ---- The queries of a crew ----------------------------------------------------------------- */
+/* ---- Queries ------------------------------------------------------------------------------- */
 
 /*
- * Columns of products: queries that read one head of the cache, those of the row's heads that share
- * it, and where several rows read the same keys, theirs after them.
+ * The columns of the MMAs are queries that share one KV head: the query heads of a row that share
+ * it, followed by those of the other rows that read the same keys.
  */
 typedef struct columns {
-    int kv_head, first, count; /* from the first of this crew on */
-    unsigned rows;             /* its row, or which of those that read the same keys */
+    int kv_head, first, count; /* first column of this thread group, and their number */
+    unsigned rows;             /* the row, or the group of rows that read the same keys */
 } columns;
 
 static __device__ __forceinline__ columns columns_of(const ft_attend_job &a, unsigned group,
@@ -99,7 +101,7 @@ static __device__ __forceinline__ columns columns_of(const ft_attend_job &a, uns
     return of;
 }
 
-/* The first element of a column, in queries and results. */
+/* Offset of the first element of a column in queries and results. */
 static __device__ __forceinline__ size_t column_at(const ft_attend_job &a, const columns &of,
                                                    int index)
 {
@@ -111,22 +113,24 @@ static __device__ __forceinline__ size_t column_at(const ft_attend_job &a, const
 /* ---- Copies --------------------------------------------------------------------------------- */
 
 /*
- * What a warp reads of the cache for one step.  A lane copies to shared memory what it will need
- * itself, and nobody else: more is on its way than registers hold, and nobody waits for others.
+ * The keys and values of one tile of a warp. A lane copies to shared memory exactly what it reads
+ * itself. More loads are in flight than registers could hold, and no lane waits for another.
  */
 template <ft_dtype stored, int width> struct reading {
     typedef form<stored, width> f;
-    uint4 key[f::keys / 8][f::key_pieces][32]; /* lane: key 8i + g, pieces t, t + 4, ... */
-    uint32_t value[f::keys / 4][f::value_pieces][32][f::value_bytes / 4]; /* pieces g, g + 8, ... */
-    float key_scale[f::keys], value_scale[f::keys];                       /* which all lanes read */
+    uint4 key[f::keys / 8][f::key_pieces][32]; /* lane 4g + t: key 8i + g, chunks t, t + 4, ... */
+    uint32_t value[f::keys / 4][f::value_pieces][32][f::value_bytes / 4]; /* chunks g, g + 8, ... */
+    float key_scale[f::keys], value_scale[f::keys];                       /* read by all lanes */
 };
 
-/* Of key 8i + g. */
+/* Scales of key 8i + g. */
 template <int keys> struct scales {
     float key[keys / 8], value[keys / 8];
 };
 
-/* Lane t has values 2t, 2t + 1, 2t + 8, 2t + 9 of each 16: value i of them. */
+/*
+ * Lane t holds the values 2t, 2t + 1, 2t + 8, 2t + 9 of every 16. Returns the index of its value i.
+ */
 static __device__ __forceinline__ int value_of(int i)
 {
     return i / 4 * 16 + 2 * ((int) threadIdx.x % 4) + i % 2 + i % 4 / 2 * 8;
@@ -138,23 +142,23 @@ static __device__ __forceinline__ bool sees(const share &s, int key)
 }
 
 /*
- * A step: its first key, and the row of the cache where that is.  Keys of lanes lie anywhere: each
- * lane of the warp has looked up its own.
+ * The first key of a tile and its row in the cache. With beam search the keys are scattered, and
+ * each lane of the warp has looked up its own.
  */
 typedef struct place {
     int base;
     uint32_t row;
 } place;
 
-/* Row of key `key` of a step: all lanes of the warp ask. */
+/* Cache row of key `key` of a tile; all lanes of the warp must call it. */
 template <bool lanes> static __device__ __forceinline__ uint32_t row_of(const place &at, int key)
 {
     return lanes ? __shfl_sync(~0u, at.row, key) : at.row + (uint32_t) key;
 }
 
 /*
- * Whether all rows and all their pieces may be read, as they may but at the ends of a text.  Where
- * keys were looked up one by one, rows behind the last are the last once more: they weigh nothing.
+ * Whether all rows and chunks may be read, which holds except at the ends of a sequence. With beam
+ * search, rows past the last key repeat it and have zero weight.
  */
 template <bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ bool is_full(const ft_attend_job &a, const share &s, int base)
@@ -163,7 +167,7 @@ static __device__ __forceinline__ bool is_full(const ft_attend_job &a, const sha
            (lanes || sees(s, base + form<stored, width>::keys - 1));
 }
 
-/* Begin to copy the keys of a step.  A full one takes no instruction but the copies. */
+/* Starts the copy of the keys of a tile. A full tile needs no instruction besides the copies. */
 template <bool full, bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void copy_keys(reading<stored, width> *to, const ft_attend_job &a,
                                                  const share &s, const place &at)
@@ -197,7 +201,7 @@ copy_values(reading<stored, width> *to, const ft_attend_job &a, const share &s, 
     const uint8_t *first = values + (size_t) row_of<false>(at, value_of(0)) * (size_t) bytes;
 #pragma unroll(full ? f::keys : 1)
     for (int i = 0; i < f::keys / 4; i++) {
-        const uint8_t *row = first + (value_of(i) - value_of(0)) * bytes; /* a constant more */
+        const uint8_t *row = first + (value_of(i) - value_of(0)) * bytes; /* a constant offset */
         if (lanes)
             row = values + (size_t) row_of<true>(at, value_of(i)) * (size_t) bytes;
         bool wanted = full || sees(s, at.base + value_of(i));
@@ -213,7 +217,7 @@ copy_values(reading<stored, width> *to, const ft_attend_job &a, const share &s, 
     }
 }
 
-/* A lane copies those of one key. */
+/* Each lane copies the scales of one key. */
 template <bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void
 copy_scales(reading<stored, width> *to, const ft_attend_job &a, const share &s, const place &at)
@@ -239,7 +243,7 @@ static __device__ __forceinline__ void load_scales(scales<form<stored, width>::k
     }
 }
 
-/* The keys, and the scales of both. */
+/* Copies the keys, and the scales of keys and values. */
 template <bool lanes, ft_dtype stored, int width>
 static __device__ __forceinline__ void read_keys(reading<stored, width> *to, const ft_attend_job &a,
                                                  const share &s, const place &at)

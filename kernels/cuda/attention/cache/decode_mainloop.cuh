@@ -1,5 +1,5 @@
 /*
- * decode_mainloop.cuh - inside decode.cu: the arithmetic of a warp's step.
+ * decode_mainloop.cuh - inside decode.cu: the arithmetic of one key tile of a warp.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 /* ---- Operands ------------------------------------------------------------------------------- */
 
-/* Four codes, two words of two halves; exact. */
+/* Converts four int8 values to f16 or bf16, two words of two; exact. */
 template <bool bf16> static __device__ __forceinline__ void widen(uint32_t out[2], uint32_t codes)
 {
     if (bf16) {
@@ -19,7 +19,7 @@ template <bool bf16> static __device__ __forceinline__ void widen(uint32_t out[2
         out[1] = ft_pack_halves<FT_BF16>(ft_unpack_code(codes, 2), ft_unpack_code(codes, 3));
         return;
     }
-    /* A code plus 128 in the low byte of the half 1024 is 1024 more than that. */
+    /* An int8 value plus 128 in the low byte of the f16 number 1024 is 1024 plus that sum. */
     const __half2 offset = __floats2half2_rn(1152.0f, 1152.0f);
     uint32_t positive = codes ^ 0x80808080;
 #pragma unroll
@@ -30,20 +30,20 @@ template <bool bf16> static __device__ __forceinline__ void widen(uint32_t out[2
     }
 }
 
-/* Words of two elements of two rows each, the first row in the low half. */
+/* Words of two elements from two rows each, the first row in the low half. */
 template <ft_dtype stored, bool bf16>
 static __device__ __forceinline__ void pair_up(uint32_t *out, uint32_t first, uint32_t second)
 {
     if (stored == FT_I8) { /* four elements */
         widen<bf16>(out, __byte_perm(first, second, 0x5140));
         widen<bf16>(out + 2, __byte_perm(first, second, 0x7362));
-    } else { /* two */
+    } else { /* two elements */
         out[0] = __byte_perm(first, second, 0x5410);
         out[1] = __byte_perm(first, second, 0x7632);
     }
 }
 
-/* An 8 x 8 matrix of halves, turned: a lane has words of row g before and after. */
+/* Transposes an 8 x 8 matrix of 16-bit values. A lane holds words of row g before and after. */
 static __device__ __forceinline__ uint32_t turn(uint32_t word)
 {
     uint32_t turned;
@@ -51,12 +51,15 @@ static __device__ __forceinline__ uint32_t turn(uint32_t word)
     return turned;
 }
 
-/* Four elements of a query at the places where keys have them: words for products 16 deep. */
+/*
+ * Loads four elements of a query in the order in which the lanes hold the keys: operands of MMAs
+ * with k = 16.
+ */
 template <ft_dtype stored, int width>
 static __device__ __forceinline__ void load_queries(uint32_t q[width / 16][2],
                                                     const ft_attend_job &a, const columns &of)
 {
-    constexpr int run = 16 / form<stored, width>::element; /* elements of a piece of a key */
+    constexpr int run = 16 / form<stored, width>::element; /* elements of a chunk of a key */
     int g = (int) threadIdx.x % 32 / 4;
     const uint16_t *from = (const uint16_t *) a.q + column_at(a, of, g);
 #pragma unroll
@@ -70,15 +73,15 @@ static __device__ __forceinline__ void load_queries(uint32_t q[width / 16][2],
     }
 }
 
-/* ---- Sums ----------------------------------------------------------------------------------- */
+/* ---- Softmax and partial sums --------------------------------------------------------------- */
 
-/* Of heads 2t and 2t + 1; `sum` is of this lane's keys only, `y` in units of `unit`. */
+/* Of heads 2t and 2t + 1. `sum` covers this lane's keys only; `y` is in units of `unit`. */
 template <int width> struct partial_sums {
     float most[2], sum[2], unit;
-    float y[width / 16][4]; /* [0], [1]: an element for both heads; [2], [3]: its neighbour */
+    float y[width / 16][4]; /* [0], [1]: one element for both heads; [2], [3]: the next element */
 };
 
-/* The words of a key for one product: two of a piece of halves, or one of codes. */
+/* The words of a key for one MMA: two words of an f16 chunk, or one word of int8 values. */
 template <ft_dtype stored, bool bf16>
 static __device__ __forceinline__ void key_words(uint32_t out[2], const uint32_t piece[4], int i)
 {
@@ -96,7 +99,7 @@ static __device__ __forceinline__ void score(float s[][4], const reading<stored,
                                              const uint32_t q[width / 16][2])
 {
     typedef form<stored, width> f;
-    constexpr int products = width / 16 / f::key_pieces; /* of a piece */
+    constexpr int products = width / 16 / f::key_pieces; /* MMAs per chunk */
     int lane = (int) threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < f::keys / 16; i++) {
@@ -118,7 +121,10 @@ static __device__ __forceinline__ void score(float s[][4], const reading<stored,
     }
 }
 
-/* Scores become weights 2^(score - most), and what was summed before is brought to the new most. */
+/*
+ * Online softmax: scores become weights 2^(score - max), and the previous sums are rescaled to the
+ * new maximum.
+ */
 template <ft_dtype stored, int width>
 static __device__ __forceinline__ void weigh(float s[][4], partial_sums<width> *sums,
                                              const scales<form<stored, width>::keys> &scale,
@@ -141,7 +147,7 @@ static __device__ __forceinline__ void weigh(float s[][4], partial_sums<width> *
             worth = fmaxf(worth, scale.value[i]);
     }
     if (stored == FT_I8) {
-        /* 2^n, not above the largest scale: an amax / 127 leaves room for 2^-n */
+        /* 2^n, at most the largest scale; a scale of amax / 127 leaves room for 2^-n */
         uint32_t bits = __float_as_uint(fmaxf(ft_attend_largest(worth), sums->unit)) & 0x7f800000;
         inverse = bits > 0 ? __uint_as_float(0x7f000000 - bits) : 0.0f;
         ratio = sums->unit * inverse;
@@ -175,7 +181,7 @@ static __device__ __forceinline__ void weigh(float s[][4], partial_sums<width> *
     }
 }
 
-/* Piece i of four values, as words. */
+/* Loads chunk i of four values, as words. */
 template <int words>
 static __device__ __forceinline__ void fetch(uint32_t out[words], const uint32_t *from)
 {
@@ -191,7 +197,7 @@ static __device__ __forceinline__ void mix(partial_sums<width> *sums, const floa
 {
     typedef form<stored, width> f;
     constexpr ft_dtype halves = bf16 ? FT_BF16 : FT_F16;
-    constexpr int words = f::value_bytes / 4, pairs = 2 / f::element; /* of elements in a word */
+    constexpr int words = f::value_bytes / 4, pairs = 2 / f::element; /* element pairs per word */
     int lane = (int) threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < f::keys / 16; i++) {

@@ -1,12 +1,12 @@
 /*
- * decode_short.cu - one query a sequence, where texts are short and many, as those of beams are: a
- * warp for each.
+ * decode_short.cu - decode attention for many short sequences, such as beams: one warp per
+ * sequence.
  *
- * In decode.cu a part of the keys is four steps, one for each warp of a block.  Of a short
- * text most of these warps have nothing to do, and a block's time is to look up keys, to wait for
- * them and to wait for its other warps.  Here a warp takes the steps of all four and combines their
- * sums as the block would, to the same bits: so either may be chosen by how many rows there are.
- * Nobody waits for another warp, and so many more texts are under way.
+ * In decode.cu a split consists of four key tiles, one for each warp of a CTA. For a short sequence
+ * most of these warps are idle, and the CTA spends its time on looking up keys, waiting for them
+ * and waiting for its other warps. Here one warp processes all four tiles and combines their sums
+ * as the CTA would, with the same bits. The number of rows may therefore select the kernel. No warp
+ * waits for another, so many more sequences are in flight.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,22 +15,22 @@
 #include "kernels/cuda/attention/cache/decode_iterate.cuh"
 
 /*
- * Where this was faster on an H200: 8 heads of 64 over 33 tokens of halves take 8 us instead of 14
- * at 128 rows, and 24 instead of 49 at 512; at 32 rows, 256 warps, both take 4.
+ * Thresholds measured on an H200: 8 heads of 64 over 33 tokens of f16 take 8 us instead of 14 at
+ * 128 rows, and 24 instead of 49 at 512. At 32 rows (256 warps) both kernels take 4.
  */
 enum {
-    SHORT = 256, /* tokens of a text, at most, ... */
-    MANY = 3     /* ... and more warps for each multiprocessor */
+    SHORT = 256, /* maximum tokens of a sequence */
+    MANY = 3     /* minimum warps per multiprocessor (exclusive) */
 };
 
-/* Elsewhere the same code takes more registers, or there is less shared memory. */
+/* Other architectures need more registers for the same code, or have less shared memory. */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ != 900
 enum { FEWER = 1 };
 #else
 enum { FEWER = 0 };
 #endif
 
-/* Blocks that registers and shared memory allow. */
+/* CTAs per multiprocessor, limited by registers and shared memory. */
 template <ft_dtype stored, int width>
 static constexpr int blocks_of = (form<stored, width>::row > 128  ? 3
                                   : form<stored, width>::row > 64 ? 4
@@ -39,7 +39,7 @@ static constexpr int blocks_of = (form<stored, width>::row > 128  ? 3
 
 template <ft_dtype stored, int width> using alone = room<1, stored, width>;
 
-/* The only part of a row is its result. */
+/* Writes the result of a row that has a single split. */
 template <ft_dtype stored, int width>
 static __device__ __forceinline__ void finish_only(const alone<stored, width> &r,
                                                    const ft_attend_job &a, const columns &of,
@@ -53,7 +53,10 @@ static __device__ __forceinline__ void finish_only(const alone<stored, width> &r
     }
 }
 
-/* The parts of a row, one after the other: quarters from where its keys begin to where they end. */
+/*
+ * Processes the splits of a row one after the other: warp tiles from the first visible key to the
+ * last.
+ */
 template <bool lanes, bool bf16, ft_dtype stored, int width>
 static __device__ __forceinline__ void
 add_parts(alone<stored, width> *r, walk *w, const ft_attend_job &a, const ft_attend_task &task,
@@ -76,21 +79,21 @@ add_parts(alone<stored, width> *r, walk *w, const ft_attend_job &a, const ft_att
         if (s.count == 1)
             return finish_only<stored, width>(*r, a, of, begin, end);
         finish_part(*r, a, slots_inside(r, a, of.count), of.count, index, begin, end);
-        __syncwarp(); /* all lanes have left what the next part overwrites */
+        __syncwarp(); /* all lanes have read what the next split overwrites */
     }
-    verdict *v = (verdict *) r->warp; /* whose keys and values have been read */
+    verdict *v = (verdict *) r->warp; /* keys and values have been read */
     finish<true, 1>(v, (float *) (v + 1), a, slots_inside(r, a, of.count), of, s.count);
 }
 
-/* Rows of the cache that a warp keeps: of a text's keys, in whole steps. */
+/* Number of cache rows that a warp looks up in advance, rounded up to complete tiles. */
 static __host__ __device__ __forceinline__ size_t rows_kept(const ft_attend_job &a)
 {
     return a.origin != NULL ? (a.context + 31) / 32 * 32 : 0;
 }
 
 /*
- * Where the keys of lanes are.  That takes two reads, one after the other: once,
- * and not once a step.  A lane of the warp reads only those that it has written.
+ * Looks up the cache rows of a beam's keys. This takes two dependent reads per key, which happen
+ * once here instead of once per tile. A lane reads only entries that it has written.
  */
 static __device__ __forceinline__ const uint32_t *look_up(uint32_t *rows, const ft_attend_job &a,
                                                           const ft_attend_task &task,
@@ -103,7 +106,7 @@ static __device__ __forceinline__ const uint32_t *look_up(uint32_t *rows, const 
     return rows;
 }
 
-/* A warp for each of `items`: groups of heads of rows, or of as many rows as read the same keys. */
+/* One warp per item: a group of heads of one row, or of several rows that read the same keys. */
 template <bool lanes, ft_dtype stored, int width, bool bf16>
 static __global__ void __launch_bounds__(THREADS, (blocks_of<stored, width>) )
     short_kernel(const __grid_constant__ ft_attend_job a, unsigned groups, unsigned items,
@@ -111,7 +114,7 @@ static __global__ void __launch_bounds__(THREADS, (blocks_of<stored, width>) )
 {
     extern __shared__ uint4 shared[];
     static_assert(sizeof(verdict) + THREADS * sizeof(float4) <= sizeof(reading<stored, width>),
-                  "what weighs parts lies where keys were");
+                  "the reduction reuses the storage of keys");
     unsigned item = blockIdx.x * WARPS + threadIdx.x / 32;
     alone<stored, width> *r = (alone<stored, width> *) ((char *) shared + threadIdx.x / 32 * bytes);
     columns of = columns_of(a, item % groups, item / groups);
@@ -119,7 +122,8 @@ static __global__ void __launch_bounds__(THREADS, (blocks_of<stored, width>) )
     if (item < items)
         task = ft_attend_take(a, of.rows * (unsigned) a.together);
     if (task.rows == 0) {
-        ft_wait_for_predecessor(); /* or the successor could begin before it has ended */
+        ft_wait_for_predecessor(); /* otherwise the dependent kernel could begin before the
+                                      predecessor has ended */
         return;
     }
     share s = share_of(a, task.position, form<stored, width>::part, 0);
@@ -155,7 +159,7 @@ template <bool lanes, ft_dtype stored, int width, bool bf16> struct short_launch
     }
 };
 
-/* Registers would hold few warps of that. */
+/* Not supported: registers would allow few warps. */
 template <bool lanes, ft_dtype stored, bool bf16> struct short_launcher<lanes, stored, 256, bf16> {
     static int launch(const ft_cuda_chip *, void *, const ft_attend_job *)
     {

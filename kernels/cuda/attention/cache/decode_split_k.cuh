@@ -1,6 +1,6 @@
 /*
- * decode_split_k.cuh - inside decode.cu and decode_short.cu: sums of quarters become those
- * of a part, sums of parts the result.
+ * decode_split_k.cuh - inside decode.cu and decode_short.cu: reduction of the warps of a split, and
+ * of the splits of a row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,17 +9,21 @@
 
 #include "kernels/cuda/attention/cache/decode_mainloop.cuh"
 
-/* ---- A crew's parts -------------------------------------------------------------------------- */
+/* ---- Splits of a thread group --------------------------------------------------------------- */
 
-/* Shared memory of a crew.  Rows of elements are longer than full, to spread the banks. */
+/* Shared memory of a thread group. Rows of elements are padded to avoid bank conflicts. */
 template <int warps, ft_dtype stored, int width> struct room {
     reading<stored, width> warp[warps];
-    float most[WARPS][HEADS], sum[WARPS][HEADS]; /* of quarters */
-    bool last;                                   /* this block finished after all others */
-    __align__(16) float rest[1]; /* [WARPS, heads, width + 4] of quarters, then slots of parts */
+    float most[WARPS][HEADS], sum[WARPS][HEADS]; /* partial results of the warps */
+    bool last;                                   /* this CTA finished after all others */
+    __align__(16) float rest[1]; /* [WARPS, heads, width + 4] partials of warps, then partials of
+                                    splits */
 };
 
-/* When everything has been read: what each part counts, the sum of all, and sums of its shares. */
+/*
+ * Reuses the storage of keys and values: the weight of each split, the total of all, then partial
+ * sums of the reduction.
+ */
 typedef struct verdict {
     float weight[HEADS][MOST_PARTS], total[HEADS];
 } verdict;
@@ -32,7 +36,7 @@ static size_t room_bytes(int heads, int head_size, int parts)
     return sizeof(room<warps, stored, width>) + (quarters + slots) * sizeof(float);
 }
 
-/* Where a head's parts are written: its elements, its largest score, its sum. */
+/* Where the partial results of a head are stored: elements, maximum score, sum. */
 typedef struct slots {
     float *data;
     int of_head, of_part; /* strides */
@@ -41,7 +45,7 @@ typedef struct slots {
 static __device__ __forceinline__ slots slots_outside(const ft_attend_job &a, const columns &of)
 {
     int row = a.head_size + TAIL, most = a.parts_of_block * (int) gridDim.x;
-    int in_all = a.group * a.together; /* columns that read a head of the cache */
+    int in_all = a.group * a.together; /* columns that share a KV head */
     size_t at = ((size_t) of.rows * (size_t) a.kv_heads + (size_t) of.kv_head) * (size_t) in_all +
                 (size_t) of.first;
     return slots{ a.partial + at * (size_t) most * (size_t) row, most * row, row };
@@ -60,7 +64,7 @@ static __device__ __forceinline__ float *slot_at(const slots &to, int head, int 
     return to.data + head * to.of_head + index * to.of_part;
 }
 
-/* What this warp has summed is a quarter of a part. */
+/* Stores the sums of this warp, which are one quarter of a split. */
 template <int warps, ft_dtype stored, int width>
 static __device__ __forceinline__ void gather(room<warps, stored, width> *to, int quarter,
                                               const partial_sums<width> &sums, int heads)
@@ -95,7 +99,7 @@ static __device__ __forceinline__ float4 add_scaled(float4 y, float4 x, float sc
                        fmaf(x.w, scale, y.w));
 }
 
-/* Four elements of a column of the result. */
+/* Writes four elements of a column of the result. */
 static __device__ __forceinline__ void write(const ft_attend_job &a, const columns &of, int head,
                                              int at, float4 y, float sum)
 {
@@ -103,15 +107,15 @@ static __device__ __forceinline__ void write(const ft_attend_job &a, const colum
     ft_store<4>(a.y, a.y_dtype, column_at(a, of, head) + (size_t) at, v);
 }
 
-/* Four elements of a part. */
+/* Four elements of a split. */
 typedef struct part_sums {
     float most, sum;
     float4 y;
 } part_sums;
 
 /*
- * What quarters make together: those from `begin` to before `end`.  Others have no keys of the row,
- * and would add zeros.
+ * Combines the warps begin .. end - 1 of a split. The others have no visible keys and would add
+ * zeros.
  */
 template <int width, typename room>
 static __device__ __forceinline__ part_sums add_quarters(const room &r, int heads, int head, int at,
@@ -149,9 +153,9 @@ finish_part(const room<warps, stored, width> &r, const ft_attend_job &a, const s
     }
 }
 
-/* ---- A sequence's result -------------------------------------------------------------------- */
+/* ---- Result of a sequence ------------------------------------------------------------------- */
 
-/* Whether this block is the last of its sequence and heads; the count begins anew then. */
+/* Whether this CTA is the last one of its sequence and heads; resets the counter if so. */
 static __device__ __forceinline__ bool is_last(bool *last, const ft_attend_job &a, const share &s)
 {
     uint32_t blocks = (uint32_t) ((s.count + a.parts_of_block - 1) / a.parts_of_block);
@@ -168,13 +172,16 @@ static __device__ __forceinline__ bool is_last(bool *last, const ft_attend_job &
     return *last;
 }
 
-/* Slots in shared memory, or in global memory, where other blocks have written them. */
+/* Reads a partial from shared memory, or from global memory that other CTAs have written. */
 template <bool inside, typename T> static __device__ __forceinline__ T read_slot(const float *from)
 {
     return inside ? *(const T *) from : __ldcg((const T *) from);
 }
 
-/* What each part of each head counts, and the sum of all: a warp takes a head at a time. */
+/*
+ * Computes the weight of each split of each head, and the total. Each warp processes one head at a
+ * time.
+ */
 template <bool inside, int warps>
 static __device__ __forceinline__ void weigh_parts(verdict *v, const ft_attend_job &a,
                                                    const slots &from, int heads, int count)
@@ -207,8 +214,8 @@ static __device__ __forceinline__ void weigh_parts(verdict *v, const ft_attend_j
 }
 
 /*
- * Threads that find no elements of their own share those of others: each takes every `shares`th
- * part, and the shares are added in order.  A warp alone does the same, to the same bits.
+ * Threads without elements of their own share those of others: each adds every `lanes_per_item`th
+ * split, and these sums are added in order. A single warp does the same, with the same bits.
  */
 template <bool inside, int warps>
 static __device__ __forceinline__ void finish(verdict *v, float *sums, const ft_attend_job &a,

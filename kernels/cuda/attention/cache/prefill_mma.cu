@@ -1,9 +1,9 @@
 /*
- * prefill_mma.cu - attention over a cache for the rows of prompts, on f16 and bf16: the products of
- * warps of f16_warp.cuh over keys that lie in pages.
+ * prefill_mma.cu - prefill attention over the paged KV cache in f16 and bf16, with the warp MMAs of
+ * f16_warp.cuh.
  *
- * Codes become halves on their way to shared memory, each the float code * scale rounded: so a
- * cache of codes gives what a cache of those halves would.
+ * int8 values are converted on their way to shared memory, each as the rounded float value * scale.
+ * An int8 cache therefore gives the same result as a cache of those f16 values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,25 +11,28 @@
 #include "kernels/cuda/attention/f16_warp.cuh"
 #include "kernels/cuda/rows.cuh"
 
-/* Keys of a tile: as many as let a head of 256 run in the 64 KiB of Turing; they divide a page. */
+/*
+ * Keys per tile: the most that let a head of 256 elements fit the 64 KiB of Turing. They divide a
+ * page.
+ */
 template <int width> static constexpr int tile_keys = 4096 / width;
 
-/* The queries, and two slots of keys and values. */
+/* The queries, and two stages of keys and values. */
 template <int width> static constexpr size_t shared_bytes()
 {
     return (size_t) (2 * width) * (FT_CUDA_QUERIES + 4 * tile_keys<width>);
 }
 
-/* A task of one head. */
+/* A query tile of one head. */
 typedef struct work {
     ft_attend_task task;
     int head, kv_head;
-    int last; /* the last key that any of its rows sees */
+    int last; /* the last key that is visible to any row */
 } work;
 
 /* ---- Tiles ---------------------------------------------------------------------------------- */
 
-/* Rows of one head of the cache, from `place` on. */
+/* Starts the copy of f16 rows of one head of the cache, from `row` on. */
 template <int width>
 static __device__ __forceinline__ void stage_halves(uint8_t *to, const void *from,
                                                     const ft_attend_job &a, size_t place, int count)
@@ -40,7 +43,7 @@ static __device__ __forceinline__ void stage_halves(uint8_t *to, const void *fro
     ft_stage_rows<2 * width, tile_keys<width>, threads<width>>(to, rows);
 }
 
-/* The same of codes, 8 at a time, and four such loads under way. */
+/* The same for int8 values, eight at a time with four loads in flight. */
 template <int width, bool bf16>
 static __device__ __forceinline__ void stage_codes(uint8_t *to, const void *from,
                                                    const float *scales, const ft_attend_job &a,
@@ -70,7 +73,7 @@ static __device__ __forceinline__ void stage_codes(uint8_t *to, const void *from
     }
 }
 
-/* Begin to bring the tile whose first key is `base` to a slot, if a row sees it. */
+/* Starts the load of the tile whose first key is `base` into a stage, if a row sees it. */
 template <int width, bool bf16, bool codes>
 static __device__ __forceinline__ void fetch(uint8_t *slot, const ft_attend_job &a, const work &w,
                                              int base)
@@ -104,7 +107,7 @@ static __device__ __forceinline__ void fetch_queries(uint8_t *to, const ft_atten
 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
-/* Later blocks of a prompt see more keys: they come first. */
+/* Later query tiles of a prompt see more keys, so they come first. */
 static __device__ __forceinline__ work take(const ft_attend_job &a)
 {
     work w;
@@ -123,7 +126,7 @@ static __global__ void __launch_bounds__(threads<width>)
     extern __shared__ uint4 shared[];
     constexpr int keys = tile_keys<width>, slot_bytes = 2 * keys * 2 * width;
     uint8_t *queries = (uint8_t *) shared, *slots = queries + FT_CUDA_QUERIES * 2 * width;
-    __shared__ work w; /* not in registers, of which the sums leave few */
+    __shared__ work w; /* kept out of registers, because the accumulators leave few */
     ft_wait_for_predecessor();
     ft_let_successor_begin();
     if (threadIdx.x == 0)
@@ -157,7 +160,7 @@ static __global__ void __launch_bounds__(threads<width>)
             }
             mix<width, keys, bf16>(sums, s, slot + keys * 2 * width);
         }
-        __syncthreads(); /* everybody has left the slot that is filled next */
+        __syncthreads(); /* all warps have read the stage that is filled next */
     }
     size_t cols = (size_t) a.heads * (size_t) a.head_size;
     results to = { (uint16_t *) a.y + w.task.row * cols + (size_t) (w.head * a.head_size), cols,

@@ -1,15 +1,15 @@
 /*
- * prefill_wgmma.cu - attention over a cache for the rows of prompts, sm_90a: heads of up to 128
+ * prefill_wgmma.cu - prefill attention over the paged KV cache, sm_90a: heads of up to 128
  * elements, f16 and bf16.
  *
- * One warpgroup brings keys and values into a ring in shared memory, 128 of them at a time, two
- * multiply 64 queries each.  While the weights of a tile are computed, its predecessor's values are
- * multiplied: scores of the next tile are asked for first, and by the time that these are weights,
- * both products are done.
+ * A producer warpgroup loads keys and values, 128 at a time, into a pipeline in shared memory. Two
+ * consumer warpgroups process 64 queries each. The softmax of a tile overlaps with the PV GEMM of
+ * the previous tile: the QK GEMM of the next tile is issued first, and both GEMMs have completed
+ * when its softmax is done.
  *
- * Codes pass through a ring of their own and become halves there, each the float code * scale
- * rounded: so a cache of codes gives what a cache of those halves would, and multiplying knows
- * nothing of it.
+ * int8 values pass through a pipeline of their own and are converted to f16, each as the rounded
+ * float value * scale. An int8 cache therefore gives the same result as a cache of those f16
+ * values, and the consumers are the same for both.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,9 +17,9 @@
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- The teams ------------------------------------------------------------------------------ */
+/* ---- Consumer warpgroups -------------------------------------------------------------------- */
 
-/* A slot has been read by this warp. */
+/* Consumer release: this warp has read the stage. */
 static __device__ __forceinline__ void leave(uint64_t *empty, int fill)
 {
     __syncwarp();
@@ -32,7 +32,7 @@ static __device__ __forceinline__ void arrive_at(uint64_t *full, int fill)
     ft_barrier_wait(&full[fill % SLOTS], (unsigned) (fill / SLOTS) & 1);
 }
 
-/* Begin s = q . k^T. */
+/* Issues s = q . k^T. */
 template <int width, bool bf16>
 static __device__ __forceinline__ void begin_scores(float (&s)[KEYS / 2], const uint8_t *query,
                                                     const uint8_t *keys)
@@ -47,7 +47,7 @@ static __device__ __forceinline__ void begin_scores(float (&s)[KEYS / 2], const 
     ft_wgmma_commit();
 }
 
-/* Begin sums += weights . v. */
+/* Issues sums += weights . v. */
 template <int width, bool bf16>
 static __device__ __forceinline__ void
 begin_mix(float (&sums)[width / 2], const uint32_t (&weights)[KEYS / 16][4], const uint8_t *values)
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void pack_weights(uint32_t (&to)[KEYS / 16][4]
         to[i / 4][i % 4] = pack<bf16>(s[2 * i], s[2 * i + 1]);
 }
 
-/* What scores of a tile become: `own` is the key of the warp's first row. */
+/* Masking and online softmax of a tile; `own` is the last visible key of the warp's first row. */
 static __device__ __forceinline__ void weigh_tile(float (&s)[KEYS / 2], softmax *rows,
                                                   float shrink[2], const ft_attend_job &a, int own,
                                                   int base)
@@ -133,7 +133,7 @@ template <int registers, bool more> static __device__ __forceinline__ void set_r
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
 }
 
-/* Later blocks of a prompt see more keys: they come first. */
+/* Later query tiles of a prompt see more keys, so they come first. */
 static __device__ __forceinline__ work take(const ft_attend_job &a)
 {
     work w;
@@ -146,7 +146,7 @@ static __device__ __forceinline__ work take(const ft_attend_job &a)
     return w;
 }
 
-/* Teams whose queries exist. */
+/* Consumer warpgroups that have queries. */
 static __device__ __forceinline__ int teams_of(const work &w)
 {
     return (w.task.rows + 63) / 64;

@@ -1,5 +1,5 @@
 /*
- * prefill_wgmma.cuh - inside prefill_wgmma.cu: the ring of keys and values, and those who fill it.
+ * prefill_wgmma.cuh - inside prefill_wgmma.cu: the pipeline of keys and values, and its producers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,19 +13,19 @@
 
 enum {
     TEAM = 128, /* threads of a warpgroup */
-    TEAMS = 2,  /* that multiply */
+    TEAMS = 2,  /* consumer warpgroups */
     THREADS = (1 + TEAMS) * TEAM,
     QUERIES = 64 * TEAMS,
-    KEYS = 128,            /* of a tile */
-    PANEL = 128 * KEYS,    /* bytes: 64 elements of a tile, or of the queries */
-    SLOTS = 4,             /* of the ring: keys, values, keys, values */
-    AHEAD = 2,             /* slots whose copies are under way */
-    RAW_SLOTS = AHEAD + 1, /* of the ring of codes */
+    KEYS = 128,            /* keys per tile */
+    PANEL = 128 * KEYS,    /* bytes: 64 elements of each row of a tile, or of the queries */
+    SLOTS = 4,             /* pipeline stages: keys, values, keys, values */
+    AHEAD = 2,             /* stages with copies in flight */
+    RAW_SLOTS = AHEAD + 1, /* stages of the int8 pipeline */
     LOADER_REGISTERS = 56,
     TEAM_REGISTERS = 224
 };
 
-/* Shared memory; `codes` has no room where the cache holds halves. */
+/* Shared memory; `quantized` is a dummy if the cache holds f16. */
 template <int width, bool codes> struct rooms {
     static constexpr int bytes = width / 64 * PANEL;
     uint8_t query[bytes], slot[SLOTS][bytes];
@@ -38,11 +38,11 @@ template <int width, bool codes> struct rooms {
 
 /* ---- Tiles ---------------------------------------------------------------------------------- */
 
-/* What the block computes. */
+/* Work of a CTA. */
 typedef struct work {
     ft_attend_task task;
     int head, kv_head;
-    int first, last; /* keys that any row sees, the first a multiple of KEYS */
+    int first, last; /* keys visible to any row; `first` is a multiple of KEYS */
 } work;
 
 static __device__ __forceinline__ int tiles_of(const work &w)
@@ -50,21 +50,21 @@ static __device__ __forceinline__ int tiles_of(const work &w)
     return (w.last - w.first) / KEYS + 1;
 }
 
-/* Chunk `chunk` of row `row` in panels: 16 bytes. */
+/* Offset of 16-byte chunk `chunk` of row `row` in the panels. */
 static __device__ __forceinline__ int chunk_offset(int row, int chunk)
 {
     return chunk / 8 * PANEL + row * 128 + (chunk % 8 ^ row % 8) * 16;
 }
 
-/* Rows of a page for one head, in the cache: in rows of one head. */
+/* Row of the cache that holds a key, counted in rows of one head. */
 static __device__ __forceinline__ size_t page_row(const ft_attend_job &a, const work &w, int key)
 {
     return ft_cache_find(w.task.pages, (size_t) key, (size_t) w.kv_head, (size_t) a.kv_heads);
 }
 
 /*
- * Begin to copy a tile, halves to panels, codes to rows of `width` bytes: a thread has one piece of
- * eight elements of every row that it comes to.
+ * Starts the copy of a tile: f16 to panels, int8 to rows of `width` bytes. Each thread copies the
+ * same chunk of eight elements of several rows.
  */
 template <int width, bool codes>
 static __device__ __forceinline__ void copy_tile(uint8_t *to, const void *data,
@@ -77,7 +77,7 @@ static __device__ __forceinline__ void copy_tile(uint8_t *to, const void *data,
     for (int page = 0; page < KEYS / FT_PAGE; page++) {
         int first = base + page * FT_PAGE;
         if (first > w.last && page > 0)
-            first = base; /* a page that nobody sees: nothing is read */
+            first = base; /* no row sees this page: nothing is read */
         const uint8_t *from =
             (const uint8_t *) data + page_row(a, w, first) * (size_t) stride + bytes * piece;
 #pragma unroll
@@ -93,7 +93,7 @@ static __device__ __forceinline__ void copy_tile(uint8_t *to, const void *data,
     }
 }
 
-/* The scales of a tile's codes: a thread has one. */
+/* The scales of a tile, one per thread. */
 static __device__ __forceinline__ float scale_of(const float *scales, const ft_attend_job &a,
                                                  const work &w, int base)
 {
@@ -101,7 +101,7 @@ static __device__ __forceinline__ float scale_of(const float *scales, const ft_a
     return key <= w.last ? scales[page_row(a, w, key)] : 0.0f;
 }
 
-/* The queries: rows of the run. */
+/* Starts the copy of the queries. */
 template <int width>
 static __device__ __forceinline__ void copy_queries(uint8_t *to, const ft_attend_job &a,
                                                     const work &w)
@@ -119,16 +119,16 @@ static __device__ __forceinline__ void copy_queries(uint8_t *to, const ft_attend
     }
 }
 
-/* ---- The loaders ---------------------------------------------------------------------------- */
+/* ---- Producers ------------------------------------------------------------------------------ */
 
-/* What this thread wrote to shared memory, products may read after `barrier`. */
+/* Makes this thread's writes to shared memory visible to wgmma after `barrier`. */
 static __device__ __forceinline__ void publish(uint64_t *barrier)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     ft_barrier_arrive(barrier);
 }
 
-/* Fill i of the ring: keys of a tile, then its values. */
+/* Starts fill i of the pipeline: the keys of a tile, then its values. */
 template <int width, bool codes>
 static __device__ __forceinline__ void begin_fill(uint8_t *to, const ft_attend_job &a,
                                                   const work &w, int i)
@@ -136,14 +136,14 @@ static __device__ __forceinline__ void begin_fill(uint8_t *to, const ft_attend_j
     copy_tile<width, codes>(to, i % 2 == 0 ? a.keys : a.values, a, w, w.first + i / 2 * KEYS);
 }
 
-/* Wait until the slot of fill i has been read. */
+/* Producer acquire: waits until the stage of fill i has been read. */
 static __device__ __forceinline__ void wait_for_room(uint64_t *empty, int i)
 {
     if (i >= SLOTS)
         ft_barrier_wait(&empty[i % SLOTS], (unsigned) (i / SLOTS - 1) & 1);
 }
 
-/* A fill that copies have begun is complete AHEAD fills later. */
+/* f16 producer: a fill completes PREFETCH fills after its copies were issued. */
 template <int width>
 static __device__ __forceinline__ void load_halves(rooms<width, false> *r, const ft_attend_job &a,
                                                    const work &w)
@@ -165,7 +165,7 @@ static __device__ __forceinline__ void load_halves(rooms<width, false> *r, const
     }
 }
 
-/* Turn a slot of codes into halves. */
+/* Converts a stage of int8 values to f16. */
 template <int width, bool bf16>
 static __device__ __forceinline__ void widen_tile(uint8_t *to, const uint8_t *codes,
                                                   const float *scale)
@@ -187,7 +187,10 @@ static __device__ __forceinline__ void meet_loaders()
     asm volatile("bar.sync 1, %0;" ::"r"((int) TEAM) : "memory");
 }
 
-/* The copies of a fill, and its scales, begin AHEAD fills before it is turned into halves. */
+/*
+ * int8 producer: the copies of a fill and its scales are issued PREFETCH fills before the
+ * conversion.
+ */
 template <int width, bool bf16>
 static __device__ __forceinline__ void load_codes(rooms<width, true> *r, const ft_attend_job &a,
                                                   const work &w)
@@ -200,7 +203,7 @@ static __device__ __forceinline__ void load_codes(rooms<width, true> *r, const f
             ft_copy_wait<AHEAD - 1>();
             if (i == 0)
                 publish(&r->asked);
-            meet_loaders(); /* all of the fill is there, all have left the one before it */
+            meet_loaders(); /* the fill is complete, and all threads have read the previous one */
         }
         if (next < fills) {
             int base = w.first + next / 2 * KEYS;

@@ -1,15 +1,15 @@
 /*
- * store_attend.cu - a decoder's step of few sequences: queries and the newest key turned, key and
- * value stored, and attention, in one kernel.
+ * store_attend.cu - a decode step of few sequences in one kernel: rotary embedding of queries and
+ * the newest key, STORE_KV, and attention.
  *
- * It is decode.cu with store_kv.cu's work where it is needed, and has its bits: each warp turns
- * the queries of its block's heads in the registers in which products want them, and the warp that
- * has the newest key puts that and its value into the cache and among the keys it has copied.  So
- * nobody waits for anybody between the predecessor's end and the sums of a part.
+ * It fuses decode.cu and store_kv.cu and has the same bits. Each warp rotates the queries of its
+ * CTA's heads in the registers in which the MMAs need them. The warp whose tile contains the newest
+ * key writes this key and its value to the cache, and also to its copied tile. No warp waits for
+ * another between the end of the predecessor and the sums of a split.
  *
- * Everything but the newest key is asked for before the predecessor, a product, has ended.  The
- * blocks of parts that a row does not have end at once: they would take the room of others, and of
- * the product behind this kernel, which begins to read as soon as it finds some.
+ * Everything except the newest key is loaded before the predecessor, a GEMM, has ended. CTAs of
+ * splits that a row does not have exit at once. Otherwise they would occupy the space of other CTAs
+ * and of the dependent GEMM, which starts to prefetch as soon as there is room.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,22 +20,25 @@
 #include "kernels/cuda/ptx/warp.cuh"
 
 enum {
-    FEW_PARTS = 16, /* of a row; a block has one */
+    FEW_PARTS = 16, /* maximum splits of a row; each CTA processes one */
     FEWER_PARTS = 8,
-    /* For each multiprocessor, of one row and of more: where this is faster than two kernels. */
+    /*
+     * Maximum CTAs per multiprocessor, for one row and for several: up to here one fused kernel is
+     * faster than two.
+     */
     MOST_OF_ONE = 4,
     MOST_BLOCKS = 2
 };
 
-/* Shared memory of a block. */
+/* Shared memory of a CTA. */
 template <ft_dtype stored, int width> struct workplace {
     angles<width> by;
     room<WARPS, stored, width> room;
 };
 
-/* ---- The result of a row -------------------------------------------------------------------- */
+/* ---- Result of a row ------------------------------------------------------------------------ */
 
-/* Where the sums of a head's parts are written. */
+/* Where the partial results of a head are stored. */
 template <int width>
 static __device__ __forceinline__ slots slots_of_row(const ft_attend_job &a, const columns &of)
 {
@@ -44,7 +47,7 @@ static __device__ __forceinline__ slots slots_of_row(const ft_attend_job &a, con
     return slots{ a.partial + head_at(a, of, 0) * (size_t) most, most, row };
 }
 
-/* What finish_part() does, an element a thread. */
+/* finish_split() with one element per thread. */
 template <ft_dtype stored, int width>
 static __device__ __forceinline__ void put_part(const room<WARPS, stored, width> &r,
                                                 const slots &to, int heads, int index)
@@ -68,7 +71,7 @@ static __device__ __forceinline__ void put_part(const room<WARPS, stored, width>
     }
 }
 
-/* Whether this block is the last of a row and its heads; the count begins anew then. */
+/* Whether this CTA is the last one of a row and its heads; resets the counter if so. */
 static __device__ __forceinline__ bool is_last_of_row(bool *last, const ft_attend_job &a, int parts)
 {
     __threadfence();
@@ -85,9 +88,10 @@ static __device__ __forceinline__ bool is_last_of_row(bool *last, const ft_atten
 }
 
 /*
- * What finish() does, in its order; but each thread reads and weighs all parts for itself, so that
- * they come at once and nobody waits.  Whoever is last in a row is all that the product behind this
- * kernel waits for: so widths and counts are known, and addresses are no arithmetic.
+ * finish() in the same order, except that each thread reads and weights all splits itself: the
+ * loads are issued together and no thread waits. The dependent GEMM waits only for the last CTA of
+ * each row. Widths and counts are therefore compile-time constants, and addresses need no
+ * arithmetic.
  */
 template <int shares, int width, int parts>
 static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const slots &from,
@@ -131,7 +135,7 @@ static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const 
     }
 }
 
-/* In as many sums as finish() would. */
+/* Uses as many partial sums as finish() does. */
 template <int width, int parts, bool lean>
 static __device__ __forceinline__ void finish_row(const ft_attend_job &a, const columns &of,
                                                   int count)
@@ -149,8 +153,8 @@ static __device__ __forceinline__ void finish_row(const ft_attend_job &a, const 
 /* ---- The kernel ----------------------------------------------------------------------------- */
 
 /*
- * Grid: groups of heads, sequences, parts of the longest row.  Lean: of few heads in a group, whose
- * angles are the same in all texts.
+ * Grid: groups of heads, sequences, splits of the longest row. `lean` is for small head groups and
+ * for rotary frequencies that do not depend on the sequence length.
  */
 template <ft_dtype stored, int width, int parts, bool lean>
 static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks - 1))
@@ -166,9 +170,10 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     ft_attend_task task = task_of_step(a);
     share s = share_of_step(a, task.position, f::part), older = s;
     if (task.rows == 0)
-        ft_wait_for_predecessor(); /* or the successor could begin before it has ended */
+        ft_wait_for_predecessor(); /* otherwise the dependent kernel could begin before the
+                                      predecessor has ended */
     if (task.rows == 0 || part >= s.count)
-        return; /* and leave room: another block of the row waits */
+        return; /* frees the space for other CTAs of the row */
     int base = part_begin(s, part) + warp * f::keys, key = s.last - base;
     bool newest = key >= 0 && key < f::keys;
     __builtin_assume(a.head_size == width);
@@ -201,7 +206,8 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     if (newest)
         stores.template keep<stored>(from, now.row + (uint32_t) key, p->by, step, key);
     raw.template turn_into<stored>(q, p->by);
-    ft_let_successor_begin(); /* whose weights would be in the way of the queries */
+    ft_let_successor_begin(); /* the weights that it prefetches would delay the loads of the queries
+                               */
     __syncwarp();
     if (key >= 0 && base + f::keys > s.first) {
         score<stored, width, stored == FT_BF16>(scores, *step, q);
@@ -243,8 +249,8 @@ static int launch(const ft_cuda_args *args, ft_attend_job *a, const store_job *f
 }
 
 /*
- * What lean kernels of few parts can do without is almost half of their instructions, which are in
- * the way of others in the caches: 658 tokens/s of Llama 2 7B on an H200 instead of 640.
+ * The lean kernel with few splits has almost half the instructions, which relieves the instruction
+ * caches: 658 tokens/s for Llama 2 7B on an H200 instead of 640.
  */
 template <ft_dtype stored, int width>
 static int by_need(const ft_cuda_args *args, ft_attend_job *a, const store_job *from)
@@ -269,7 +275,7 @@ static int by_width(const ft_cuda_args *args, ft_attend_job *a, const store_job 
     }
 }
 
-/* Rows of which each has a text of its own, in a cache of the same halves as all values. */
+/* Supports decode without beams, and a cache with the same 16-bit dtype as all other values. */
 static bool takes(const ft_cuda_args *store, const ft_attend_job *a, const store_job *from)
 {
     const ft_cuda_batch *batch = store->batch;

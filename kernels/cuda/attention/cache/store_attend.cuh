@@ -1,6 +1,5 @@
 /*
- * store_attend.cuh - inside store_attend.cu: queries and the newest key on their way from the
- * product that made them to where attention wants them.
+ * store_attend.cuh - inside store_attend.cu: loads, rotates and places queries and the newest key.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,14 +9,14 @@
 #include "kernels/cuda/attention/cache/decode_load.cuh"
 #include "kernels/cuda/attention/cache/store_kv.cuh"
 
-/* Of the row's position, for pairs of elements half a head apart. */
+/* Cosine and sine of the row's position, for pairs of elements half a head apart. */
 template <int width> struct angles {
     float cosine[width / 2], sine[width / 2];
 };
 
-/* ---- What a block has ----------------------------------------------------------------------- */
+/* ---- Work of a CTA -------------------------------------------------------------------------- */
 
-/* Each sequence has one row, in a text of its own; blockIdx.y is which. */
+/* Each sequence has one row and its own pages; blockIdx.y is the sequence. */
 static __device__ __forceinline__ ft_attend_task task_of_step(const ft_attend_job &a)
 {
     ft_attend_task task = {};
@@ -29,7 +28,7 @@ static __device__ __forceinline__ ft_attend_task task_of_step(const ft_attend_jo
     return task;
 }
 
-/* share_of() a row of few parts, each of which is a block's. */
+/* split_range_of() for a row of few splits, with one split per CTA. */
 static __device__ __forceinline__ share share_of_step(const ft_attend_job &a, int position,
                                                       int size)
 {
@@ -40,16 +39,16 @@ static __device__ __forceinline__ share share_of_step(const ft_attend_job &a, in
     return s;
 }
 
-/* Which of the run's heads a column is. */
+/* Index of a column's head, over all rows of the batch. */
 static __device__ __forceinline__ size_t head_at(const ft_attend_job &a, const columns &of,
                                                  int index)
 {
     return (size_t) of.rows * (size_t) a.heads + (size_t) (of.kv_head * a.group + of.first + index);
 }
 
-/* ---- Pieces: eight halves ------------------------------------------------------------------- */
+/* ---- Chunks of eight f16 or bf16 elements --------------------------------------------------- */
 
-/* One of the lower half of a head, and its partner. */
+/* A chunk of the lower half of a head, and its partner in the upper half. */
 typedef struct pair_of_pieces {
     uint4 low, high;
 } pair_of_pieces;
@@ -72,7 +71,7 @@ template <ft_dtype stored> static __device__ __forceinline__ uint4 pack_piece(co
                       ft_pack_halves<stored>(v[4], v[5]), ft_pack_halves<stored>(v[6], v[7]));
 }
 
-/* As STORE turns them; `first` is the first element of the lower one. */
+/* Rotates a pair as STORE_KV does; `first` is the first element of the lower chunk. */
 template <ft_dtype stored, int width>
 static __device__ __forceinline__ void turn_pair(pair_of_pieces *p, const angles<width> &by,
                                                  int first)
@@ -87,7 +86,7 @@ static __device__ __forceinline__ void turn_pair(pair_of_pieces *p, const angles
 
 /* ---- Queries -------------------------------------------------------------------------------- */
 
-/* A lane has pieces t, t + 4, ... of head g: partners are its own. */
+/* A lane holds the chunks t, t + 4, ... of head g, including the partners. */
 template <int width> struct raw_queries {
     static constexpr int pairs = width / 64;
     pair_of_pieces pair[pairs];
@@ -108,7 +107,7 @@ template <int width> struct raw_queries {
         }
     }
 
-    /* In the order of load_queries(). */
+    /* Rotates the queries and writes them in the order of load_queries(). */
     template <ft_dtype stored>
     __device__ __forceinline__ void turn_into(uint32_t q[width / 16][2], const angles<width> &by)
     {
@@ -131,7 +130,7 @@ template <int width> struct raw_queries {
 
 /* ---- The newest key ------------------------------------------------------------------------- */
 
-/* Where copy_keys() and copy_values() would have put piece `piece` of a step's key `key`. */
+/* Where copy_keys() and copy_values() put chunk `chunk` of key `key` of a tile. */
 template <ft_dtype stored, int width>
 static __device__ __forceinline__ uint4 *place_of_key(reading<stored, width> *r, int key, int piece)
 {
@@ -142,12 +141,12 @@ template <ft_dtype stored, int width>
 static __device__ __forceinline__ uint4 *place_of_value(reading<stored, width> *r, int key,
                                                         int piece)
 {
-    static_assert(form<stored, width>::value_bytes == sizeof(uint4), "pieces of values are ours");
+    static_assert(form<stored, width>::value_bytes == sizeof(uint4), "value chunks have 16 bytes");
     int i = key / 16 * 4 + key % 16 / 8 * 2 + key % 2, t = key % 8 / 2;
     return (uint4 *) r->value[i][piece / 8][4 * (piece % 8) + t];
 }
 
-/* Of the key, then of the value, a lane has one pair of pieces; some have none. */
+/* Each lane has one pair of chunks, first of the key, then of the value. Some lanes have none. */
 template <int width> struct newest_row {
     static constexpr int pairs = width / 16;
     bool there, is_key;
@@ -169,7 +168,7 @@ template <int width> struct newest_row {
         }
     }
 
-    /* To row `row` of the cache, and to the step whose key `key` it is. */
+    /* Writes the pair to row `row` of the cache, and to key `key` of the tile. */
     template <ft_dtype stored>
     __device__ __forceinline__ void keep(const store_job &to, size_t row, const angles<width> &by,
                                          reading<stored, width> *step, int key)

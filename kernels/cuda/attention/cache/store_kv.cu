@@ -1,18 +1,19 @@
 /*
- * store_kv.cu - rotates queries and keys to their positions, and puts keys and values into the cache;
- * without queries nothing is rotated, and it may be the memory that keys and values go to.
+ * store_kv.cu - the operation STORE_KV: rotary embedding of queries and keys, and storing keys and
+ * values in the cache. Without queries nothing is rotated; this form also stores the
+ * cross-attention KV.
  *
- * Rotary embedding in the order of Hugging Face checkpoints: element i of a head is turned together
- * with element i + head_size / 2, by position * frequency[i].  Positions reach 131072 and the first
- * frequency is 1, so sines and cosines are the library's, with their full reduction of the angle;
- * a block computes them once for all heads of its row.
+ * Rotary embedding follows the layout of Hugging Face checkpoints: element i of a head is rotated
+ * together with element i + head_size / 2, by position * frequency[i]. Positions reach 131072 and
+ * the first frequency is 1, so the kernel uses the library's sine and cosine with full argument
+ * reduction. A CTA computes them once for all heads of its row.
  *
- * A head is the work of a few neighbouring lanes, each with a piece of its lower and of its upper
- * half: the partners of a rotation meet in a thread, and the largest magnitude of a head, which is
- * the scale of its codes, in a few shuffles.
+ * A few consecutive lanes process one head, each with a chunk of its lower and of its upper half. A
+ * thread therefore holds both partners of a rotation, and a few shuffles find the amax of a head,
+ * from which its quantization scale follows.
  *
- * Angles are made before the predecessor has ended: the numbers of the run were there before it
- * began, since it waited for what came before it and only then let this kernel begin.
+ * The angles are computed before the predecessor has ended. The batch metadata exists already then:
+ * the predecessor waited for its own predecessor before it launched this kernel.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,14 +22,16 @@
 
 enum { THREADS = 256 };
 
-/* A row is the work of gridDim.y blocks: one has too few threads where there are few rows. */
+/*
+ * A row is divided among gridDim.y CTAs, because one CTA has too few threads if there are few rows.
+ */
 template <int N>
 static __global__ void __launch_bounds__(THREADS) store_kernel(const __grid_constant__ store_job a)
 {
     __shared__ float cosine[STORE_PAIRS], sine[STORE_PAIRS];
     size_t row = blockIdx.x;
     int sequence = a.owner[row], position = 0;
-    if (sequence >= 0) { /* else a row between the run and its bucket */
+    if (sequence >= 0) { /* otherwise a padding row of the batch bucket */
         position = store_position(a, row, sequence);
         if (a.frequency != NULL)
             store_angles(cosine, sine, a, position, a.reach[sequence], THREADS);
@@ -77,7 +80,7 @@ store_job ft_store_job_of(const ft_cuda_args *args)
     return a;
 }
 
-/* Blocks for each row, so that few rows still occupy the device. */
+/* CTAs per row, chosen so that few rows still occupy the device. */
 static unsigned blocks_of_row(const ft_cuda_chip *chip, const store_job *a, size_t rows)
 {
     unsigned groups = (unsigned) (THREADS / a->lanes);

@@ -1,5 +1,6 @@
 /*
- * store_kv.cuh - inside store_kv.cu and store_attend.cu: what is stored, and how a head is turned.
+ * store_kv.cuh - inside store_kv.cu and store_attend.cu: parameters, rotary embedding and
+ * quantization of a head.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,30 +11,31 @@
 #include "kernels/cuda/rows.cuh"
 #include "kernels/quant.h"
 
-enum { STORE_PAIRS = FT_CUDA_WIDEST_HEAD / 2 }; /* of a head, at most */
+enum { STORE_PAIRS = FT_CUDA_WIDEST_HEAD / 2 }; /* maximum pairs of a head */
 
-/* A value's place in the cache. */
+/* Keys or values of the cache. */
 typedef struct store_place {
     void *data;
-    float *scales; /* one for each token and head, where the cache holds codes */
+    float *scales; /* one per token and head, if the cache holds int8 */
 } store_place;
 
 typedef struct store_job {
-    void *query, *key, *value, *turned; /* rows of heads; `turned` are the queries' */
+    void *query, *key, *value, *turned; /* rows of heads; `rotated` holds the rotated queries */
     store_place keys, values;
-    const float *frequency; /* NULL: nothing is turned */
+    const float *frequency; /* NULL: no rotary embedding */
     const int32_t *owner, *start, *past, *reach, *pages;
     size_t most_pages;
-    int heads, kv_heads, head_size; /* heads: of queries, of which there may be none */
-    int lanes;                      /* that share a head: a power of two, some may have nothing */
+    int heads, kv_heads, head_size; /* heads: query heads, possibly 0 */
+    int lanes;                      /* lanes per head: a power of two; some may be idle */
     ft_dtype dtype, turned_dtype, cache_dtype;
-    int positions; /* frequencies stretch in longer texts; 0: never */
+    int positions; /* sequence length above which "dynamic" scaling changes the frequencies; 0:
+                      never */
     float theta, factor;
 } store_job;
 
-/* ---- Angles -------------------------------------------------------------------------------- */
+/* ---- Rotary angles ------------------------------------------------------------------------- */
 
-/* How much the base of the frequencies grows for a text of `reach` tokens: "dynamic" scaling. */
+/* "dynamic" rope scaling: the base of the frequencies for a sequence of `n_tokens` tokens. */
 static __device__ double store_base(const store_job &a, int reach)
 {
     double size = a.head_size;
@@ -41,7 +43,7 @@ static __device__ double store_base(const store_job &a, int reach)
     return (double) a.theta * pow(stretch, size / (size - 2.0));
 }
 
-/* The frequency of pair i; stretches: it may depend on the text. */
+/* The frequency of pair i. `dynamic`: it may depend on the sequence length. */
 template <bool stretches>
 static __device__ __forceinline__ float store_frequency(const store_job &a, int i, int reach)
 {
@@ -50,7 +52,7 @@ static __device__ __forceinline__ float store_frequency(const store_job &a, int 
     return (float) pow(store_base(a, reach), -2.0 * (double) i / (double) a.head_size);
 }
 
-/* What `threads` threads need for a row. */
+/* Computes the angles of a row with `threads` threads. */
 template <bool stretches = true>
 static __device__ __forceinline__ void store_angles(float *cosine, float *sine, const store_job &a,
                                                     int position, int reach, int threads)
@@ -61,7 +63,7 @@ static __device__ __forceinline__ void store_angles(float *cosine, float *sine, 
 
 /* ---- Heads --------------------------------------------------------------------------------- */
 
-/* N neighbours of the lower half of a head, and their partners in the upper one. */
+/* N consecutive elements of the lower half of a head, and their partners in the upper half. */
 template <int N> struct store_halves {
     float low[N], high[N];
 };
@@ -78,7 +80,7 @@ static __device__ __forceinline__ void store_turn(store_halves<N> *x, const floa
     }
 }
 
-/* The largest magnitude of the head: all lanes of a warp take part. */
+/* The amax of the head; all lanes of the warp must call it. */
 template <int N>
 static __device__ __forceinline__ float store_amax(const store_halves<N> &x, int lanes)
 {
@@ -91,7 +93,7 @@ static __device__ __forceinline__ float store_amax(const store_halves<N> &x, int
     return amax;
 }
 
-/* Write a piece, and where it becomes codes, the head's scale. */
+/* Writes a chunk to the cache and, for int8, the scale of the head. */
 template <int N>
 static __device__ __forceinline__ void store_keep(const store_job &a, const store_place &to,
                                                   size_t row, int first, store_halves<N> *x,
@@ -110,7 +112,7 @@ static __device__ __forceinline__ void store_keep(const store_job &a, const stor
         to.scales[row] = scale;
 }
 
-/* Head `item` of the row: of its queries, then its keys, then its values. */
+/* Processes head `item` of the row: queries first, then keys, then values. */
 template <int N>
 static __device__ __forceinline__ void store_head(const store_job &a, size_t row, size_t sequence,
                                                   int position, int item, int first, bool mine,
@@ -142,7 +144,10 @@ static __device__ __forceinline__ void store_head(const store_job &a, size_t row
     store_keep(a, is_key ? a.keys : a.values, cached, first, &x, amax);
 }
 
-/* Of a row's heads those of groups begin, begin + step, ...; all `threads` threads take part. */
+/*
+ * Processes the groups begin, begin + step, ... of a row's heads; all `threads` threads must call
+ * it.
+ */
 template <int N>
 static __device__ __forceinline__ void store_heads(const store_job &a, size_t row, int sequence,
                                                    int position, int begin, int step, int threads,
@@ -155,13 +160,13 @@ static __device__ __forceinline__ void store_heads(const store_job &a, size_t ro
                       item + group < items && first < a.head_size / 2, cosine, sine);
 }
 
-/* The position of a row in its text. */
+/* The position of a row in its sequence. */
 static __device__ __forceinline__ int store_position(const store_job &a, size_t row, int sequence)
 {
     return a.past[sequence] + (int) row - a.start[sequence];
 }
 
-/* Of an operation; `lanes` is the launcher's to say. */
+/* Builds the parameters of a STORE_KV operation; the launcher sets lanes_per_head. */
 store_job ft_store_job_of(const ft_cuda_args *args);
 
 #endif

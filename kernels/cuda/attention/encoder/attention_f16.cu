@@ -1,30 +1,28 @@
 /*
- * attention_f16.cu - attention on f16 and bf16: f16_warp.cuh over keys that lie side by
- * side.
+ * attention_f16.cu - encoder attention in f16 and bf16: f16_warp.cuh over contiguous keys.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/attention/f16_warp.cuh"
 
-/* ---- The kernel -------------------------------------------------------------------------------
- */
+/* ---- The kernel ---------------------------------------------------------------------------- */
 
-/* Keys of a tile: as many as let a head of 256 run in the 64 KiB of Turing. */
+/* Keys per tile: the most that let a head of 256 elements fit the 64 KiB of Turing. */
 template <int width> static constexpr int tile_keys = 4096 / width;
 
-/* The queries, and two slots of keys and values. */
+/* The queries, and two stages of keys and values. */
 template <int width> static constexpr size_t shared_bytes()
 {
     return (size_t) (2 * width) * (FT_CUDA_QUERIES + 4 * tile_keys<width>);
 }
 
-/* Keys and values, of which the next tile is copied. */
+/* The next tile of keys and values to copy. */
 typedef struct feed {
     ft_rows_of keys;
     ptrdiff_t to_values;
 } feed;
 
-/* Begin to copy the next tile of keys and values, if there is one. */
+/* Starts the copy of the next tile of keys and values, if there is one. */
 template <int width> static __device__ __forceinline__ void fetch(uint8_t *slot, feed *f)
 {
     constexpr int keys = tile_keys<width>;
@@ -39,7 +37,7 @@ template <int width> static __device__ __forceinline__ void fetch(uint8_t *slot,
     ft_copy_commit();
 }
 
-/* The queries and the first tile. */
+/* Prologue: the queries and the first tile. */
 template <int width>
 static __device__ __forceinline__ void begin(feed *f, uint8_t *queries, uint8_t *slot,
                                              const ft_cuda_heads &a, const ft_attention_task &task,
@@ -97,7 +95,7 @@ static __global__ void __launch_bounds__(threads<width>)
             }
             mix<width, keys, bf16>(sums, s, slot + keys * 2 * width);
         }
-        __syncthreads(); /* everybody has left the slot that is filled next */
+        __syncthreads(); /* all warps have read the stage that is filled next */
     }
     size_t cols = (size_t) a.heads * (size_t) a.head_size;
     results to = { (uint16_t *) a.y + (task.first + task.query) * cols + task.column, cols,
@@ -108,7 +106,7 @@ static __global__ void __launch_bounds__(threads<width>)
             store<width, bf16>(to, row + 16 * m, &rows[m], sums[m]);
 }
 
-/* ------------------------------------------------------------------------------------------ */
+/* ---- Launch -------------------------------------------------------------------------------- */
 
 template <int width, bool bf16>
 static int attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)

@@ -1,10 +1,10 @@
 /*
- * attention_f32.cu - attention on floats: what calibration observes, and float plans.
+ * attention_f32.cu - encoder attention in float32, for calibration and float plans.
  *
- * A block of 256 threads takes 64 queries and 64 keys at a time, a thread 4 x 4 scores.  The first
- * sweep over the keys finds each row's largest score and the sum of its exponentials, the second
- * computes the scores again and from them the probabilities themselves, since calibration counts
- * these; then the context.  All sums have a fixed order.
+ * A CTA of 256 threads processes 64 queries and 64 keys at a time, 4 x 4 scores per thread. The
+ * first pass over the keys finds the maximum and the sum of exponentials of each row. The second
+ * pass recomputes the scores and computes the probabilities themselves, because calibration counts
+ * them, and then the context. All sums have a fixed order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 
 enum { THREADS = 256, TILE = 64, DEPTH = 32, KEYS = 16, LINE = TILE + 4 };
 
-/* Columns of queries and keys, or rows of values; a line more than full, to spread the banks. */
+/* Columns of queries and keys, or rows of values. Lines are padded to avoid bank conflicts. */
 typedef union operands {
     struct {
         float query[DEPTH][LINE], key[DEPTH][LINE];
@@ -22,7 +22,7 @@ typedef union operands {
     float value[KEYS][FT_ATTENTION_WIDEST];
 } operands;
 
-/* Where a thread's 4 x 4 scores lie: queries 4 y .. 4 y + 3, keys 4 x .. 4 x + 3 of the tile. */
+/* Position of a thread's 4 x 4 scores: queries 4 y .. 4 y + 3, keys 4 x .. 4 x + 3 of the tile. */
 static __device__ __forceinline__ int x_of()
 {
     return threadIdx.x % 16;
@@ -38,7 +38,9 @@ static __device__ __forceinline__ size_t cols_of(const ft_cuda_heads &a)
     return (size_t) a.heads * (size_t) a.head_size;
 }
 
-/* Columns from .. from + DEPTH - 1 of 64 rows, turned; what does not exist is 0. */
+/*
+ * Loads the columns from .. from + DEPTH - 1 of 64 rows, transposed. Elements out of range are 0.
+ */
 static __device__ __forceinline__ void stage_columns(float to[DEPTH][LINE], const ft_cuda_heads &a,
                                                      const float *rows, int count, int from)
 {
@@ -76,7 +78,7 @@ static __device__ __forceinline__ void score(float s[4][4], operands *o, const f
         s[i / 4][i % 4] *= a.score_scale;
 }
 
-/* A row's largest score and the sum of exp(score - most), of the keys that a thread has seen. */
+/* Maximum score of a row, and the sum of exp(score - max) over the keys that a thread has seen. */
 typedef struct softmax {
     float most, sum;
 } softmax;
@@ -101,7 +103,7 @@ static __device__ __forceinline__ void see(softmax *row, const float s[4], int k
         }
 }
 
-/* The first sweep: of each of the thread's four rows, over all keys. */
+/* First pass: softmax statistics of the thread's four rows, over all keys. */
 static __device__ __forceinline__ void
 first_sweep(softmax rows[4], operands *o, const ft_cuda_heads &a, const ft_attention_task &task)
 {
@@ -119,12 +121,12 @@ first_sweep(softmax rows[4], operands *o, const ft_cuda_heads &a, const ft_atten
         for (int far = 8; far > 0; far /= 2) {
             softmax other = { __shfl_xor_sync(~0u, rows[i].most, far),
                               __shfl_xor_sync(~0u, rows[i].sum, far) };
-            /* both lanes add in one order, so that they agree */
+            /* both lanes add in the same order, so that they get the same result */
             rows[i] = (x_of() & far) == 0 ? both(rows[i], other) : both(other, rows[i]);
         }
 }
 
-/* Scores become probabilities, turned into `to`; those that exist are counted. */
+/* Writes the probabilities, transposed, to `to`, and counts those of existing keys and queries. */
 static __device__ __forceinline__ void put_probabilities(float to[TILE][LINE], const float s[4][4],
                                                          const softmax rows[4], ft_seen *seen,
                                                          const ft_cuda_counts &counts, int queries,
@@ -143,7 +145,9 @@ static __device__ __forceinline__ void put_probabilities(float to[TILE][LINE], c
     }
 }
 
-/* sums += p . v for the 64 keys from `first` on; a thread has columns 4 x .. 4 x + 3 of each 64. */
+/*
+ * sums += p . v for the 64 keys from `first` on. A thread holds columns 4 x .. 4 x + 3 of each 64.
+ */
 template <int groups>
 static __device__ __forceinline__ void mix(float sums[4][4 * groups], operands *o,
                                            const float p[TILE][LINE], const ft_cuda_heads &a,
@@ -176,7 +180,7 @@ static __device__ __forceinline__ void mix(float sums[4][4 * groups], operands *
     }
 }
 
-/* One block per block of queries and head; blockDim.x = 256; heads of up to 64 groups columns. */
+/* Grid: query tiles and heads; blockDim.x = 256; heads of up to 64 groups columns. */
 template <int groups>
 static __global__ void __launch_bounds__(THREADS)
     attend_kernel(const __grid_constant__ ft_cuda_heads a,
@@ -211,7 +215,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ */
+/* ---- Launch -------------------------------------------------------------------------------- */
 
 template <int groups>
 static int attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)

@@ -1,21 +1,21 @@
 /*
- * attention_i8.cu - attention on codes, with the bits of kernels/cpu/attention/attention_i8.c.
+ * attention_i8.cu - encoder attention on int8 values, with the bits of
+ * kernels/cpu/attention/attention_i8.c.
  *
- * Two sweeps over the keys: the first finds each row's largest score, the second computes the
- * scores again, from them the codes, and at once the context.  Scores are cheap, so none are kept:
- * computing them anew takes fewer instructions than subtracting the maximum from kept ones would,
- * since a product can start from it.  Of heads of 64 elements, sm_90 code has 11 instructions for a
- * score, 1.5 in the first sweep and 9.5 in the second.
+ * There are two passes over the keys. The first finds the maximum score of each row. The second
+ * recomputes the scores, quantizes the softmax weights and accumulates the context. Recomputing
+ * takes fewer instructions than keeping the scores and subtracting the maximum, because an MMA can
+ * start from an initial accumulator. For heads of 64 elements, sm_90 code has 11 instructions per
+ * score: 1.5 in the first pass and 9.5 in the second.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/attention/encoder/attention_i8.cuh"
 #include "kernels/cuda/attention/encoder/attention_i8_pipeline.cuh"
 
-/* ---- The sweeps -------------------------------------------------------------------------------
- */
+/* ---- The passes ---------------------------------------------------------------------------- */
 
-/* A warp's `blocks` of 16 queries; one without queries takes part in the copies only. */
+/* A warp's `m_tiles` tiles of 16 queries. A warp without queries only helps to copy. */
 template <int width, int blocks> struct work {
     feed from;
     bool busy;
@@ -23,7 +23,7 @@ template <int width, int blocks> struct work {
     uint32_t q[blocks][width / 32][4];
 };
 
-/* The largest score of each row. */
+/* First pass: the maximum score of each row. */
 template <int width, int blocks>
 static __device__ __forceinline__ void first_sweep(work<width, blocks> *w, int32_t most[blocks][2])
 {
@@ -47,7 +47,7 @@ static __device__ __forceinline__ void first_sweep(work<width, blocks> *w, int32
         settle_most(most[b]);
 }
 
-/* Codes and context. */
+/* Second pass: quantized softmax weights, and the context. */
 template <int width, int blocks>
 static __device__ __forceinline__ void second_sweep(work<width, blocks> *w, sums<width> to[blocks],
                                                     const int32_t most[blocks][2], float step)
@@ -74,15 +74,17 @@ static __device__ __forceinline__ void second_sweep(work<width, blocks> *w, sums
     }
 }
 
-/* ---- The kernel -------------------------------------------------------------------------------
- */
+/* ---- The kernel ---------------------------------------------------------------------------- */
 
 static constexpr int most_blocks(int width, int blocks)
 {
     return width > 128 ? 2 : width > 64 || blocks == 2 ? 3 : 4;
 }
 
-/* Blocks of 64 `blocks` queries; where that is 128, every other block of the list has no work. */
+/*
+ * CTAs of 64 * m_tiles queries. With 128 queries every other entry of the query tile list is
+ * skipped.
+ */
 template <int width, int blocks>
 static __global__ void __launch_bounds__(THREADS, most_blocks(width, blocks))
     attend_kernel(const __grid_constant__ ft_cuda_heads a, int unit, float step)
@@ -118,7 +120,7 @@ static __global__ void __launch_bounds__(THREADS, most_blocks(width, blocks))
         store<width, blocks>(a, task, first, to, (uint8_t *) shared);
 }
 
-/* ------------------------------------------------------------------------------------------ */
+/* ---- Launch -------------------------------------------------------------------------------- */
 
 template <int width, int blocks>
 static int attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
@@ -134,13 +136,9 @@ static int attend(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a
 }
 
 /*
- * Two blocks of queries for a warp halve what it loads, but a small run has too few warps then.
- * Microseconds of 12 heads of 64, sequences of 128, on an H200:
- *
- *     sequences            1     8     16    24     32    128
- *     one block            3.7   5.2   7.6   10.9   12.5  36.6
- *     two blocks           4.9   7.5   9.4   10.0   10.7  34.0
- *     attention_i8_wgmma   3.4   4.9   6.8   10.3   11.6  33.5
+ * Two tiles of queries per warp halve the shared memory loads, but leave too few warps for small
+ * batches. The threshold of 5 CTAs per multiprocessor was measured on an H200, for 12 heads of 64
+ * elements and sequences of 128 tokens. docs/experiments has the table.
  */
 int ft_cuda_attend_i8(const ft_cuda_chip *chip, void *stream, const ft_cuda_heads *a)
 {

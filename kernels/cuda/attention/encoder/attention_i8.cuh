@@ -1,11 +1,11 @@
 /*
- * attention_i8.cuh - the steps of attention on codes (kernels/softmax.h) for one warp: scores,
- * codes of their softmax, context.
+ * attention_i8.cuh - int8 attention (kernels/softmax.h) for one warp: scores, quantized softmax
+ * weights, context.
  *
- * A warp has one or two blocks of 16 queries, and takes 32 keys at a time.  The scores of m16n8k32
- * lie so that lane t of a row has keys 2t, 2t + 1, 2t + 8 and 2t + 9 of every 16: their four codes
- * are one word of the next product's operand, if the rows of values are taken in the same order,
- * which changes no sum of integers.  So nothing moves between lanes but the maximum, twice a row.
+ * A warp has one or two tiles of 16 queries and processes 32 keys at a time. In the accumulator of
+ * m16n8k32, lane t of a row holds keys 2t, 2t + 1, 2t + 8 and 2t + 9 of every 16. Their four
+ * quantized weights are one operand word of the next MMA if the rows of values are read in the same
+ * order, which changes no integer sum. Only the row maximum crosses lanes, twice per row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,22 +18,21 @@
 #include "kernels/softmax.h"
 
 enum { WARPS = 4, THREADS = 32 * WARPS };
-enum { TILE = 64 };  /* rows of keys or values that are copied at a time */
-enum { CHUNK = 32 }; /* keys that are computed at a time */
+enum { TILE = 64 };  /* rows of keys or values per copy */
+enum { CHUNK = 32 }; /* keys per computation */
 
-/* A block of 16 queries and a chunk of keys, as the products leave them. */
+/* Accumulators of 16 queries and a chunk of keys. */
 typedef struct scores {
     int32_t of[CHUNK / 8][4];
 } scores;
 
-/* ---- Scores -----------------------------------------------------------------------------------
- */
+/* ---- Scores -------------------------------------------------------------------------------- */
 
 /*
- * Elements of a head may be taken in any order that queries and keys share: a lane takes 16 bytes
- * in a row for two products.  `area` holds TILE rows.  `volatile` keeps the compiler from loading
- * four words of one row at once: they would lie beside each other, and be moved for every product
- * that takes two rows' words.
+ * Elements of a head may be read in any order that queries and keys share: a lane reads 16
+ * contiguous bytes for two MMAs. `tile` has TILE rows. `volatile` keeps the compiler from loading
+ * four words of one row at once: these would be in adjacent registers and need a move for every MMA
+ * that combines words of two rows.
  */
 template <int width>
 static __device__ __forceinline__ void load_queries(uint32_t q[][4], const uint8_t *area, int row)
@@ -52,7 +51,10 @@ static __device__ __forceinline__ void load_queries(uint32_t q[][4], const uint8
     }
 }
 
-/* Scores of the keys from row `first` of a tile on; row g starts from start[0], g + 8 from [1]. */
+/*
+ * Scores of the keys from row `first` of a tile on. Row g starts from start[0], row g + 8 from
+ * start[1].
+ */
 template <int width, int blocks>
 static __device__ __forceinline__ void score(scores out[blocks], const int32_t start[blocks][2],
                                              const uint32_t q[blocks][width / 32][4],
@@ -89,7 +91,7 @@ static __device__ __forceinline__ void score(scores out[blocks], const int32_t s
     }
 }
 
-/* Scores of keys from `keys` on, which do not exist, become `nothing`. */
+/* Masks keys from `keys` on, which do not exist: their scores become `masked`. */
 static __device__ __forceinline__ void forget(scores *c, int keys, int32_t nothing)
 {
 #pragma unroll
@@ -105,7 +107,7 @@ static __device__ __forceinline__ void raise_most(int32_t most[2], const scores 
         most[i / 2 % 2] = max(most[i / 2 % 2], c->of[i / 4][i % 4]);
 }
 
-/* From the lanes' largest scores to the rows'. */
+/* Reduces the maximum of the lanes to the maximum of the rows. */
 static __device__ __forceinline__ void settle_most(int32_t most[2])
 {
 #pragma unroll
@@ -115,16 +117,18 @@ static __device__ __forceinline__ void settle_most(int32_t most[2])
     }
 }
 
-/* ---- Codes ------------------------------------------------------------------------------------
- */
+/* ---- Quantized softmax weights -------------------------------------------------------------- */
 
 /*
- * Sums that start from the bits of 2^24, less the largest score, are floats: 2^24 - below.  The
- * scores of 256 products of codes differ by less than 2^23, within which floats are whole numbers.
+ * Sums that start from the bits of 2^24 minus the maximum score are floats: 2^24 - distance. The
+ * scores of 256 products of int8 values differ by less than 2^23, and in that range floats are
+ * integers.
  */
 #define FROM_LARGEST 0x4b800000u
 
-/* 1 - 2^24 step is exact: u is rounded once, as in ft_softmax_code().  NaN and less than 0 are 0.
+/*
+ * 1 - 2^24 step is exact, so u is rounded once, as in ft_softmax_code(). NaN and negative values
+ * become 0.
  */
 static __device__ __forceinline__ float unrounded_code(int32_t score, float step, float start)
 {
@@ -137,7 +141,7 @@ static __device__ __forceinline__ float unrounded_code(int32_t score, float step
     return q * q;
 }
 
-/* Four floats, rounded half to even, as a word of codes, the first in the lowest byte. */
+/* Rounds four floats half to even and packs them as int8, the first in the lowest byte. */
 static __device__ __forceinline__ uint32_t pack_rounded(float a, float b, float c, float d)
 {
     uint32_t word;
@@ -150,7 +154,10 @@ static __device__ __forceinline__ uint32_t pack_rounded(float a, float b, float 
     return word;
 }
 
-/* The codes as an operand of 16 queries and 32 keys, in the order of mix(). */
+/*
+ * Quantizes the weights into an operand of 16 queries and 32 keys, in the key order of
+ * accumulate_pv().
+ */
 static __device__ __forceinline__ void encode(uint32_t codes[4], const scores *c, float step)
 {
     float start = fmaf(-step, 0x1p24f, 1.0f);
@@ -163,12 +170,11 @@ static __device__ __forceinline__ void encode(uint32_t codes[4], const scores *c
     }
 }
 
-/* ---- Context ----------------------------------------------------------------------------------
- */
+/* ---- Context ------------------------------------------------------------------------------- */
 
 /*
- * Sums of 16 queries; those of codes times values: 2j of the even columns of 16, 2j + 1 of the odd
- * ones.  The total of the codes is a product too, with ones: all its columns are alike.
+ * Accumulators of 16 queries: weights times values, 2j for the even columns of 16 and 2j + 1 for
+ * the odd ones. The sum of the weights is an MMA with ones, so all its columns are equal.
  */
 template <int width> struct sums {
     int32_t context[width / 8][4];
@@ -176,10 +182,9 @@ template <int width> struct sums {
 };
 
 /*
- * sums += codes times values, from row `first` of a tile on.  The operand needs four keys of one
- * column in a word: ldmatrix brings pairs of columns of two keys, and two byte permutes of two
- * such words give the words of the even and of the odd column, of keys 2t, 2t + 1, 2t + 8 and
- * 2t + 9.
+ * sums += weights times values, from row `first` of a tile on. The operand needs four keys of one
+ * column in a word. ldmatrix loads pairs of columns of two keys; two byte permutes of two such
+ * words give the words of the even and the odd column, for keys 2t, 2t + 1, 2t + 8 and 2t + 9.
  */
 template <int width, int blocks>
 static __device__ __forceinline__ void mix(sums<width> to[blocks], const uint32_t codes[blocks][4],
@@ -205,18 +210,24 @@ static __device__ __forceinline__ void mix(sums<width> to[blocks], const uint32_
     }
 }
 
-/* A context's code before it is rounded: ft_quantize(), whose upper end is that of a byte. */
+/*
+ * The quantized context before rounding: ft_quantize(), where the saturating conversion clamps the
+ * upper end.
+ */
 static __device__ __forceinline__ float code_of(int32_t sum, float factor, const ft_cuda_heads &a)
 {
     return fmaxf(ft_dequantize(sum, factor, 0.0f) * a.y_inverse, -127.0f);
 }
 
 /*
- * The result goes through shared memory: lanes hold four columns here and there, and what writes
- * those to any address at any alignment, unrolled, was most of the code and a fifth of the time.
+ * The result goes through shared memory. Lanes hold scattered groups of four columns; the unrolled
+ * code that wrote these at any alignment was most of the kernel's code and a fifth of its time.
  */
 
-/* 16 queries; even and odd columns come together: lane t has columns 4t .. 4t + 3 of each 16. */
+/*
+ * Writes 16 queries. Even and odd columns are interleaved: lane t has columns 4t .. 4t + 3 of each
+ * 16.
+ */
 template <int width>
 static __device__ __forceinline__ void put_codes(uint8_t *rows, int stride, const sums<width> *of,
                                                  const ft_cuda_heads &a)
@@ -249,7 +260,7 @@ static __device__ __forceinline__ void put_floats(uint8_t *rows, int stride, con
     }
 }
 
-/* A warp copies rows of `bytes` bytes from shared memory; `pieces` fill the widest. */
+/* A warp copies rows of `bytes` bytes from shared memory; `chunks` chunks fill the widest row. */
 template <typename piece, int pieces>
 static __device__ __forceinline__ void copy_rows(uint8_t *to, size_t to_stride, const uint8_t *from,
                                                  int stride, int rows, int bytes)
@@ -262,14 +273,16 @@ static __device__ __forceinline__ void copy_rows(uint8_t *to, size_t to_stride, 
     }
 }
 
-/* The warp's queries, `first` and those that follow; `area` is the block's, of no other use now. */
+/*
+ * Writes the warp's queries from `first` on. `smem` is the CTA's shared memory, which is free now.
+ */
 template <int width, int blocks>
 static __device__ __forceinline__ void store(const ft_cuda_heads &a, const ft_attention_task &task,
                                              int first, const sums<width> of[blocks], uint8_t *area)
 {
     bool codes = a.y_inverse > 0.0f;
     int element = codes ? 1 : 4, bytes = a.head_size * element;
-    int stride = codes ? width + 16 : 4 * width; /* codes of rows g then lie in other banks */
+    int stride = codes ? width + 16 : 4 * width; /* avoids bank conflicts of int8 rows g */
     uint8_t *rows = area + first * 4 * width;
 #pragma unroll
     for (int b = 0; b < blocks; b++)

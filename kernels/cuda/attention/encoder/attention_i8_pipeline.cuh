@@ -1,6 +1,6 @@
 /*
- * attention_i8_pipeline.cuh - keys and values of a sequence come into shared memory, in the order in
- * which attention on codes wants them.
+ * attention_i8_pipeline.cuh - loads the keys and values of a sequence into shared memory, in the
+ * order in which the two passes of int8 attention read them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,14 +13,14 @@ template <int width> static constexpr int tile_bytes = TILE *width;
 template <int width> static constexpr int slot_bytes = 2 * tile_bytes<width>;
 template <int width> static constexpr int slots = width <= 128 ? 4 : 2;
 
-/* A slot takes two tiles: of the first sweep 128 keys; of the second 64 keys and their values. */
+/* A stage holds two tiles: 128 keys in the first pass; 64 keys and their values in the second. */
 typedef struct feed {
-    ft_rows_of keys; /* what is left of the sweep */
+    ft_rows_of keys; /* remaining rows of the pass */
     int length;
     ptrdiff_t to_values;
     uint8_t *slots;
-    uint32_t fill, taken; /* bytes from `slots` on */
-    int sweep;            /* 1 or 2; 3: all has been fetched */
+    uint32_t fill, taken; /* byte offsets from `stages` */
+    int sweep;            /* 1 or 2; 3: all loads have been issued */
 } feed;
 
 template <int width> static __device__ __forceinline__ uint32_t slot_behind(uint32_t slot)
@@ -43,7 +43,7 @@ template <int width> static __device__ __forceinline__ void fetch(feed *f)
         f->fill = slot_behind<width>(f->fill);
         f->keys.data += values ? tile : 2 * tile;
         f->keys.count -= values ? TILE : 2 * TILE;
-        if (f->keys.count <= 0) { /* so many rows more than the sequence has were passed */
+        if (f->keys.count <= 0) { /* rewind; some rows were beyond the sequence */
             f->keys.data -= (ptrdiff_t) (f->length - f->keys.count) * f->keys.stride;
             f->keys.count = f->length;
             f->sweep++;
@@ -52,7 +52,7 @@ template <int width> static __device__ __forceinline__ void fetch(feed *f)
     ft_copy_commit();
 }
 
-/* The slot whose turn it is. */
+/* The next stage to read. */
 template <int width> static __device__ __forceinline__ const uint8_t *advance(feed *f)
 {
     const uint8_t *slot = f->slots + f->taken;
@@ -60,7 +60,7 @@ template <int width> static __device__ __forceinline__ const uint8_t *advance(fe
     return slot;
 }
 
-/* The next slot, when it is there; the copy of another begins, into the one before. */
+/* Waits for the next stage, and starts to refill the previous one. */
 template <int width> static __device__ __forceinline__ const uint8_t *take(feed *f)
 {
     ft_copy_wait<slots<width> - 2>();
@@ -69,7 +69,7 @@ template <int width> static __device__ __forceinline__ const uint8_t *take(feed 
     return advance<width>(f);
 }
 
-/* All slots but the last begin to fill, and the last one with the queries. */
+/* Prologue: starts to fill all stages but the last, and the last one with the queries. */
 template <int width>
 static __device__ __forceinline__ void
 begin(feed *f, const ft_cuda_heads &a, const ft_attention_task &task, uint8_t *memory, int unit)
@@ -91,7 +91,7 @@ begin(feed *f, const ft_cuda_heads &a, const ft_attention_task &task, uint8_t *m
     for (; rows.count > 0;
          rows.count -= TILE, rows.data += TILE * stride, last += tile_bytes<width>)
         ft_stage_rows<width, TILE, THREADS>(last, rows);
-#pragma unroll 1 /* instructions are fetched once for all: this is run once */
+#pragma unroll 1 /* not unrolled to save instruction fetches, because it runs once */
     for (int i = 0; i < slots<width> - 1; i++)
         fetch<width>(f);
 }

@@ -1,33 +1,35 @@
 /*
- * attention_i8_wgmma.cu - attention on codes for heads of 33 to 64 elements, sm_90a.
+ * attention_i8_wgmma.cu - encoder attention on int8 values for heads of 33 to 64 elements, sm_90a.
  *
- * The two sweeps of attention_i8.cu, with the products of a warpgroup: keys go from shared memory
- * to the multiplier without an instruction of a warp, and products run beside the arithmetic. Those
- * of a warp hardly do: on an H200 m16n8k32 takes five to six clocks in which little else is issued.
+ * It has the two passes of attention_i8.cu with warpgroup MMAs: wgmma reads keys directly from
+ * shared memory and runs asynchronously beside the arithmetic. mma.sync hardly overlaps: on an H200
+ * an m16n8k32 takes five to six clocks in which little else is issued.
  *
- * A block is one warpgroup and 64 queries.  The second product wants the values' columns as rows,
- * which the warps make together, once for a tile.
+ * A CTA is one warpgroup and 64 queries. The second GEMM needs the values transposed; the warps
+ * transpose each tile once, together.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cuda/attention/encoder/attention_i8_pipeline.cuh"
 #include "kernels/cuda/ptx/wgmma.cuh"
 
-enum { WIDTH = 64, TURNED = WIDTH * TILE }; /* TURNED: bytes of a tile of columns */
+enum { WIDTH = 64, TURNED = WIDTH * TILE }; /* bytes of a transposed tile */
 
 #ifdef FT_HAS_WGMMA
 
-/* ---- Products ---------------------------------------------------------------------------------
- */
+/* ---- MMAs ---------------------------------------------------------------------------------- */
 
-/* 64 rows of 64 bytes, as ft_panel_offset() has them: the 64-byte swizzle.  Add 2 for 32 k more. */
+/*
+ * Descriptor of 64 rows of 64 bytes as ft_panel_offset() stores them, with the 64-byte swizzle. Add
+ * 2 to advance k by 32.
+ */
 static __device__ __forceinline__ uint64_t panel(const void *shared)
 {
     uint64_t address = (uint64_t) __cvta_generic_to_shared(shared);
     return (address & 0x3ffff) >> 4 | (uint64_t) (512 >> 4) << 32 | (uint64_t) 2 << 62;
 }
 
-/* c = a . b^T for 32 k, a in registers; ft_wgmma_rows() adds to c. */
+/* c = a . b^T for 32 k with a in registers; ft_wgmma_rows() accumulates. */
 static __device__ __forceinline__ void rows_first(int32_t (&c)[32], const uint32_t (&a)[4],
                                                   uint64_t b)
 {
@@ -38,18 +40,17 @@ static __device__ __forceinline__ void rows_first(int32_t (&c)[32], const uint32
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-/* What this thread wrote to shared memory, products may read after the next barrier. */
+/* Makes this thread's writes to shared memory visible to wgmma after the next barrier. */
 static __device__ __forceinline__ void publish()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* ---- Operands ---------------------------------------------------------------------------------
- */
+/* ---- Operands ------------------------------------------------------------------------------ */
 
 /*
- * The slot after this one, which was waited for while this one was used; the copy of another
- * begins, into the one before.  One barrier serves for these copies and for what turn() wrote.
+ * Returns the next stage, which was loaded while the current one was in use, and starts to refill
+ * the previous one. One barrier serves both these copies and the writes of transpose_values().
  */
 static __device__ __forceinline__ const uint8_t *next_slot(feed *f)
 {
@@ -60,7 +61,7 @@ static __device__ __forceinline__ const uint8_t *next_slot(feed *f)
     return advance<WIDTH>(f);
 }
 
-/* The warp's 16 queries, in the order of elements that the keys have. */
+/* The warp's 16 queries, in the element order of the keys. */
 static __device__ __forceinline__ void load_rows(uint32_t q[2][4], const uint8_t *tile)
 {
     int row = (int) threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -73,8 +74,9 @@ static __device__ __forceinline__ void load_rows(uint32_t q[2][4], const uint8_t
 }
 
 /*
- * A tile of values, columns become rows.  Row 16j + r is column 16j + 2r, or, of r from 8 on,
- * 2r - 15; keys are in the order of the codes: the sums then lie as those of mix() do.
+ * Transposes a tile of values. Row 16j + r is column 16j + 2r, or 2r - 15 instead of 2r for r from
+ * 8 on. Keys are in the order of the quantized weights, so the sums have the layout of
+ * accumulate_pv().
  */
 static __device__ __forceinline__ void turn(uint8_t *to, const uint8_t *tile)
 {
@@ -87,14 +89,13 @@ static __device__ __forceinline__ void turn(uint8_t *to, const uint8_t *tile)
 #pragma unroll
         for (int half = 0; half < 2; half++)
 #pragma unroll
-            for (int odd = 0; odd < 2; odd++) /* piece p lies where piece 0 does, but for bits */
+            for (int odd = 0; odd < 2; odd++) /* chunk p differs from chunk 0 by some bits */
                 *(uint32_t *) (to + (place ^ 16 * (2 * chunk + half)) + 8 * WIDTH * odd) =
                     __byte_perm(pair[2 * half], pair[2 * half + 1], odd ? 0x7531 : 0x6420);
     }
 }
 
-/* ---- The sweeps -------------------------------------------------------------------------------
- */
+/* ---- The passes ---------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ void first_product(int32_t (&c)[32], const uint32_t (&q)[2][4],
                                                      const uint8_t *tile)
@@ -105,7 +106,7 @@ static __device__ __forceinline__ void first_product(int32_t (&c)[32], const uin
     ft_wgmma_commit();
 }
 
-/* The largest of a tile's scores, of which `keys` exist. */
+/* Updates the maximum with the scores of a tile, of which `keys` exist. */
 static __device__ __forceinline__ void raise(int32_t most[2], int32_t (&c)[32], int keys)
 {
     scores *part = (scores *) c;
@@ -118,7 +119,7 @@ static __device__ __forceinline__ void raise(int32_t most[2], int32_t (&c)[32], 
     }
 }
 
-/* Returns the first slot of the second sweep. */
+/* First pass. Returns the first stage of the second pass. */
 static __device__ __forceinline__ const uint8_t *
 first_sweep(feed *f, const uint8_t *slot, int length, int32_t most[2], const uint32_t (&q)[2][4])
 {
@@ -158,7 +159,7 @@ static __device__ __forceinline__ void second_sweep(feed *f, const uint8_t *slot
         ft_wgmma_rows<64>(c, q[1], keys + 2);
         ft_wgmma_commit();
         turn(columns, slot + TILE * WIDTH);
-        ft_wgmma_wait<1>(); /* the context's, whose columns are overwritten after the barrier */
+        ft_wgmma_wait<1>(); /* the context MMA, whose operand is overwritten after the barrier */
         slot = next_slot(f);
         ft_wgmma_wait<0>();
         ft_wgmma_settle(c);
@@ -181,10 +182,9 @@ static __device__ __forceinline__ void second_sweep(feed *f, const uint8_t *slot
 
 #endif
 
-/* ---- The kernel -------------------------------------------------------------------------------
- */
+/* ---- The kernel ---------------------------------------------------------------------------- */
 
-/* One block per block of queries and head. */
+/* Grid: query tiles and heads. */
 static __global__ void __launch_bounds__(THREADS, 4)
     attend_kernel(const __grid_constant__ ft_cuda_heads a, int unit, float step)
 {

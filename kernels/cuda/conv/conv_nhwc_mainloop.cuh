@@ -94,7 +94,8 @@ __device__ __forceinline__ void rows_settle(rows_sums<FORM> &sums, rows_rest<FOR
         ft_wgmma_settle(sums[i]);
 }
 
-/* sums = those of `steps` K blocks. A stage is released while the next one is being multiplied. */
+/* sums = those of `k_blocks` K blocks. A stage is released while the next one is being multiplied.
+ */
 template <class FORM>
 __device__ __forceinline__ void rows_add_steps(rows_sums<FORM> &sums, const char *ring,
                                                rows_rest<FORM> &rest, const conv_product &p,

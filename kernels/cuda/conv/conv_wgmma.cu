@@ -15,7 +15,7 @@
 
 enum { EXCESS_THREADS = 128 };
 
-/* excess[output] = zero * the sum of its weights; one warp per output channel. */
+/* zp_correction[output] = zero * the sum of its weights; one warp per output channel. */
 static __global__ void __launch_bounds__(EXCESS_THREADS)
     excess_kernel(int32_t *excess, const int8_t *w, int outputs, int window, int zero)
 {

@@ -59,7 +59,8 @@ __device__ __forceinline__ void conv_multiply(conv_sums<FORM> &sums, const char 
         ft_wgmma_halves<n, bf16>(sums, w, conv_operand(stage + o.x, p.line) + at, add);
 }
 
-/* sums = those of `steps` K blocks. A stage is released while the next one is being multiplied. */
+/* sums = those of `k_blocks` K blocks. A stage is released while the next one is being multiplied.
+ */
 template <class FORM>
 __device__ __forceinline__ void conv_add_steps(conv_sums<FORM> &sums, const char *ring,
                                                conv_rest &rest, const conv_product &p,

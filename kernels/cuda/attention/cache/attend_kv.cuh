@@ -90,7 +90,7 @@ typedef struct ft_attend_task {
 } ft_attend_task;
 
 /*
- * The rows of query tile `index`: of a->query_tiles if these exist, otherwise of sequence `index`.
+ * The rows of query tile `index`: of a->blocks if these exist, otherwise of sequence `index`.
  * A kernel may process `max_rows` rows at once, a multiple of FT_CUDA_QUERIES. The tiles inside
  * such a group then have no rows.
  */

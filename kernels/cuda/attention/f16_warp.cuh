@@ -99,8 +99,8 @@ template <int keys> static __device__ __forceinline__ void hide(float s[keys / 8
 
 /*
  * Online softmax: scores become weights 2^(score * scale - max), and `rescale` brings the sums of
- * earlier tiles to the new maximum. `scale` contains log2(e). With `gaps` a row may not have seen
- * any key yet; its weights are 0 then.
+ * earlier tiles to the new maximum. `scale` contains log2(e). With `may_be_empty` a row may not
+ * have seen any key yet; its weights are 0 then.
  */
 template <int keys, bool gaps>
 static __device__ __forceinline__ void weigh(float s[keys / 8][4], softmax *rows, float shrink[2],

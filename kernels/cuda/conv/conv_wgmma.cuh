@@ -72,7 +72,7 @@ __device__ __forceinline__ int conv_divide(int n, const conv_divider &divider)
  */
 typedef struct conv_product {
     CUtensorMap w, x, y; /* y: register-A kernels */
-    int tiles, places;   /* places: register-A: tiles that run concurrently */
+    int tiles, places;   /* register-A: tiles that run concurrently */
     int halves;          /* register-A: as in conv_rows_tile */
     int steps, line;     /* line: bytes of a row of a TMA box */
     conv_order order;
@@ -81,7 +81,7 @@ typedef struct conv_product {
     conv_divider out_tiles, run_tiles; /* tiles of output channels; tiles of windows of a segment */
     int run;                           /* windows of a segment, whose end tiles do not cross */
     conv_task t;
-    bool beside, alone; /* alone: one CTA per multiprocessor, with twice the stages */
+    bool beside, alone; /* one_cta_per_sm: one CTA per multiprocessor, with twice the stages */
     int stages;
     conv_divider positions, across;  /* as in the problem */
     int w_bytes, x_bytes, box_bytes; /* of a stage; and of a box of windows */

@@ -157,7 +157,7 @@ __device__ __forceinline__ void conv_finish_as(const conv_laid &laid, const conv
 
 /*
  * Writes the warpgroup's 64 channels from `output` on, N windows from `window` of the segment on;
- * `laid` is the warp's staging buffer.
+ * `staging` is the warp's staging buffer.
  */
 template <class FORM>
 __device__ __forceinline__ void conv_put(conv_laid &laid, const conv_product &p, int output,

@@ -135,8 +135,8 @@ __device__ __forceinline__ void conv_serve(char *ring, REST &rest, const conv_pr
 }
 
 /*
- * Initializes the pipeline barriers; called by one thread before all others start. `readers`: warps
- * that release a stage.
+ * Initializes the pipeline barriers; called by one thread before all others start.
+ * `consumer_warps`: warps that release a stage.
  */
 template <class FORM, class REST>
 __device__ __forceinline__ void conv_set_up(REST &rest, const conv_product &p, unsigned readers)

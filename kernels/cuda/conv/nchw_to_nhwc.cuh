@@ -43,7 +43,7 @@ typedef struct conv_turned {
 /* The input layout for a convolution; CONV_NO_ORDER if none fits. */
 conv_turned ft_cuda_conv_order(const conv_task *t);
 
-/* Converts images to this layout, t->images * turned->image bytes; only if turned->made. */
+/* Converts images to this layout, t->images * layout->image bytes; only if layout->converted. */
 int ft_cuda_conv_turn(const ft_cuda_chip *chip, void *stream, const conv_task *t,
                       const conv_turned *turned, void *to);
 

@@ -22,7 +22,7 @@ typedef struct cut_args {
     int vectors;       /* per row that is written */
 } cut_args;
 
-/* Reads N elements of T at a time, of `wide` consecutive ones in each line. */
+/* Reads N elements of T at a time, of `row_elements` consecutive ones in each line. */
 template <typename T, int N>
 __device__ __forceinline__ void read_lines(T *tile, const cut_args &a, const T *image, int left,
                                            int wide)

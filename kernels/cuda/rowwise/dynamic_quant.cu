@@ -31,8 +31,8 @@ typedef struct dynamic {
 /* ---- Values -------------------------------------------------------------------------------- */
 
 /*
- * Computes `kept` vectors of this thread, blockDim.x vectors apart. The first is element `at` and
- * column `col` of the row. Columns from `end` on are zeros.
+ * Computes `kept_vectors` vectors of this thread, blockDim.x vectors apart. The first is element
+ * `at` and column `col` of the row. Columns from `end` on are zeros.
  */
 template <source from, ft_dtype dtype, int N, int kept>
 __device__ __forceinline__ void make(float v[kept][N], const dynamic &d, size_t at, int col,
@@ -111,7 +111,7 @@ __device__ __forceinline__ void store(const float v[kept][N], const dynamic &d, 
             ft_store_codes_as<dtype, N>(d.codes.data, at + k * step, v[k], inverse);
 }
 
-/* A cluster of d.blocks CTAs processes one row. */
+/* A cluster of d.ctas_per_row CTAs processes one row. */
 template <source from, ft_dtype dtype, int N, int kept>
 static __global__ void __launch_bounds__(THREADS) dynamic_kernel(const dynamic d)
 {

@@ -37,7 +37,7 @@ __device__ __forceinline__ float ft_add_lanes(float sum)
 
 /*
  * The sum of all partial sums (kernels/norm.h), of which thread i has number i, returned to each
- * thread of a CTA. `eights` is shared memory for the sums of eight threads.
+ * thread of a CTA. `vector_sums` is shared memory for the sums of eight threads.
  */
 __device__ __forceinline__ float ft_add_parts(float part, float eights[FT_NORM_EIGHTS])
 {

@@ -22,8 +22,8 @@ enum { PARTS = FT_NORM_PARTS, WIDEST = 8192 };
 enum { ANY = -1, NONE = -2 };
 
 /*
- * Kernel traits: vectors of `wide` elements, `kept` vectors in the registers of a thread, and up to
- * `threads` threads per CTA, at least one for each partial sum.
+ * Kernel traits: vectors of `vector_size` elements, `kept_vectors` vectors in the registers of a
+ * thread, and up to `threads` threads per CTA, at least one for each partial sum.
  */
 template <ft_norm_kind kind_, int x_, int residual_, int wide_, int kept_> struct form {
     static constexpr ft_norm_kind kind = kind_;
@@ -216,8 +216,8 @@ __device__ __forceinline__ void finish(elements<F> &x, const elements<F> &weight
 }
 
 /*
- * blockIdx.x is the row; there are `stretch` floats of shared memory. If the row is a single chunk,
- * each loop runs once, and its data is still there from the previous loop.
+ * blockIdx.x is the row; there are `chunk_cols` floats of shared memory. If the row is a single
+ * chunk, each loop runs once, and its data is still there from the previous loop.
  */
 template <typename F>
 static __global__ void __launch_bounds__(F::threads) norm_any_kernel(const ft_cuda_norm_args n)

@@ -405,7 +405,8 @@ size_t ft_cuda_beam_scratch(size_t seats, size_t vocabulary)
 
 int ft_cuda_beam_rows(const ft_cuda_chip *chip, void *stream, const ft_cuda_beams *args)
 {
-    static_assert(sizeof(ft_beams) % 4 == 0 && sizeof(ft_beams) / 4 <= THREADS, "each thread copies at most one word");
+    static_assert(sizeof(ft_beams) % 4 == 0 && sizeof(ft_beams) / 4 <= THREADS,
+                  "each thread copies at most one word");
     size_t blocks = args->groups * args->widest;
     if (blocks == 0)
         return 0;

@@ -268,8 +268,8 @@ __device__ __forceinline__ void ft_send_for(const ft_choose_row &row)
 }
 
 /*
- * Adjusts the slice and finds its extremes. `sent`: its logits are being copied to row.values.
- * Every iteration but the last four waits until at most four copies are pending.
+ * Adjusts the slice and finds its extremes. `is_prefetched`: its logits are being copied to
+ * row.values. Every iteration but the last four waits until at most four copies are pending.
  */
 __device__ __forceinline__ ft_extremes ft_take_row(const ft_choose_row &row,
                                                    const ft_choice &choice, bool sent)

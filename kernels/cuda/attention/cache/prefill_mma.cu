@@ -32,7 +32,7 @@ typedef struct work {
 
 /* ---- Tiles ---------------------------------------------------------------------------------- */
 
-/* Starts the copy of f16 rows of one head of the cache, from `row` on. */
+/* Starts the copy of f16 rows of one head of the cache, from `cache_row` on. */
 template <int width>
 static __device__ __forceinline__ void stage_halves(uint8_t *to, const void *from,
                                                     const ft_attend_job &a, size_t place, int count)

@@ -88,9 +88,9 @@ static __device__ __forceinline__ bool is_last_of_row(bool *last, const ft_atten
 }
 
 /*
- * finish() in the same order, except that each thread reads and weights all splits itself: the
- * loads are issued together and no thread waits. The dependent GEMM waits only for the last CTA of
- * each row. Widths and counts are therefore compile-time constants, and addresses need no
+ * reduce_splits() in the same order, except that each thread reads and weights all splits itself:
+ * the loads are issued together and no thread waits. The dependent GEMM waits only for the last CTA
+ * of each row. Widths and counts are therefore compile-time constants, and addresses need no
  * arithmetic.
  */
 template <int shares, int width, int parts>
@@ -135,7 +135,7 @@ static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const 
     }
 }
 
-/* Uses as many partial sums as finish() does. */
+/* Uses as many partial sums as reduce_splits() does. */
 template <int width, int parts, bool lean>
 static __device__ __forceinline__ void finish_row(const ft_attend_job &a, const columns &of,
                                                   int count)

@@ -30,7 +30,7 @@ typedef struct scores {
 
 /*
  * Elements of a head may be read in any order that queries and keys share: a lane reads 16
- * contiguous bytes for two MMAs. `tile` has TILE rows. `volatile` keeps the compiler from loading
+ * contiguous bytes for two MMAs. `smem` has TILE rows. `volatile` keeps the compiler from loading
  * four words of one row at once: these would be in adjacent registers and need a move for every MMA
  * that combines words of two rows.
  */

@@ -1,5 +1,5 @@
 /*
- * backend.c - the CPU backend: memory, and a loop over the plan.
+ * backend.c - the CPU backend: device memory, and the loop that executes a plan.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,10 +25,10 @@ struct ft_exec {
     ft_isa isa;
     ft_limits limits;
     char *arena;
-    ft_shares *shares; /* NULL: threads work together on each operation */
+    ft_shares *shares; /* NULL: all threads work on each operation together */
     char *scratch;
-    size_t scratch_bytes; /* for all threads that work on an operation ... */
-    size_t share_scratch; /* ... or for the one of a share */
+    size_t scratch_bytes; /* one scratch buffer for all threads of an operation, ... */
+    size_t share_scratch; /* ... or one of this size per shard */
 };
 
 static void (*const kernels[])(const ft_args *) = {
@@ -69,7 +69,7 @@ static void close_cpu(ft_device *device)
     free(device);
 }
 
-/* Weights are used where they lie. */
+/* Weights are used in place; nothing is copied. */
 static ft_status upload(ft_device *device, ft_weight *weights, int count, ft_error *err)
 {
     (void) device, (void) weights, (void) count, (void) err;
@@ -100,7 +100,7 @@ static size_t scratch_of(const ft_plan *plan, const ft_op *op, const ft_limits *
     }
 }
 
-/* What the operation takes that takes most. */
+/* Scratch bytes of the operation that needs the most. */
 static size_t most_scratch(const ft_plan *plan, const ft_limits *limits)
 {
     size_t most = 0;
@@ -126,11 +126,11 @@ static ft_status refuse_memory(const ft_limits *limits, size_t arena, size_t scr
         snprintf(cache, sizeof cache, " and a cache of %zu", limits->pages * FT_PAGE);
     return ft_fail(
         err, FT_ENOMEM,
-        "no memory for runs of %zu tokens%s: %zu bytes asked, and %zu of scratch, %zu free",
+        "no memory for batches of %zu tokens%s: %zu bytes needed, and %zu of scratch, %zu free",
         limits->tokens, cache, arena, scratch, ft_memory_free());
 }
 
-/* Operations of shares have one thread each. */
+/* Each operation of a shard runs on one thread. */
 static ft_limits limits_of_share(const ft_limits *limits)
 {
     ft_limits one = *limits;
@@ -138,7 +138,7 @@ static ft_limits limits_of_share(const ft_limits *limits)
     return one;
 }
 
-/* Scratch is for threads that work on one operation, or each on his own. */
+/* Scratch is sized for one operation on all threads, or for one operation per shard. */
 static size_t set_scratch(ft_exec *exec)
 {
     ft_limits one = limits_of_share(&exec->limits);
@@ -224,11 +224,11 @@ static ft_status read_value(const ft_exec *exec, int value, void *data, float *s
     return FT_OK;
 }
 
-/* What a kernel computes with: the threads of a run and all its texts, or one and its share. */
+/* The execution context of a kernel: the full batch on all threads, or one shard on one thread. */
 typedef struct place {
     const ft_exec *exec;
     const ft_batch *batch;
-    const ft_share *share; /* NULL: all texts */
+    const ft_share *share; /* NULL: the full batch */
     ft_limits limits;
     char *scratch;
     size_t scratch_bytes;
@@ -254,7 +254,7 @@ static place share_of(const ft_exec *exec, size_t index)
                     .scratch_bytes = exec->share_scratch };
 }
 
-/* Its first row, and in *scales the scale of that. */
+/* Address of the value's first row; *scales receives the address of that row's scale. */
 static char *begin_of(const place *p, int value, float **scales)
 {
     const ft_exec *exec = p->exec;
@@ -333,7 +333,7 @@ static void run_shares(const void *job, int thread, size_t first, size_t end)
     }
 }
 
-/* By all threads together, or by each for its share. */
+/* Runs on all threads together, or shard by shard with one thread each. */
 static void run_ops(ft_exec *exec, int first, int count, const ft_batch *batch,
                     ft_counts *const *counts)
 {
@@ -373,7 +373,7 @@ static ft_status run_one(ft_exec *exec, const ft_batch *batch, int op, ft_error 
     return FT_OK;
 }
 
-/* "avx2, walk" or "avx2, panels": gemm_i8.c says what these are. */
+/* "avx2, stream" or "avx2, panels": gemm_i8.c describes both kernels. */
 static int explain(ft_exec *exec, const ft_batch *batch, int op, char *text, size_t size)
 {
     const ft_plan *plan = exec->plan;
@@ -384,11 +384,11 @@ static int explain(ft_exec *exec, const ft_batch *batch, int op, char *text, siz
         return 0;
     size_t rows = ft_batch_rows(batch, plan->value[o->in[0]].rows);
     snprintf(text, size, "%s, %s", ft_isa_name(exec->isa),
-             ft_gemm_i8_walks(exec->isa, rows) ? "walk" : "panels");
+             ft_gemm_i8_walks(exec->isa, rows) ? "stream" : "panels");
     return 1;
 }
 
-/* Runs are complete when they return, and count where they are told to. */
+/* Executions are synchronous and update the counters directly, so there is nothing to wait for. */
 static ft_status wait_for_nothing(ft_exec *exec, ft_error *err)
 {
     (void) exec, (void) err;

@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread should have so many texts that one more or less does not matter. */
+/* Enough sequences per thread that one more or less makes no difference to the load balance. */
 enum { LEAST_TEXTS = 4 };
 
 /*
- * To meet after an operation costs about 2 us; as long as it takes to read so many bytes of weights
- * that are in the cache.
+ * A synchronization after an operation costs about 2 us, the time it takes to read this many bytes
+ * of cached weights.
  */
 enum { BYTES_OF_A_MEETING = 32 << 10 };
 
@@ -27,21 +27,21 @@ struct ft_shares {
     const ft_plan *plan;
     size_t threads;
     ft_share *share; /* [threads] */
-    size_t *offset;  /* [values], SIZE_MAX: one for all */
-    int *input;      /* [inputs]: values that shares have copies of */
+    size_t *offset;  /* [values], SIZE_MAX: shared by all shards */
+    int *input;      /* [inputs]: values that are copied into each shard */
     size_t inputs;
     char *arena;
 
-    /* What shares count from 0 where the run does not, one share's behind the other's. */
+    /* Arrays of ft_batch whose indices start at 0 in each shard, concatenated over the shards. */
     int32_t *start;  /* [sequences + threads] */
     int32_t *owner;  /* [tokens] */
     int32_t *select; /* [selected] */
     ft_beams *beams; /* [sequences] */
 };
 
-/* ---- Whether it pays ----------------------------------------------------------------------- */
+/* ---- Whether sharding pays ------------------------------------------------------------------ */
 
-/* Bytes of the matrices that products read. */
+/* Bytes of the weight matrices of all linear layers. */
 static double bytes_of_products(const ft_plan *plan)
 {
     double bytes = 0.0;
@@ -68,7 +68,9 @@ static bool is_read(const ft_plan *plan, int value)
     return false;
 }
 
-/* Whether a value is nothing to anybody behind the run, as tokens are that it chose. */
+/*
+ * Whether a value is needed only during the run. Sampled tokens, for example, are read afterwards.
+ */
 static bool goes(const ft_plan *plan, int value)
 {
     if (!is_read(plan, value))
@@ -79,7 +81,7 @@ static bool goes(const ft_plan *plan, int value)
     return !plan->value[value].state && !plan->value[value].keep;
 }
 
-/* Of what is read: no operation makes it. */
+/* Called for values that are read: an input is one that no operation writes. */
 static bool is_input(const ft_plan *plan, int value)
 {
     for (int i = 0; i < plan->nop; i++) {
@@ -90,7 +92,7 @@ static bool is_input(const ft_plan *plan, int value)
     return true;
 }
 
-/* Bytes of the states that lie before `offset`: the layout gives them to nobody else. */
+/* Bytes of the state values before `offset`; the layout never reuses their memory. */
 static size_t bytes_of_states(const ft_plan *plan, const ft_limits *limits, size_t offset)
 {
     size_t bytes = 0;
@@ -103,7 +105,7 @@ static size_t bytes_of_states(const ft_plan *plan, const ft_limits *limits, size
     return bytes;
 }
 
-/* The plan's layout without states; returns the bytes of an arena. */
+/* The layout of the plan without its state values; returns the bytes of one arena. */
 static size_t lay_out(ft_shares *s, const ft_plan *plan, const ft_limits *limits)
 {
     for (int i = 0; i < plan->nvalue; i++) {
@@ -154,7 +156,7 @@ ft_status ft_shares_open(ft_shares **out, const ft_plan *plan, const ft_limits *
         }
     }
     ft_shares_close(s);
-    return ft_fail(err, FT_ENOMEM, "no memory for %d threads with %zu tokens each", limits->threads,
+    return ft_fail(err, FT_ENOMEM, "no memory for batch shards of %d threads with %zu tokens each", limits->threads,
                    limits->tokens);
 }
 
@@ -183,7 +185,7 @@ const ft_share *ft_shares_get(const ft_shares *s, size_t index)
     return &s->share[index];
 }
 
-/* ---- Cutting ------------------------------------------------------------------------------- */
+/* ---- Splitting ------------------------------------------------------------------------------ */
 
 /* How many of n ascending numbers are below `limit`. */
 static size_t count_below(const int32_t *number, size_t n, size_t limit)
@@ -204,7 +206,9 @@ static const int32_t *from(const int32_t *array, size_t at)
     return array == NULL ? NULL : array + at;
 }
 
-/* Sequences first .. end - 1 as a batch of their own, but for its arrays that count from 0. */
+/*
+ * Makes a batch of sequences first .. end - 1, except for the arrays that rebase_rows() fills.
+ */
 static void cut(ft_share *share, const ft_batch *run, size_t first, size_t end)
 {
     size_t row = (size_t) run->start[first], rows = (size_t) run->start[end] - row;
@@ -249,7 +253,10 @@ static void count_rows(ft_shares *s, ft_share *share, const ft_batch *run, size_
     b->select = select;
 }
 
-/* Texts whose beams take a step, from the one after `done`; the first row of each tells whose. */
+/*
+ * Beam groups whose first row lies in this shard, starting with group `done`. Returns the first
+ * group that is not in it.
+ */
 static size_t take_beams(ft_shares *s, ft_share *share, const ft_batch *run, size_t done)
 {
     ft_batch *b = &share->batch;
@@ -263,7 +270,7 @@ static size_t take_beams(ft_shares *s, ft_share *share, const ft_batch *run, siz
     return end;
 }
 
-/* Before anybody computes: what is left behind may lie where inputs do. */
+/* Copied before any shard runs: a later value may reuse the memory of an input. */
 static void copy_inputs(const ft_shares *s, ft_share *share, const char *arena)
 {
     for (size_t i = 0; i < s->inputs; i++) {
@@ -276,8 +283,8 @@ static void copy_inputs(const ft_shares *s, ft_share *share, const char *arena)
 }
 
 /*
- * Texts go to the threads in order, as many to each as bring its rows nearest to its part.  Lanes
- * of one text stay together.
+ * Sequences go to the threads in order, and each thread gets the range whose row count is nearest
+ * to its even share. The beams of one search stay together.
  */
 size_t ft_shares_cut(ft_shares *s, const ft_batch *run, const char *arena)
 {

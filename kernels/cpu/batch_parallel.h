@@ -1,13 +1,15 @@
 /*
- * batch_parallel.h - a run in which each thread computes all operations for some of the texts.
+ * batch_parallel.h - data parallelism on the CPU: each thread runs all operations for a shard of
+ * the batch.
  *
- * Where an operation takes microseconds, threads that meet after each one wait for each other most
- * of the time, the more so on a machine that has other work.  Texts do not depend on each other, so
- * a run of many can be cut into batches that are run side by side and meet once.
+ * Where an operation takes microseconds, threads that synchronize after each one spend most of
+ * their time waiting, all the more so on a machine with other load. Sequences are independent of
+ * each other, so a large batch can be split into shards that run in parallel and synchronize once
+ * at the end.
  *
- * Each share has memory of its own for values that come and go, because two shares are not at the
- * same operation: where one still reads, another would write.  Inputs are copied there.  States and
- * what is read after the run are one for all.
+ * Each shard has its own arena for intermediate values: two shards are never at the same operation,
+ * so in a common arena one would overwrite what another still reads. Inputs are copied into it.
+ * State values and outputs that are read after the run are shared by all shards.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,29 +20,32 @@
 
 typedef struct ft_shares ft_shares;
 
-/* Some neighbouring texts of a run. */
+/* A contiguous range of the sequences of a batch. */
 typedef struct ft_share {
-    ft_batch batch;             /* of these alone: sequences and rows count from 0 */
-    size_t first[FT_ROW_KINDS]; /* rows of the whole run before theirs */
-    char *arena;                /* of values that come and go */
+    ft_batch batch;             /* this shard alone: sequence and row indices start at 0 */
+    size_t first[FT_ROW_KINDS]; /* rows of the full batch before this shard */
+    char *arena;                /* of intermediate values */
 } ft_share;
 
 /*
- * Memory for runs in shares within these limits; NULL and FT_OK where they do not pay: texts are
- * not independent of the rows beside them, or each thread would read more weights than it wins.
+ * Allocates the shards of batches within these limits. Sets *out to NULL and returns FT_OK where
+ * sharding does not pay: results depend on the other rows of the batch, or each thread would read
+ * more weights than it saves in synchronization. FT_ENOMEM if memory is short. The caller closes
+ * *out.
  */
 FT_MUST_USE ft_status ft_shares_open(ft_shares **out, const ft_plan *plan, const ft_limits *limits,
                                      ft_error *err);
 void ft_shares_close(ft_shares *shares);
 
 /*
- * Cut a run, and hand the shares their rows of the inputs, which lie in the arena of the run: the
- * number of shares, one a thread, or 0 where there are too few texts.
+ * Splits a batch and copies to each shard its rows of the inputs from `arena`, the arena of the
+ * full batch. Returns the number of shards, one per thread, or 0 if the batch has too few
+ * sequences.
  */
 size_t ft_shares_cut(ft_shares *shares, const ft_batch *run, const char *arena);
 const ft_share *ft_shares_get(const ft_shares *shares, size_t index);
 
-/* Where a value lies in ft_share.arena, or SIZE_MAX: it is one for all. */
+/* Offset of a value in ft_batch_shard.arena, or SIZE_MAX if all shards share it. */
 size_t ft_shares_offset(const ft_shares *shares, int value);
 
 #endif

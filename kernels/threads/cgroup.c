@@ -1,5 +1,5 @@
 /*
- * cgroup.c - CPU quotas of control groups, version 1 and 2: see processors.h.
+ * cgroup.c - CPU quotas of control groups, versions 1 and 2: see processors.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,12 +15,12 @@
 
 enum { LINE = PATH_MAX + 512 };
 
-/* Where the control groups of one hierarchy are, and which one this process belongs to. */
+/* One control-group hierarchy: where it is mounted, and the group of this process in it. */
 typedef struct hierarchy {
-    bool second;           /* version 2: one hierarchy, whose file is cpu.max */
-    char mount[PATH_MAX];  /* the folder of the group `top` */
-    char top[PATH_MAX];    /* "/" but for mounts of a part of the hierarchy */
-    char member[PATH_MAX]; /* the group of this process; "" is none */
+    bool second;           /* version 2: a single hierarchy, with the file cpu.max */
+    char mount[PATH_MAX];  /* directory of the group `top` */
+    char top[PATH_MAX];    /* "/" unless only a subtree of the hierarchy is mounted */
+    char member[PATH_MAX]; /* group of this process; "" if there is none */
 } hierarchy;
 
 static FILE *open_below(const char *root, const char *folder, const char *name)
@@ -36,7 +36,7 @@ static bool copy_path(char to[PATH_MAX], const char *from)
     return length >= 0 && length < PATH_MAX;
 }
 
-/* Whether a list such as "cpu,cpuacct" has the word. */
+/* Whether a comma-separated list such as "cpu,cpuacct" contains the word. */
 static bool lists(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -61,8 +61,8 @@ static void read_member(hierarchy *h, char *line)
 }
 
 /*
- * A line "31 23 0:26 /top /mount rw,nosuid shared:9 - cgroup2 cgroup2 rw"; behind the dash are the
- * type, the source and the options, which name the controllers of version 1.
+ * A line "31 23 0:26 /top /mount rw,nosuid shared:9 - cgroup2 cgroup2 rw". After the dash come the
+ * file system type, the source and the mount options, which name the controllers of version 1.
  */
 static void read_mount(hierarchy *h, char *line)
 {
@@ -98,7 +98,7 @@ static void read_lines(hierarchy *h, const char *root, const char *name,
     fclose(file);
 }
 
-/* The number in a file, or the first two; how many there were. */
+/* Reads one or two numbers from a file; returns how many there were. */
 static int read_numbers(const char *root, const char *folder, const char *name, double number[2])
 {
     FILE *file = open_below(root, folder, name);
@@ -109,7 +109,7 @@ static int read_numbers(const char *root, const char *folder, const char *name, 
     return found < 0 ? 0 : found;
 }
 
-/* CPUs of one group; 0: it has no quota ("max" is no number, and version 1 says -1). */
+/* CPU quota of one group; 0: none ("max" is not a number, and version 1 writes -1). */
 static double quota_of(const hierarchy *h, const char *root, const char *folder)
 {
     double number[2] = { 0.0, 0.0 }, none[2];
@@ -126,7 +126,7 @@ static double lesser(double quota, double other)
     return quota == 0.0 || (other > 0.0 && other < quota) ? other : quota;
 }
 
-/* Of the process's group and of all above it that are mounted. */
+/* The lowest quota of the process's group and of its mounted ancestors. */
 static double least_quota(const hierarchy *h, const char *root)
 {
     char folder[2 * PATH_MAX];

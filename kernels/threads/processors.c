@@ -16,7 +16,7 @@
 
 enum { MOST_CPUS = 1 << 20 };
 
-/* CPUs of the affinity mask; the kernel says EINVAL where it has more of them than the mask. */
+/* CPUs in the affinity mask; the kernel returns EINVAL if its own mask is larger than ours. */
 static int affine(void)
 {
     for (size_t cpus = 1024; cpus <= MOST_CPUS; cpus *= 2) {

@@ -7,15 +7,17 @@
 #define FT_KERNELS_THREADS_PROCESSORS_H
 
 /*
- * The processors of the affinity mask, or fewer where a control group has a CPU quota, rounded up: a
- * container with 1.5 CPUs of 64 has 2.  At least 1.  Found once, at the first call.
+ * The number of CPUs in the affinity mask, limited by the CPU quota of the control group rounded
+ * up: a container with a quota of 1.5 of 64 CPUs has 2. At least 1. Determined once, on the first
+ * call.
  */
 int ft_processors(void);
 
 /*
- * The least CPU quota among the control groups of this process and those above them, in CPUs; 0
- * where none has one.  Reads proc/self/cgroup and proc/self/mountinfo below `root`, and the groups'
- * files where these say, below `root` too: "" is this system.
+ * The lowest CPU quota of this process's control groups and their ancestors, in CPUs; 0 if none has
+ * a quota. Reads proc/self/cgroup and proc/self/mountinfo below `root`, and the control-group files
+ * they name, also below `root`; "" is the running system.
+ *
  * Source: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max) and scheduler/sched-bwc.rst
  * (cpu.cfs_quota_us and cpu.cfs_period_us).
  */

@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-/* Work of one thread that is worth waking it for: about 4 us, where waking takes one or two. */
+/* Minimum work per thread that is worth waking one: about 4 us, where waking takes one or two. */
 static const double least_work = 8192.0;
 
 int ft_team_size(int threads, size_t pieces, double work)
@@ -44,8 +44,8 @@ void ft_team_share(int team, size_t pieces, ft_task *task, const void *job)
 }
 
 enum {
-    MOST_LISTS = 128, /* of pieces: where there are more threads, some begin with the same one */
-    PIECES = 16,      /* that a thread gets, so that the last one is a small part of its work */
+    MOST_LISTS = 128, /* chunk lists; with more threads than this, some threads start on the same list */
+    PIECES = 16,      /* chunks per thread, so that the last chunk is a small part of a thread's work */
 };
 
 size_t ft_team_piece(int team, size_t n, size_t unit, size_t most)
@@ -54,7 +54,9 @@ size_t ft_team_piece(int team, size_t n, size_t unit, size_t most)
     return ft_min_size(ft_round_up((n + pieces - 1) / pieces, unit), most);
 }
 
-/* Neighbouring pieces, and which of them is next; nobody writes to the cache line of another's. */
+/*
+ * A range of neighbouring chunks with its own cursor, on its own cache line to avoid false sharing.
+ */
 typedef struct list {
     _Alignas(64) atomic_size_t next;
     size_t end;

@@ -1,9 +1,10 @@
 /*
- * team.h - work for threads: how many of them it is worth waking, and who does which part.
+ * team.h - parallel loops: how many threads an operation is worth, and how they divide its chunks.
  *
- * To wake a thread and to wait for it takes microseconds, as long as a whole operation on the few
- * rows of a decoder's step.  So an operation says how much work it is, and threads that would get
- * next to nothing sleep on.  The threads are those of thread_pool.h; a team of one is a plain call.
+ * Waking a thread and waiting for it takes microseconds, as long as an entire operation on the few
+ * rows of a decode step. So each operation states its amount of work, and threads that would get
+ * almost none of it stay asleep. The threads are those of thread_pool.h; a team of one thread is a
+ * plain call.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,31 +14,33 @@
 #include <stddef.h>
 
 /*
- * Threads, at most `threads` and at least 1, for so many pieces of work.  `work` counts numbers
- * that are read, computed with a little and written; for other work, as many of them as take as
- * long.
+ * Team size for `chunks` independent chunks of work: at most `threads`, at least 1. `work` is in
+ * elements that are read, cheaply computed with and written; other work counts as the number of
+ * such elements that take the same time.
  */
 int ft_team_size(int threads, size_t pieces, double work);
 
-/* How many multiplications and additions of a product take as long as one such number. */
+/* Multiply-adds of a GEMM that take as long as one such element. */
 enum { FT_TEAM_PRODUCTS_I8 = 32, FT_TEAM_PRODUCTS_FLOAT = 8 };
 
-/* Pieces first .. end - 1 of a job, by thread number `thread` of its team. */
+/* Processes chunks first .. end - 1 of a job, on thread number `thread` of its team. */
 typedef void ft_task(const void *job, int thread, size_t first, size_t end);
 
-/* Each thread gets equally many neighbouring pieces. */
+/* Static schedule: each thread gets an equal, contiguous range of chunks. */
 void ft_team_share(int team, size_t pieces, ft_task *task, const void *job);
 
 /*
- * Likewise, but by single pieces, and who is done with his takes over from the others: processors
- * are not equally fast, and some have other work too.
+ * The same ranges, but chunk by chunk, and a thread that finishes its own range steals from the
+ * others: cores are not equally fast, and some have other load.
  */
 void ft_team_help(int team, size_t pieces, ft_task *task, const void *job);
 
-/* Of n things as many as a piece should have for that: a multiple of `unit`, at most `most`. */
+/*
+ * Chunk size for that loop over n items: a multiple of `unit`, at most `max_size`.
+ */
 size_t ft_team_piece(int team, size_t n, size_t unit, size_t most);
 
-/* Pieces that differ are dealt out one by one, to whoever is done with his. */
+/* Dynamic schedule for chunks of unequal cost: each idle thread takes the next one. */
 void ft_team_deal(int team, size_t pieces, ft_task *task, const void *job);
 
 #endif

@@ -1,16 +1,15 @@
 /*
  * thread_pool.c - see thread_pool.h.
  *
- * All that a caller and a worker say to each other is one word, in a cache line of the worker's
- * own:
+ * A caller and a worker communicate through one word, on the worker's own cache line:
  *
- *     RESTING -> ASLEEP              the worker, when it has looked for work long enough
- *     RESTING, ASLEEP -> OFFERED     the caller has a part for it
- *     OFFERED -> BUSY                the worker begins it ...
- *     OFFERED -> RESTING             ... or the caller takes it back
- *     BUSY -> AWAITED                the caller sleeps until the part is done
- *     BUSY, AWAITED -> RESTING       the part is done
- *     RESTING, ASLEEP -> DISMISSED   the pool is closed
+ *     IDLE -> ASLEEP              the worker, after it has polled for work long enough
+ *     IDLE, ASLEEP -> OFFERED     the caller has a part of a job for it
+ *     OFFERED -> BUSY             the worker starts it ...
+ *     OFFERED -> IDLE             ... or the caller takes it back
+ *     BUSY -> AWAITED             the caller sleeps until the part is done
+ *     BUSY, AWAITED -> IDLE       the part is done
+ *     IDLE, ASLEEP -> STOPPED     the pool is being destroyed
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,8 +35,8 @@ enum { RESTING, ASLEEP, OFFERED, BUSY, AWAITED, DISMISSED };
 
 enum {
     MOST_WORKERS = 1023,
-    SPIN_NS = 20000, /* how long a thread looks for a change before it sleeps */
-    LOOKS = 16,      /* between two looks at the clock */
+    SPIN_NS = 20000, /* how long a thread polls for a state change before it sleeps */
+    LOOKS = 16,      /* polls between two reads of the clock */
 };
 
 typedef struct worker {
@@ -48,10 +47,10 @@ typedef struct worker {
 } worker;
 
 typedef struct pool {
-    struct pool *next; /* of those that nobody uses */
-    ft_member *part;   /* of the job that its workers are offered */
+    struct pool *next; /* in the list of free pools */
+    ft_member *part;   /* function of the current job */
     const void *job;
-    atomic_int spin_ns; /* workers read it while another job sets it */
+    atomic_int spin_ns; /* atomic: workers read it while another job sets it */
     int count;
     worker *worker[MOST_WORKERS]; /* [count] */
 } pool;
@@ -74,7 +73,7 @@ static int64_t now_ns(void)
     return (int64_t) t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Sleep while the word says so; may wake without a reason. */
+/* Sleeps while the word has this value; may wake spuriously. */
 static void sleep_while(atomic_uint *word, unsigned state)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, state, NULL, NULL, 0);
@@ -97,8 +96,8 @@ static bool spin_while(atomic_uint *word, unsigned state, int ns)
 }
 
 /*
- * Until the word no longer says `state`: look at it for a while, then say so in it, as `asleep`,
- * and sleep.  Returns what it says then.
+ * Waits until the word no longer has the value `state`: polls for a while, then sets it to `asleep`
+ * and sleeps. Returns the new value.
  */
 static unsigned wait_while(atomic_uint *word, unsigned state, unsigned asleep, int spin_ns)
 {
@@ -112,7 +111,7 @@ static unsigned wait_while(atomic_uint *word, unsigned state, unsigned asleep, i
 
 /* ---- Workers ------------------------------------------------------------------------------ */
 
-/* Set in a thread that computes a part of a job. */
+/* Set in threads that are executing part of a job. */
 static _Thread_local bool within_job;
 
 static bool begin(worker *w)
@@ -152,7 +151,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* Signals are for the threads of the program. */
+/* Signals are delivered to the threads of the program, not to workers. */
 static bool start(worker *w)
 {
     sigset_t all, before;
@@ -179,7 +178,7 @@ static bool add_worker(pool *p)
 
 /* ---- Pools -------------------------------------------------------------------------------- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list of free pools */
 static pool *unused;
 
 static void free_pool(pool *p)
@@ -199,7 +198,7 @@ static void unlock_list(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* The threads are in the parent. */
+/* In the child of a fork the worker threads do not exist. */
 static void forget_pools(void)
 {
     while (unused != NULL) {
@@ -249,7 +248,10 @@ static void give_back(pool *p)
     unlock_list();
 }
 
-/* A pool with so many workers, or as many as there is memory for; NULL: none. */
+/*
+ * A pool with this many workers, or as many as could be created; NULL if there is no memory for a
+ * pool.
+ */
 static pool *borrow(int workers)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -259,7 +261,7 @@ static pool *borrow(int workers)
         p = ft_array(1, sizeof *p);
     if (p == NULL)
         return NULL;
-    /* More threads than processors only keep each other from running. */
+    /* Polling with more threads than processors only keeps them from running. */
     atomic_store_explicit(&p->spin_ns, workers < ft_processors() ? SPIN_NS : 0,
                           memory_order_relaxed);
     while (p->count < workers && p->count < MOST_WORKERS && add_worker(p))
@@ -275,7 +277,10 @@ static void run_alone(int members, ft_member *part, const void *job)
         part(job, i);
 }
 
-/* What nobody has begun is taken back: by all members once, or left out. */
+/*
+ * Takes back the parts that no worker has started; with `all` the caller executes them, otherwise
+ * they are dropped. Then waits for the workers that have started.
+ */
 static void finish(pool *p, int workers, bool all)
 {
     for (int i = workers - 1; i >= 0; i--)

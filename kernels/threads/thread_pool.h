@@ -1,30 +1,30 @@
 /*
- * thread_pool.h - threads that wait for work, and the one call that gives it to them.
+ * thread_pool.h - a pool of worker threads, and the calls that run a job on them.
  *
- * A job has members, numbered from 0.  The calling thread is member 0 and offers the others to the
- * threads of a pool, one each.  What no thread has begun by the time that the caller is done with
- * its own part, the caller takes back.  So a thread that other programs keep from running delays
- * nobody, and a job needs no thread but its caller's.
+ * A job runs one function for each rank of a team, numbered from 0. The calling thread is rank 0
+ * and offers each other rank to one worker thread. When the caller has finished its own part, it
+ * takes back every rank that no worker has started. So a thread that the scheduler delays never
+ * holds up a job, and a job can complete on its caller alone.
  *
- * A thread without work looks for some during a few microseconds, then sleeps in the kernel.  Pools
- * belong to nobody: a job borrows one, so that jobs of several threads do not wait for each other.
- * A job within another is computed by the thread that asks for it.  After fork() the child has no
- * pools and makes its own; when the library is unloaded, the threads end.
+ * An idle worker polls for work for some microseconds, then sleeps on a futex. Pools are not bound
+ * to callers: each job borrows a free one, so jobs of different threads do not wait for each other.
+ * A nested job runs serially on the thread that starts it. After fork() the child has no pools and
+ * creates its own; unloading the library ends the threads.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef FT_KERNELS_THREADS_THREAD_POOL_H
 #define FT_KERNELS_THREADS_THREAD_POOL_H
 
-/* The part of member `member` of a job. */
+/* Executes the part of rank `rank` of a job. */
 typedef void ft_member(const void *job, int member);
 
-/* Each of the members 0 .. members - 1 once; they may run at the same time or one after another. */
+/* Runs each rank 0 .. team - 1 exactly once, in parallel or one after another. */
 void ft_pool_run(int members, ft_member *part, const void *job);
 
 /*
- * Member 0 once, and each other member at most once: for members that take work from each other, of
- * which one alone finishes the job.
+ * Runs rank 0 once and each other rank at most once: for jobs whose ranks take chunks from shared
+ * lists, so that any one rank can finish the job.
  */
 void ft_pool_run_any(int members, ft_member *part, const void *job);
 

@@ -206,7 +206,7 @@ FT_CPU=generic "$run" -v -i percentile.ft -d few.safetensors 2>err >out
 sed -n 's/^ *product  *//p' err | cmp -s - wanted
 check $? 'so does ft-run -v'
 if FT_CPU=avx2 "$inspect" --plan --tokens 1,8,9,4097 percentile.ft >out 2>err; then
-    grep -qF 'I8, 12 times: avx2, walk (1, 8 tokens); avx2, panels (9, 4097 tokens)' out
+    grep -qF 'I8, 12 times: avx2, stream (1, 8 tokens); avx2, panels (9, 4097 tokens)' out
     check $? 'with a few tokens in another way than with many'
 else
     skip "$(cut -d ' ' -f 2- err)"

@@ -1,15 +1,16 @@
 /*
- * attend_kv.c - attention over what the cache holds, which is causal, or the memory, which is not.
+ * attend_kv.c - attention over the paged KV cache, which is causal, or over the cross-attention KV,
+ * which is not.
  *
- * A work item is a head of keys and values and a block of queries: those of some neighbouring
- * tokens of a sequence, each with all the heads that share these keys.  So a page of the cache is
- * read once for many queries, and with one token a sequence once for a group of heads.  Scores of
- * the whole context wait in scratch; the softmax of a row is then the one of rows.h.
+ * A work item is one KV head and a block of queries: those of some neighbouring tokens of a
+ * sequence, each with all the query heads that share the KV head. So a page of the cache is read
+ * once for many queries, and in a decode step once for a group of heads. Scores of the entire
+ * context are kept in scratch; the softmax of a row is the one of rows.h.
  *
- * A row's result depends on its own query and on the keys before it alone: scores are products of
- * the order that f32.h describes, the softmax begins with the first key that the row sees, and
- * values are added in the order of their positions.  Neither its neighbours in the run nor the
- * cutting of a prompt into chunks change a bit.
+ * The result of a row depends only on its own query and on the keys it attends to: scores are dot
+ * products in the order that f32.h defines, the softmax starts at the row's first visible key, and
+ * values are accumulated in order of position. Neither the other rows of the batch nor the split of
+ * a prompt into prefill chunks changes a bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,14 +22,14 @@
 
 #include <string.h>
 
-enum { BLOCK_ROWS = 24 }; /* queries of an item, as far as a group of heads is not more */
+enum { BLOCK_ROWS = 24 }; /* queries per work item, unless a group of heads has more */
 
-/* What an operation is about. */
+/* The problem shape. */
 typedef struct shape {
-    size_t heads, kv_heads, group; /* group: heads that share keys */
-    size_t size, width;            /* of a head; in scratch, a multiple of FT_FLOAT_LANES */
-    size_t tokens, rows;           /* of a block: tokens, and queries */
-    size_t window;                 /* 0: none */
+    size_t heads, kv_heads, group; /* group: query heads per KV head */
+    size_t size, width;            /* head size; in scratch, rounded up to a multiple of FT_FLOAT_LANES */
+    size_t tokens, rows;           /* per block: tokens, and queries */
+    size_t window;                 /* sliding window; 0: none */
 } shape;
 
 static shape shape_of(const ft_attr *attr, size_t cols)
@@ -43,10 +44,10 @@ static shape shape_of(const ft_attr *attr, size_t cols)
     return s;
 }
 
-/* Of one thread; a row of scores begins with a page. */
+/* Scratch of one thread; a row of scores starts at a page boundary. */
 typedef struct desk {
     float *query, *result; /* [rows, width] */
-    float *page;           /* [FT_PAGE, width]: one that cannot be used as it lies */
+    float *page;           /* [FT_PAGE, width]: a page that cannot be used in place */
     float *score;          /* [rows, score_stride] */
     size_t score_stride;
 } desk;
@@ -54,7 +55,7 @@ typedef struct desk {
 static size_t score_stride(const ft_limits *limits)
 {
     size_t most = limits->context > limits->memory ? limits->context : limits->memory;
-    return ft_round_up(most, FT_PAGE) + FT_FLOAT_LANES; /* no power of two */
+    return ft_round_up(most, FT_PAGE) + FT_FLOAT_LANES; /* not a power of two, to avoid cache conflicts */
 }
 
 static size_t desk_floats(const shape *s, const ft_limits *limits)
@@ -80,9 +81,9 @@ static desk desk_of(const ft_args *args, const shape *s, int thread)
 }
 
 /*
- * A block of queries of one sequence against one head of keys.  A key lies at its position in
- * `pages`; where beams share a text, in the pages of the lane that it came from, which are
- * `most_pages` numbers after those of the lane before.
+ * A block of queries of one sequence against one KV head. A key is found by its position in
+ * `pages`; in beam search, in the page table of the beam that it was written by. Page tables of
+ * neighbouring beams are `most_pages` entries apart.
  */
 typedef struct item {
     const ft_args *args;
@@ -90,14 +91,14 @@ typedef struct item {
     const desk *d;
     const ft_float_kernels *kernels;
     const int32_t *pages;
-    const int32_t *origin; /* [context]: lanes; NULL: there are none */
+    const int32_t *origin; /* [context]: cache indirection, the beam of each position; NULL: no beams */
     size_t kv_head;
-    size_t row, rows;       /* its first token's row in the run; queries */
-    size_t position, first; /* of that token; of the page that scores begin with */
-    bool memory;            /* every query sees all keys up to `position` */
+    size_t row, rows;       /* batch row of its first token; number of queries */
+    size_t position, first; /* of that token; start of the page of the first score */
+    bool memory;            /* cross-attention: every query attends to all keys up to `position` */
 } item;
 
-/* Where the query of a row of the block stands, and the first key that it sees. */
+/* The last and the first key that a row of the block attends to. */
 static size_t last_key(const item *it, size_t row)
 {
     return it->memory ? it->position : it->position + row / it->s->group;
@@ -109,7 +110,7 @@ static size_t first_key(const item *it, size_t row)
     return window > 0 && last >= window ? last + 1 - window : 0;
 }
 
-/* The part of a row of queries or results that a row of the block is. */
+/* The slice of a query or output row that belongs to a row of the block. */
 static void *part(const item *it, const ft_view *view, size_t row)
 {
     size_t head = it->kv_head * it->s->group + row % it->s->group;
@@ -117,16 +118,16 @@ static void *part(const item *it, const ft_view *view, size_t row)
     return (char *) view->data + at * ft_dtype_size(view->dtype);
 }
 
-/* ---- The cache ---------------------------------------------------------------------------- */
+/* ---- The KV cache ------------------------------------------------------------------------- */
 
-/* A page of keys or values of one head. */
+/* One page of the keys or values of one head. */
 typedef struct page {
     const void *data; /* [FT_PAGE, stride] */
     size_t stride;
     ft_dtype dtype;
 } page;
 
-/* Row of the cache where the key at `position` lies. */
+/* Cache row of the key at `position`. */
 static size_t place_of(const item *it, size_t position)
 {
     const int32_t *pages = it->pages;
@@ -135,7 +136,9 @@ static size_t place_of(const item *it, size_t position)
     return ft_cache_find(pages, position, it->kv_head, it->s->kv_heads);
 }
 
-/* How many of `tokens` tokens from `position` on lie one behind the other: those of one lane do. */
+/*
+ * How many of `tokens` tokens from `position` on are contiguous: those written by the same beam.
+ */
 static size_t run_at(const item *it, size_t position, size_t tokens)
 {
     size_t run = it->origin == NULL ? tokens : 1;
@@ -144,7 +147,7 @@ static size_t run_at(const item *it, size_t position, size_t tokens)
     return run;
 }
 
-/* Tokens that lie one behind the other from row `place` of the cache on, as floats. */
+/* Converts contiguous tokens, from cache row `cache_row` on, to floats. */
 static void make_floats(const item *it, int slot, int scale_slot, size_t place, size_t tokens,
                         float *to)
 {
@@ -162,8 +165,10 @@ static void make_floats(const item *it, int slot, int scale_slot, size_t place, 
     }
 }
 
-/* The first `tokens` of the page at `position`: as they lie, or gathered in scratch; codes, and
- * heads that are no whole number of lanes, as floats. */
+/*
+ * The first `tokens` of the page at `position`: in place, or gathered into scratch; int8 values,
+ * and heads that are not a multiple of the vector width, as floats.
+ */
 static page page_at(const item *it, int slot, int scale_slot, size_t position, size_t tokens)
 {
     const ft_view *cache = &it->args->state[slot];
@@ -183,9 +188,10 @@ static page page_at(const item *it, int slot, int scale_slot, size_t position, s
     return (page){ it->d->page, width, usable ? cache->dtype : FT_F32 };
 }
 
-/* ---- One item ----------------------------------------------------------------------------- */
+/* ---- One work item ------------------------------------------------------------------------ */
 
-/* Scores of all queries against the keys at `position` .. + `tokens` - 1, as far as they see them.
+/*
+ * Scores of all queries against keys `position` .. + `tokens` - 1, as far as they are visible.
  */
 static void score_page(const item *it, size_t position, size_t tokens)
 {
@@ -210,7 +216,7 @@ static void score_page(const item *it, size_t position, size_t tokens)
     }
 }
 
-/* Rows i .. i + rows - 1 of the block take in the values of keys first .. end - 1 of a page. */
+/* Accumulates the values of keys first .. end - 1 of a page into rows i .. i + rows - 1. */
 static void mix_keys(const item *it, const page *values, size_t position, size_t i, size_t rows,
                      size_t first, size_t end)
 {
@@ -237,8 +243,9 @@ static size_t larger(size_t a, size_t b)
 }
 
 /*
- * All queries and the values of a page.  Keys that all rows of a tile see are taken in together;
- * before and behind them, each row has its own: what it does not see may be anything.
+ * Accumulates the values of a page for all queries. Keys that are visible to all rows of a tile are
+ * processed together, the ones before and after them row by row: keys that a row does not see may
+ * hold anything, even NaN.
  */
 static void mix_page(const item *it, size_t position, size_t tokens)
 {
@@ -247,7 +254,7 @@ static void mix_page(const item *it, size_t position, size_t tokens)
         size_t rows = ft_min_size(it->kernels->rows, it->rows - i), end = position + tokens;
         size_t common = larger(first_key(it, i + rows - 1), position);
         size_t common_end = ft_min_size(last_key(it, i) + 1, end);
-        if (common >= common_end) /* there are none */
+        if (common >= common_end) /* no common keys */
             common = common_end = end;
         for (size_t row = i; row < i + rows; row++)
             mix_keys(it, &values, position, row, 1, larger(first_key(it, row), position),
@@ -298,7 +305,7 @@ static void see_memory(item *it, size_t sequence)
     it->position = (size_t) batch->memory[sequence] - 1;
 }
 
-/* Of a beam, the pages are those of its first lane. */
+/* For a beam, the page table is that of the first beam of its search. */
 static void see_cache(item *it, size_t sequence, size_t token)
 {
     const ft_batch *batch = it->args->batch;
@@ -314,13 +321,13 @@ static void see_cache(item *it, size_t sequence, size_t token)
 }
 
 /*
- * Everything of one run.  Its texts are its sequences; but lanes of a beam have one source, so that
- * for the memory all their tokens are those of one text.
+ * All work items of one call. A text is a sequence; but the beams of a search share one encoder
+ * output, so in cross-attention their tokens form one text.
  */
 typedef struct job {
     const ft_args *args;
     shape s;
-    size_t texts, lanes; /* lanes: sequences of a text */
+    size_t texts, lanes; /* lanes: sequences per text */
     size_t blocks;       /* of the longest text, or more */
 } job;
 
@@ -335,7 +342,7 @@ static job job_of(const ft_args *args)
     return j;
 }
 
-/* Item `index`; those of late tokens, which have most to do, come first. */
+/* Work item `index`; late tokens attend to the most keys and come first. */
 static void attend_item(const job *j, const desk *d, size_t index)
 {
     const ft_args *args = j->args;
@@ -368,7 +375,7 @@ static void attend_items(const void *job_, int thread, size_t first, size_t end)
         attend_item(j, &d, i);
 }
 
-/* A key costs a query two products as long as a head. */
+/* A key costs a query two dot products of the head size. */
 static double work_of(const job *j)
 {
     const ft_batch *batch = j->args->batch;

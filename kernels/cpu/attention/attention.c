@@ -1,5 +1,5 @@
 /*
- * attention.c - softmax(q . k^T) . v: chooses the float or the int8 form.
+ * attention.c - softmax(q . k^T) . v: dispatches to the float or the int8 kernel.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ bool ft_cpu_attention_needs_blas(const ft_plan *plan, const ft_op *op)
     return plan->value[op->in[0]].dtype != FT_I8;
 }
 
-/* A key costs a query two products as long as a head. */
+/* A key costs a query two dot products of the head size. */
 int ft_cpu_attention_team(const ft_args *args, size_t pieces, int products)
 {
     const ft_batch *batch = args->batch;

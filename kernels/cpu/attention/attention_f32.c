@@ -1,13 +1,15 @@
 /*
- * attention_f32.c - attention through the float library; also the faked int8 form and the one
- * that calibration observes.
+ * attention_f32.c - attention with the float BLAS library; also for fake-quantized int8, and with
+ * observation for calibration.
  *
- * For each sequence, head and block of queries: scores = q . k^T, softmax by rows, context =
- * p . v.  Rows are packed, so there is no mask: keys of other sequences are never read.
+ * For each sequence, head and block of queries: scores = q . k^T, softmax by rows, context = p . v.
+ * Sequences are packed without padding, so no mask is needed: keys of other sequences are never
+ * read.
  *
- * Faked int8 runs the same products on codes held in float and quantizes what int8 quantizes.  A
- * sum of 1024 products of codes is below 2^24, so sgemm is exact on heads of up to 1024 columns and
- * on 1024 keys at a time; longer sums of a context are added as integers.
+ * Fake-quantized int8 runs the same matrix products on integers stored as float, and quantizes at
+ * the same points as int8. A sum of 1024 products of int8 values is below 2^24, so sgemm is exact
+ * for heads of up to 1024 columns and for 1024 keys at a time; longer sums of the context are
+ * accumulated in int32.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,19 +26,19 @@
 
 enum { QUERIES = 64, EXACT_DEPTH = 1024 };
 
-/* The work of one thread at a time. */
+/* One work item. */
 typedef struct task {
     size_t first, length; /* rows of the sequence */
-    size_t query, m;      /* rows of this block of queries, relative to `first` */
+    size_t query, m;      /* first row and rows of this block of queries, relative to `first` */
     size_t col, dim;      /* columns of the head */
 } task;
 
-/* Scratch of one thread; all but the first only for codes. */
+/* Scratch of one thread; all but `scores` only for fake-quantized values. */
 typedef struct block_scratch {
-    float *scores; /* [QUERIES, tokens], then the probabilities */
+    float *scores; /* [QUERIES, tokens], later the probabilities */
     float *part;   /* [QUERIES, dim] */
     int32_t *sums; /* [QUERIES, dim] */
-    float *totals; /* [QUERIES] of the codes of the probabilities */
+    float *totals; /* [QUERIES] sums of the quantized probabilities */
 } block_scratch;
 
 size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits)
@@ -45,7 +47,7 @@ size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits)
     return (size_t) limits->threads * (QUERIES * row * sizeof(float) + 64);
 }
 
-/* Sequences of a run are shorter than the limit that the scratch was made for. */
+/* Sequences of a batch are no longer than the limit that the scratch was sized for. */
 static block_scratch scratch_of(const ft_args *args, int thread, size_t dim)
 {
     float *memory = ft_thread_scratch(args, thread);
@@ -66,7 +68,7 @@ static bool has_codes(const ft_args *args)
     return args->in[0].scale > 0.0f;
 }
 
-/* Scores become probabilities, row by row. */
+/* Softmax of the scores, row by row. */
 static void probabilities(const ft_args *args, const task *t, float *scores)
 {
     for (size_t i = 0; i < t->m; i++, scores += t->length) {
@@ -76,7 +78,7 @@ static void probabilities(const ft_args *args, const task *t, float *scores)
     }
 }
 
-/* Scores of codes become codes: kernels/softmax.h. */
+/* Int8 scores to quantized probabilities: kernels/softmax.h. */
 static void encode(const ft_args *args, const task *t, const block_scratch *scratch)
 {
     float step =
@@ -86,7 +88,7 @@ static void encode(const ft_args *args, const task *t, const block_scratch *scra
             args->rows->softmax_codes(scratch->scores + i * t->length, step, t->length);
 }
 
-/* y [m, dim] = p [m, keys] . v [keys, dim], from key `first` of the sequence on. */
+/* y [m, dim] = p [m, keys] . v [keys, dim], starting at key `first` of the sequence. */
 static void mix(const ft_args *args, const task *t, const float *p, size_t first, size_t keys,
                 float *y, size_t y_stride)
 {
@@ -95,7 +97,7 @@ static void mix(const ft_args *args, const task *t, const float *p, size_t first
              y, (int) y_stride);
 }
 
-/* The context of codes: exact sums, made real, or codes. */
+/* The int8 context: exact sums, dequantized, and quantized again if the output is. */
 static void mix_codes(const ft_args *args, const task *t, const block_scratch *scratch)
 {
     const ft_rows_isa *rows = args->rows;

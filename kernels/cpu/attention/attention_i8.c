@@ -1,8 +1,8 @@
 /*
- * attention_i8.c - int8 self-attention from the kernels of the int8 product.
+ * attention_i8.c - int8 self-attention built from the int8 GEMM kernels.
  *
- * A thread packs the keys and the values of one head of one sequence, then takes a few queries at a
- * time through scores, softmax and context, so that nothing of the size length x length exists.
+ * A thread packs the keys and values of one head of one sequence, then processes a few queries at a
+ * time through scores, softmax and context, so that no length x length matrix is ever stored.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,10 +17,10 @@
 #include <assert.h>
 #include <string.h>
 
-/* The scratch of one thread: sizes of its pieces, each a multiple of 64 bytes. */
+/* Sizes of the buffers in the scratch of one thread, each a multiple of 64 bytes. */
 typedef struct pieces {
     size_t keys, values;
-    size_t query_stride, score_stride, code_stride, sum_stride; /* bytes */
+    size_t query_stride, score_stride, code_stride, sum_stride; /* in bytes */
 } pieces;
 
 static pieces pieces_of(size_t length, size_t head_size)
@@ -52,12 +52,12 @@ size_t ft_attention_i8_scratch(size_t length, size_t head_size, int threads)
     return bytes;
 }
 
-/* One head of one sequence in the hands of one thread. */
+/* One head of one sequence, processed by one thread. */
 typedef struct head {
     const ft_attention_i8 *a;
     const ft_i8_kernels *kernels;
     size_t first, length; /* tokens */
-    size_t col;           /* of q, k, v and y */
+    size_t col;           /* first column in q, k, v and y */
     pieces size;
     float step; /* ft_softmax_step() */
     char *keys, *values, *queries, *scores, *codes, *sums;
@@ -84,7 +84,9 @@ static head head_of(const ft_attention_i8 *a, size_t sequence, size_t index, cha
     return h;
 }
 
-/* Queries in place, or copied where their last quad would reach past the end of the matrix. */
+/*
+ * Queries in place, or copied if the last group of four would read past the end of the matrix.
+ */
 static ft_i8_tile queries(const head *h, size_t first, size_t rows)
 {
     const ft_attention_i8 *a = h->a;
@@ -93,7 +95,7 @@ static ft_i8_tile queries(const head *h, size_t first, size_t rows)
         .x_stride = a->q_stride,
         .rows = rows,
         .quads = (a->head_size + 3) / 4,
-        .ahead = { .at = a->q }, /* nothing to fetch */
+        .ahead = { .at = a->q }, /* nothing to prefetch */
     };
     if (a->head_size % 4 == 0)
         return tile;
@@ -129,13 +131,13 @@ static void mix(const head *h, size_t rows)
         .start = start,
         .out = (int32_t *) h->sums,
         .out_stride = h->size.sum_stride / sizeof *tile.out,
-        .ahead = { .at = (const int8_t *) h->codes }, /* nothing to fetch */
+        .ahead = { .at = (const int8_t *) h->codes }, /* nothing to prefetch */
     };
     h->kernels->row_starts(start, tile.x, tile.x_stride, rows, tile.quads);
     h->kernels->multiply(&tile, h->values, h->a->head_size);
 }
 
-/* The context of one query, from its sums and the total of its codes. */
+/* The output row of one query, from its accumulators and the sum of its quantized probabilities. */
 static void finish(const head *h, size_t query, const int32_t *sums, float total)
 {
     const ft_attention_i8 *a = h->a;
@@ -158,7 +160,7 @@ static void finish(const head *h, size_t query, const int32_t *sums, float total
     }
 }
 
-/* Tiles first .. last - 1 of the `tiles` that the queries of a head make. */
+/* Tiles first .. last - 1 of the `tiles` query tiles of a head. */
 static void attend(const head *h, size_t first, size_t last, size_t tiles)
 {
     const ft_attention_i8 *a = h->a;
@@ -188,16 +190,17 @@ static size_t length_of(const ft_attention_i8 *a, size_t sequence)
     return (size_t) (a->starts[sequence + 1] - a->starts[sequence]);
 }
 
-/* How many tiles of cost `each`, laid out from `at` on, begin before `border`. */
+/* How many tiles of cost `each`, laid end to end from offset `at`, start before `border`. */
 static size_t tiles_before(size_t border, size_t at, size_t each, size_t tiles)
 {
     return border <= at ? 0 : ft_min_size((border - at + each - 1) / each, tiles);
 }
 
 /*
- * All tiles of all heads of all sequences lie in one row, each as long as its keys are many; a
- * thread takes those that begin in its part of the row.  So threads end together whatever the
- * lengths, and mostly meet a head once.
+ * Divides the work by cost: the tiles of all heads of all sequences are laid end to end, each with
+ * a cost equal to its number of keys, and a thread gets the tiles that start in its equal share of
+ * the total. So threads finish together whatever the sequence lengths, and mostly pack a head only
+ * once.
  */
 static void attend_part(const ft_attention_i8 *a, size_t thread, char *scratch)
 {
@@ -228,7 +231,7 @@ static void attend_part(const ft_attention_i8 *a, size_t thread, char *scratch)
 static void attend_parts(const void *job, int thread, size_t first, size_t end)
 {
     const ft_attention_i8 *a = job;
-    (void) thread; /* there are as many parts */
+    (void) thread; /* one part per thread */
     for (size_t part = first; part < end; part++)
         attend_part(a, part, a->scratch);
 }

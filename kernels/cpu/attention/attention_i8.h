@@ -1,5 +1,5 @@
 /*
- * attention_i8.h - self-attention on int8 codes, over sequences packed without padding.
+ * attention_i8.h - int8 self-attention over sequences that are packed without padding.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,23 +10,26 @@
 
 /*
  * For each sequence and each head, over the tokens of that sequence:
- *     score = exact int32 sum of q . k
- *     p     = codes of softmax(score * score_scale), P their sum: kernels/softmax.h
- *     y     = exact int32 sum of p . v, times value_scale / P: float, or codes by out_inverse
+ *
+ *   score = exact int32 sum of q . k
+ *   p     = quantized softmax(score * score_scale), P its sum: kernels/softmax.h
+ *   y     = exact int32 sum of p . v, times value_scale / P: float, or int8 with out_inverse
+ *
  * Every instruction set and every number of threads gives the same bytes.
  *
- *   q, k, v  [tokens, heads * head_size] int8 codes -127..127, rows *_stride bytes apart; they may
+ *   q, k, v  [tokens, heads * head_size] int8 in -127..127, rows *_stride bytes apart; they may
  *            be column ranges of one matrix
  *   y        [tokens, heads * head_size] float, or int8 if out_inverse > 0, rows y_stride elements
- *            apart; no overlap with the inputs
+ *            apart; must not overlap the inputs
  *
- * Exact scores in float need head_size <= 1024, |sum| < 2^31 lengths <= 130000.
+ * Exact scores in float need head_size <= 1024; |sum| < 2^31 needs lengths <= 130000. The caller
+ * owns all memory.
  */
 typedef struct ft_attention_i8 {
     ft_isa isa; /* from ft_cpu_isa() */
     int threads;
     size_t sequences, heads, head_size;
-    const int32_t *starts; /* [sequences + 1] first token of each, then their number */
+    const int32_t *starts; /* [sequences + 1] first token of each sequence, then the number of tokens */
     const int8_t *q, *k, *v;
     size_t q_stride, k_stride, v_stride;
     float score_scale; /* scale of q * scale of k * softmax scale; positive */
@@ -34,13 +37,13 @@ typedef struct ft_attention_i8 {
     float out_inverse;
     void *y;
     size_t y_stride;
-    void *scratch; /* 64-byte aligned; contents do not matter */
+    void *scratch; /* 64-byte aligned, uninitialized */
     size_t scratch_bytes;
 } ft_attention_i8;
 
 /*
- * Scratch that is enough for sequences of at most `length` tokens with at most that many threads,
- * on every instruction set; SIZE_MAX when that does not fit a size_t.
+ * Scratch bytes that suffice for sequences of at most `length` tokens with at most that many
+ * threads, on every instruction set; SIZE_MAX if that overflows a size_t.
  */
 size_t ft_attention_i8_scratch(size_t length, size_t head_size, int threads);
 

@@ -1,11 +1,11 @@
 /*
- * store_kv.c - rotates queries and keys to their positions, and puts keys and values into the cache
- * or, as they are, into the memory.
+ * store_kv.c - applies rotary embedding to queries and keys, and stores keys and values in the
+ * paged KV cache or, without rotation, in the cross-attention KV.
  *
- * Rotary embedding in the order of Hugging Face checkpoints: element i of a head is turned together
- * with element i + head_size / 2, by position * frequency[i].
+ * Rotary embedding pairs elements as Hugging Face checkpoints do: element i of a head is rotated
+ * together with element i + head_size / 2, by the angle position * frequency[i].
  *
- * Sources: Su et al. 2021; for the stretched frequencies of longer texts ("dynamic"),
+ * Sources: Su et al. 2021; for the scaled frequencies of longer sequences ("dynamic"),
  * transformers' modeling_rope_utils.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -18,7 +18,7 @@
 
 #include <math.h>
 
-/* Of one thread: cosines and sines of a row, a row of heads, and a head as it is stored. */
+/* Scratch of one thread: cosines and sines of a position, and a row of heads. */
 typedef struct turn {
     float *cosine, *sine; /* [head_size / 2] */
     float *row;           /* [heads * head_size] */
@@ -42,7 +42,7 @@ static turn turn_of(const ft_args *args, int thread)
     return (turn){ angles, angles + head_size / 2, row, head_size };
 }
 
-/* The frequency of pair i in a text of `reach` tokens. */
+/* The rotary frequency of pair i in a sequence of `n_tokens` tokens. */
 static float frequency(const ft_args *args, size_t head_size, size_t i, int32_t reach)
 {
     const ft_attr *attr = &args->op->attr;
@@ -76,7 +76,7 @@ static void rotate(const turn *t, float *head)
     }
 }
 
-/* Rows of a value as floats in t->row. */
+/* Loads a row as floats into s->row. */
 static void load(const ft_args *args, const turn *t, const ft_view *view, size_t row)
 {
     const float *x = ft_row_real(args, view, row, t->row);
@@ -84,7 +84,7 @@ static void load(const ft_args *args, const turn *t, const ft_view *view, size_t
         t->row[i] = x[i];
 }
 
-/* Put all heads of t->row into the cache. */
+/* Stores all heads of s->row in the cache. */
 static void keep(const ft_args *args, const turn *t, const ft_view *cache, const ft_view *scales,
                  size_t row)
 {
@@ -106,7 +106,7 @@ static void keep(const ft_args *args, const turn *t, const ft_view *cache, const
     }
 }
 
-/* A row of queries or keys into t->row, each of its heads turned. */
+/* Loads a row of queries or keys into s->row and rotates each head. */
 static void turn_heads(const ft_args *args, turn *t, const ft_view *view, int32_t heads, size_t row)
 {
     load(args, t, view, row);
@@ -137,7 +137,7 @@ static void store_rows(const void *job, int thread, size_t first, size_t end)
         store_row(job, &t, row);
 }
 
-/* Cosines and sines take as long as many numbers that are only moved. */
+/* Cosines and sines take as long as many elements that are only copied. */
 void ft_cpu_store(const ft_args *args)
 {
     size_t turned = args->in[0].data == NULL ? 0 : args->in[0].cols + 16 * args->in[1].cols;

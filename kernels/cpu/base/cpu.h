@@ -1,5 +1,5 @@
 /*
- * cpu.h - inside the CPU backend: prototypes of its operations, and work for its threads.
+ * cpu.h - internal header of the CPU backend: prototypes of the operations, and helpers for rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,31 +12,33 @@
 #include "kernels/threads/team.h"
 #include "kernels/op.h"
 
-/* A value while an operation runs; rows lie one after the other, cols elements apart. */
+/* The memory of a value while an operation runs: row-major, `cols` elements per row, no padding. */
 typedef struct ft_view {
-    void *data; /* NULL: not there */
+    void *data; /* NULL: absent */
     size_t rows, cols;
     ft_dtype dtype;
     float scale;
-    float *scales; /* of dynamic codes: [rows]; else NULL */
+    float *scales; /* [rows] of dynamically quantized values; NULL for a static scale */
 } ft_view;
 
-/* What a kernel gets.  Shapes and dtypes have passed ft_op_check(): kernels do not check again. */
+/*
+ * The arguments of an operation. ft_op_check() has validated shapes and dtypes; kernels do not
+ * check them again.
+ */
 typedef struct ft_args {
     ft_isa isa;
     const ft_rows_isa *rows;
     const ft_op *op;
     ft_view in[FT_MAX_IN], out, codes, second;
-    ft_view state[FT_MAX_STATES];            /* with all the rows that there are */
-    const ft_weight *weight[FT_MAX_WEIGHTS]; /* NULL: not there */
+    ft_view state[FT_MAX_STATES];            /* with their full capacity of rows */
+    const ft_weight *weight[FT_MAX_WEIGHTS]; /* NULL: absent */
     const ft_batch *batch;
     const ft_limits *limits;
-    ft_counts *counts; /* of the observed point (OBSERVE, or the operation's inner one); NULL: not
-                          observing */
+    ft_counts *counts; /* of the observed calibration point (of OBSERVE, or the operation's inner one); NULL: no observation */
     void *scratch;
     size_t scratch_bytes;
     int threads;
-    bool steady; /* ft_plan */
+    bool steady; /* as in ft_plan */
 } ft_args;
 
 /* Every operation: void ft_cpu_norm(const ft_args *). */
@@ -44,7 +46,7 @@ typedef struct ft_args {
 #include "kernels/ops.def"
 #undef X
 
-/* Scratch bytes that an operation needs for a run within `limits`. */
+/* Scratch bytes that an operation needs for any batch within `limits`. */
 size_t ft_cpu_linear_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_attention_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 bool ft_cpu_linear_needs_blas(const ft_plan *plan, const ft_op *op);
@@ -57,52 +59,60 @@ size_t ft_cpu_beam_scratch(const ft_plan *plan, const ft_op *op, const ft_limits
 size_t ft_cpu_conv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 size_t ft_cpu_rows_scratch(const ft_plan *plan, const ft_op *op, const ft_limits *limits);
 
-/* The forms that go through the float library; operations choose by dtype. */
+/* Variants that use the float BLAS library; the operations dispatch on dtype. */
 void ft_cpu_linear_f32(const ft_args *args);
 void ft_cpu_attention_f32(const ft_args *args);
 int ft_cpu_attention_team(const ft_args *args, size_t pieces, int products);
 size_t ft_cpu_linear_f32_scratch(const ft_weight *weight, const ft_limits *limits, size_t rows);
 size_t ft_cpu_attention_f32_scratch(size_t dim, const ft_limits *limits);
 
-/* Scratch of one thread: an equal, 64-byte aligned part. */
+/* Scratch of one thread: an equal, 64-byte aligned slice. */
 static inline void *ft_thread_scratch(const ft_args *args, int thread)
 {
     size_t part = args->scratch_bytes / (size_t) args->threads / 64 * 64;
     return (char *) args->scratch + part * (size_t) thread;
 }
 
-/* An operation whose rows are alike: `task` gets the arguments as its job. */
+/* Parallel loop over independent rows; `task` receives `args` as its job. */
 static inline void ft_share_rows(const ft_args *args, size_t rows, size_t cols, ft_task *task)
 {
     int team = ft_team_size(args->threads, rows, (double) rows * (double) cols);
     ft_team_share(team, rows, task, args);
 }
 
-/* ---- Rows of any dtype: operations that are not hot compute on floats, and know no other ---- */
+/*
+ * ---- Rows of any dtype: operations off the hot path compute in float32 only -------------------
+ */
 
 enum { FT_ROW_COPIES = 2 };
 
-/* Room for a row of floats, number `copy` of FT_ROW_COPIES that each thread has. */
+/* A buffer of one row of floats; each thread has FT_ROW_BUFFERS of them. */
 float *ft_row_copy(const ft_args *args, int thread, int copy);
 
-/* Real values of a row, or those that its codes stand for: where they lie, or made in `copy`. */
+/* The values of a row as floats, dequantized if necessary: in place, or converted into `copy`. */
 const float *ft_row_real(const ft_args *args, const ft_view *view, size_t row, float *copy);
 
-/* y = x + what a row of `residual` stands for, rounded once; y may be x, `copy` neither. */
+/*
+ * y = x + the dequantized row of `residual`, rounded once. y may alias x; `copy` must alias
+ * neither.
+ */
 void ft_row_add(const ft_args *args, float *y, const float *x, const ft_view *residual, size_t row,
                 float *copy);
 
-/* Where a row of real results is to be computed: where it will lie, or `copy`; then round it. */
+/*
+ * Where the float result of a row is computed: in place if the value is F32, else in `copy`, which
+ * ft_row_flush() then converts to the dtype of the value.
+ */
 float *ft_row_begin(const ft_view *view, size_t row, float *copy);
 void ft_row_end(const ft_args *args, const ft_view *view, size_t row, const float *x);
 
-/* Write a row of real values that lies anywhere. */
+/* Converts a row of floats to the dtype of the value and stores it; x may be anywhere. */
 void ft_row_write(const ft_args *args, const ft_view *view, size_t row, const float *x);
 
-/* Write a row of codes, and its scale if they are dynamic. */
+/* Quantizes a row, and stores its scale if quantization is dynamic. */
 void ft_row_quantize(const ft_args *args, const ft_view *codes, size_t row, const float *x);
 
-/* Where row `row` of a run stands in its sequence, and the list of that sequence's pages. */
+/* Position of a batch row within its sequence, and the page table of that sequence. */
 static inline size_t ft_row_position(const ft_batch *batch, size_t row)
 {
     int32_t owner = batch->owner[row];
@@ -114,19 +124,19 @@ static inline const int32_t *ft_row_pages(const ft_batch *batch, size_t row)
     return batch->pages + (size_t) batch->owner[row] * batch->most_pages;
 }
 
-/* The same of what its sequence's source left in the memory. */
+/* Page table of the cross-attention KV of that sequence. */
 static inline const int32_t *ft_row_memory_pages(const ft_batch *batch, size_t row)
 {
     return batch->memory_pages + (size_t) batch->owner[row] * batch->most_memory_pages;
 }
 
-/* What the codes of a row are multiplied by; 0 where there are none. */
+/* The scale of a quantized row; 0 if the value is not quantized. */
 static inline float ft_row_scale(const ft_view *view, size_t row)
 {
     return view->scales != NULL ? view->scales[row] : view->scale;
 }
 
-/* The address of row `row` of a value. */
+/* Address of a row. */
 static inline float *ft_row_f32(const ft_view *view, size_t row)
 {
     return (float *) view->data + row * view->cols;

@@ -1,5 +1,5 @@
 /*
- * isa.c - asks the processor what it can do.
+ * isa.c - detects the instruction sets of the processor.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,7 +35,7 @@ static bool has_avx2(void)
 #endif
 
 #if defined HAVE_AVXVNNI
-/* Not every compiler knows the feature by name: leaf 7, subleaf 1, bit 4 of eax. */
+/* Older compilers lack a name for this feature: CPUID leaf 7, subleaf 1, EAX bit 4. */
 static bool has_avxvnni(void)
 {
     unsigned eax, ebx, ecx, edx;
@@ -87,7 +87,7 @@ static ft_status parse(ft_isa *out, const char *name, ft_error *err)
         return FT_OK;
     }
     return ft_fail(err, FT_EARG,
-                   "FT_CPU=%s: no instruction set of that name, expected avx512vnni, avxvnni, avx2 "
+                   "FT_CPU=%s: unknown instruction set, expected avx512vnni, avxvnni, avx2 "
                    "or generic",
                    name);
 }

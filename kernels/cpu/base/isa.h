@@ -1,5 +1,5 @@
 /*
- * isa.h - the instruction sets that the CPU kernels are built for, and which one to use.
+ * isa.h - the instruction sets that the CPU kernels are compiled for, and which one to use.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include "runtime/ft.h"
 
-/* From the slowest to the fastest; generic is plain C and is there on every machine. */
+/* From the slowest to the fastest; generic is plain C and always supported. */
 typedef enum ft_isa { FT_ISA_GENERIC, FT_ISA_AVX2, FT_ISA_AVXVNNI, FT_ISA_AVX512VNNI } ft_isa;
 
 enum { FT_ISA_COUNT = FT_ISA_AVX512VNNI + 1 };
@@ -17,14 +17,15 @@ enum { FT_ISA_COUNT = FT_ISA_AVX512VNNI + 1 };
 const char *ft_isa_name(ft_isa isa);
 
 /*
- * Whether this build has the kernels and this machine runs them.  Asks the processor, which takes
- * microseconds on a virtual machine: for the start, not for every product.
+ * Whether this build contains the kernels and the processor supports them. Executes CPUID, which
+ * takes microseconds on a virtual machine: call it at start-up, not for every GEMM.
  */
 bool ft_isa_usable(ft_isa isa);
 
 /*
- * The fastest usable instruction set, or the one that the environment variable FT_CPU names.
- * Errors: FT_EARG for a name that is none, FT_EUNSUPPORTED for one that is not usable here.
+ * The fastest supported instruction set, or the one named by the environment variable FT_CPU.
+ * Errors: FT_EARG for an unknown name, FT_EUNSUPPORTED if this machine or build does not support
+ * it.
  */
 FT_MUST_USE ft_status ft_cpu_isa(ft_isa *out, ft_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * rows.c - picks the row functions of an instruction set.
+ * rows.c - selects the row kernels of an instruction set.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,8 @@
 /*
- * rows.h - arithmetic on one row of floats or codes, compiled once per instruction set.
+ * rows.h - kernels for one row of floats or quantized values, compiled once per instruction set.
  *
- * All sets give identical bits: elements are independent, sums have a fixed order, and nothing is
- * contracted.
+ * All instruction sets give identical bits: elements are independent, sums have a fixed order, and
+ * floating-point contraction is off.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,59 +13,63 @@
 #include "kernels/cpu/base/isa.h"
 
 typedef struct ft_rows_isa {
-    /* F32, F16 or BF16 to float; `in` needs the alignment of its dtype only. */
+    /* F32, F16 or BF16 to float; `in` needs only the alignment of its dtype. */
     void (*to_float)(float *out, const void *in, ft_dtype dtype, size_t n);
 
-    /* The reverse; halves are rounded half to even, and are infinite beyond their range. */
+    /*
+     * The reverse; F16 and BF16 round half to even, and overflow to infinity.
+     */
     void (*from_float)(void *out, const float *in, ft_dtype dtype, size_t n);
 
-    /* Codes of x, as int8 or held in float. */
+    /* Quantizes x to int8, or to integers stored as float. */
     void (*quantize_i8)(int8_t *codes, const float *x, float inverse_scale, size_t n);
     void (*quantize_f32)(float *codes, const float *x, float inverse_scale, size_t n);
 
-    /* out = scale * codes. */
+    /* out = scale * q. */
     void (*dequantize_i8)(float *out, const int8_t *codes, float scale, size_t n);
     void (*dequantize_f32)(float *out, const float *codes, float scale, size_t n);
 
     void (*add)(float *out, const float *a, const float *b, size_t n);
 
-    /* out = x + scale * codes, rounded once; out may be x, or codes held in float. */
+    /* out = x + scale * q, rounded once; out may alias x, or q where that is float. */
     void (*add_codes_i8)(float *out, const float *x, const int8_t *codes, float scale, size_t n);
     void (*add_codes_f32)(float *out, const float *x, const float *codes, float scale, size_t n);
 
     void (*activate)(float *out, const float *x, ft_activation activation, size_t n);
 
-    /* (x - mean) / sqrt(variance + eps) * weight + bias, as kernels/norm.h says; out may be x. */
+    /* (x - mean) / sqrt(variance + eps) * weight + bias, as in kernels/norm.h; out may alias x. */
     void (*norm)(float *out, const float *x, const float *weight, const float *bias, float eps,
                  size_t n);
 
-    /* x * factor * weight, where factor = 1 / sqrt(mean of x^2 + eps); out may be x. */
+    /* x * factor * weight, where factor = 1 / sqrt(mean of x^2 + eps); out may alias x. */
     void (*rms_norm)(float *out, const float *x, const float *weight, float eps, size_t n);
 
-    /* The largest magnitude; NaN where there is one. */
+    /* The largest magnitude; NaN if x contains one. */
     float (*amax)(const float *x, size_t n);
 
     /* x = softmax(scale * x), in place. */
     void (*softmax)(float *x, float scale, size_t n);
 
-    /* Scores of codes become ft_softmax_code(largest - x, step), in place; returns their sum. */
+    /* Int8 scores become ft_softmax_code(max - x, step), in place; returns their sum. */
     float (*softmax_codes)(float *x, float step, size_t n);
 
-    /* sum of x[i] * x[i]. */
+    /* The sum of x[i] * x[i]. */
     float (*square_sum)(const float *x, size_t n);
 
-    /* The largest of logits in *largest, -inf where there is none; false: one is no number. */
+    /* Stores the largest logit in *max, -inf if n is 0; returns false if a logit is NaN. */
     bool (*largest)(const float *logits, size_t n, float *largest);
 
-    /* ft_choice_mass() of each logit; returns their sum. */
+    /*
+     * ft_choice_mass() of each logit, an unnormalized fixed-point probability; returns their sum.
+     */
     uint64_t (*masses)(uint32_t *mass, const float *logits, float largest, float slope, size_t n);
 
-    /* out[i] = sums[i] * (scale * row_scale[i]) + bias[i]; bias may be NULL. */
+    /* out[i] = acc[i] * (scale * row_scale[i]) + bias[i]; bias may be NULL. */
     void (*scale_sums)(float *out, const int32_t *sums, float scale, const float *row_scale,
                        const float *bias, size_t n);
 } ft_rows_isa;
 
-/* The row functions of a usable instruction set. */
+/* The row kernels of a supported instruction set. */
 const ft_rows_isa *ft_rows_of(ft_isa isa);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * rows_avx2.c - the row functions compiled for AVX2, FMA and F16C.
+ * rows_avx2.c - the row kernels compiled for AVX2, FMA and F16C.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * rows_avx512.c - the row functions compiled for AVX-512.
+ * rows_avx512.c - the row kernels compiled for AVX-512.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

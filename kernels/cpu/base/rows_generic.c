@@ -1,5 +1,5 @@
 /*
- * rows_generic.c - the row functions compiled for the compiler's baseline.
+ * rows_generic.c - the row kernels compiled for the baseline of the target architecture.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

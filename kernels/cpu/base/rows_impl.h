@@ -1,10 +1,11 @@
 /*
- * rows_impl.h - the body of rows_*.c: plain loops, which each of them compiles for its own set.
+ * rows_impl.h - the body of rows_*.c: plain loops that each file compiles for its own instruction
+ * set.
  *
- * Loops over elements are written for the vectorizer.  Sums keep 16 partial sums (lane i adds
- * elements i, i + 16, ...) that are added as a fixed tree; those of a norm have an order of their
- * own (kernels/norm.h).  So a row's result does not depend on the instruction set, and fused and
- * unfused plans agree to the bit.
+ * Elementwise loops are written for auto-vectorization. Reductions keep 16 partial sums (number i
+ * adds elements i, i + 16, ...), which a fixed tree adds; those of a norm have an order of their
+ * own (kernels/norm.h). So a result does not depend on the instruction set, and fused and unfused
+ * plans agree bit for bit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +24,7 @@
 
 enum { SUMS = 16 };
 
-/* Sixteen floats that the compiler may keep in one register, four or two. */
+/* Sixteen floats, which the compiler keeps in one, two or four registers. */
 typedef float vsums __attribute__((vector_size(64)));
 
 static inline vsums load_sums(const float *x)
@@ -33,7 +34,7 @@ static inline vsums load_sums(const float *x)
     return v;
 }
 
-/* The first n < 16 elements, zeros behind them. */
+/* The first n < 16 elements, padded with zeros. */
 static inline vsums load_tail(const float *x, size_t n)
 {
     float padded[SUMS] = { 0 };
@@ -104,7 +105,7 @@ static void row_rms_norm(float *out, const float *x, const float *weight, float 
         out[i] = x[i] * factor * weight[i];
 }
 
-/* Magnitudes are compared as their bits, which have the same order, NaN above all. */
+/* Magnitudes are compared as bit patterns, which have the same order, with NaN above all. */
 static float row_amax(const float *x, size_t n)
 {
     uint32_t largest = 0;
@@ -115,7 +116,7 @@ static float row_amax(const float *x, size_t n)
     return ft_float_from_bits(largest);
 }
 
-/* The largest of x; exact in any order. */
+/* The maximum of x; exact in any order. */
 static float row_max(const float *x, size_t n)
 {
     vf most[VF_PARTS / LANES];
@@ -140,7 +141,7 @@ static void row_exp(float *x, float max, size_t n)
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
         vf_store(x + i, vf_exp(vf_load(x + i) - vf_set(max)));
-    if (i < n) { /* a short row is little but this */
+    if (i < n) { /* short rows consist of little else */
         float rest[LANES] = { 0 };
         memcpy(rest, x + i, (n - i) * sizeof *x);
         vf_store(rest, vf_exp(vf_load(rest) - vf_set(max)));
@@ -168,7 +169,7 @@ static float row_softmax_codes(float *x, float step, size_t n)
     for (; i < n; i++)
         x[i] = ft_softmax_code(most - x[i], step);
     for (i = 0; i < n; i++)
-        total += x[i]; /* whole numbers */
+        total += x[i]; /* exact: the terms are integers */
     return total;
 }
 
@@ -266,7 +267,7 @@ static void row_add_codes_f32(float *out, const float *x, const float *codes, fl
         out[i] = fmaf(codes[i], scale, x[i]);
 }
 
-/* With a constant activation the branch disappears from the loop. */
+/* A constant activation removes the branch from the loop. */
 FT_INLINE void activate_all(float *out, const float *x, ft_activation activation, size_t n)
 {
     size_t i = 0;

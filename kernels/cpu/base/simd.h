@@ -1,9 +1,9 @@
 /*
- * simd.h - a vector of floats under one vocabulary, as wide as the file is compiled for.
+ * simd.h - a portable vector of floats, as wide as the file is compiled for.
  *
- * The files of one instruction set include this and write their arithmetic once.  All operations
- * are exact per element, so the width never shows in a result.  Define FT_SIMD_SCALAR first to get
- * vectors of one element whatever the compiler may use.
+ * Files of one instruction set include this header and write their arithmetic once. All operations
+ * are exact per element, so a result never depends on the vector width. Define FT_SIMD_SCALAR
+ * before including it to get one-element vectors on any target.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,10 +16,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* UBSan stays out: clang takes minutes to check every access of unrolled code. */
+/* Without UBSan: clang takes minutes to instrument every access of unrolled code. */
 #define FT_INLINE static inline __attribute__((always_inline, no_sanitize("undefined")))
 
-/* A loop over registers must disappear, or they live in memory. */
+/* A loop over registers must be fully unrolled, or the registers are spilled to memory. */
 #if defined __clang__
 #define FT_UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -27,13 +27,12 @@
 #endif
 
 /*
- * vf_min and vf_max return the second argument where one is NaN.
- * vf_scale(p, n) is p * 2^n for a whole number n and a normal result.
- * vf_load_f16(x), vf_load_bf16(x) and vf_load_codes(x) make floats of LANES numbers of another
- * kind. vf_store_halves(y, v) rounds to LANES F16, half to even. vf_largest(v) and vf_sum(v) reduce
- * VF_PARTS numbers, whatever the number of vectors they fill; the sum adds those at a distance of
- * 8, then 4, 2, 1. vf_store_codes(y, v) rounds four vectors of values in [-127, 127] half to even,
- * to 4 LANES bytes.
+ * vf_min and vf_max return the second argument if one is NaN. vf_ldexp(p, n) is p * 2^n for an
+ * integer n and a normal result. vf_load_f16(x), vf_load_bf16(x), vf_load_i8(x) and vf_load_i32(x)
+ * load LANES numbers of another type and convert them to float. vf_store_f16(y, v) rounds to LANES
+ * F16, half to even. vf_reduce_max(v) and vf_reduce_add(v) reduce VF_REDUCE_WIDTH numbers, however
+ * many vectors they fill; the sum adds elements at distance 8, then 4, 2, 1. vf_store_i8(y, v)
+ * rounds four vectors of values in [-127, 127] half to even and stores 4 LANES bytes.
  */
 enum { VF_PARTS = 16 };
 
@@ -137,7 +136,7 @@ FT_INLINE float vf_sum(const vf v[1])
     return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
-/* vf_sum() of four vectors at once, in half of the operations. */
+/* vf_reduce_add() of four vectors at once, with half the operations. */
 FT_INLINE void vf_sum_four(float to[4], vf a, vf b, vf c, vf d)
 {
     vf ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
@@ -249,7 +248,7 @@ FT_INLINE float vf_sum(const vf v[2])
     return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
-/* vf_sum() of two sums at once. */
+/* vf_reduce_add() of two sums at once. */
 FT_INLINE void vf_sum_two(float to[2], const vf a[2], const vf b[2])
 {
     __m256 eights_a = _mm256_add_ps(a[0], a[1]), eights_b = _mm256_add_ps(b[0], b[1]);

@@ -1,5 +1,6 @@
 /*
- * simd_math.h - kernels/activation.h, softmax.h and quant.h, operation by operation, on vectors.
+ * simd_math.h - vector versions of the functions in kernels/activation.h, softmax.h and quant.h,
+ * operation by operation.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +29,7 @@ FT_INLINE vf vf_exp(vf x)
     return vf_scale(vf_polynomial(c, sizeof c / sizeof c[0], r), n);
 }
 
-/* ft_softmax_code(), before it is rounded. */
+/* ft_softmax_code() before rounding. */
 FT_INLINE vf vf_softmax_code(vf below, float step)
 {
     static const float c[] = FT_SOFTMAX_POLYNOMIAL;
@@ -67,7 +68,7 @@ FT_INLINE vf vf_tanh(vf v)
     return vf_set(1.0f) - vf_set(2.0f) / (vf_exp(v + v) + vf_set(1.0f)) + (v - v);
 }
 
-/* The sum makes 0 of -0, and the order of arguments keeps NaN. */
+/* The addition turns -0 into 0, and the argument order propagates NaN. */
 FT_INLINE vf vf_relu(vf v)
 {
     return vf_max(vf_set(0.0f), v + vf_set(0.0f));
@@ -99,7 +100,7 @@ FT_INLINE vf vf_activate(ft_activation activation, vf v)
     return v;
 }
 
-/* The code before rounding: value / scale, held in [-127, 127]. */
+/* value / scale, clamped to [-127, 127], before rounding. */
 FT_INLINE vf vf_clamped_code(vf v, vf inverse_scale)
 {
     return vf_max(vf_min(v * inverse_scale, vf_set(127.0f)), vf_set(-127.0f));

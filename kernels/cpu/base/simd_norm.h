@@ -1,9 +1,9 @@
 /*
- * simd_norm.h - the sums of a norm in the order of kernels/norm.h, on vectors of any width.
+ * simd_norm.h - the reductions of a norm in the order of kernels/norm.h, with vectors of any width.
  *
- * Eight vectors hold parts side by side: they become one vector of sums of eight neighbours, by
- * adding pairs of vectors.  Each addition fills a whole vector, so a sum of 256 parts takes 14 or
- * 28 of them, and only the last 32 numbers shrink to one.
+ * Eight vectors hold neighbouring partial sums. Adding vectors pairwise reduces them to one vector,
+ * each element of which is the sum of eight neighbours. Every addition fills a whole vector, so 256
+ * partial sums take 14 or 28 additions, and only the last 32 numbers are reduced within vectors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,32 +16,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Parts in eight vectors, and how often there are as many. */
+/* Partial sums in eight vectors, and how many such chunks there are. */
 enum { GROUP = 8 * LANES, GROUPS = FT_NORM_PARTS / GROUP };
 
 #if defined __AVX512F__ && !defined FT_SIMD_SCALAR
 
-/* Elements 4 apart of each eight of a, then those of b. */
+/* Adds elements 4 apart in each group of eight: those of a, then those of b. */
 FT_INLINE vf add_fours(vf a, vf b)
 {
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
-/* Elements 2 apart of each four: two of a, two of b. */
+/* Adds elements 2 apart in each group of four: two of a, two of b. */
 FT_INLINE vf add_twos(vf a, vf b)
 {
     return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
 }
 
-/* Neighbours: two sums of a, two of b. */
+/* Adds neighbouring elements: two sums of a, two of b. */
 FT_INLINE vf add_ones(vf a, vf b)
 {
     return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
 }
 
 /*
- * The last four steps of the tree.  add_fours() has put the halves of a vector beside each other:
- * what is 1 apart in the tree is 4 apart here.
+ * The last four levels of the tree. add_distance_4() has placed the halves of a vector next to each
+ * other: elements 1 apart in the tree are 4 apart here.
  */
 FT_INLINE float add_last(vf v)
 {
@@ -78,7 +78,7 @@ FT_INLINE float add_last(vf v)
 
 #else
 
-/* A vector is one part, so pairs of vectors are added as they are. */
+/* A vector is one partial sum, so the vectors are added as they are. */
 FT_INLINE vf add_eights(const vf v[8])
 {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
@@ -93,7 +93,7 @@ FT_INLINE float add_last(vf v)
 
 #if defined __AVX2__ && !defined FT_SIMD_SCALAR
 
-/* The sums of eight neighbours; which is where, add_last() knows. */
+/* The sums of eight neighbours; reduce_last() knows in which order they lie. */
 FT_INLINE vf add_eights(const vf v[8])
 {
     vf even = add_twos(add_fours(v[0], v[4]), add_fours(v[1], v[5]));
@@ -103,7 +103,7 @@ FT_INLINE vf add_eights(const vf v[8])
 
 #endif
 
-/* part += x, or (x - mean)^2 */
+/* partial += x, or (x - mean)^2 */
 FT_INLINE void add_group(vf part[8], const float *x, float mean, bool squares)
 {
     FT_UNROLL
@@ -116,7 +116,10 @@ FT_INLINE void add_group(vf part[8], const float *x, float mean, bool squares)
     }
 }
 
-/* The parts of one group; behind the end of the row are zeros, or values without a distance. */
+/*
+ * The partial sums of one chunk; the row is padded with zeros, or with the mean if squares are
+ * summed.
+ */
 FT_INLINE vf group_sum(const float *x, size_t n, float mean, bool squares)
 {
     vf part[8];

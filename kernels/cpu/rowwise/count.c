@@ -1,8 +1,9 @@
 /*
- * count.c - add an array of floats to counters, on the CPU.
+ * count.c - adds an array of floats to calibration counters, on the CPU.
  *
- * Soon after the start hardly any value is large enough for the tail, so a block is first turned
- * into keys without a branch, and only a block that holds a tail value is taken value by value.
+ * Soon after the start hardly any value is large enough for the tail. So the keys of a block are
+ * first computed without branches, and only a block that contains a tail value is processed value
+ * by value.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

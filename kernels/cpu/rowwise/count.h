@@ -1,5 +1,5 @@
 /*
- * count.h - the CPU adds an array of values to counters.
+ * count.h - adds an array of values to calibration counters, on the CPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,8 +9,9 @@
 #include "kernels/count.h"
 
 /*
- * Count |values[0..n)|.  One thread at a time may add to one `counts`; several threads count into
- * their own, and ft_counts_add() joins them to the same bytes.
+ * Adds |values[0..n)| to the counters. Only one thread at a time may update a `counts`; threads
+ * that run in parallel use one each, and ft_counts_add() merges them to the same bytes in any
+ * order.
  */
 void ft_cpu_count(ft_counts *counts, const float *values, size_t n);
 

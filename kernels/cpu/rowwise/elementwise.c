@@ -1,8 +1,8 @@
 /*
- * elementwise.c - operations that treat every element, or every row, alone.
+ * elementwise.c - operations on each element or each row independently.
  *
- * Fused plans hardly use them: they are what lowering starts from, and what a plan run with
- * no_fuse is made of.
+ * Fused plans hardly contain them: they are the input of operator fusion, and a plan built with
+ * no_fuse consists of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -78,7 +78,7 @@ void ft_cpu_normalize(const ft_args *args)
         float *copy = ft_row_copy(args, 0, 0), *y = ft_row_begin(&args->out, row, copy);
         const float *x = ft_row_real(args, &args->in[0], row, copy);
         float length = sqrtf(args->rows->square_sum(x, args->out.cols));
-        /* The bound is the published one: a zero row stays zero. */
+        /* The epsilon of torch.nn.functional.normalize: a zero row stays zero. */
         float factor = 1.0f / (length > 1e-12f ? length : 1e-12f);
         args->rows->dequantize_f32(y, x, factor, args->out.cols);
         ft_row_end(args, &args->out, row, y);

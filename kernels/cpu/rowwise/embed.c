@@ -1,5 +1,5 @@
 /*
- * embed.c - each token's vector is a sum of table rows.
+ * embed.c - token embeddings: each row is a sum of table rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { BLOCK = 256 }; /* columns converted at a time: the buffer stays in the first cache */
+enum { BLOCK = 256 }; /* columns converted at a time: the buffer stays in the L1 cache */
 
 /* out[first .. first + n) += the same columns of row `index` of the table, times `scale`. */
 static void add_table_row(const ft_rows_isa *rows, float *out, const ft_weight *table,
@@ -25,8 +25,8 @@ static void add_table_row(const ft_rows_isa *rows, float *out, const ft_weight *
 }
 
 /*
- * An index below 0 names a seat, and stands for the token that was chosen there last.  Positions
- * that nobody gives are those of the tokens in their texts.
+ * A negative index -1 - slot stands for the token last sampled in that slot. Without an input of
+ * positions, those of the tokens in their sequences are used.
  */
 static int32_t index_of(const ft_args *args, int input, size_t row)
 {

@@ -1,5 +1,5 @@
 /*
- * gather_rows.c - the rows that the caller wants results of.
+ * gather_rows.c - gathers the rows whose outputs the caller requested.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,9 +1,9 @@
 /*
- * norm.c - layer or rms norm of x, or of x + residual; writes floats, codes, or both.
+ * norm.c - LayerNorm or RMSNorm of x, or of x + residual; writes floats, quantized values, or both.
  *
- * The residual may be codes (an int8 residual stream).  Codes beside half-precision floats are
- * those of the rounded values, as a quantize would make; and where the sum is written too, what is
- * normalized is the sum as it is stored.
+ * The residual may be quantized (an int8 residual stream). Quantized values next to an F16 or BF16
+ * output are those of the rounded values, as a separate QUANTIZE would give; and if the sum is also
+ * written, the stored, rounded sum is what gets normalized.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 
 #include "kernels/cpu/base/cpu.h"
 
-/* The row that is to be normalized: x, or x + residual made in `copy`. */
+/* The row to normalize: x, or x + residual computed in `copy`. */
 static const float *row_of_sum(const ft_args *args, size_t row, float *copy, float *other)
 {
     const ft_view *residual = &args->in[1];
@@ -44,7 +44,7 @@ static void norm_row(const ft_args *args, size_t row, float *sum, float *copy)
         ft_row_end(args, out, row, y);
     if (args->codes.data == NULL)
         return;
-    if (out->data != NULL) /* codes are those of what is stored */
+    if (out->data != NULL) /* quantize what is stored */
         normal = ft_row_real(args, out, row, copy);
     ft_row_quantize(args, &args->codes, row, normal);
 }

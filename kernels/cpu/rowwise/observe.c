@@ -1,5 +1,5 @@
 /*
- * observe.c - calibration looks at a point: an operation like any other.
+ * observe.c - records the values of a calibration point; an operation like any other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,8 +1,9 @@
 /*
- * patchify.c - images as sequences: a row for each patch, and what a sequence begins with.
+ * patchify.c - turns images into sequences: one row per patch, preceded by the rows of class
+ * tokens.
  *
- * A convolution whose kernel is its stride is a product of patches: they are copied into rows here,
- * multiplied like any other rows, and put into their places.
+ * A convolution whose stride equals its kernel is a GEMM over patches: PATCHIFY copies them into
+ * rows, LINEAR multiplies them, and ADD_CLASS_TOKEN adds class tokens and position embeddings.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,14 +14,14 @@
 
 #include <string.h>
 
-/* A patch for each thread: an image may be thousands of times wider. */
+/* One patch per thread: the row of an image may be thousands of times longer. */
 size_t ft_cpu_patches_scratch(const ft_op *op, const ft_limits *limits)
 {
     size_t bytes = (size_t) ft_conv_depth(&op->attr.conv) * sizeof(float);
     return (size_t) limits->threads * ft_round_up(bytes, 64);
 }
 
-/* Patch number `patch` of an image: channel by channel, row by row. */
+/* Patch number `patch` of an image, in the order channel, row, column. */
 static void cut(float *out, const float *image, const ft_conv *conv, size_t patch)
 {
     size_t height = (size_t) conv->height, width = (size_t) conv->width;
@@ -32,7 +33,7 @@ static void cut(float *out, const float *image, const ft_conv *conv, size_t patc
             memcpy(out, corner + (channel * height + row) * width, cols * sizeof *out);
 }
 
-/* Row `place` of the sequence of an image: real values. */
+/* Row `token` of the sequence of an image, in float. */
 static void write_row(const ft_args *args, float *out, size_t image, size_t place)
 {
     const ft_attr *attr = &args->op->attr;

@@ -1,5 +1,5 @@
 /*
- * pool.c - one row per sequence.
+ * pool.c - pooling: one row per sequence, the first token or the mean.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

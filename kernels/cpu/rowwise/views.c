@@ -1,8 +1,8 @@
 /*
- * views.c - rows of values of any dtype as floats, for operations that know no other.
+ * views.c - rows of values of any dtype as floats, for operations that compute in float32 only.
  *
- * F32 is computed where it lies; halves and codes pass through a row of scratch, which stays in the
- * first cache.
+ * F32 rows are used in place; F16, BF16 and quantized rows are converted through a scratch row that
+ * stays in the L1 cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -156,8 +156,8 @@ ft_status ft_shares_open(ft_shares **out, const ft_plan *plan, const ft_limits *
         }
     }
     ft_shares_close(s);
-    return ft_fail(err, FT_ENOMEM, "no memory for batch shards of %d threads with %zu tokens each", limits->threads,
-                   limits->tokens);
+    return ft_fail(err, FT_ENOMEM, "no memory for batch shards of %d threads with %zu tokens each",
+                   limits->threads, limits->tokens);
 }
 
 void ft_shares_close(ft_shares *s)

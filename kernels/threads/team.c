@@ -44,8 +44,9 @@ void ft_team_share(int team, size_t pieces, ft_task *task, const void *job)
 }
 
 enum {
-    MOST_LISTS = 128, /* chunk lists; with more threads than this, some threads start on the same list */
-    PIECES = 16,      /* chunks per thread, so that the last chunk is a small part of a thread's work */
+    MOST_LISTS =
+        128,     /* chunk lists; with more threads than this, some threads start on the same list */
+    PIECES = 16, /* chunks per thread, so that the last chunk is a small part of a thread's work */
 };
 
 size_t ft_team_piece(int team, size_t n, size_t unit, size_t most)

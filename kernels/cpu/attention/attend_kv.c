@@ -27,9 +27,9 @@ enum { BLOCK_ROWS = 24 }; /* queries per work item, unless a group of heads has 
 /* The problem shape. */
 typedef struct shape {
     size_t heads, kv_heads, group; /* group: query heads per KV head */
-    size_t size, width;            /* head size; in scratch, rounded up to a multiple of FT_FLOAT_LANES */
-    size_t tokens, rows;           /* per block: tokens, and queries */
-    size_t window;                 /* sliding window; 0: none */
+    size_t size, width;  /* head size; in scratch, rounded up to a multiple of FT_FLOAT_LANES */
+    size_t tokens, rows; /* per block: tokens, and queries */
+    size_t window;       /* sliding window; 0: none */
 } shape;
 
 static shape shape_of(const ft_attr *attr, size_t cols)
@@ -55,7 +55,8 @@ typedef struct desk {
 static size_t score_stride(const ft_limits *limits)
 {
     size_t most = limits->context > limits->memory ? limits->context : limits->memory;
-    return ft_round_up(most, FT_PAGE) + FT_FLOAT_LANES; /* not a power of two, to avoid cache conflicts */
+    return ft_round_up(most, FT_PAGE) +
+           FT_FLOAT_LANES; /* not a power of two, to avoid cache conflicts */
 }
 
 static size_t desk_floats(const shape *s, const ft_limits *limits)
@@ -91,7 +92,8 @@ typedef struct item {
     const desk *d;
     const ft_float_kernels *kernels;
     const int32_t *pages;
-    const int32_t *origin; /* [context]: cache indirection, the beam of each position; NULL: no beams */
+    const int32_t
+        *origin; /* [context]: cache indirection, the beam of each position; NULL: no beams */
     size_t kv_head;
     size_t row, rows;       /* batch row of its first token; number of queries */
     size_t position, first; /* of that token; start of the page of the first score */

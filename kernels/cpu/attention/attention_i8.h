@@ -29,7 +29,8 @@ typedef struct ft_attention_i8 {
     ft_isa isa; /* from ft_cpu_isa() */
     int threads;
     size_t sequences, heads, head_size;
-    const int32_t *starts; /* [sequences + 1] first token of each sequence, then the number of tokens */
+    const int32_t
+        *starts; /* [sequences + 1] first token of each sequence, then the number of tokens */
     const int8_t *q, *k, *v;
     size_t q_stride, k_stride, v_stride;
     float score_scale; /* scale of q * scale of k * softmax scale; positive */

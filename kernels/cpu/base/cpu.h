@@ -34,7 +34,8 @@ typedef struct ft_args {
     const ft_weight *weight[FT_MAX_WEIGHTS]; /* NULL: absent */
     const ft_batch *batch;
     const ft_limits *limits;
-    ft_counts *counts; /* of the observed calibration point (of OBSERVE, or the operation's inner one); NULL: no observation */
+    ft_counts *counts; /* of the observed calibration point (of OBSERVE, or the operation's inner
+                          one); NULL: no observation */
     void *scratch;
     size_t scratch_bytes;
     int threads;

@@ -56,7 +56,7 @@ typedef struct ft_rows_isa {
     /* The sum of x[i] * x[i]. */
     float (*square_sum)(const float *x, size_t n);
 
-    /* Stores the largest logit in *max, -inf if n is 0; returns false if a logit is NaN. */
+    /* Stores the largest logit in *max_logit, -inf if n is 0; returns false if a logit is NaN. */
     bool (*largest)(const float *logits, size_t n, float *largest);
 
     /*

@@ -1,9 +1,9 @@
 /*
- * conv.c - convolution: windows of images, block by block, through the products of matrices.
+ * conv.c - convolution by im2col and GEMM, block by block.
  *
- * All windows at once would be many times as large as the images, so they are gathered in blocks
- * that stay in the caches.  Each window is a row of a product whose rows do not depend on each
- * other, so neither the blocks nor the threads show in a result.
+ * All windows at once would need many times the memory of the images, so im2col produces blocks
+ * that stay in the caches. Each window is a row of a batch-invariant GEMM, so neither the block
+ * size nor the number of threads affects a result.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,9 +20,9 @@
 #include <assert.h>
 
 enum {
-    BLOCK_BYTES = 1 << 20, /* of gathered windows, for each thread: its second cache */
-    FEWEST_ROWS = 48,      /* of a block: weights are packed for each anew */
-    MOST_ROWS = 480,       /* of a block, for each thread; more rows do not use weights better */
+    BLOCK_BYTES = 1 << 20, /* of im2col windows per thread, to fit the L2 cache */
+    FEWEST_ROWS = 48,      /* per block: weights are packed again for each block */
+    MOST_ROWS = 480,       /* per block and thread; more rows do not improve the reuse of weights */
 };
 
 static bool is_direct(const ft_conv *c)
@@ -54,7 +54,9 @@ ft_conv_cut ft_conv_cut_of(const ft_conv *c, const ft_weight *weight, ft_dtype x
 
 /* ---- Scratch ------------------------------------------------------------------------------ */
 
-/* Where things lie: pixels, windows, their results, and what the product needs. */
+/*
+ * Offsets in the scratch buffer: windows, outputs and the scratch of the GEMM; pixels come first.
+ */
 typedef struct parts {
     size_t windows, results, product, bytes;
 } parts;
@@ -68,7 +70,7 @@ static size_t product_scratch(const ft_weight *weight, const ft_conv_cut *cut, i
     return ft_gemm_float_scratch(FT_F32, cut->rows, cut->window, threads);
 }
 
-/* Behind `used` bytes a part of a x b x size; false where that is more than a size_t holds. */
+/* Appends a buffer of a x b x size bytes to `used`; returns false if that overflows a size_t. */
 static bool add_part(size_t *used, size_t a, size_t b, size_t size)
 {
     size_t bytes;
@@ -77,7 +79,7 @@ static bool add_part(size_t *used, size_t a, size_t b, size_t size)
     return ft_add(*used, ft_round_up(bytes, 64), used);
 }
 
-/* bytes is SIZE_MAX where a size_t does not hold them. */
+/* bytes is SIZE_MAX on overflow. */
 static parts parts_of(const ft_weight *weight, const ft_conv_cut *cut, int threads)
 {
     parts p = { .bytes = SIZE_MAX };
@@ -105,18 +107,21 @@ size_t ft_cpu_conv_scratch(const ft_plan *plan, const ft_op *op, const ft_limits
     return parts_of(weight, &cut, limits->threads).bytes;
 }
 
-/* ---- Products ----------------------------------------------------------------------------- */
+/* ---- GEMM --------------------------------------------------------------------------------- */
 
-/* A block of windows on its way to results. */
+/* A block of windows and its outputs. */
 typedef struct block {
-    void *windows; /* [count, window] */
+    void *windows; /* [count, window_size] */
     size_t count;
-    float *results; /* [count, outputs] */
+    float *results; /* [count, out_channels] */
     void *scratch;
     size_t scratch_bytes;
 } block;
 
-/* By LINEAR, in floats that are rounded or cut when they are laid out; no row sees the others. */
+/*
+ * LINEAR with float output, which ft_conv_store_output() clamps and rounds; rows are
+ * batch-invariant.
+ */
 static void multiply(const ft_args *args, const ft_conv_cut *cut, const block *b)
 {
     ft_args product = *args;
@@ -136,13 +141,13 @@ static void multiply(const ft_args *args, const ft_conv_cut *cut, const block *b
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* Pixels from number `first` on, where they need not be turned. */
+/* Pixels from number `first` on, where they are used in place. */
 static void *pixels_of(const ft_args *args, const ft_conv_cut *cut, size_t first)
 {
     return (char *) args->in[0].data + first * cut->channels * cut->size;
 }
 
-/* The windows of some images; the first of them is window `before` of all. */
+/* The windows of some images; the first of them is window `before` of the batch. */
 static void convolve(const ft_args *args, const ft_conv_cut *cut, const parts *p, size_t images,
                      size_t before)
 {

@@ -1,11 +1,11 @@
 /*
- * conv.h - the parts of a convolution on the CPU: images turned, windows gathered, results laid
- * out.
+ * conv.h - the stages of a convolution on the CPU: NCHW to NHWC, im2col, and storing the outputs.
  *
- * Images become rows of pixels with their channels side by side, [rows * columns, channels], unless
- * they are; then what a row of a kernel covers lies in one run.  Windows become rows of a matrix, a
- * block of them at a time, and a product of matrices does the rest.  What it gives, a row a window,
- * is turned back where results are planes.  Windows are numbered image by image, row by row.
+ * Images are converted to NHWC, [rows * columns, channels], unless they already are; then the
+ * pixels under a row of the kernel are contiguous. im2col turns windows into rows of a matrix, a
+ * block of them at a time, and a GEMM multiplies these with the weights. Its output, one row per
+ * window, is transposed back if the output is NCHW. Windows are numbered image by image, row by
+ * row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,36 +15,41 @@
 #include "kernels/cpu/base/cpu.h"
 
 /*
- * How a run is cut.  A few images are turned at once, as many as fill a block with their windows,
- * or one; a block of windows stays in the caches of the threads that multiply it.  Where windows
- * are the pixels themselves, a block of these is turned at once.  Images that lie by pixels, of
- * what is multiplied, are not turned but read where they are.
+ * How a batch is divided. The images of one im2col block, at least one, are transposed together; a
+ * block of windows stays in the caches of the threads that multiply it. In a pointwise convolution
+ * windows are the pixels themselves, and a block of these is transposed. NHWC images of the dtype
+ * that is multiplied are read in place.
  */
 typedef struct ft_conv_cut {
-    size_t channels, pixels;  /* of an image */
-    size_t positions, window; /* of an image; elements of one */
+    size_t channels, pixels;  /* per image */
+    size_t positions, window; /* windows of an image; elements of a window */
     size_t outputs;
-    size_t images, rows; /* of a turn; windows of a block */
-    size_t size;         /* bytes of an element of pixels and of windows: 4 or 1 */
-    bool direct;         /* windows are the pixels themselves, in their order */
-    bool turned;         /* pixels must be made: images are planes, or halves */
+    size_t images, rows; /* images per transposition; windows per block */
+    size_t size;         /* bytes of an element of pixels and windows: 4 or 1 */
+    bool direct;         /* pointwise: windows are the pixels themselves, in order */
+    bool turned;         /* pixels must be converted: from NCHW, or from F16 or BF16 */
 } ft_conv_cut;
 
 ft_conv_cut ft_conv_cut_of(const ft_conv *conv, const ft_weight *weight, ft_dtype x, size_t images,
                            int threads);
 
 /*
- * Turn pixels first .. first + count - 1, numbered image by image, to `pixels`; real values become
- * floats.
+ * Converts pixels first .. first + count - 1, numbered image by image, to NHWC in `pixels`; F16 and
+ * BF16 become float.
  */
 void ft_conv_turn(const ft_args *args, const ft_conv_cut *cut, size_t first, size_t count,
                   void *pixels);
 
-/* Gather windows first .. first + count - 1 of the images that `pixels` begins with into rows. */
+/*
+ * im2col of windows first .. first + count - 1 of the images at `pixels`, into `rows`.
+ */
 void ft_conv_gather(const ft_args *args, const ft_conv_cut *cut, const void *pixels, size_t first,
                     size_t count, void *rows);
 
-/* Lay out results [count, outputs] of the windows from `first` on: cut to the range, rounded. */
+/*
+ * Stores outputs [count, out_channels] of the windows from `first` on: clamped, then rounded or
+ * quantized.
+ */
 void ft_conv_lay_out(const ft_args *args, const ft_conv_cut *cut, size_t first, size_t count,
                      const float *results);
 

@@ -1,5 +1,5 @@
 /*
- * im2col.c - images become rows of pixels, windows rows of a matrix, and results images again.
+ * im2col.c - NCHW to NHWC, im2col, and the output layout of convolutions.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* A tile that is turned: lines of channels, or of outputs, by places in an image. */
+/* A tile of a transposition: channels by pixels. */
 enum { LINES = 16, PLACES = 64 };
 
 static size_t tiles_of(size_t n, size_t tile)
@@ -22,9 +22,11 @@ static size_t tiles_of(size_t n, size_t tile)
     return (n + tile - 1) / tile;
 }
 
-/* ---- Images to pixels --------------------------------------------------------------------- */
+/* ---- NCHW to NHWC --------------------------------------------------------------------------- */
 
-/* `places` of `lines` neighbouring channels, whose places lie in rows `stride` apart. */
+/*
+ * Transposes `n_pixels` pixels of `lines` neighbouring channels; rows of pixels are `stride` apart.
+ */
 static void turn_floats(const float *from, size_t stride, float *to, size_t channels, size_t lines,
                         size_t places)
 {
@@ -42,7 +44,8 @@ static void turn_halves(const ft_args *args, const uint16_t *from, size_t stride
     turn_floats(tile[0], PLACES, to, channels, lines, places);
 }
 
-/* Squares of `distance` bytes on both sides of the diagonal change places: `mask` is one of them.
+/*
+ * Swaps the off-diagonal squares of `distance` bytes; `mask` selects one of them.
  */
 FT_INLINE void swap_squares(uint64_t line[8], int distance, uint64_t mask)
 {
@@ -55,7 +58,7 @@ FT_INLINE void swap_squares(uint64_t line[8], int distance, uint64_t mask)
         }
 }
 
-/* 8 x 8 codes across their diagonal; the first byte of a line is its lowest. */
+/* Transposes 8 x 8 bytes; the first byte of a line is its lowest. */
 static void turn_square(const int8_t *from, size_t from_stride, int8_t *to, size_t to_stride)
 {
     uint64_t line[8];
@@ -83,7 +86,9 @@ static void turn_codes(const int8_t *from, size_t stride, int8_t *to, size_t cha
             to[place * channels + line] = from[line * stride + place];
 }
 
-/* The next tile: no processor guesses that planes are read side by side. */
+/*
+ * Prefetches the next tile: hardware prefetchers do not follow this many channels at once.
+ */
 static void fetch_lines(const char *from, size_t stride, size_t lines, size_t bytes)
 {
     for (size_t line = 0; line < lines; line++)
@@ -91,7 +96,7 @@ static void fetch_lines(const char *from, size_t stride, size_t lines, size_t by
             __builtin_prefetch(from + line * stride + at);
 }
 
-/* Neighbours in one image, all their channels: from `x`, where the first of them lies. */
+/* All channels of neighbouring pixels of one image; x points to channel 0 of the first one. */
 static void turn_places(const ft_args *args, const ft_conv_cut *cut, const char *x, size_t places,
                         char *to)
 {
@@ -111,7 +116,8 @@ static void turn_places(const ft_args *args, const ft_conv_cut *cut, const char 
     }
 }
 
-/* What all threads have in common: `count` pixels or windows from number `first` of all images on.
+/*
+ * Shared by all threads: `count` pixels or windows, starting with number `first` of the batch.
  */
 typedef struct job {
     const ft_args *args;
@@ -121,7 +127,7 @@ typedef struct job {
     void *to;
 } job;
 
-/* Halves that lie by pixels: all that they become is floats. */
+/* NHWC images in F16 or BF16 are only converted to float. */
 static void widen_tiles(const void *of, int thread, size_t tile, size_t end_tile)
 {
     const job *j = of;
@@ -148,7 +154,7 @@ static void turn_tiles(const void *of, int thread, size_t tile, size_t end_tile)
     }
 }
 
-/* Threads that share so many numbers. */
+/* Team size for this many elements. */
 static int team_for(const ft_args *args, size_t pieces, size_t numbers)
 {
     return ft_team_size(args->threads, pieces, (double) numbers);
@@ -164,9 +170,12 @@ void ft_conv_turn(const ft_args *args, const ft_conv_cut *cut, size_t first, siz
                   planes ? turn_tiles : widen_tiles, &j);
 }
 
-/* ---- Pixels to windows -------------------------------------------------------------------- */
+/* ---- im2col --------------------------------------------------------------------------------- */
 
-/* Columns of the kernel that lie inside an image: first .. end - 1; `left` is that of the first. */
+/*
+ * The kernel columns first .. end - 1 that are inside the image; `left` is the image column of
+ * kernel column 0.
+ */
 static void inside(const ft_conv *c, int32_t left, int32_t *first, int32_t *end)
 {
     int32_t step = c->dilation[1];
@@ -177,8 +186,8 @@ static void inside(const ft_conv *c, int32_t left, int32_t *first, int32_t *end)
 }
 
 /*
- * What a row of the kernel covers, from a row of pixels that begins at `pixels`; NULL: a row beyond
- * the image.  What lies outside is `zero` in every byte.
+ * Gathers the pixels under one row of the kernel, from an image row that starts at `pixels`; NULL:
+ * a row outside the image. Padding is `zero` in every byte.
  */
 static void gather_row(char *to, const char *pixels, const ft_conv *c, int32_t left, size_t pixel,
                        int zero)
@@ -231,9 +240,9 @@ void ft_conv_gather(const ft_args *args, const ft_conv_cut *cut, const void *pix
     ft_team_share(team_for(args, count, count * cut->window), count, gather_windows, &j);
 }
 
-/* ---- Results to images -------------------------------------------------------------------- */
+/* ---- Output --------------------------------------------------------------------------------- */
 
-/* Neighbours, the first of them element `at` of all results. */
+/* Stores neighbouring elements, the first of them element `at` of the output. */
 static void write_line(const ft_args *args, float *line, size_t at, size_t places)
 {
     const ft_conv *c = &args->op->attr.conv;
@@ -249,7 +258,7 @@ static void write_line(const ft_args *args, float *line, size_t at, size_t place
                                args->out.dtype, places);
 }
 
-/* `places` windows of one image, the first of them at `position`, and all their outputs. */
+/* All channels of `n_pixels` output pixels of one image, the first of them at `position`. */
 static void lay_out_places(const ft_args *args, const ft_conv_cut *cut, size_t image,
                            size_t position, size_t places, const float *results)
 {
@@ -265,7 +274,7 @@ static void lay_out_places(const ft_args *args, const ft_conv_cut *cut, size_t i
     }
 }
 
-/* Results by pixels are rows as the product gave them. */
+/* NHWC outputs keep the order of the GEMM. */
 static void round_tiles(const void *of, int thread, size_t tile, size_t end_tile)
 {
     const job *j = of;

@@ -1,9 +1,9 @@
 /*
- * linear.c - y = act(x . w^T + b): chooses the int8 form, that of weights in blocks, or one of
- * floats.
+ * linear.c - y = act(x . w^T + b): dispatches to the int8, the group-wise quantized or a float
+ * GEMM.
  *
- * Products of floats whose rows must not depend on each other, and those that read halves, are our
- * own; the others, and faked int8, are the float library's, which is faster where rows are many.
+ * Our own float GEMM runs where rows must be batch-invariant or activations are F16 or BF16; the
+ * float BLAS library, which is faster for large m, runs the others and fake-quantized int8.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -61,7 +61,8 @@ static void linear_i8(const ft_args *args)
         .k = weight->cols,
         .x = args->in[0].data,
         .x_stride = args->in[0].cols,
-        .x_zero = (int8_t) args->op->attr.conv.zero, /* 0 but for windows of a convolution */
+        .x_zero =
+            (int8_t) args->op->attr.conv.zero, /* 0 except for im2col windows of a convolution */
         .w = weight->data,
         .x_scale = args->in[0].scale,
         .x_scales = args->in[0].scales,

@@ -1,8 +1,9 @@
 /*
- * beam_search.c - the operation BEAM: a step of beam search, by the arithmetic of kernels/beam_search.h.
+ * beam_search.c - the operation BEAM: one step of beam search, with the arithmetic of
+ * kernels/beam_search.h.
  *
- * Nothing is sorted but the few candidates that a lane hands in: those wait in a heap whose top is
- * the worst of them, and nearly all tokens are turned away there.
+ * Only the few candidates that a beam contributes are sorted: a heap holds the best ones with the
+ * worst on top, and nearly all tokens are rejected by a comparison with it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,16 +14,16 @@
 #include "kernels/cpu/base/cpu.h"
 #include "runtime/mem.h"
 
-/* ---- Rows --------------------------------------------------------------------------------- */
+/* ---- Candidates of a beam -------------------------------------------------------------------- */
 
-/* One row under work. */
+/* One row of logits, that of one beam. */
 typedef struct row {
     const ft_beam_memory *memory;
     const ft_beams *beams;
     int32_t lane;
     const float *logits;
     float score, largest, log_total;
-    float *values; /* scores with each token */
+    float *values; /* score of the beam extended by each token */
 } row;
 
 static float extend(const row *r, size_t token, bool seen)
@@ -73,9 +74,9 @@ static void extend_all(const row *r)
     apply_bans(r);
 }
 
-/* ---- Candidates ---------------------------------------------------------------------------- */
+/* ---- Top candidates -------------------------------------------------------------------------- */
 
-/* `heap` of n has no child before its parent but perhaps at `at`: the smallest is on top. */
+/* Restores the min-heap property of `heap`, which may be violated only at `at`. */
 static void sift(uint64_t *heap, size_t n, size_t at)
 {
     for (size_t child; (child = 2 * at + 1) < n; at = child) {
@@ -89,7 +90,7 @@ static void sift(uint64_t *heap, size_t n, size_t at)
     }
 }
 
-/* Largest first. */
+/* In descending order. */
 static void sort_heap(uint64_t *heap, size_t n)
 {
     for (size_t left = n; left > 1; left--) {
@@ -105,7 +106,8 @@ static void keep_best(const row *r, ft_beam_list *out)
     size_t n = r->memory->vocabulary, depth = (size_t) ft_beams_depth(r->beams);
     uint32_t first = (uint32_t) r->lane * (uint32_t) n;
     uint64_t *heap = out->candidate;
-    float least = -INFINITY; /* what is not above is turned away; equal ones have a larger id */
+    float least =
+        -INFINITY; /* candidates must exceed this; ties go to the smaller id, which comes first */
     for (size_t i = 0; i < n; i++) {
         if (!(r->values[i] > least))
             continue;
@@ -116,7 +118,7 @@ static void keep_best(const row *r, ft_beam_list *out)
     sort_heap(heap, depth);
 }
 
-/* Masses need the room of the values before these are there. */
+/* Uses the buffer of `values` for the probabilities, before the values are computed. */
 static float log_total(const ft_rows_isa *isa, const row *r)
 {
     uint32_t *mass = (uint32_t *) (void *) r->values;
@@ -141,16 +143,16 @@ void ft_cpu_beam_row(const ft_rows_isa *isa, const ft_beam_memory *memory, const
 
 /* ---- Merging ------------------------------------------------------------------------------- */
 
-/* One text: where its lanes stand while its parts take turns. */
+/* One search: the state of its beams while the groups of diverse beam search advance one by one. */
 typedef struct group {
     const ft_beam_memory *memory;
     const ft_beams *beams;
     ft_beam_list *lists;
-    int32_t parent[FT_MAX_BEAMS]; /* of each lane; itself where the lane is dead */
-    int32_t token[FT_MAX_BEAMS];  /* FT_NO_TOKEN: the lane is dead */
+    int32_t parent[FT_MAX_BEAMS]; /* of each beam; itself if the beam is inactive */
+    int32_t token[FT_MAX_BEAMS];  /* FT_NO_TOKEN: the beam is inactive */
 } group;
 
-/* Take the best of what the lanes of a part still have. */
+/* Takes the best remaining candidate of the beams of one group. */
 static uint64_t next_candidate(const group *g, int32_t head, int32_t taken[FT_MAX_BEAMS])
 {
     int32_t best = head, depth = ft_beams_depth(g->beams);
@@ -166,7 +168,7 @@ static uint64_t next_candidate(const group *g, int32_t head, int32_t taken[FT_MA
     return most;
 }
 
-/* The tokens of texts that have just finished. */
+/* Copies the tokens of hypotheses that have just finished. */
 static void copy_finished(const group *g, int32_t head, const ft_beam_turn *turn)
 {
     const ft_beams *beams = g->beams;
@@ -216,7 +218,7 @@ static void take_turn(group *g, int32_t head)
     }
 }
 
-/* Every lane takes over the origins of its parent; from here on its tokens are its own. */
+/* Every beam inherits the cache indirection of its parent; its new tokens are in its own pages. */
 static void move_origins(const group *g)
 {
     const ft_beams *beams = g->beams;
@@ -231,7 +233,7 @@ static void move_origins(const group *g)
     }
 }
 
-/* As ft_cpu_choose_keep(). */
+/* As ft_cpu_sample_append(). */
 static void keep_token(const group *g, int32_t lane)
 {
     const ft_beam_memory *m = g->memory;
@@ -261,7 +263,7 @@ void ft_cpu_beam_merge(const ft_beam_memory *memory, const ft_beams *beams, ft_b
 
 /* ---- The operation ------------------------------------------------------------------------- */
 
-/* A row of values for each thread, then the lists of all seats. */
+/* Scratch: a row of values per thread, then the candidate lists of all slots. */
 static size_t row_bytes(size_t vocabulary)
 {
     return ft_round_up(vocabulary * sizeof(float), 64);
@@ -273,11 +275,11 @@ size_t ft_cpu_beam_scratch(const ft_plan *plan, const ft_op *op, const ft_limits
     return (size_t) limits->threads * bytes + limits->sequences * sizeof(ft_beam_list);
 }
 
-/* Everything of one step. */
+/* Everything of one step of beam search. */
 typedef struct step {
     const ft_args *args;
     ft_beam_memory memory;
-    ft_beam_list *lists; /* of all seats */
+    ft_beam_list *lists; /* of all slots */
 } step;
 
 static void list_lane(const step *s, const ft_beams *beams, int32_t lane, float *values)
@@ -288,7 +290,7 @@ static void list_lane(const step *s, const ft_beams *beams, int32_t lane, float 
                         values, &s->lists[beams->seat + lane]);
 }
 
-/* A piece is a place where a text may have a lane. */
+/* Chunk i is beam i % FT_MAX_BEAMS of search i / FT_MAX_BEAMS. */
 static void list_lanes(const void *job, int thread, size_t first, size_t end)
 {
     const step *s = job;
@@ -312,7 +314,10 @@ static void merge_lanes(const void *job, int thread, size_t first, size_t end)
     }
 }
 
-/* What a token costs, a mass and a logarithm; and what a merge does, mostly to origins. */
+/*
+ * Cost in elements: per token an exponential and a logarithm; of a merge mostly the cache
+ * indirection.
+ */
 enum { TOKEN_COST = 8, MERGE_COST = 8 };
 
 void ft_cpu_beam(const ft_args *args)

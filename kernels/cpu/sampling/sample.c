@@ -1,9 +1,9 @@
 /*
- * sample.c - the next token of a sequence, by the arithmetic of kernels/sampling.h.
+ * sample.c - samples the next token of a sequence, with the arithmetic of kernels/sampling.h.
  *
- * Nothing is sorted but the few tokens around a border.  All tokens are put into bins by the
- * logarithm of their likelihood, so a border between kept and dropped ones, or the token that is
- * drawn, lies in a bin that sums of bins name; only that bin's tokens need an order.
+ * The vocabulary is never sorted. Tokens are put into bins by log-probability; the sums of the bins
+ * locate the bin of the top-k or top-p cutoff, or of the sampled token, and only the tokens of that
+ * bin are sorted.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,16 +21,16 @@ typedef struct entry {
     int32_t id;
 } entry;
 
-/* One row, in the caller's scratch. */
+/* One row of logits, in the caller's scratch. */
 typedef struct row {
     const ft_rows_isa *isa;
     size_t vocabulary;
-    float *logit;       /* [vocabulary]: with penalties and bans; then with top-k's */
-    uint32_t *weight;   /* [vocabulary]: masses; or 1 for each token, to count them */
-    uint64_t *bin;      /* [BINS]: sums of weights */
-    entry *list;        /* [vocabulary]: the tokens of one bin */
-    float largest;      /* of the logits */
-    float slope, scale; /* exponents for a unit of a logit, bins for a unit of an exponent */
+    float *logit;     /* [vocabulary]: after penalties and bans; later after top-k */
+    uint32_t *weight; /* [vocabulary]: fixed-point probabilities; or 1 per token, to count tokens */
+    uint64_t *bin;    /* [BINS]: sums of the weights */
+    entry *list;      /* [vocabulary]: the tokens of one bin */
+    float largest;    /* maximum logit */
+    float slope, scale; /* exponent per unit of a logit, bins per unit of an exponent */
 } row;
 
 static size_t aligned(size_t bytes)
@@ -57,7 +57,7 @@ static row row_in(const ft_rows_isa *isa, void *scratch, size_t vocabulary)
     return r;
 }
 
-/* ---- Logits ------------------------------------------------------------------------------- */
+/* ---- Logits processors -------------------------------------------------------------------- */
 
 static void ban(row *r, int32_t id)
 {
@@ -86,14 +86,14 @@ static void adjust(row *r, const float *logits, const ft_choice *choice, const i
     apply_bans(r, choice, history);
 }
 
-/* ---- The order ----------------------------------------------------------------------------- */
+/* ---- Order by probability ------------------------------------------------------------------- */
 
 static float exponent(const row *r, size_t id)
 {
     return ft_choice_exponent(r->logit[id], r->largest, r->slope);
 }
 
-/* Likelier tokens are in no later bin; all of weight are in some bin. */
+/* More likely tokens are never in a later bin; every token with a weight is in some bin. */
 static unsigned bin_of(const row *r, size_t id)
 {
     float at = -exponent(r, id) * r->scale;
@@ -112,7 +112,7 @@ static uint64_t fill_bins(row *r)
     return sum;
 }
 
-/* Likelier first, then the smaller id. */
+/* Descending probability, then ascending id. */
 static int by_order(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -131,7 +131,7 @@ static size_t list_bin(row *r, unsigned bin)
     return n;
 }
 
-/* The token at which the running sum of weights exceeds `place`; *sum is that sum. */
+/* The token at which the running sum of weights exceeds `target`; *sum is that sum. */
 static entry find_token(row *r, uint64_t place, uint64_t *sum)
 {
     uint64_t before = 0;
@@ -145,9 +145,9 @@ static entry find_token(row *r, uint64_t place, uint64_t *sum)
     return r->list[i];
 }
 
-/* ---- The choice ---------------------------------------------------------------------------- */
+/* ---- Sampling ------------------------------------------------------------------------------- */
 
-/* As fine as the likelihoods that there are allow. */
+/* Makes the bins as narrow as the range of the exponents allows. */
 static void scale_bins(row *r)
 {
     float least = 0.0f;
@@ -241,7 +241,7 @@ void ft_cpu_choose_row(const ft_rows_isa *isa, const float *logits, size_t vocab
     *logprob = ft_choice_logprob(logits[*token], largest, weigh(&r, ft_choice_slope(1.0f)));
 }
 
-/* ---- What is remembered --------------------------------------------------------------------- */
+/* ---- Token history -------------------------------------------------------------------------- */
 
 void ft_cpu_choose_keep(const ft_cpu_memory *memory, const ft_choice *choice, int32_t token)
 {

@@ -1,5 +1,5 @@
 /*
- * sample.h - the next token of a sequence, on the CPU.
+ * sample.h - samples the next token of a sequence, on the CPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,35 +9,37 @@
 #include "kernels/sampling_params.h"
 #include "kernels/cpu/base/rows.h"
 
-/* Bytes of scratch for one row of so many logits. */
+/* Scratch bytes for one row of logits. */
 size_t ft_cpu_choose_scratch(size_t vocabulary);
 
 /*
- * Choose from one row of logits.  `history` holds choice->known tokens and `seen` a word for each
- * token of the vocabulary (kernels/sampling.h); either may be NULL where the choice has no use for
- * it.  *token is an id or FT_NO_TOKEN, and then *logprob is NaN; else that is the logarithm of the
- * token's probability under the raw logits.  logprob may be NULL.  Nothing else is changed:
- * ft_cpu_choose_keep() puts the token into the sequence's state.
+ * Samples from one row of logits. `history` holds params->known tokens and `seen` one word per
+ * token of the vocabulary (kernels/sampling.h); either may be NULL if the parameters do not use it.
+ * *token is an id, or FT_NO_TOKEN if sampling fails, and then *logprob is NaN; else *logprob is the
+ * log-probability of the token under the raw logits. logprob may be NULL. The sequence state is not
+ * changed: ft_cpu_sample_append() appends the token.
  */
 void ft_cpu_choose_row(const ft_rows_isa *isa, const float *logits, size_t vocabulary,
                        const ft_choice *choice, const int32_t *history, const uint32_t *seen,
                        void *scratch, int32_t *token, float *logprob);
 
-/* What is remembered of the sequences, by seat. */
+/* The token history of all sequences, by slot. */
 typedef struct ft_cpu_memory {
-    int32_t *history; /* [seats, context]: tokens in order */
-    uint32_t *seen;   /* [seats, vocabulary] */
-    int32_t *last;    /* [seats]: the newest token, what the next step embeds */
+    int32_t *history; /* [slots, context]: token ids in order */
+    uint32_t *seen;   /* [slots, vocabulary] */
+    int32_t *last;    /* [slots]: the latest token, which the next decode step embeds */
     size_t context, vocabulary;
 } ft_cpu_memory;
 
 /*
- * A chosen token becomes part of its sequence.  FT_NO_TOKEN does not, but `last` becomes 0: a step
- * that is under way before anybody has looked then embeds some token, not none.
+ * Appends a sampled token to its sequence. FT_NO_TOKEN is not appended, but `last` becomes 0: an
+ * asynchronous decode step that is already queued then embeds a valid id.
  */
 void ft_cpu_choose_keep(const ft_cpu_memory *memory, const ft_choice *choice, int32_t token);
 
-/* Rows of a run: token i of sequence s = owner[i] is at position past[s] + i - start[s] of it. */
+/*
+ * Rows of a batch: token i of sequence s = seq_id[i] is at position n_past[s] + i - start[s] of it.
+ */
 typedef struct ft_cpu_prompts {
     const int32_t *ids, *owner; /* [tokens] */
     size_t tokens;
@@ -45,9 +47,9 @@ typedef struct ft_cpu_prompts {
 } ft_cpu_prompts;
 
 /*
- * The tokens of prompts, or of pieces of them, become part of their sequences.  A token at position
- * 0 begins a new one: what was seen in that seat is forgotten.  Rows whose id or owner is negative
- * are skipped, but they may begin a sequence.
+ * Records the tokens of prompts, or of prefill chunks of them, in the history of their sequences. A
+ * token at position 0 starts a new sequence and clears the slot's `seen`. Rows with a negative id
+ * or seq_id are skipped, but may start a sequence.
  */
 void ft_cpu_choose_note(const ft_cpu_memory *memory, const ft_cpu_prompts *note);
 

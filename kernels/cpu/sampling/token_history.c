@@ -1,5 +1,5 @@
 /*
- * token_history.c - what sequences were given and have chosen: the operations NOTE and CHOOSE.
+ * token_history.c - the tokens of the sequences: the operations RECORD_TOKENS and SAMPLE.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,8 +27,8 @@ static ft_cpu_memory memory_of(const ft_args *args)
 }
 
 /*
- * Also in runs that choose nothing: a prompt comes in pieces.  What a step reads was noted when it
- * was chosen.
+ * Also runs in batches that sample nothing, because a prompt may come in several prefill chunks.
+ * The token that a decode step reads was recorded when it was sampled.
  */
 void ft_cpu_note(const ft_args *args)
 {
@@ -60,7 +60,7 @@ static void choose_rows(const void *job, int thread, size_t first, size_t end)
     }
 }
 
-/* A token costs an exponential or two; what is done with the most likely ones differs by row. */
+/* A token costs an exponential or two; the cost of the most likely tokens differs by row. */
 void ft_cpu_choose(const ft_args *args)
 {
     enum { COST = 8 };

@@ -1,15 +1,14 @@
 /*
- * f32.h - what every instruction set provides for products of float matrices.
+ * f32.h - the float GEMM kernels that every instruction set provides.
  *
- * A sum over k is cut into pieces of 512 elements.  In a piece there are 16 sums side by side: lane
- * i adds the products of elements i, i + 16, ... by fmaf, in order, from 0 on; then the lanes are
- * added as a tree, those 8 apart, then 4, 2, 1.  What the pieces give is added in order.  So an
- * element of a product depends on its row of x and its row of w and on nothing else: neither on how
- * many rows there are, nor on the instruction set.
+ * The k dimension is split into k_tiles of 512 elements. Within a k_tile there are 16 partial sums:
+ * lane i accumulates the products of elements i, i + 16, ... by fmaf, in order, starting from 0;
+ * then a tree adds the lanes, those 8 apart first, then 4, 2, 1. The sums of the k_tiles are added
+ * in order. So an element of the output depends only on its row of x and its row of w: neither on
+ * the number of rows nor on the instruction set.
  *
- * Lanes lie along k because that is how both matrices lie in memory: weights are used from the
- * mapped file as they are, halves become floats on the way into registers, and one row of x is as
- * fast as memory.
+ * Vectors run along k because both matrices are contiguous in k: weights are read from the mapped
+ * file without repacking, F16 and BF16 are converted on load, and a GEMV runs at memory bandwidth.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,12 +23,12 @@
 enum {
     FT_FLOAT_LANES = 16,
     FT_FLOAT_PIECE = 512,
-    FT_FLOAT_ROWS = 6, /* rows of x that a tile has at most, on any instruction set */
+    FT_FLOAT_ROWS = 6, /* maximum rows of x in a register tile, on any instruction set */
 };
 
 /*
- * A few rows of x against any number of rows of w, on at most FT_FLOAT_PIECE elements of k.  They
- * lie row by row, and k is a multiple of FT_FLOAT_LANES; or both are packed: see pack().
+ * A few rows of x against any number of rows of w, for at most FT_FLOAT_K_TILE elements of k. Both
+ * are row-major and k is a multiple of FT_FLOAT_LANES; or both are packed: see pack().
  */
 typedef struct ft_float_tile {
     const float *x; /* [rows, k] */
@@ -37,16 +36,16 @@ typedef struct ft_float_tile {
     const void *w; /* [cols, k] of w_dtype */
     size_t w_stride;
     ft_dtype w_dtype;
-    bool packed;          /* w_dtype is F32, and strides do not count */
-    bool adds;            /* to the sums; else they begin here */
-    size_t rows, cols, k; /* rows: as many as the kernels take, at most */
-    float *sums;          /* [rows, cols], with room for whole tiles of columns */
+    bool packed;          /* w_dtype is F32, and the strides are ignored */
+    bool adds;            /* adds to the accumulators; otherwise overwrites them */
+    size_t rows, cols, k; /* rows: at most ft_float_kernels.rows */
+    float *sums;          /* [rows, cols], with space for complete tiles of columns */
     size_t sums_stride;
 } ft_float_tile;
 
 /*
- * y += p . v: rows of v, mixed by the weights of p.  Each element of y is one chain of fmaf over
- * the keys in order, so that a sum may be cut anywhere and go on later.
+ * y += p . v, the P V product of attention. Each element of y is one chain of fmaf over the keys in
+ * order, so the sum may be split anywhere and continued later.
  */
 typedef struct ft_float_mix {
     const float *p; /* [rows, keys] */
@@ -54,28 +53,28 @@ typedef struct ft_float_mix {
     const void *v; /* [keys, cols] of v_dtype */
     size_t v_stride;
     ft_dtype v_dtype;
-    size_t rows, keys, cols; /* rows: of a tile; cols: a multiple of FT_FLOAT_LANES */
+    size_t rows, keys, cols; /* rows: of one register tile; cols: a multiple of FT_FLOAT_LANES */
     float *y;                /* [rows, cols] */
     size_t y_stride;
 } ft_float_mix;
 
 typedef struct ft_float_kernels {
-    size_t rows, cols; /* of a tile in registers */
+    size_t rows, cols; /* of a register tile */
     void (*multiply)(const ft_float_tile *tile);
     void (*mix)(const ft_float_mix *mix);
 
     /*
-     * Pack at most `tile` rows [rows, k] for multiply(): FT_FLOAT_LANES elements of each of `tile`
-     * rows, then the next ones.  Missing rows and what lies behind the end of a row are zeros.  x
-     * is one such tile of `rows`, w tiles of `cols`, one after the other.  An operand that is read
-     * often becomes one stream by that; rows a power of two apart would all lie in the same few
-     * places of the first cache.
+     * Packs at most `tile` rows [rows, k] for multiply(): FT_FLOAT_LANES elements of each of `tile`
+     * rows, then the next FT_FLOAT_LANES of each. Missing rows and the tail of k are padded with
+     * zeros. x is one such tile of `rows`, w consecutive tiles of `cols`. Packing makes an operand
+     * that is read often one contiguous stream; rows a power of two apart would conflict in the
+     * same few sets of the L1 cache.
      */
     void (*pack)(float *to, const void *from, size_t stride, ft_dtype dtype, size_t rows,
                  size_t tile, size_t k);
 } ft_float_kernels;
 
-/* The kernels of a usable instruction set. */
+/* The kernels of a supported instruction set. */
 const ft_float_kernels *ft_float_kernels_of(ft_isa isa);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * f32_avx2.c - products of floats compiled for AVX2.
+ * f32_avx2.c - float GEMM compiled for AVX2.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * f32_avx512.c - products of floats compiled for AVX-512.
+ * f32_avx512.c - float GEMM compiled for AVX-512.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * f32_generic.c - products of floats compiled for the compiler's baseline.
+ * f32_generic.c - float GEMM compiled for the baseline of the target architecture.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

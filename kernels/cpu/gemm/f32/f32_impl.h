@@ -1,12 +1,14 @@
 /*
- * f32_impl.h - the body of float_*.c: a tile of a product of floats, in registers.
+ * f32_impl.h - the body of f32_*.c: a register-tiled float GEMM.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "kernels/cpu/gemm/f32/f32.h"
 #include "kernels/cpu/base/simd.h"
 
-/* Vectors that hold the lanes of one sum; rows and columns of a tile whose sums fill the registers.
+/*
+ * Vectors that hold the lanes of one sum; the largest register tile whose accumulators fit the
+ * registers.
  */
 enum {
     PARTS = FT_FLOAT_LANES / LANES,
@@ -18,7 +20,10 @@ enum {
                              : 1,
 };
 
-/* Where a load may be part of a multiply-add, gcc loads once for each: the loads are the limit. */
+/*
+ * Loads each x vector once: gcc otherwise folds the load into every multiply-add, and loads are the
+ * bottleneck.
+ */
 #if defined __AVX2__ && !defined FT_SIMD_SCALAR
 #define IN_REGISTER(v) __asm__("" : "+v"(v))
 #else
@@ -34,11 +39,14 @@ FT_INLINE vf load_weights(const void *w, size_t at, ft_dtype dtype)
     return vf_load((const float *) w + at);
 }
 
-/* A tile in registers; columns that it lacks repeat the last one, and nobody looks at them. */
+/*
+ * A register tile. Columns beyond the end of the matrix repeat the last one; their results are
+ * ignored.
+ */
 typedef struct tile_state {
     const float *x[TILE_ROWS];
     const void *w[TILE_COLS];
-    size_t ahead; /* bytes from a row of w to the one that the next tile has in its place */
+    size_t ahead; /* bytes from a row of w to the row in the same position of the next tile */
     vf sum[TILE_ROWS][TILE_COLS][PARTS];
 } tile_state;
 
@@ -47,7 +55,7 @@ FT_INLINE size_t dtype_bytes(ft_dtype dtype)
     return dtype == FT_F32 ? 4 : 2;
 }
 
-/* From column `first` on. */
+/* Starts the tile at column `first`. */
 FT_INLINE void begin_tile(tile_state *s, const ft_float_tile *t, size_t first, size_t rows,
                           ft_dtype dtype, bool packed)
 {
@@ -72,7 +80,10 @@ FT_INLINE void begin_tile(tile_state *s, const ft_float_tile *t, size_t first, s
         s->x[row] = t->x + row * x_stride;
 }
 
-/* What one operand's row has at element `at`: beside it lie the other rows, where it is packed. */
+/*
+ * Offset of element k_offset of an operand's row; in a packed operand the rows of a tile are
+ * interleaved.
+ */
 FT_INLINE size_t place(size_t at, size_t tile, bool packed)
 {
     return packed ? at * tile : at;
@@ -87,7 +98,7 @@ FT_INLINE void add_lanes(tile_state *s, size_t at, size_t rows, ft_dtype dtype, 
         FT_UNROLL
         for (size_t col = 0; col < TILE_COLS; col++) {
             w[col] = load_weights(s->w[col], w_at + part * LANES, dtype);
-            if (!packed && part == 0) /* what the next tile will read, row by row */
+            if (!packed && part == 0) /* prefetch the same part of the next tile, row by row */
                 __builtin_prefetch((const char *) s->w[col] + s->ahead + at * dtype_bytes(dtype), 0,
                                    2);
         }
@@ -139,7 +150,7 @@ FT_INLINE void multiply_tile(const ft_float_tile *t, size_t rows, ft_dtype dtype
     }
 }
 
-/* ---- Mixing ------------------------------------------------------------------------------- */
+/* ---- P V ---------------------------------------------------------------------------------- */
 
 /* A strip of y, `units` times FT_FLOAT_LANES columns wide, over all keys. */
 FT_INLINE void mix_strip(const ft_float_mix *m, size_t first, size_t rows, size_t units,
@@ -219,7 +230,7 @@ static void pack(float *to, const void *from, size_t stride, ft_dtype dtype, siz
     }
 }
 
-/* ---- One function for each number of rows and each kind of operands ----------------------- */
+/* ---- One function per number of rows and operand type --------------------------------------- */
 
 enum { KIND_F32, KIND_F16, KIND_BF16, KIND_PACKED, KINDS };
 

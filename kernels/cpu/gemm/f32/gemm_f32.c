@@ -1,10 +1,10 @@
 /*
- * gemm_f32.c - shares a float product out to threads, blocks and tiles.
+ * gemm_f32.c - distributes a float GEMM over threads, cache blocks and register tiles.
  *
- * Each thread owns a rectangle of the output and goes through it in blocks of columns.  The weights
- * of a block, a piece of k long, are packed into its second cache, where all rows of x meet them.
- * Few rows of x have no use for that: their weights stream from memory once, as they lie, and
- * threads take blocks of columns one by one.
+ * Each thread owns a rectangle of the output and processes it in blocks of columns. One k_tile of a
+ * block's weights is packed into the thread's L2 cache, and all rows of x are multiplied with it.
+ * With few rows of x packing does not pay: the weights are streamed from memory once, unpacked, and
+ * threads take blocks of columns dynamically.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,10 +40,10 @@ const ft_float_kernels *ft_float_kernels_of(ft_isa isa)
 }
 
 enum {
-    BLOCK_ROWS = 480, /* a multiple of every tile's rows, ... */
+    BLOCK_ROWS = 480, /* a multiple of every tile's rows ... */
     BLOCK_COLS = 96,  /* ... and of its columns */
     DEPTH = FT_FLOAT_PIECE,
-    FEW_ROWS = 2 * FT_FLOAT_ROWS, /* too few to pack weights for */
+    FEW_ROWS = 2 * FT_FLOAT_ROWS, /* too few rows for packing the weights to pay */
 };
 
 /* A rectangle of the output. */
@@ -57,15 +57,15 @@ typedef struct product {
     const ft_rows_isa *rows;
     const float *x; /* [m, k] in float */
     size_t x_stride, w_size;
-    float *copy;                   /* of x in float, where it is not */
+    float *copy;                   /* of x converted to float, if it is not */
     struct block_scratch *scratch; /* [threads] */
-    size_t piece;                  /* columns that few rows meet at once */
+    size_t piece;                  /* columns per chunk of the small_m kernel */
 } product;
 
-/* Scratch of one thread: what belongs to a block. */
+/* Scratch of one thread: the accumulators and operands of a block. */
 typedef struct block_scratch {
     float sums[BLOCK_ROWS * BLOCK_COLS];
-    float w[BLOCK_COLS * DEPTH], x[FT_FLOAT_ROWS * DEPTH]; /* pieces of k, packed */
+    float w[BLOCK_COLS * DEPTH], x[FT_FLOAT_ROWS * DEPTH]; /* packed k_tiles */
 } block_scratch;
 
 size_t ft_gemm_float_scratch(ft_dtype x_dtype, size_t m, size_t k, int threads)
@@ -83,7 +83,7 @@ static const void *weights_at(const product *job, size_t col, size_t at)
     return (const char *) job->g->w + (col * job->g->k + at) * job->w_size;
 }
 
-/* Few rows: weights are read once, where they lie and as they lie. */
+/* Few rows: the weights are read once, in place, and converted in registers. */
 static void multiply_few(const product *job, const block *b, block_scratch *scratch)
 {
     size_t rows = job->kernels->rows, cols = job->kernels->cols, k = job->g->k;
@@ -105,7 +105,7 @@ static void multiply_few(const product *job, const block *b, block_scratch *scra
                 });
 }
 
-/* The weights of a block on a piece of k. */
+/* Packs one k_tile of a block's weights. */
 static void pack_weights(const product *job, const block *b, size_t at, size_t depth, float *to)
 {
     size_t cols = job->kernels->cols, padded = ft_round_up(depth, FT_FLOAT_LANES);
@@ -114,7 +114,7 @@ static void pack_weights(const product *job, const block *b, size_t at, size_t d
                            job->g->w_dtype, ft_min_size(cols, b->cols - j), cols, depth);
 }
 
-/* Fetch part `index` of `count` of the weights that come next, into the second cache. */
+/* Prefetches share `index` of `count` of the next weights into the L2 cache. */
 static void fetch_weights(const product *job, const block *next, size_t at, size_t index,
                           size_t count)
 {
@@ -127,8 +127,8 @@ static void fetch_weights(const product *job, const block *next, size_t at, size
 }
 
 /*
- * Many rows: a few of x stay in the first cache, while the block's weights pass by from the second.
- * Meanwhile the processor fetches the weights of the next piece, or of the `next` block.
+ * Many rows: a few rows of x stay in the L1 cache while the block's weights stream from L2.
+ * Meanwhile the weights of the next k_tile, or of the `next` block, are prefetched.
  */
 static void multiply_many(const product *job, const block *b, const block *next,
                           block_scratch *scratch)
@@ -162,7 +162,7 @@ static void multiply_many(const product *job, const block *b, const block *next,
     }
 }
 
-/* Sums become results. */
+/* The epilogue: bias, activation and conversion to the output dtype. */
 static void finish_block(const product *job, const block *b, float *sums)
 {
     const ft_gemm_float *g = job->g;
@@ -176,7 +176,7 @@ static void finish_block(const product *job, const block *b, float *sums)
     }
 }
 
-/* So few that weights are read as they lie. */
+/* Whether rows are few enough to read the weights unpacked. */
 static bool are_few(const ft_gemm_float *g, size_t rows)
 {
     return rows <= FEW_ROWS && g->k % FT_FLOAT_LANES == 0;
@@ -192,7 +192,7 @@ static void multiply_block(const product *job, const block *b, const block *next
     finish_block(job, b, scratch->sums);
 }
 
-/* Share `index` of `count` of n columns or rows, cut between units. */
+/* Slice `index` of `count` of n columns or rows, split at multiples of `unit`. */
 static size_t share(size_t n, size_t unit, size_t index, size_t count, size_t *length)
 {
     size_t units = (n + unit - 1) / unit;
@@ -201,7 +201,9 @@ static size_t share(size_t n, size_t unit, size_t index, size_t count, size_t *l
     return first;
 }
 
-/* Split the columns; split the rows too where that would leave a thread less than a block. */
+/*
+ * Splits the columns; splits the rows too if a thread would otherwise get less than a block.
+ */
 static block block_of_thread(const ft_gemm_float *g, size_t thread, size_t threads)
 {
     size_t col_parts = ft_min_size(threads, (g->n + BLOCK_COLS - 1) / BLOCK_COLS);
@@ -227,7 +229,7 @@ static void multiply_part(const product *job, block all, block_scratch *scratch)
     }
 }
 
-/* The parts of threads first .. end - 1. */
+/* The output rectangles of threads first .. end - 1. */
 static void multiply_parts(const void *of, int thread, size_t first, size_t end)
 {
     const product *job = of;
@@ -247,7 +249,7 @@ static void convert_rows(const void *of, int thread, size_t first, size_t end)
                             g->k);
 }
 
-/* Pieces first .. end - 1 of the columns, for few rows. */
+/* Chunks first .. end - 1 of the columns, with few rows. */
 static void multiply_pieces(const void *of, int thread, size_t first, size_t end)
 {
     const product *job = of;
@@ -259,7 +261,7 @@ static void multiply_pieces(const void *of, int thread, size_t first, size_t end
     }
 }
 
-/* x in float: where it lies, or made in the copy by all threads. */
+/* x is used in place, or converted to float by all threads. */
 void ft_gemm_float_run(const ft_gemm_float *g)
 {
     assert(g->scratch_bytes >= ft_gemm_float_scratch(g->x_dtype, g->m, g->k, g->threads));

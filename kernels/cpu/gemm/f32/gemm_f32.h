@@ -1,5 +1,6 @@
 /*
- * gemm_f32.h - float matrix product with its epilogue; a row does not depend on its neighbours.
+ * gemm_f32.h - float GEMM with a fused epilogue; batch-invariant: a row does not depend on the
+ * other rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,15 +11,15 @@
 #include "kernels/cpu/base/isa.h"
 
 /*
- * y = activation(x . w^T + bias).  Each sum over k has the order that f32.h describes; the bias
- * is added to it, and y is rounded once more where it is a half.  So every instruction set, every
+ * y = activation(x . w^T + bias). Each sum over k has the order that f32.h defines; the bias is
+ * added to it, and y is rounded once more if it is F16 or BF16. So every instruction set, every
  * number of threads and every number of rows gives a row the same bytes.
  *
  *   x  [m, k]  of x_dtype, rows x_stride elements apart
- *   w  [n, k]  of w_dtype, row-major, only read
+ *   w  [n, k]  of w_dtype, row-major, read-only
  *   y  [m, n]  of y_dtype, rows y_stride elements apart
  *
- * Dtypes are F32, F16 or BF16.  All memory is the caller's.  m, n, k are at least 1.
+ * Dtypes are F32, F16 or BF16. The caller owns all memory. m, n, k are at least 1.
  */
 typedef struct ft_gemm_float {
     ft_isa isa; /* from ft_cpu_isa() */
@@ -28,17 +29,17 @@ typedef struct ft_gemm_float {
     const void *x;
     size_t x_stride;
     const void *w;
-    const float *bias; /* [n], or NULL for none */
+    const float *bias; /* [n], or NULL */
     ft_activation activation;
     void *y;
     size_t y_stride;
-    void *scratch; /* 64-byte aligned; contents do not matter */
+    void *scratch; /* 64-byte aligned, uninitialized */
     size_t scratch_bytes;
 } ft_gemm_float;
 
 /*
- * Scratch that is enough for every product of at most m rows of `x_dtype` and depth k with at most
- * that many threads, on every instruction set; SIZE_MAX when that does not fit a size_t.
+ * Scratch bytes that suffice for every GEMM with at most m rows of `x_dtype`, this k and at most
+ * that many threads, on every instruction set; SIZE_MAX if that overflows a size_t.
  */
 size_t ft_gemm_float_scratch(ft_dtype x_dtype, size_t m, size_t k, int threads);
 

@@ -1,13 +1,14 @@
 /*
- * linear_f32.c - y = act(x . w^T + b) through the float library; also the faked int8 form.
+ * linear_f32.c - y = act(x . w^T + b) with the float BLAS library; also for fake-quantized int8.
  *
- * The product is cut into a fixed grid of blocks, each one call of sgemm by one thread, so results
- * do not depend on the number of threads.  Half-precision weights are converted block by block:
- * they stay in the mapped file, in half the memory.
+ * The output is split into a fixed grid of blocks, each computed by one sgemm call on one thread,
+ * so results do not depend on the number of threads. F16 and BF16 weights are converted block by
+ * block: they stay in the mapped file, at half the memory.
  *
- * Faked int8 multiplies codes held in float.  A sum of 1024 products of codes is at most
- * 127 * 127 * 1024 < 2^24, so sgemm is exact on 1024 columns; longer rows are added as integers.
- * The result is therefore the int8 kernel's, computed by code that shares nothing with it.
+ * Fake-quantized int8 multiplies integers stored as float. A sum of 1024 products of int8 values is
+ * at most 127 * 127 * 1024 < 2^24, so sgemm is exact for 1024 columns; longer rows are accumulated
+ * in int32. The result therefore equals that of the int8 kernel, computed by code that shares
+ * nothing with it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,12 +23,12 @@
 
 enum { BLOCK_ROWS = 256, BLOCK_COLS = 128, EXACT_DEPTH = 1024 };
 
-/* Scratch of one thread: a block of weights in float; sums of a block; one row of results. */
+/* Scratch of one thread. */
 typedef struct block_scratch {
-    float *weights; /* [BLOCK_COLS, depth] */
+    float *weights; /* [BLOCK_COLS, k], converted to float */
     float *part;    /* [BLOCK_ROWS, BLOCK_COLS] */
     int32_t *sums;  /* [BLOCK_ROWS, BLOCK_COLS] */
-    float *row;     /* [BLOCK_COLS] */
+    float *row;     /* [BLOCK_COLS], one row of results */
 } block_scratch;
 
 static size_t sums_bytes(void)
@@ -62,7 +63,7 @@ static block_scratch scratch_of(const ft_args *args, int thread)
     return scratch;
 }
 
-/* A block of the result: rows row .. row + m - 1, columns col .. col + n - 1. */
+/* A block of the output: rows row .. row + m - 1, columns col .. col + n - 1. */
 typedef struct block {
     size_t row, m, col, n;
 } block;
@@ -80,7 +81,7 @@ static const float *block_weights(const ft_args *args, const block *b, float *co
     return converted;
 }
 
-/* y [m, n] = x [m, k] . w [n, k]^T on the columns first .. first + k - 1 of both. */
+/* y [m, n] = x [m, k] . w [n, k]^T on columns first .. first + k - 1 of both. */
 static void multiply(const block *b, const float *x, const float *w, size_t stride, size_t first,
                      size_t k, float *y, size_t y_stride)
 {
@@ -103,7 +104,7 @@ static void compute_plain(const ft_args *args, const block *b, const block_scrat
     }
 }
 
-/* sums = codes of x . codes of w, exactly. */
+/* acc = x . w of the quantized values, exact. */
 static void sum_codes(const ft_args *args, const block *b, const block_scratch *scratch)
 {
     const ft_weight *weight = args->weight[0];

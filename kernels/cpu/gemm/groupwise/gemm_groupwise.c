@@ -1,9 +1,11 @@
 /*
- * gemm_groupwise.c - shares a product with weights in blocks out to threads, panels and tiles.
+ * gemm_groupwise.c - distributes a GEMM with group-wise quantized weights over threads, panels and
+ * tiles.
  *
- * Pieces of the output are a few panels by some rows of x.  x becomes whole numbers once: all
- * threads share them, or, where rows are few, each makes its own, which is quicker than waiting for
- * another.  Weights are used as they lie, and stay in the second cache while rows pass by.
+ * A chunk of the output is a few panels by some rows of x. The rows of x are quantized once: by all
+ * threads together, or, if there are few, by each thread for itself, which is faster than
+ * synchronizing. Weights are read in place and stay in the L2 cache while the rows of x are
+ * processed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -39,16 +41,16 @@ const ft_panel_kernels *ft_panel_kernels_of(ft_isa isa)
 }
 
 enum {
-    FEW_ROWS = 4,     /* of x: each thread splits them for itself */
-    BLOCK_PANELS = 4, /* whose results a thread keeps at once ... */
+    FEW_ROWS = 4,     /* of x: each thread quantizes them itself */
+    BLOCK_PANELS = 4, /* whose accumulators a thread holds at once ... */
     BLOCK_COLS = BLOCK_PANELS * FT_PANEL_ROWS,
-    BLOCK_BYTES = 384 << 10, /* ... and whose codes, if they are not longer than this */
+    BLOCK_BYTES = 384 << 10, /* ... and whose weights it holds, if they fit this */
 };
 
-/* How the output is cut into pieces: of so many panels and rows. */
+/* How the output is divided into chunks. */
 typedef struct cut {
     size_t panels, rows;
-    size_t down, pieces; /* below each other, and all */
+    size_t down, pieces; /* chunks per column of the grid, and in total */
 } cut;
 
 typedef struct product {
@@ -56,7 +58,7 @@ typedef struct product {
     const ft_panel_kernels *kernels;
     const ft_rows_isa *rows;
     ft_panel_weights w;
-    ft_panel_x x; /* of many rows, that all threads have split */
+    ft_panel_x x; /* large_m: quantized by all threads */
     cut cut;
 } product;
 
@@ -77,7 +79,7 @@ static size_t spans_of(size_t cols)
     return (cols + FT_PANEL_SPAN - 1) / FT_PANEL_SPAN;
 }
 
-/* Spans of a group, where a row has k columns. */
+/* k_blocks of a group if a row has k columns. */
 static size_t group_of(const ft_blocks *blocks, size_t k)
 {
     return blocks->group == 0 ? ft_round_up(spans_of(k), FT_PANEL_PART)
@@ -95,20 +97,23 @@ static size_t parts_of(const ft_blocks *blocks, size_t k)
     return (spans_of(k) + part - 1) / part;
 }
 
-/* From row to row an odd number of cache lines, or they contend for places of the first cache. */
+/*
+ * An odd number of cache lines per row, so that rows do not conflict in the same sets of the L1
+ * cache.
+ */
 static size_t split_stride(const ft_blocks *blocks, size_t k)
 {
     return ft_round_up(ft_round_up(k, FT_PANEL_SPAN) * (size_t) planes_of(blocks), 64) | 64;
 }
 
-/* Of rows of x as whole numbers: bytes, units and sums. */
+/* Of quantized rows of x: digits, scales and zero-point terms. */
 static size_t split_bytes(const ft_blocks *blocks, size_t rows, size_t k)
 {
     size_t words = 1 + (size_t) planes_of(blocks);
     return rows * (split_stride(blocks, k) + parts_of(blocks, k) * 4 * words);
 }
 
-/* Of one thread: results of a tile, one row of x in float, a few as whole numbers, a flag. */
+/* Of one thread: accumulators of a tile, one row of x in float, a few quantized rows, a flag. */
 static size_t thread_bytes(const ft_blocks *blocks, size_t k)
 {
     size_t floats = FT_PANEL_TILE * BLOCK_COLS + ft_round_up(k, 16);
@@ -125,7 +130,7 @@ size_t ft_gemm_blocks_scratch(const ft_blocks *blocks, size_t m, size_t k, int t
     return bytes;
 }
 
-/* Room for rows of x as whole numbers, in memory of split_bytes(). */
+/* Lays out quantized rows of x in a buffer of quantized_bytes(). */
 static ft_panel_x split_room(const ft_gemm_blocks *g, size_t rows, char *memory)
 {
     size_t parts = parts_of(&g->blocks, g->k);
@@ -158,7 +163,7 @@ static thread_scratch scratch_of(const ft_gemm_blocks *g, size_t thread)
 
 /* ---- One thread --------------------------------------------------------------------------- */
 
-/* Rows first .. end - 1 of x as whole numbers. */
+/* Quantizes rows first .. end - 1 of x. */
 static void split_rows(const product *job, const ft_panel_x *x, size_t first, size_t end,
                        float *row)
 {
@@ -174,7 +179,7 @@ static void split_rows(const product *job, const ft_panel_x *x, size_t first, si
     }
 }
 
-/* Sums become results. */
+/* The epilogue: bias, activation and conversion to the output dtype. */
 static void finish_block(const product *job, const block *b, float *sums)
 {
     const ft_gemm_blocks *g = job->g;
@@ -227,14 +232,14 @@ static void multiply_piece(const product *job, const block *all, const ft_panel_
         }
 }
 
-/* ---- The product -------------------------------------------------------------------------- */
+/* ---- The GEMM ----------------------------------------------------------------------------- */
 
 static size_t panels_of(const ft_gemm_blocks *g)
 {
     return (g->n + FT_PANEL_ROWS - 1) / FT_PANEL_ROWS;
 }
 
-/* A few panels, and all rows unless that makes too few pieces. */
+/* A few panels and all rows, unless that makes too few chunks. */
 static cut cut_of(const ft_gemm_blocks *g)
 {
     cut c = { .panels = ft_team_piece(g->threads, panels_of(g), 1, BLOCK_PANELS) };
@@ -245,7 +250,7 @@ static cut cut_of(const ft_gemm_blocks *g)
     return c;
 }
 
-/* Neighbours have the same panels. */
+/* Neighbouring chunks share the same panels. */
 static block piece_of(const product *job, size_t index)
 {
     const cut *c = &job->cut;
@@ -254,14 +259,14 @@ static block piece_of(const product *job, size_t index)
                     ft_min_size(c->panels, panels_of(job->g) - panel) };
 }
 
-/* Rows first .. end - 1, for all threads. */
+/* Rows first .. end - 1, into the buffer of all threads. */
 static void split_many(const void *of, int thread, size_t first, size_t end)
 {
     const product *job = of;
     split_rows(job, &job->x, first, end, scratch_of(job->g, (size_t) thread).row);
 }
 
-/* All rows, for this thread. */
+/* All rows, into the buffer of this thread. */
 static ft_panel_x split_few(const product *job, const thread_scratch *s)
 {
     ft_panel_x x = split_room(job->g, FEW_ROWS, s->split);

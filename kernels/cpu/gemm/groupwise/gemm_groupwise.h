@@ -1,5 +1,5 @@
 /*
- * gemm_groupwise.h - matrix product with weights in blocks, and its epilogue.
+ * gemm_groupwise.h - GEMM with group-wise quantized weights and a fused epilogue.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,15 +11,15 @@
 #include "kernels/cpu/base/isa.h"
 
 /*
- * y = activation(x . w^T + bias).  Each sum over k is what groupwise.h describes; the bias is added to
- * it, and y is rounded once more where it is a half.  So every instruction set, every number of
- * threads and every number of rows gives a row the same bytes.
+ * y = activation(x . w^T + bias). Each sum over k is the one that groupwise.h defines; the bias is
+ * added to it, and y is rounded once more if it is F16 or BF16. So every instruction set, every
+ * number of threads and every number of rows gives a row the same bytes.
  *
  *   x  [m, k]  of x_dtype, rows x_stride elements apart
- *   w  [n, k]  codes of 4 or 8 bits in FT_PANEL32, 64-byte aligned, only read
+ *   w  [n, k]  4-bit or 8-bit values in FT_PANEL32, 64-byte aligned, read-only
  *   y  [m, n]  of y_dtype, rows y_stride elements apart
  *
- * Dtypes are F32, F16 or BF16.  All memory is the caller's.  m, n, k are at least 1.
+ * Dtypes are F32, F16 or BF16. The caller owns all memory. m, n, k are at least 1.
  */
 typedef struct ft_gemm_blocks {
     ft_isa isa; /* from ft_cpu_isa() */
@@ -31,18 +31,18 @@ typedef struct ft_gemm_blocks {
     const void *w;
     int bits;
     ft_blocks blocks;
-    const float *bias; /* [n], or NULL for none */
+    const float *bias; /* [n], or NULL */
     ft_activation activation;
     void *y;
     size_t y_stride;
-    void *scratch; /* 64-byte aligned; contents do not matter */
+    void *scratch; /* 64-byte aligned, uninitialized */
     size_t scratch_bytes;
 } ft_gemm_blocks;
 
 /*
- * Scratch that is enough for every product of at most m rows and depth k with weights in such
- * blocks with at most that many threads, on every instruction set; SIZE_MAX when that does not fit
- * a size_t.
+ * Scratch bytes that suffice for every GEMM with at most m rows, this k, these quantization
+ * parameters and at most that many threads, on every instruction set; SIZE_MAX if that overflows a
+ * size_t.
  */
 size_t ft_gemm_blocks_scratch(const ft_blocks *blocks, size_t m, size_t k, int threads);
 

@@ -1,26 +1,30 @@
 /*
- * groupwise.h - what every instruction set provides for products with weights in blocks.
+ * groupwise.h - the GEMM kernels for group-wise quantized weights that every instruction set
+ * provides.
  *
- * Products are those of whole numbers, whose sums are exact in any order.  x becomes whole numbers
- * part by part, with a unit that all numbers of a part share.  By codes they have one byte, as
- * kernels/quant.h says, and a part is a group.  Else they have three, high, middle and low, and a
- * part is a group or a piece of a long one.  A unit is a power of two then, and the largest number
- * of a part has 22 or 23 bits.  That is as exact as a sum of floats is, whose parts are aligned to
- * the largest too.  Halves lose nothing unless they are below 2^-11 of the largest.
+ * Products are integer dot products, whose sums are exact in any order. x is quantized per k_tile:
+ * all elements of a k_tile share a scale. With int8 activations an element is one byte, as
+ * kernels/quant.h defines, and a k_tile is a group. With float activations an element is three
+ * digits of one byte, high, middle and low, and a k_tile is a group or a part of a long one. The
+ * scale is then a power of two, and the largest element of a k_tile has 22 or 23 bits. That is as
+ * exact as a float sum, whose terms are aligned to the largest too. F16 and BF16 are exact unless
+ * they are below 2^-11 of the largest element.
  *
- * The three bytes stand for 65278 high + 256 middle + low.  With 65278 in the place of 65536 the
- * last two are within 32639 of 0, a number of 16 bits too, and high is within 64: two codes of 8
- * bits by two of these are less than 2^15.  In parts of up to 256 columns the sums of 256 middle +
- * low are less than 2^31, and those of each byte less than 2^24, so that they are exact as floats.
+ * The three digits stand for 65278 high + 256 middle + low. With 65278 in place of 65536, the value
+ * of the last two is within 32639 of 0, which also fits 16 bits, and high is within 64: the sum of
+ * two products of 8-bit weights and high digits is less than 2^15. In k_tiles of up to 256 columns
+ * the sums of 256 middle + low are less than 2^31, and those of each digit less than 2^24, so that
+ * they are exact as floats.
  *
- * The sum of a part is that of its codes, or fmaf(65278, high, fmaf(256, middle, low)) of its
- * bytes; and part by part, from 0 on, y = ft_blocks_add() (blocks.h).  So an element of a product
- * depends on its row of x and its row of weights and on nothing else: neither on how many rows
- * there are, nor on the instruction set.  A number of x that is not finite makes a row NaN.
+ * The sum of a k_tile is that of its int8 products, or fmaf(65278, high, fmaf(256, middle, low)) of
+ * its digit sums; and k_tile by k_tile, starting from 0, y = ft_blocks_add() (kernels/groupwise.h).
+ * So an element of the output depends only on its row of x and its row of weights: neither on the
+ * number of rows nor on the instruction set. An element of x that is not finite makes its row NaN.
  *
- * A row of x meets 32 rows of weights at once, a lane each: a register holds four codes of the same
- * columns of 16 rows or 8 (layout.h, FT_PANEL32), and x has its bytes of these columns side by
- * side, a quad for all rows.  Columns are counted in spans of 32, with zeros in x behind the last.
+ * A row of x is multiplied with 32 rows of weights at once, one SIMD lane each: a register holds
+ * four quantized weights of the same columns of 16 rows or 8 (layout.h, FT_PANEL32), and the bytes
+ * of x for these columns are contiguous, one quad broadcast to all rows. Columns are counted in
+ * k_blocks of 32, and x is padded with zeros to a multiple of that.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,32 +40,34 @@
 enum {
     FT_PANEL_ROWS = 32,
     FT_PANEL_SPAN = 32,
-    FT_PANEL_PLANES = 3,   /* bytes of a number of x, at most */
-    FT_PANEL_HIGH = 65278, /* what the highest of three counts */
-    FT_PANEL_PART = 8,     /* spans of numbers of three bytes that share a unit, at most */
-    FT_PANEL_TILE = 8,     /* rows of x that multiply() takes at most, on any instruction set */
+    FT_PANEL_PLANES = 3,   /* maximum digits of an element of x */
+    FT_PANEL_HIGH = 65278, /* weight of the highest of three digits */
+    FT_PANEL_PART = 8,     /* maximum k_blocks that share a scale if x has three digits */
+    FT_PANEL_TILE = 8,     /* maximum rows of x in gemm_tile(), on any instruction set */
 };
 
-/* Panels side by side. */
+/* Consecutive panels of weights. */
 typedef struct ft_panel_weights {
-    const uint32_t *codes; /* of the first panel */
-    const uint16_t *scale; /* of its rows, in the first group; the next group is `stride` further */
-    const uint8_t *zero;   /* likewise, or NULL: the middle of all codes */
+    const uint32_t *codes; /* quantized values of the first panel */
+    const uint16_t *scale; /* scales of its rows in the first group; those of the next group are
+                              `stride` further */
+    const uint8_t *zero;   /* zero points in the same order, or NULL: the middle of the range */
     size_t stride;
     size_t panels;
-    size_t groups, spans; /* of a row */
-    size_t group, part;   /* spans of a group, and of a part of x, which divides it */
+    size_t groups, spans; /* per row */
+    size_t group, part;   /* k_blocks of a group, and of a k_tile, which divides the group */
     int bits;
 } ft_panel_weights;
 
-/* Rows of x as whole numbers of 1 or FT_PANEL_PLANES bytes. */
+/* Quantized rows of x, with 1 or FT_PANEL_DIGITS bytes per element. */
 typedef struct ft_panel_x {
-    int8_t *bytes; /* [rows, spans, planes, 32], in each plane quad by quad as weights have them;
-                      or what else multiply() wants of split() there */
-    size_t stride; /* from row to row */
+    int8_t *bytes; /* [rows, k_blocks, digits, 32], each digit in quads in the order of the weights;
+                      or in whatever order gemm_tile() expects from quant_x() */
+    size_t stride; /* bytes from row to row */
     float *unit;   /* [rows, parts] */
-    int32_t *sum;  /* [rows, parts, planes]: what zeros take from sums of products, to be added: of
-                      a part's bytes, times -1, and times the zero that all codes share, if any */
+    int32_t
+        *sum; /* [rows, k_tiles, digits]: zero-point terms, to be added to the dot products: minus
+                 the sum of a k_tile's digits, times the common zero point if there is one */
     size_t parts;
     int planes;
 } ft_panel_x;
@@ -71,26 +77,26 @@ typedef struct ft_panel_tile {
     ft_panel_weights w;
     ft_panel_x x;
     size_t rows;
-    float *y; /* [rows, 32 * panels], all zeros: parts are added to it */
+    float *y; /* [rows, 32 * panels], initially zero: k_tiles are accumulated in it */
     size_t y_stride;
 } ft_panel_tile;
 
 typedef struct ft_panel_kernels {
-    size_t rows[FT_PANEL_PLANES + 1]; /* of a tile, at most, for so many planes */
+    size_t rows[FT_PANEL_PLANES + 1]; /* maximum rows of a tile, indexed by the number of digits */
 
-    /* A row of x [cols] as whole numbers for weights like `w`. */
+    /* Quantizes a row of x [cols] for weights like `w`. */
     void (*split)(const ft_panel_x *to, size_t row, const ft_panel_weights *w, const float *x,
                   size_t cols);
 
     void (*multiply)(const ft_panel_tile *tile);
 } ft_panel_kernels;
 
-/* The kernels of a usable instruction set. */
+/* The kernels of a supported instruction set. */
 const ft_panel_kernels *ft_panel_kernels_of(ft_isa isa);
 
 extern const ft_panel_kernels ft_panel_generic, ft_panel_avx2, ft_panel_avxvnni, ft_panel_avx512;
 
-/* Spans of a part, for groups of so many: the most that divide them. */
+/* k_blocks of a k_tile for groups of this many: the largest admissible divisor. */
 static inline size_t ft_panel_part(size_t group, int planes)
 {
     size_t part = planes == 1 ? group : ft_min_size(group, FT_PANEL_PART);
@@ -99,13 +105,13 @@ static inline size_t ft_panel_part(size_t group, int planes)
     return part;
 }
 
-/* Words from a panel to the next. */
+/* 32-bit words from one panel to the next. */
 static inline size_t ft_panel_words(const ft_panel_weights *w)
 {
     return w->spans * FT_PANEL_SPAN * (size_t) w->bits;
 }
 
-/* The unit of a part of codes whose largest magnitude is amax, and 1 / unit or 0. */
+/* The scale of a k_tile of int8 activations with this amax; *inverse is 1 / scale, or 0. */
 static inline float ft_panel_code_unit(float amax, float *inverse)
 {
     float unit = ft_scale_from_amax(amax);
@@ -114,8 +120,8 @@ static inline float ft_panel_code_unit(float amax, float *inverse)
 }
 
 /*
- * The unit of a part whose largest magnitude is amax, where x has three bytes, and 1 / unit or 0.
- * All magnitudes below 2^-104 share one.
+ * The scale of a k_tile of float activations (three digits) with this amax; *inverse is 1 / scale,
+ * or 0. All magnitudes below 2^-104 share one scale.
  */
 static inline float ft_panel_unit(float amax, float *inverse)
 {

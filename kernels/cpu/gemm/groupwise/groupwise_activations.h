@@ -1,5 +1,5 @@
 /*
- * groupwise_activations.h - x as whole numbers of one byte or of three, in the order of quads.
+ * groupwise_activations.h - quantizes x to one or three digits of one byte, in the order of quads.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,9 +12,9 @@
 #include "runtime/mem.h"
 
 /*
- * order_span(to, whole, planes, bits): the lowest bytes of 32 numbers, plane by plane from the
- * highest on, each in the order of quads: byte i of a plane is of column quad_column(i, bits).
- * sum_span(x) is the sum of 32 bytes.
+ * order_k_block(to, values, digits, bits) stores the lowest bytes of 32 integers, digit by digit
+ * from the highest on, each in the order of quads: byte i of a digit is that of column
+ * quad_column(i, bits). sum_k_block(x) is the sum of 32 bytes.
  */
 FT_INLINE size_t quad_column(size_t i, int bits)
 {
@@ -25,7 +25,7 @@ FT_INLINE size_t quad_column(size_t i, int bits)
 
 #if defined __AVX512VBMI__ && !defined FT_SIMD_SCALAR
 
-/* Where the bytes of two planes, or one, lie in 32 numbers. */
+/* Byte positions of one or two digits within 32 integers. */
 FT_INLINE void set_places(uint8_t place[64], size_t first, size_t planes, int bits)
 {
     for (size_t i = 0; i < 64; i++)
@@ -48,7 +48,10 @@ FT_INLINE void order_span(int8_t *to, const int32_t whole[FT_PANEL_SPAN], size_t
 
 #elif defined __AVX2__ && !defined FT_SIMD_SCALAR
 
-/* Columns 0 .. 3, 8 .. 11, 16 .. 19, 24 .. 27, and 4 further in the other half, to quads. */
+/*
+ * Reorders columns 0 .. 3, 8 .. 11, 16 .. 19, 24 .. 27, and those 4 further in the other half, into
+ * quads.
+ */
 FT_INLINE __m256i order_plane(__m256i plane, int bits)
 {
     const __m256i words = _mm256_broadcastsi128_si256(
@@ -63,7 +66,8 @@ FT_INLINE void order_span(int8_t *to, const int32_t whole[FT_PANEL_SPAN], size_t
 {
     const __m256i by_plane = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(2, 6, 10, 14, 1, 5, 9, 13, 0, 4, 8, 12, 3, 7, 11, 15));
-    __m256i four[4]; /* in each half four columns: their highest bytes, the next ones, the lowest */
+    __m256i
+        four[4]; /* each half holds four columns: their highest bytes, the next ones, the lowest */
     FT_UNROLL
     for (size_t i = 0; i < 4; i++)
         four[i] =
@@ -116,7 +120,7 @@ FT_INLINE int32_t sum_span(const int8_t *x)
 
 #endif
 
-/* The largest magnitude: their bits have the same order, NaN above all. */
+/* The largest magnitude: bit patterns have the same order, with NaN above all. */
 FT_INLINE float largest_of(const float *x, size_t n)
 {
     enum { SIDE = 16 };
@@ -138,9 +142,8 @@ FT_INLINE float largest_of(const float *x, size_t n)
 }
 
 /*
- * The three bytes of a whole number of up to 23 bits, where 65278 is worth 65536.  Bytes are digits
- * of -128 .. 127: with 128 added to each there is nothing to carry, and where that is taken from
- * each again, nothing either.
+ * The three digits of an integer of up to 23 bits, with 65278 in place of 65536. Digits are in -128
+ * .. 127: adding 128 to each avoids carries, and subtracting 128 from each again avoids borrows.
  */
 FT_INLINE int32_t digits_of(float number)
 {
@@ -148,7 +151,7 @@ FT_INLINE int32_t digits_of(float number)
     return ((int32_t) (number + high * (65536 - FT_PANEL_HIGH)) + 0x808080) ^ 0x808080;
 }
 
-/* A span of x times 1 / unit. */
+/* Quantizes a k_block of x. */
 FT_INLINE void split_span(int8_t *to, int32_t *sum, const float *x, float inverse, size_t planes,
                           int bits)
 {
@@ -177,7 +180,7 @@ FT_INLINE void split_part(int8_t *to, int32_t *sum, const float *x, size_t cols,
     }
 }
 
-/* A row [cols] of x; a part that is not finite has zeros, and NaN as their unit. */
+/* Quantizes a row [cols] of x. A k_tile with a non-finite element becomes zeros with scale NaN. */
 FT_INLINE void split_row(const ft_panel_x *to, size_t row, const ft_panel_weights *w,
                          const float *x, size_t cols, size_t planes, int bits)
 {

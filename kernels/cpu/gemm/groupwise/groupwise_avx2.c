@@ -1,9 +1,9 @@
 /*
- * groupwise_avx2.c - products with weights in blocks, with AVX2.
+ * groupwise_avx2.c - GEMM with group-wise quantized weights and int8 activations, with AVX2.
  *
- * vpmaddubsw adds pairs of products in 16 bits, which codes of 4 bits are small enough for.  Those
- * of 8 bits, and x with them, become numbers of 16 bits, every other byte at a time.  This is for x
- * of one byte; groupwise_avx2_float.c is for x of three.
+ * vpmaddubsw adds pairs of products in 16 bits, which 4-bit weights cannot overflow. 8-bit weights
+ * and the activations are widened to 16 bits, even and odd bytes separately. groupwise_avx2_float.c
+ * has the kernels for float activations.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,14 +1,15 @@
 /*
- * groupwise_avx2_float.c - weights in blocks by numbers of three bytes, with AVX2.
+ * groupwise_avx2_float.c - GEMM with group-wise quantized weights and float activations, with AVX2.
  *
- * vpmaddubsw adds pairs of products of bytes in 16 bits, vpmaddwd those of 16 bits in 32.
+ * vpmaddubsw adds pairs of byte products in 16 bits, vpmaddwd pairs of 16-bit products in 32.
  *
- * Codes of 4 bits meet x byte by byte.  The sum of a span is that of eight pairs, which is
- * 8 * 2 * 15 * 128 at most and stays in 16 bits until its end.
+ * 4-bit weights are multiplied with x byte by byte. The sum of a k_block has eight pairs, at most 8
+ * * 2 * 15 * 128, and stays in 16 bits until its end.
  *
- * Codes of 8 bits meet the highest bytes as they are, a pair of products being 2 * 255 * 64 at
- * most, and the lower two as one number of 16 bits, even and odd columns apart.  This is how x lies
- * for them: in each span its highest bytes, numbers of even columns, and of odd ones.
+ * 8-bit weights are multiplied with the highest digits as they are, where a pair of products is at
+ * most 2 * 255 * 64, and with the lower two digits as one 16-bit number, even and odd columns
+ * separately. For them each k_block of x holds its highest digits, then the numbers of even
+ * columns, then those of odd ones.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,12 +23,14 @@
 
 enum { PLANES = FT_PANEL_PLANES, SPAN_BYTES = PLANES * FT_PANEL_SPAN };
 
-/* The two sums of products with x: those of its highest bytes, and of the rest. */
+/*
+ * The two accumulators of the products with x: those of its highest digit, and of the lower ones.
+ */
 enum { HIGH, REST, SUMS };
 
-/* ---- x ------------------------------------------------------------------------------------ */
+/* ---- Activations -------------------------------------------------------------------------- */
 
-/* The lower bytes of a span become numbers of 16 bits. */
+/* Joins the lower two digits of a k_block into 16-bit numbers. */
 FT_INLINE void join_lower(int8_t *span)
 {
     __m256i *even = (__m256i *) (span + FT_PANEL_SPAN), *odd = even + 1;
@@ -51,9 +54,12 @@ void ft_panel_avx2_split_reals(const ft_panel_x *to, size_t row, const ft_panel_
         sum[REST] = 256 * sum[1] + sum[2];
 }
 
-/* ---- Spans -------------------------------------------------------------------------------- */
+/* ---- k_blocks ----------------------------------------------------------------------------- */
 
-/* Each an asm: sums stay in their registers, or products wait in memory to be added. */
+/*
+ * As asm, so that accumulators stay in registers; otherwise products are spilled before they are
+ * added.
+ */
 FT_INLINE void add_words(vi *sum, vi addend)
 {
     __asm__("vpaddw %1, %0, %0" : "+x"(*sum) : "x"(addend));
@@ -64,14 +70,14 @@ FT_INLINE void add_ints(vi *sum, vi addend)
     __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(addend));
 }
 
-/* Vectors of weights side by side: what sixteen registers have sums for. */
+/* Vectors of weights per iteration: as many as have accumulators in sixteen registers. */
 enum { SIDE_4 = 2, SIDE_8 = 4, SIDE = 4 };
 
-/* What one function does. */
+/* Compile-time parameters of a kernel. */
 typedef struct form {
     int bits;
     bool zeros;
-    bool single; /* a part is one span */
+    bool single; /* a k_tile is one k_block */
 } form;
 
 FT_INLINE size_t side_of(form f)
@@ -79,17 +85,17 @@ FT_INLINE size_t side_of(form f)
     return f.bits == 4 ? SIDE_4 : SIDE_8;
 }
 
-/* Of products of some weights and x. */
+/* Accumulators of some weight vectors and one row of x. */
 typedef struct sums {
     vi of[SUMS][SIDE];
 } sums;
 
-/* Of a span, in 16 bits, of which neighbours are to be added. */
+/* 16-bit accumulators of a k_block, pairs of which remain to be added. */
 typedef struct short_sums {
     vi of[PLANES][SIDE_4];
 } short_sums;
 
-/* Codes of 4 bits, one in each byte, by a quad of columns. */
+/* 4-bit weights, one per byte, times a quad of columns. */
 FT_INLINE void add_quad(short_sums *s, const vi word[SIDE_4], const int8_t *x, bool first)
 {
     FT_UNROLL
@@ -106,7 +112,7 @@ FT_INLINE void add_quad(short_sums *s, const vi word[SIDE_4], const int8_t *x, b
     }
 }
 
-/* Four lines of codes of 4 bits, with two quads of columns each. */
+/* Four lines of 4-bit weights, each with two quads of columns. */
 FT_INLINE void add_span_4(sums *s, const uint32_t *at, const int8_t *x)
 {
     const vi one = _mm256_set1_epi16(1), large = _mm256_set1_epi16(256);
@@ -129,7 +135,7 @@ FT_INLINE void add_span_4(sums *s, const uint32_t *at, const int8_t *x)
     }
 }
 
-/* Eight lines of codes of 8 bits, with a quad of columns each. */
+/* Eight lines of 8-bit weights, each with a quad of columns. */
 FT_INLINE void add_span_8(sums *s, const uint32_t *at, const int8_t *x)
 {
     const vi one = _mm256_set1_epi16(1), lower = _mm256_set1_epi16(255);
@@ -150,9 +156,9 @@ FT_INLINE void add_span_8(sums *s, const uint32_t *at, const int8_t *x)
     }
 }
 
-/* ---- Parts -------------------------------------------------------------------------------- */
+/* ---- k_tiles ------------------------------------------------------------------------------ */
 
-/* Sums begin with what zeros take from them. */
+/* Accumulators start at the zero-point terms. */
 FT_INLINE void begin_part(sums *s, const part *p, size_t lane, form f)
 {
     FT_UNROLL
@@ -195,7 +201,7 @@ FT_INLINE void multiply_part(const part *p, form f)
     }
 }
 
-/* A panel by one row of x after the other, from the second cache if not from the first. */
+/* A panel, one row of x after the other; the panel is read from L1 or L2. */
 FT_INLINE void multiply_panel(const ft_panel_tile *t, size_t row, form f)
 {
     for (size_t i = 0; i < t->rows; i++)
@@ -205,7 +211,7 @@ FT_INLINE void multiply_panel(const ft_panel_tile *t, size_t row, form f)
 
 FT_INLINE void multiply_all(const ft_panel_tile *tile, form f)
 {
-    const ft_panel_tile t = *tile; /* which no result is written over */
+    const ft_panel_tile t = *tile; /* a local copy, so that stores to y cannot alias it */
     for (size_t row = 0; row < t.w.panels * FT_PANEL_ROWS; row += FT_PANEL_ROWS)
         multiply_panel(&t, row, f);
 }

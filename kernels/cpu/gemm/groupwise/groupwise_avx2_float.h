@@ -1,5 +1,5 @@
 /*
- * groupwise_avx2_float.h - weights in blocks by numbers of three bytes, with AVX2.
+ * groupwise_avx2_float.h - GEMM with group-wise quantized weights and float activations, with AVX2.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/gemm/groupwise/groupwise.h"
 
-/* As ft_panel_kernels has them, for x of FT_PANEL_PLANES bytes. */
+/* The functions of ft_groupwise_kernels for x of FT_PANEL_DIGITS digits. */
 void ft_panel_avx2_split_reals(const ft_panel_x *to, size_t row, const ft_panel_weights *w,
                                const float *x, size_t cols);
 void ft_panel_avx2_multiply_reals(const ft_panel_tile *tile);

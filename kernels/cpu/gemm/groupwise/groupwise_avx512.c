@@ -1,7 +1,7 @@
 /*
- * groupwise_avx512.c - products with weights in blocks, with AVX-512 VNNI.
+ * groupwise_avx512.c - GEMM with group-wise quantized weights, with AVX-512 VNNI.
  *
- * vpdpbusd multiplies unsigned by signed bytes: just what weights and x are.
+ * vpdpbusd multiplies unsigned by signed bytes, exactly the types of weights and activations.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,7 +46,7 @@ FT_INLINE vf vf_of(vi v)
     return _mm512_cvtepi32_ps(v);
 }
 
-/* An asm, so that the sum stays in its register; see i8_avx512.c. */
+/* An asm, so that the accumulator stays in its register; see i8_avx512.c. */
 FT_INLINE void vi_dot(vi *sum, vi w, const int8_t *x, int bits)
 {
     (void) bits;

@@ -1,5 +1,5 @@
 /*
- * groupwise_avxvnni.c - products with weights in blocks, with the 256-bit form of VNNI.
+ * groupwise_avxvnni.c - GEMM with group-wise quantized weights, with 256-bit VNNI.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/gemm/groupwise/groupwise_ymm.h"
 
-/* An asm, so that the sum stays in its register; see i8_avx512.c. */
+/* An asm, so that the accumulator stays in its register; see i8_avx512.c. */
 FT_INLINE void vi_dot(vi *sum, vi w, const int8_t *x, int bits)
 {
     (void) bits;

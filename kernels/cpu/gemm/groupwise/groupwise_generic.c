@@ -1,5 +1,5 @@
 /*
- * groupwise_generic.c - products with weights in blocks, in plain C.
+ * groupwise_generic.c - GEMM with group-wise quantized weights, in plain C.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,12 +1,13 @@
 /*
- * groupwise_impl.h - the body of panel_*.c: rows of x times weights in blocks.
+ * groupwise_impl.h - the body of groupwise_*.c: GEMM with group-wise quantized weights.
  *
- * The including file defines vi, a vector of VI_LANES int32 (or words), and what is done with it:
- * vi_set(x), vi_load(x), vi_bytes(x)  of one number, of words, of bytes;
- * vi_nibbles(w, high)  of each byte the lower four bits, or the higher ones;
- * vi_dot(&sum, w, x, bits)  sum += the four codes of each word times the quad at x;
- * vi_times(a, b)  modulo 2^32;
- * vf_of(v)  floats: VI_LANES is LANES.
+ * The including file defines vi, a vector of VI_LANES int32 (or words), and its operations:
+ *
+ *   vi_set(x), vi_load(x), vi_bytes(x)  broadcast a number; load words; load bytes as words
+ *   vi_nibbles(w, high)                 the lower or the higher four bits of each byte
+ *   vi_dot(&acc, w, x, bits)            acc += the four weights of each word times the quad at x
+ *   vi_mul(a, b)                        the product modulo 2^32
+ *   vf_from_i32(v)                      to float; VI_LANES equals LANES
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,14 +16,14 @@
 
 enum { PLANES = FT_PANEL_PLANES, MOST = FT_PANEL_ROWS / VI_LANES /* vectors of a panel */ };
 
-/* Plain C has no registers to keep arrays in: its loops stay loops. */
+/* Plain C cannot keep arrays in registers: its loops are not unrolled. */
 #if defined FT_SIMD_SCALAR
 #define VECTORS
 #else
 #define VECTORS FT_UNROLL
 #endif
 
-/* What one function does: rows of x, as many planes, vectors of weights side by side. */
+/* Compile-time parameters of a kernel: rows of x, digits, weight vectors per iteration. */
 typedef struct form {
     size_t rows, planes, vectors;
     int bits;
@@ -32,13 +33,13 @@ typedef struct sums {
     vi of[FT_PANEL_TILE][PLANES][MOST];
 } sums;
 
-/* The words of a line have one quad of columns, or two. */
+/* A word of a line holds one quad of columns, or two. */
 FT_INLINE size_t line_quads(form f)
 {
     return f.bits == 4 ? 2 : 1;
 }
 
-/* Sums of a part begin with what zeros take from them. */
+/* Accumulators of a k_tile start at the zero-point terms. */
 FT_INLINE void begin_part(sums *s, const ft_panel_tile *t, const part *p, size_t lane, form f)
 {
     VECTORS
@@ -54,7 +55,7 @@ FT_INLINE void begin_part(sums *s, const ft_panel_tile *t, const part *p, size_t
     }
 }
 
-/* A line of weights by the quads of its columns. */
+/* One line of weights times the quads of its columns. */
 FT_INLINE void add_line(sums *s, const uint32_t *line, const int8_t *x, size_t x_stride, form f)
 {
     VECTORS
@@ -79,7 +80,7 @@ FT_INLINE void add_line(sums *s, const uint32_t *line, const int8_t *x, size_t x
     }
 }
 
-/* A part's sum of one row, from its planes. */
+/* The sum of a k_tile for one row, combined from its digits. */
 FT_INLINE vf sum_of(vi plane[PLANES][MOST], size_t v, form f)
 {
     vf sum = vf_of(plane[f.planes - 1][v]);
@@ -104,11 +105,11 @@ FT_INLINE void end_part(sums *s, const ft_panel_tile *t, const part *p, size_t l
     }
 }
 
-/* Spans of weights, of some vectors of a panel, by the same columns of x. */
+/* k_blocks of some weight vectors of a panel, times the same columns of x. */
 FT_INLINE void add_spans(sums *s, const uint32_t *at, const int8_t *x, size_t spans,
                          size_t x_stride, form f)
 {
-    size_t lines = (size_t) f.bits, line_bytes = 4 * line_quads(f); /* lines of a span */
+    size_t lines = (size_t) f.bits, line_bytes = 4 * line_quads(f); /* lines of a k_block */
     for (size_t span = 0; span < spans; span++, x += f.planes * FT_PANEL_SPAN)
         for (size_t line = 0; line < lines; line++, at += FT_PANEL_ROWS) {
             fetch(at, AHEAD);
@@ -118,7 +119,7 @@ FT_INLINE void add_spans(sums *s, const uint32_t *at, const int8_t *x, size_t sp
         }
 }
 
-/* A part of a panel; some vectors after the others, so that memory is read evenly. */
+/* A k_tile of a panel; one set of vectors after the other, so that memory is read evenly. */
 FT_INLINE void multiply_part(const ft_panel_tile *t, const part *p, form f)
 {
     for (size_t lane = 0; lane < FT_PANEL_ROWS; lane += f.vectors * VI_LANES) {
@@ -131,13 +132,13 @@ FT_INLINE void multiply_part(const ft_panel_tile *t, const part *p, form f)
 
 FT_INLINE void multiply_all(const ft_panel_tile *tile, form f)
 {
-    const ft_panel_tile t = *tile; /* which no result is written over */
+    const ft_panel_tile t = *tile; /* a local copy, so that stores to y cannot alias it */
     for (size_t row = 0; row < t.w.panels * FT_PANEL_ROWS; row += FT_PANEL_ROWS)
         for (part p = first_part(&t, 0, row); p.left > 0; next_part(&p, &t, row, f.bits, f.planes))
             multiply_part(&t, &p, f);
 }
 
-/* ---- One function for each number of rows and each kind of operands ----------------------- */
+/* ---- One kernel per number of rows and type of operands ------------------------------------ */
 
 #define FUNCTION(rows, planes, vectors, bits)                                                      \
     static void multiply_##planes##_##bits##_##rows(const ft_panel_tile *t)                        \
@@ -153,7 +154,9 @@ FT_INLINE void multiply_all(const ft_panel_tile *tile, form f)
 
 typedef void multiply_function(const ft_panel_tile *t);
 
-/* The including file defines tables of these: codes[rows - 1][bits == 8], and reals. */
+/*
+ * The including file defines tables of these: int8_kernels[rows - 1][bits == 8], and float_kernels.
+ */
 #define FT_PANEL_MULTIPLY                                                                          \
     static void multiply(const ft_panel_tile *t)                                                   \
     {                                                                                              \

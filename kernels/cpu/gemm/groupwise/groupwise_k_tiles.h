@@ -1,5 +1,5 @@
 /*
- * groupwise_k_tiles.h - the way through a panel, part by part, that all panel_*.c share.
+ * groupwise_k_tiles.h - the loop over the k_tiles of a panel that all groupwise_*.c share.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,8 +11,8 @@
 #include "runtime/mem.h"
 
 /*
- * Bytes of codes, and groups of scales, that are fetched into the second cache before they are
- * read. The few misses that the first cache can wait for at once would be the limit otherwise.
+ * Bytes of weights, and groups of scales, that are prefetched into the L2 cache ahead of use.
+ * Otherwise the few outstanding misses of the L1 cache limit the throughput.
  */
 enum { AHEAD = 16384, AHEAD_GROUPS = 16 };
 
@@ -21,7 +21,7 @@ FT_INLINE void fetch(const void *base, size_t offset)
     __builtin_prefetch((const void *) ((uintptr_t) base + offset), 0, 2);
 }
 
-/* The scales of a group that comes later, here or in the next panel. */
+/* Prefetches the scales of a later group, in this panel or the next. */
 FT_INLINE void fetch_group(const ft_panel_weights *w, size_t row, size_t group)
 {
     size_t groups = w->groups, next = group + AHEAD_GROUPS;
@@ -32,20 +32,24 @@ FT_INLINE void fetch_group(const ft_panel_weights *w, size_t row, size_t group)
         fetch(w->zero, at);
 }
 
-/* A part of a panel, and what it meets: of the first of some rows of x. */
+/* A k_tile of a panel, and the operands of the first of the rows of x. */
 typedef struct part {
     const uint32_t *codes;
     const uint16_t *scale;
-    const uint8_t *zero; /* or NULL */
+    const uint8_t *zero; /* may be NULL */
     const int8_t *x;
     const int32_t *sum;
     const float *unit;
     float *y;
     size_t spans;
-    size_t left, left_of_group, group; /* spans from here on, and the number of the group */
+    size_t left, left_of_group,
+        group; /* k_blocks that remain in the row and in the group, and the index of the group */
 } part;
 
-/* Of row i of x and the panel that begins with `row`.  The last part is followed by one of none. */
+/*
+ * The first k_tile of row i of x and the panel that starts at `row`. After the last one,
+ * next_k_tile() yields an empty one.
+ */
 FT_INLINE part first_part(const ft_panel_tile *t, size_t i, size_t row)
 {
     return (part){

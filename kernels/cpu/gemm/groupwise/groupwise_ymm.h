@@ -1,6 +1,6 @@
 /*
- * groupwise_ymm.h - what the instruction sets with 256-bit vectors share; see groupwise_impl.h.  The
- * including file defines vi_dot().
+ * groupwise_ymm.h - the vector operations shared by the instruction sets with 256-bit vectors; see
+ * groupwise_impl.h. The including file defines vi_dot().
  *
  * SPDX-License-Identifier: Apache-2.0
  */

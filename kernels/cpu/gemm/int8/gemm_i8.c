@@ -1,10 +1,11 @@
 /*
- * gemm_i8.c - shares an int8 product out to threads, panels and tiles.
+ * gemm_i8.c - distributes an int8 GEMM over threads, packed panels and register tiles.
  *
- * Each thread owns a rectangle of the output.  It packs 64 weight rows at a time into its scratch,
- * where they stay in its caches, and runs all its rows of x against them; meanwhile the processor
- * fetches the next 64 rows, which memory order scatters in pieces of 2 KB.  With few rows of x the
- * product is as fast as memory, and the weights are walked through in the order of memory instead.
+ * The panel kernel: each thread owns a rectangle of the output. It packs 64 weight rows at a time
+ * into its scratch, where they stay in cache, and multiplies all its rows of x with them; meanwhile
+ * it prefetches the next 64 rows, which the file layout scatters in pieces of 2 KB. With few rows
+ * of x the GEMM is bound by memory bandwidth, and the stream kernel reads the weights in memory
+ * order instead.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,14 +38,14 @@ const ft_i8_kernels *ft_i8_kernels_of(ft_isa isa)
     return kernels[isa];
 }
 
-/* The rectangle of one thread. */
+/* The output rectangle of one thread. */
 typedef struct part {
     size_t row, rows, col, cols;
 } part;
 
 /*
- * Split the columns; split the rows too where that would leave a thread less than a panel.
- * Column borders lie between units of 16, so that only the last panel is ragged.
+ * Splits the columns; splits the rows too if a thread would otherwise get less than a panel.
+ * Columns are split at multiples of 16, so only the last panel is partial.
  */
 static part part_of_thread(const ft_gemm_i8 *g, size_t thread, size_t threads)
 {
@@ -63,18 +64,18 @@ static part part_of_thread(const ft_gemm_i8 *g, size_t thread, size_t threads)
     return p;
 }
 
-/* Everything of one run that its threads share. */
+/* What all threads of one GEMM share. */
 typedef struct product {
     const ft_gemm_i8 *g;
     const ft_i8_kernels *kernels;
-    const int8_t *x; /* with zeros from k to the end of the last quad */
+    const int8_t *x; /* padded with zeros from k to the next multiple of 4 */
     size_t x_stride, padded_n;
     bool walks;
-    int8_t *copy;  /* of x, where k is no whole number of quads */
+    int8_t *copy;  /* of x, if k is not a multiple of 4 */
     char *scratch; /* of the first thread */
 } product;
 
-/* Where k is no whole number of quads, the threads share a copy of x that is. */
+/* If k is not a multiple of 4, the threads share a padded copy of x. */
 static size_t x_copy_bytes(size_t m, size_t k)
 {
     return m * ft_i8_stride(k);
@@ -86,8 +87,8 @@ static size_t start_bytes(size_t m)
 }
 
 /*
- * A thread's scratch: the starts of its rows, a row of nothing but x_zero and a panel, or a walk's
- * copy of x and its sums.
+ * Scratch of one thread: initial accumulators, a row filled with x_zero and a panel; or, for the
+ * stream kernel, its copy of x and its accumulators.
  */
 static size_t thread_bytes(size_t m, size_t n, size_t k)
 {
@@ -129,7 +130,7 @@ static ft_i8_finish panel_finish(const ft_gemm_i8 *g, size_t col, size_t cols)
     return f;
 }
 
-/* The share of tile `index` of `tiles` in fetching the weight rows from `col` on. */
+/* The share of tile `index` of `tiles` in prefetching the weight rows from `col` on. */
 static ft_i8_ahead tile_ahead(const product *job, size_t col, size_t cols, size_t index,
                               size_t tiles)
 {
@@ -139,7 +140,9 @@ static ft_i8_ahead tile_ahead(const product *job, size_t col, size_t cols, size_
     return ahead;
 }
 
-/* What a row of nothing but zeros gives, where a code other than 0 stands for them: [cols]. */
+/*
+ * Accumulators of a row filled with x_zero, the zero point of x, to be subtracted: [cols].
+ */
 static void multiply_zeros(const product *job, int8_t *row, const void *panel, size_t cols,
                            int32_t *sums)
 {
@@ -196,7 +199,7 @@ static void multiply_part(const product *job, part p, char *scratch)
                 .out_stride = FT_I8_PANEL,
                 .ahead = tile_ahead(job, p.col + col + cols, next_cols, index, tiles),
             };
-            if (col == 0) /* the rows are fetched now anyway */
+            if (col == 0) /* x is being read into the cache anyway */
                 job->kernels->row_starts(start + first, tile.x, tile.x_stride, rows, tile.quads);
             job->kernels->multiply(&tile, panel, cols);
             if (g->x_zero != 0)
@@ -238,7 +241,7 @@ static void walk_part(const product *job, part p, char *scratch)
     }
 }
 
-/* The parts of threads first .. end - 1. */
+/* The output rectangles of threads first .. end - 1. */
 static void run_parts(const void *of, int thread, size_t first, size_t end)
 {
     const product *job = of;

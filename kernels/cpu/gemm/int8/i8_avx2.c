@@ -1,10 +1,10 @@
 /*
- * i8_avx2.c - int8 products with AVX2, exact without VNNI.
+ * i8_avx2.c - int8 GEMM with AVX2, exact without VNNI.
  *
- * vpmaddubsw multiplies unsigned by signed bytes and adds pairs in 16 bits.  With the magnitude of
- * the weight as the unsigned side and x with the weight's sign as the other, a pair is at most 2 *
- * 128 * 127 = 32512: it never saturates, even for weights of -128, as long as x is never -128.
- * Panels hold each weight and its magnitude.
+ * vpmaddubsw multiplies unsigned by signed bytes and adds pairs in 16 bits. The unsigned operand is
+ * the magnitude of the weight, the signed one is x with the sign of the weight, so a pair is at
+ * most 2 * 128 * 127 = 32512: it never saturates, even for weights of -128, as long as x is never
+ * -128. Panels hold each weight and its magnitude.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,7 +44,7 @@ FT_INLINE void multiply_quad(__m256i sum[FT_I8_TILE], const char *w,
         sum[row] = dot(sum[row], weights, magnitudes, broadcast_quad(x[row] + at));
 }
 
-/* rows x one strip, over the whole k in registers. */
+/* rows x one strip, with the accumulators of all of k in registers. */
 FT_INLINE void multiply_one(const ft_i8_tile *tile, const char *w, const ft_i8_ahead *ahead,
                             int32_t *out, int rows)
 {
@@ -89,7 +89,7 @@ static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_row
     multiply_strips(tile, panel, panel_rows, 1, one[tile->rows - 1]);
 }
 
-/* Half a tile of weights and its magnitudes stay in registers while all rows of x pass by. */
+/* Half a tile of weights and its magnitudes stay in registers while all rows of x are processed. */
 static inline void walk_tile(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
                              int32_t *out)
 {

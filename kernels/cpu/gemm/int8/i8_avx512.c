@@ -1,13 +1,14 @@
 /*
- * i8_avx512.c - int8 products with AVX-512 VNNI.
+ * i8_avx512.c - int8 GEMM with AVX-512 VNNI.
  *
  * vpdpbusd multiplies unsigned by signed bytes: panels hold weight + 128 (the top bit flipped), and
- * the sum of each row begins with -128 times the sum of its x.  So x is used as it lies in memory,
- * every weight down to -128 is exact, and nothing must be known about the weights beforehand.
+ * the accumulators of each row start at -128 times the sum of its x. So x is used as it is in
+ * memory, every weight down to -128 is exact, and nothing must be known about the weights
+ * beforehand.
  *
- * A panel is a run of groups of 64 rows (the last one may have 16, 32 or 48); in a group, for each
- * quad, vectors of 16 rows x 4 k.  In each 8 rows the even ones come first, because COL4_4R2_8C
- * keeps them so; multiply() puts the sums back in order.
+ * A panel consists of groups of 64 rows (the last one may have 16, 32 or 48). A group holds, for
+ * each quad, vectors of 16 rows x 4 k. In each 8 rows the even ones come first, as in COL4_4R2_8C;
+ * gemm_tile() restores the order of the outputs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,15 +24,16 @@ typedef struct quad {
 } quad;
 
 /*
- * sum += dot products of four weights and four x.  The compiler moves the intrinsic's accumulator
- * between registers (gcc 12: a third of the speed); an operand of an asm stays where it is.
+ * acc += dot products of four weights and four x. With the intrinsic, the compiler moves the
+ * accumulator between registers (gcc 12: a third of the speed); the operand of an asm stays in
+ * place.
  */
 FT_INLINE void dot(__m512i *sum, __m512i weights, __m512i x)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(weights), "v"(x));
 }
 
-/* The same with one quad of x from memory. */
+/* The same, broadcasting one quad of x from memory. */
 FT_INLINE void dot_quad(__m512i *sum, __m512i weights, const int8_t *x)
 {
     __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(*sum) : "v"(weights), "m"(*(const quad *) x));
@@ -42,14 +44,14 @@ FT_INLINE __m512i flip(__m512i weights)
     return _mm512_xor_si512(weights, _mm512_set1_epi8(-128));
 }
 
-/* Dwords 0 2 4 6 1 3 5 7 back to 0 1 2 3 4 5 6 7, in both halves. */
+/* Restores the order of dwords 0 2 4 6 1 3 5 7 to 0 1 2 3 4 5 6 7, in both halves. */
 FT_INLINE __m512i in_order(__m512i sums)
 {
     return _mm512_permutexvar_epi32(
         _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15), sums);
 }
 
-/* Vectors of four 128-bit lanes: lane j of in[i] becomes lane i of out[j]. */
+/* 4 x 4 transpose of 128-bit lanes: lane j of in[i] becomes lane i of out[j]. */
 FT_INLINE void transpose_lanes(__m512i out[4], __m512i a, __m512i b, __m512i c, __m512i d)
 {
     __m512i ab_low = _mm512_shuffle_i32x4(a, b, 0x44), ab_high = _mm512_shuffle_i32x4(a, b, 0xee);
@@ -61,8 +63,8 @@ FT_INLINE void transpose_lanes(__m512i out[4], __m512i a, __m512i b, __m512i c, 
 }
 
 /*
- * Eight quads of 16 rows: two tiles of 8 rows x 32 k, in each the even rows, then the odd ones, 16
- * bytes for a quad of four rows.  Loads in the order of memory.
+ * Eight quads of 16 rows, from two tiles of 8 rows x 32 k. Each tile holds the even rows, then the
+ * odd ones, 16 bytes per quad of four rows. Loads are in memory order.
  */
 FT_INLINE void load_quads(__m512i quads[8], const int8_t *tile, const int8_t *next_tile)
 {
@@ -82,7 +84,7 @@ FT_INLINE void load_quads(__m512i quads[8], const int8_t *tile, const int8_t *ne
 static void pack_col4(void *panel, const int8_t *w, size_t padded_n, size_t k, size_t first,
                       size_t rows)
 {
-    enum { AHEAD = 4 }; /* k blocks */
+    enum { AHEAD = 4 }; /* blocks of k */
     size_t vectors = (rows + 15) / 16, block_bytes = padded_n * 32;
     char *to = panel;
     const int8_t *block = w + first * 32;
@@ -101,7 +103,7 @@ static void pack_col4(void *panel, const int8_t *w, size_t padded_n, size_t k, s
     }
 }
 
-/* The row that comes at `slot` in packed order. */
+/* The row at `slot` of the packed order. */
 FT_INLINE size_t row_of_slot(size_t slot)
 {
     return (slot & 8) + (slot & 3) * 2 + (slot >> 2 & 1);
@@ -130,7 +132,7 @@ FT_INLINE void transpose_rows(__m512i out[4], const int8_t *from, size_t stride)
     out[3] = _mm512_unpackhi_epi64(high01, high23);
 }
 
-/* The vector of rows `row` .. row + 15 at quad 0, and the bytes from one quad to the next. */
+/* The vector of rows `row` .. row + 15 at quad 0, and the stride in bytes between quads. */
 FT_INLINE char *packed_vector(void *panel, size_t row, size_t rows, size_t k, size_t *quad_bytes)
 {
     size_t group = row / GROUP, padded_k = (k + 31) / 32 * 32;
@@ -232,7 +234,7 @@ FT_INLINE void multiply_quad(__m512i sum[FT_I8_TILE][4], const char *w,
     }
 }
 
-/* rows x 16 * vectors sums over the whole k in registers. */
+/* rows x 16 * vectors, with the accumulators of all of k in registers. */
 FT_INLINE void multiply_group(const ft_i8_tile *tile, const char *w, int32_t *out, int rows,
                               int vectors)
 {
@@ -302,8 +304,8 @@ static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_row
 }
 
 /*
- * 16 weight rows x one or two blocks of k stay in registers while all rows of x pass by.  The sums
- * stay in packed order until the end.
+ * 16 weight rows x one or two blocks of k stay in registers while all rows of x are processed. The
+ * outputs stay in packed order until the end.
  */
 FT_INLINE void walk_step(const ft_i8_tile *tile, const int8_t *w, size_t block_bytes,
                          size_t next_tile, ptrdiff_t ahead, const int8_t *x, int32_t *out,
@@ -329,7 +331,7 @@ FT_INLINE void walk_step(const ft_i8_tile *tile, const int8_t *w, size_t block_b
     }
 }
 
-/* Two streams: neighbouring blocks of k. */
+/* Reads two streams: neighbouring blocks of k. */
 static void walk(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
                  size_t weight_rows)
 {

@@ -1,7 +1,7 @@
 /*
- * i8_avxvnni.c - int8 products with the 256-bit form of VNNI, for processors without AVX-512.
+ * i8_avxvnni.c - int8 GEMM with 256-bit VNNI, for processors without AVX-512.
  *
- * As in i8_avx512.c, panels hold weight + 128 and sums begin at -128 times the sum of x.
+ * As in i8_avx512.c, panels hold weight + 128 and accumulators start at -128 times the sum of x.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ static inline void put_quad(char *to, __m256i weights)
     _mm256_store_si256((__m256i *) to, flip(weights));
 }
 
-/* An asm, so that the sum stays in its register; see i8_avx512.c. */
+/* An asm, so that the accumulator stays in its register; see i8_avx512.c. */
 FT_INLINE void dot(__m256i *sum, __m256i weights, __m256i x)
 {
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(*sum) : "x"(weights), "x"(x));
@@ -59,7 +59,7 @@ FT_INLINE void multiply_quad(__m256i sum[FT_I8_TILE][2], const char *w, size_t s
     }
 }
 
-/* rows x two strips, over the whole k in registers. */
+/* rows x two strips, with the accumulators of all of k in registers. */
 FT_INLINE void multiply_two(const ft_i8_tile *tile, const char *w, size_t strip,
                             const ft_i8_ahead *ahead, int32_t *out, int rows)
 {
@@ -105,7 +105,7 @@ static void multiply(const ft_i8_tile *tile, const void *panel, size_t panel_row
     multiply_strips(tile, panel, panel_rows, 2, two[tile->rows - 1]);
 }
 
-/* A tile of weights stays in registers while all rows of x pass by. */
+/* A tile of weights stays in registers while all rows of x are processed. */
 static inline void walk_tile(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
                              int32_t *out)
 {

@@ -1,8 +1,8 @@
 /*
- * i8_epilogue.h - the epilogue of an int8 product: exact sums become codes, floats or halves.
+ * i8_epilogue.h - the epilogue of an int8 GEMM: accumulators to int8, float or F16.
  *
- * Included once by the file of each instruction set.  Per element: ft_dequantize, the activation,
- * the residual, ft_quantize or the rounding to F16.
+ * Included once by the file of each instruction set. Per element: ft_dequantize, the activation,
+ * the residual, then ft_quantize or the rounding to F16.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,13 +14,13 @@
 
 enum { FINISH_STEP = 4 * LANES };
 
-/* ft_dtype_size() where the compiler sees it. */
+/* ft_dtype_size() as a compile-time constant. */
 FT_INLINE size_t finish_size(ft_dtype dtype)
 {
     return dtype == FT_I8 ? 1 : dtype == FT_F16 ? 2 : 4;
 }
 
-/* FINISH_STEP columns of one row; residual may be NULL. */
+/* EPILOGUE_COLS columns of one row; residual may be NULL. */
 FT_INLINE void finish_step(const int32_t *sums, vf x_scale, const float *w_scale, const float *bias,
                            ft_activation activation, const float *residual, vf inverse,
                            ft_dtype dtype, void *y)
@@ -50,7 +50,7 @@ FT_INLINE void finish_step(const int32_t *sums, vf x_scale, const float *w_scale
         vf_store_codes(y, value);
 }
 
-/* The last columns of a row, fewer than FINISH_STEP. */
+/* The last columns of a row, fewer than EPILOGUE_COLS. */
 FT_INLINE void finish_rest(const int32_t *sums, vf x_scale, const float *w_scale, const float *bias,
                            ft_activation activation, const float *residual, vf inverse,
                            ft_dtype dtype, void *y, size_t cols)
@@ -84,7 +84,7 @@ FT_INLINE void finish_rows(const ft_i8_finish *f, const int32_t *sums, size_t st
     }
 }
 
-/* One loop for each activation and kind of output. */
+/* One loop per activation and output dtype. */
 static void finish(const ft_i8_finish *f, const int32_t *sums, size_t stride, size_t first_row,
                    size_t rows)
 {

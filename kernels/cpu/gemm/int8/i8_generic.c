@@ -1,8 +1,7 @@
 /*
- * i8_generic.c - int8 products in plain C: for every processor, and to compare the others with.
+ * i8_generic.c - int8 GEMM in plain C: for every processor, and the reference for the others.
  *
- * A panel keeps each row whole, as 16-bit numbers: compilers know how to vectorise a sum of
- * products of those.
+ * A panel holds each row contiguously as 16-bit numbers: compilers vectorize dot products of those.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +18,7 @@ static size_t padded(size_t k)
     return (k + FT_I8_BLOCK - 1) / FT_I8_BLOCK * FT_I8_BLOCK;
 }
 
-/* In a block of 32 columns, the quads of one row lie 16 bytes apart. */
+/* In a block of 32 columns, the quads of one row are 16 bytes apart. */
 static void pack_col4(void *panel, const int8_t *w, size_t padded_n, size_t k, size_t first,
                       size_t rows)
 {
@@ -54,7 +53,7 @@ static void row_starts(int32_t *start, const int8_t *x, size_t stride, size_t ro
     memset(start, 0, rows * sizeof *start);
 }
 
-/* Four sums of `count` products, a number that the compiler knows and may unroll by. */
+/* Four dot products of `count` elements, a compile-time constant so that the loop is unrolled. */
 FT_INLINE void dot_four(int32_t sums[4], const int16_t *x, const int16_t *w, size_t stride,
                         size_t count)
 {
@@ -72,7 +71,7 @@ FT_INLINE void dot_four(int32_t sums[4], const int16_t *x, const int16_t *w, siz
     sums[3] += sum3;
 }
 
-/* One piece of every row of x against all rows of the panel. */
+/* One k_tile of every row of x against all rows of the panel. */
 FT_INLINE void multiply_piece(const ft_i8_tile *tile, const int16_t *w, size_t panel_rows,
                               size_t stride, size_t at, size_t count)
 {

@@ -1,5 +1,5 @@
 /*
- * i8_softmax.h - rows of integer scores become codes of their softmax: kernels/softmax.h.
+ * i8_softmax.h - quantized softmax of rows of int32 scores: kernels/softmax.h.
  *
  * Included once by the file of each instruction set.
  *
@@ -13,7 +13,7 @@
 
 enum { SOFTMAX_VECTORS = VF_PARTS / LANES, SOFTMAX_STEP = 4 * LANES };
 
-/* `count` is a multiple of VF_PARTS. */
+/* `count` is a multiple of VF_REDUCE_WIDTH. */
 FT_INLINE float largest(const int32_t *scores, size_t count)
 {
     vf best[SOFTMAX_VECTORS];
@@ -28,7 +28,10 @@ FT_INLINE float largest(const int32_t *scores, size_t count)
     return vf_largest(best);
 }
 
-/* The codes of `count` scores, a multiple of SOFTMAX_STEP, and their sum: exact in any order. */
+/*
+ * Quantizes `count` scores, a multiple of SOFTMAX_COLS, and returns the sum of the results: exact
+ * in any order.
+ */
 FT_INLINE float encode(int8_t *codes, const int32_t *scores, size_t count, float most, float step)
 {
     vf sum[4];
@@ -52,7 +55,10 @@ FT_INLINE float encode(int8_t *codes, const int32_t *scores, size_t count, float
     return total;
 }
 
-/* Each step for all rows before the next one: a short row alone is a chain of waits. */
+/*
+ * Each phase runs for all rows before the next one starts: a short row alone is one dependency
+ * chain.
+ */
 static void softmax(int8_t *codes, size_t codes_stride, float *totals, int32_t *scores,
                     size_t scores_stride, size_t rows, size_t cols, float step)
 {
@@ -61,7 +67,7 @@ static void softmax(int8_t *codes, size_t codes_stride, float *totals, int32_t *
     for (size_t row = 0; row < rows; row++) {
         int32_t *of_row = scores + row * scores_stride;
         for (size_t i = cols; i < wide; i++)
-            of_row[i] = of_row[0]; /* changes no maximum, and its code is known */
+            of_row[i] = of_row[0]; /* does not change the maximum, and its output is known */
         most[row] = largest(of_row, wide);
     }
     for (size_t row = 0; row < rows; row++) {

@@ -1,11 +1,11 @@
 /*
- * i8_ymm.h - what the instruction sets with 256-bit vectors share: panels, and a walk's order.
+ * i8_ymm.h - panel packing and the stream loop shared by the instruction sets with 256-bit vectors.
  *
- * A panel is a run of strips of 8 rows; a strip holds, for each quad, one vector of 8 rows x 4 k
- * (and what else a file adds to it).  The even rows come first, because COL4_4R2_8C keeps them so;
- * in_order() puts the sums back.
+ * A panel consists of strips of 8 rows. A strip holds, for each quad, one vector of 8 rows x 4 k
+ * (plus what else a file adds to it). The even rows come first, as in COL4_4R2_8C; unpermute()
+ * restores the order of the outputs.
  *
- * The including file defines QUAD_BYTES, the bytes of a quad of a strip, and put_quad().
+ * The including file defines QUAD_BYTES, the bytes of a quad of a strip, and store_quad().
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,13 +24,13 @@ FT_INLINE size_t strip_bytes(size_t k)
     return (k + 31) / 32 * 8 * QUAD_BYTES;
 }
 
-/* Dwords 0 2 4 6 1 3 5 7 to 0 1 2 3 4 5 6 7. */
+/* Restores the order of dwords 0 2 4 6 1 3 5 7 to 0 1 2 3 4 5 6 7. */
 FT_INLINE __m256i in_order(__m256i sums)
 {
     return _mm256_permutevar8x32_epi32(sums, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-/* Two quads of a tile of COL4_4R2_8C: 16 bytes of even rows and 128 bytes later 16 of odd ones. */
+/* Two quads of a COL4_4R2_8C tile: 16 bytes of even rows and, 128 bytes later, 16 of odd rows. */
 FT_INLINE void load_two_quads(__m256i quads[2], const int8_t *tile)
 {
     __m256i even = _mm256_loadu_si256((const __m256i *) tile);
@@ -42,7 +42,7 @@ FT_INLINE void load_two_quads(__m256i quads[2], const int8_t *tile)
 static void pack_col4(void *panel, const int8_t *w, size_t padded_n, size_t k, size_t first,
                       size_t rows)
 {
-    enum { AHEAD = 4 }; /* k blocks */
+    enum { AHEAD = 4 }; /* blocks of k */
     size_t block_bytes = padded_n * 32, strips = (rows + STRIP - 1) / STRIP;
     const int8_t *block = w + first * 32;
     for (size_t done = 0; done < k; done += 32, block += block_bytes)
@@ -64,7 +64,7 @@ static void pack_col4(void *panel, const int8_t *w, size_t padded_n, size_t k, s
 /* Four quads of 8 rows of 16 bytes. */
 FT_INLINE void transpose_rows(__m256i quads[4], const int8_t *from, size_t stride)
 {
-    __m256i pair[4]; /* row 2i, row 2i + 1 */
+    __m256i pair[4]; /* rows 2i and 2i + 1 */
     FT_UNROLL
     for (size_t i = 0; i < 4; i++) {
         __m128i even = _mm_loadu_si128((const __m128i *) (from + 2 * i * stride));
@@ -105,7 +105,7 @@ static void pack_rows(void *panel, const int8_t *from, size_t stride, size_t row
     }
 }
 
-/* One quad of 8 columns of 4 rows of 8 bytes. */
+/* One quad of 8 columns, from 4 rows of 8 bytes. */
 FT_INLINE __m256i transpose_cols(const int8_t *from, size_t stride)
 {
     __m128i row[4];
@@ -154,7 +154,7 @@ FT_INLINE void fetch(const int8_t *at, size_t lines)
 typedef void strips_function(const ft_i8_tile *tile, const char *w, size_t strip,
                              const ft_i8_ahead *ahead, int32_t *out);
 
-/* All strips of a panel, `strips` at a time; each time fetches its part of what lies ahead. */
+/* All strips of a panel, `strips` at a time; each iteration prefetches its share of the lines. */
 FT_INLINE void multiply_strips(const ft_i8_tile *tile, const char *panel, size_t panel_rows,
                                size_t strips, strips_function *function)
 {
@@ -170,7 +170,7 @@ FT_INLINE void multiply_strips(const ft_i8_tile *tile, const char *panel, size_t
 typedef void walk_function(const ft_i8_tile *tile, const int8_t *weights, const int8_t *x,
                            int32_t *out);
 
-/* In the order of memory, two neighbouring blocks of k at a time, one tile of 8 rows each. */
+/* In memory order, two neighbouring blocks of k at a time, one tile of 8 rows each. */
 FT_INLINE void walk_tiles(const ft_i8_tile *tile, const int8_t *w, size_t padded_n, size_t first,
                           size_t weight_rows, walk_function *function)
 {

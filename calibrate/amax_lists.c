@@ -1,7 +1,7 @@
 /*
- * amax_lists.c - FasterTransformer's amaxList of every layer, for its users.
+ * amax_lists.c - FasterTransformer's amaxList of every layer, for FasterTransformer users.
  *
- * The list is positional; everything of ours is named.  This table is where the two meet.
+ * The list is positional, our points are named. These tables map one to the other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Points by their place in the list; the layer's input is the norm of the layer before. */
+/*
+ * Calibration points by position in the list; the input of a layer is the norm output of the layer
+ * before.
+ */
 static const char *const points[FT_AMAX_LIST_ACTIVATIONS] = {
     [FT_AMAX_LIST_Q] = "attn.q",
     [FT_AMAX_LIST_K] = "attn.k",
@@ -45,7 +48,7 @@ static float amax_of(const ft_amax *amax, size_t layer, const char *point)
     return entry == NULL ? 0.0f : entry->amax;
 }
 
-/* Magnitudes of a weight's channels, from their scales, into `out`; NULL when it is not there. */
+/* Writes the amax of each channel of a weight, from its scales, to `out`; NULL if it is missing. */
 static const float *channel_amax(const ft_quantized *quantized, size_t count, size_t layer,
                                  const char *weight, float *out)
 {

@@ -1,5 +1,5 @@
 /*
- * amax_lists.h - FasterTransformer's amaxList of every layer, for its users.
+ * amax_lists.h - FasterTransformer's amaxList of every layer, for FasterTransformer users.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,8 +14,9 @@ typedef struct ft_amax_lists {
 } ft_amax_lists;
 
 /*
- * The lists of an encoder whose feed-forward part is four times as wide as its layers; layers is 0
- * for any other model, for which the format has no place.
+ * The lists of an encoder whose feed-forward size is four times its hidden size; layers is 0 for
+ * any other model, which the format cannot describe. Errors: FT_ENOMEM; FT_EFORMAT for a missing
+ * weight.
  */
 FT_MUST_USE ft_status ft_amax_lists_init(ft_amax_lists *out, const ft_model *model,
                                          const ft_amax *amax, const ft_quantized *quantized,

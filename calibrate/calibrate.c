@@ -1,5 +1,5 @@
 /*
- * calibrate.c - the whole job: observe, choose, report, pack.
+ * calibrate.c - the calibration pipeline: observe, choose ranges, quantize, report, pack.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVALUATED = 64 }; /* samples at most, when none were held out explicitly */
+enum { EVALUATED = 64 }; /* maximum samples if no held-out set is given */
 
 static void begin(const ft_calibration_job *j, const char *what, const char *unit)
 {
@@ -30,9 +30,9 @@ static void begin(const ft_calibration_job *j, const char *what, const char *uni
         j->view.stage(j->view.user, what, unit);
 }
 
-/* ---- Counting ----------------------------------------------------------------------------- */
+/* ---- Observing ---------------------------------------------------------------------------- */
 
-/* Files of counters stand for the samples that others observed. */
+/* Counters files replace the samples that other runs observed. */
 static ft_status merge_files(ft_calibration_job *j, ft_error *err)
 {
     for (size_t i = 0; i < j->options->nmerge; i++) {
@@ -45,7 +45,10 @@ static ft_status merge_files(ft_calibration_job *j, ft_error *err)
     return FT_OK;
 }
 
-/* A GPU counts by keys, and which magnitudes are exact would depend on who counted: one session. */
+/*
+ * Parallel sessions. A GPU counts by keys, so which magnitudes are exact would depend on the
+ * session that counted them: one session only.
+ */
 static int observers(const ft_calibration_options *o)
 {
     bool on_cpu = o->device == NULL || strncmp(o->device, "cpu", 3) == 0;
@@ -63,7 +66,7 @@ static ft_status count_samples(ft_calibration_job *j, ft_error *err)
                       observers(o), j->view.progress, j->view.user, err);
 }
 
-/* ---- Choosing ----------------------------------------------------------------------------- */
+/* ---- Choosing ranges ---------------------------------------------------------------------- */
 
 static ft_status choose(ft_calibration_job *j, ft_point_report *point, ft_counters *counters,
                         ft_error *err)
@@ -108,9 +111,11 @@ static ft_status choose_all(ft_calibration_job *j, ft_error *err)
     return FT_OK;
 }
 
-/* ---- Refining ----------------------------------------------------------------------------- */
+/* ---- Data-driven quantization ------------------------------------------------------------- */
 
-/* Let samples choose codes of blocks; most of the work is done while they are written. */
+/*
+ * Prepares AWQ, GPTQ and imatrix; most of the work is done while the weights are written.
+ */
 static ft_status refine(ft_calibration_job *j, ft_error *err)
 {
     const ft_calibration_options *o = j->options;
@@ -152,7 +157,7 @@ static ft_status measure_weights(ft_calibration_job *j, ft_error *err)
     return FT_OK;
 }
 
-/* What blocks cost is known when they have been written. */
+/* The error of group-wise quantized weights is known once they have been written. */
 static void report_blocks(ft_calibration_job *j)
 {
     for (size_t i = 0; i < j->nquantized; i++)
@@ -162,7 +167,10 @@ static void report_blocks(ft_calibration_job *j)
 
 /* ---- Evaluating --------------------------------------------------------------------------- */
 
-/* Held-out samples: --eval's, else those of the data that were not observed, else the observed. */
+/*
+ * Evaluation samples: those of --eval, else those of the data that were not observed, else observed
+ * ones.
+ */
 static ft_dataset choose_evaluated(ft_calibration_job *j)
 {
     const ft_calibration_options *o = j->options;
@@ -179,7 +187,10 @@ static ft_dataset choose_evaluated(ft_calibration_job *j)
     return ft_dataset_slice(&j->data, 0, EVALUATED);
 }
 
-/* Int8 is faked, before anything is written; what has blocks is run from where it was written. */
+/*
+ * Int8 is evaluated fake-quantized, before anything is written; group-wise quantized models are
+ * evaluated from the written artifact.
+ */
 static ft_status evaluate(ft_calibration_job *j, ft_error *err)
 {
     ft_dataset data = choose_evaluated(j);
@@ -202,8 +213,8 @@ static ft_status evaluate(ft_calibration_job *j, ft_error *err)
 /* ---- Packing ------------------------------------------------------------------------------ */
 
 /*
- * Codes in blocks are made as they are written, and compared as the runtime reads them.  So without
- * an output they are written all the same, to a file that never gets a name.
+ * Group-wise quantized weights are computed while they are written, and evaluated from the
+ * artifact. So without an output they go to a temporary file that is never given a name.
  */
 static ft_status open_scratch(ft_calibration_job *j, ft_error *err)
 {
@@ -264,7 +275,7 @@ static ft_status write_report(const ft_calibration_job *j, ft_error *err)
     return FT_OK;
 }
 
-/* Files get their names last, when nothing but that can fail. */
+/* Files get their final names last, when only the renames can still fail. */
 static ft_status commit(ft_calibration_job *j, ft_error *err)
 {
     if (j->json != NULL)
@@ -276,7 +287,7 @@ static ft_status commit(ft_calibration_job *j, ft_error *err)
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* Observe, and choose ranges; *enough: only counters were asked for. */
+/* Observes and chooses ranges; *counters_only: nothing else was requested. */
 static ft_status find_ranges(ft_calibration_job *j, bool *enough, ft_error *err)
 {
     FT_TRY(count_samples(j, err));

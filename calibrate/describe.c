@@ -1,5 +1,5 @@
 /*
- * describe.c - what an artifact says of how its codes were made.
+ * describe.c - the quantization recipe that an artifact's manifest records.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,14 +11,14 @@
 
 #include <string.h>
 
-/* What int8 matrices multiply has ranges of its tokens, made in the run ... */
+/* Activations of int8 matrices are quantized per token, dynamically ... */
 static json_t *describe_dynamic(void)
 {
     return json_pack("{s:s, s:s, s:s, s:i, s:i}", "weights", "int8 per channel", "activations",
                      "int8 per token", "residual", "float", "code_min", -127, "code_max", 127);
 }
 
-/* ... or ranges that were calibrated. */
+/* ... or per tensor, with calibrated ranges. */
 static json_t *describe_static(const ft_description *what)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I}", "weights", "int8 per channel",
@@ -40,7 +40,7 @@ static const char *head_of(const ft_description *what)
     return "float";
 }
 
-/* Encoders have no head that could be codes, and their recipes do not speak of one. */
+/* Encoders have no quantizable head, and their recipes do not mention one. */
 json_t *ft_describe(const ft_description *what)
 {
     bool fixed = ft_quantized_any(what->quantized, what->count, FT_SCHEME_W8A8);

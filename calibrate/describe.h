@@ -1,5 +1,5 @@
 /*
- * describe.h - what an artifact says of how its codes were made.
+ * describe.h - the quantization recipe that an artifact's manifest records.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,11 +14,14 @@ typedef struct ft_description {
     const ft_recipe *recipe;
     const ft_quantized *quantized;
     size_t count;
-    bool has_head;    /* decoders */
+    bool has_head;    /* the model is a decoder */
     uint64_t samples; /* observed */
 } ft_description;
 
-/* The recipe of the manifest, which ft_model_open() reads; NULL without memory. */
+/*
+ * The recipe object of the manifest, which ft_model_open() reads; NULL without memory. The caller
+ * owns it.
+ */
 json_t *ft_describe(const ft_description *what);
 
 #endif

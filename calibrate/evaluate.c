@@ -1,5 +1,5 @@
 /*
- * evaluate.c - what quantization costs at the end of the model.
+ * evaluate.c - the end-to-end error of a quantized model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* One of the two models, and its output of the last batch as [rows, cols]. */
+/* One of the two models, and its output for the current batch as [rows, cols]. */
 typedef struct side {
     ft_model *model;
     ft_session *session;
@@ -24,14 +24,14 @@ typedef struct side {
     size_t rows, cols;
 } side;
 
-/* The output by which a user judges the model. */
+/* The output by which users judge the model. */
 static const char *judged_output(const ft_model *model)
 {
     ft_model_info info = ft_model_get_info(model);
     return info.labels > 0 ? "logits" : info.embedding ? "embedding" : "last_hidden_state";
 }
 
-/* Tokens of one run: enough rows for all threads, and at least one sample. */
+/* Tokens per batch: enough rows for all threads, and at least one sample. */
 static size_t run_tokens(const ft_dataset *data)
 {
     size_t longest = ft_dataset_longest(data);
@@ -73,14 +73,14 @@ static ft_status run_side(side *s, const ft_dataset *data, size_t first, size_t 
     return ft_session_get_from(s->session, output, first, &tensor, err);
 }
 
-/* Sums over everything compared so far. */
+/* Sums over all rows compared so far. */
 typedef struct sums {
     double signal, noise, cosine;
     size_t rows, agreeing;
-    ft_tally tally[2]; /* of each side's logits beside their labels */
+    ft_tally tally[2]; /* logits against labels, for each model */
 } sums;
 
-/* Rows of padding are zero on both sides: they are no evidence. */
+/* Rows that are zero in both outputs are padding: they are not counted. */
 static void compare_row(sums *s, const float *a, const float *b, size_t n)
 {
     double aa = 0.0, bb = 0.0, ab = 0.0;
@@ -99,7 +99,7 @@ static void compare_row(sums *s, const float *a, const float *b, size_t n)
     s->rows++;
 }
 
-/* Compare what both sides made of samples first .. first + count - 1. */
+/* Compares both outputs of samples first .. first + count - 1. */
 static void compare_batch(sums *s, const side sides[2], const ft_dataset *data, size_t first,
                           size_t count)
 {
@@ -125,7 +125,7 @@ static ft_status compare(sums *s, side sides[2], const ft_dataset *data, const c
     return FT_OK;
 }
 
-/* NaN without labels; quantities have none. */
+/* NaN without labels and for regression. */
 static double accuracy(const ft_tally *tally)
 {
     ft_metric metric[FT_METRICS];

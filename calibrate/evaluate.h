@@ -1,5 +1,5 @@
 /*
- * evaluate.h - what quantization costs at the end of the model.
+ * evaluate.h - the end-to-end error of a quantized model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,24 +11,27 @@
 #include "runtime/model/model.h"
 
 typedef struct ft_evaluation {
-    const char *output; /* the compared one: "logits", "embedding", "last_hidden_state" */
+    const char *output; /* output that is compared: "logits", "embedding" or "last_hidden_state" */
     size_t samples;     /* evaluated */
-    double sqnr_db;     /* of codes against float; may be infinite, NaN where they overflow */
+    double sqnr_db;     /* of the quantized model against float; may be infinite, NaN on overflow */
     double cosine;      /* mean over rows */
     double agreement;   /* fraction of rows with the same class or labels; NaN without logits */
-    double accuracy[2]; /* float, codes; NaN without labels */
+    double accuracy[2]; /* of the float and the quantized model; NaN without labels */
 } ft_evaluation;
 
-/* Two forms of one model. */
+/* The two models to compare. */
 typedef struct ft_compared {
     const char *path; /* a float artifact, run in float ... */
 
-    /* ... against itself for a purpose of FT_MODE_FAKE; or, where that is NULL, against another. */
+    /*
+     * ... against itself, fake-quantized with a configuration of FT_MODE_FAKE_QUANTIZE; or, if that
+     * is NULL, against another artifact.
+     */
     const ft_purpose *fake;
     const char *other;
 } ft_compared;
 
-/* Run both on all of `data`, and compare their outputs. */
+/* Runs both models on all of `data` and compares their outputs. */
 FT_MUST_USE ft_status ft_evaluate(ft_evaluation *out, const ft_compared *what,
                                   const ft_dataset *data, const char *device, int threads,
                                   ft_progress progress, void *user, ft_error *err);

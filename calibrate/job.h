@@ -1,5 +1,5 @@
 /*
- * job.h - what a calibration has open, and how it is opened.
+ * job.h - the resources of a calibration, and how they are opened.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include "runtime/model/model.h"
 #include "runtime/base/atomic_file.h"
 
-/* Everything open at once; ft_calibrate() closes what there is. */
+/* Everything that is open; ft_calibrate() closes it. */
 typedef struct ft_calibration_job {
     const ft_calibration_options *options;
     ft_calibration_view view;
@@ -28,16 +28,16 @@ typedef struct ft_calibration_job {
     ft_quantized *quantized;
     size_t nquantized;
     ft_refining refining;
-    bool blocks, ranges; /* whether any matrix needs these */
+    bool blocks, ranges; /* whether any matrix uses group-wise quantization, or calibrated ranges */
 } ft_calibration_job;
 
 /*
- * Open what the options name, and refuse all that can be wrong with it: outputs that cannot be
- * written, a model that does not take the recipe, samples that are not there.
+ * Opens what the options name and rejects everything that can be wrong with it: outputs that cannot
+ * be written, a model that does not support the recipe, missing samples.
  */
 FT_MUST_USE ft_status ft_calibration_open(ft_calibration_job *j, ft_error *err);
 
-/* What the float artifact is opened for. */
+/* The quantization configuration for opening the float artifact. */
 ft_purpose ft_calibration_purpose(const ft_calibration_job *j, ft_mode mode);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * main.c - ft-calibrate: a float artifact becomes one of codes.
+ * main.c - ft-calibrate: quantizes a float artifact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * observe.c - run the float model over sample data and count what passes every point.
+ * observe.c - runs the float model over calibration data and counts the values of every point.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@
 
 /* ---- Fingerprints ------------------------------------------------------------------------- */
 
-/* What the values of a plan depend on: the weights, and the graph that is made of them. */
+/* Hashes everything that the values of a plan depend on: the weights and the configuration. */
 static bool fingerprint_model(const ft_model *model, ft_sha256 *hash, uint8_t out[FT_FINGERPRINT])
 {
     json_t *config = ft_config_to_json(&model->config);
@@ -84,7 +84,7 @@ ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *
     return status;
 }
 
-/* The samples, as the set remembers that it has seen them. */
+/* Records which samples the set has counted. */
 static ft_status cover(ft_counter_set *set, const ft_dataset *data, uint64_t first, uint64_t last,
                        ft_error *err)
 {
@@ -99,7 +99,7 @@ static ft_status cover(ft_counter_set *set, const ft_dataset *data, uint64_t fir
 
 /* ---- Workers ------------------------------------------------------------------------------ */
 
-/* What the workers share; everything below `lock` is guarded by it. */
+/* State shared by the workers; everything below `lock` is guarded by it. */
 typedef struct shift {
     const ft_model *model;
     const ft_dataset *data;
@@ -114,7 +114,7 @@ typedef struct shift {
     ft_error err;
 } shift;
 
-/* Take the next sample; false when there is none, or one has failed. */
+/* Takes the next sample; false if there is none left, or if one has failed. */
 static bool take(shift *s, uint64_t *sample)
 {
     pthread_mutex_lock(&s->lock);
@@ -144,7 +144,7 @@ static void fail(shift *s, ft_status status, const ft_error *err)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The counters of one worker: one for each point, found by the index of its value. */
+/* The counters of one worker: one for each point, indexed by the value. */
 typedef struct tally {
     ft_counts *own;       /* [set->count] */
     ft_counts **by_value; /* [nvalue] */
@@ -174,7 +174,7 @@ static void tally_fini(tally *t)
     free(t->by_value);
 }
 
-/* Points are in the order of values in both. */
+/* Both lists of points are in the order of the values. */
 static void join(shift *s, tally *t)
 {
     for (size_t i = 0; i < t->count; i++)
@@ -208,7 +208,7 @@ static ft_status observe_samples(shift *s, tally *t, ft_error *err)
     return status;
 }
 
-/* Samples until none is left. */
+/* Processes samples until none is left. */
 static void work(const void *job, int thread)
 {
     shift *s = (shift *) (uintptr_t) job;

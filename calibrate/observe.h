@@ -1,5 +1,5 @@
 /*
- * observe.h - run the float model over sample data and count what passes every point.
+ * observe.h - runs the float model over calibration data and counts the values of every point.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,14 +11,16 @@
 #include "runtime/data/dataset.h"
 #include "runtime/model/model.h"
 
-/* An empty set of counters for a model opened to observe, with the fingerprint of its tensors. */
+/*
+ * An empty set of counters for a model opened in observe mode, with the fingerprint of its tensors.
+ */
 FT_MUST_USE ft_status ft_observe_new(ft_counter_set **out, const ft_model *model, ft_error *err);
 
 /*
- * Count samples first .. last - 1 of the data into the set.
+ * Adds samples first .. last - 1 of the data to the counters.
  *
- * Each sample is a run of its own on one thread, so its float results, and with them the counters,
- * depend neither on the number of threads nor on which samples stand beside it.
+ * Each sample is a separate forward pass on one thread, so its float results, and with them the
+ * counters, depend neither on the number of threads nor on the other samples.
  */
 FT_MUST_USE ft_status ft_observe(ft_counter_set *set, const ft_model *model, const ft_dataset *data,
                                  uint64_t first, uint64_t last, int threads, ft_progress progress,

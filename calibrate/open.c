@@ -1,5 +1,5 @@
 /*
- * open.c - before a calibration starts: everything that it needs is opened, or refused.
+ * open.c - opens and validates everything that a calibration needs, before it starts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@ static ft_status check_range(const ft_calibration_job *j, ft_error *err)
     const ft_calibration_options *o = j->options;
     if (o->last > j->data.rows && o->data != NULL)
         return ft_fail(err, FT_EARG,
-                       "%s: has %zu samples, but samples %" PRIu64 " to %" PRIu64 " were asked for",
+                       "%s: has %zu samples, but --samples asks for %" PRIu64 " to %" PRIu64,
                        o->data, j->data.rows, o->first, o->last - 1);
     return FT_OK;
 }
@@ -62,37 +62,40 @@ static ft_status check_residual(const ft_calibration_job *j, ft_error *err)
                        j->options->input);
     if (ft_config_sees(&j->model->config))
         return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: the residual stream of family %s, which no norm bounds, stays float",
+                       "%s: the residual stream of family %s is not normalized and stays float",
                        j->options->input, j->model->family->name);
     for (size_t i = 0; i < j->nquantized; i++)
         if (j->quantized[i].scheme != FT_SCHEME_W8A8)
             return ft_fail(err, FT_EARG,
-                           "%s: int8 residual streams need all linears in w8a8, not %s in %s",
+                           "%s: an int8 residual stream needs all linears in w8a8, but %s is %s",
                            j->options->input, j->quantized[i].weights.name,
                            ft_scheme_name(j->quantized[i].scheme));
     return FT_OK;
 }
 
-/* Where sample data choose codes there must be samples, and ranges must not be of other values. */
+/*
+ * Data-driven quantization needs samples, and calibrated ranges must not belong to values that AWQ
+ * changes.
+ */
 static ft_status check_refining(const ft_calibration_job *j, ft_error *err)
 {
     if (!j->blocks)
-        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ are for matrices in blocks",
+        return ft_fail(err, FT_EARG,
+                       "%s: imatrix, AWQ and GPTQ are for group-wise quantized matrices",
                        j->options->input);
     if (j->options->data == NULL)
         return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ need samples", j->options->input);
     if (j->options->nmerge > 0)
-        return ft_fail(err, FT_EARG,
-                       "%s: imatrix, AWQ and GPTQ need samples, which counters do not replace",
+        return ft_fail(err, FT_EARG, "%s: imatrix, AWQ and GPTQ need samples, not counters",
                        j->options->input);
     if (j->recipe->awq && j->ranges)
         return ft_fail(err, FT_EARG,
-                       "%s: AWQ changes values whose ranges w8a8 has observed: one of them",
+                       "%s: AWQ rescales values whose ranges w8a8 calibrates: use one of them",
                        j->options->input);
     return FT_OK;
 }
 
-/* The model, and what becomes of it. */
+/* Opens the model and decides the scheme of each matrix. */
 static ft_status open_model(ft_calibration_job *j, ft_error *err)
 {
     const ft_purpose purpose = ft_calibration_purpose(j, FT_MODE_OBSERVE);
@@ -104,7 +107,8 @@ static ft_status open_model(ft_calibration_job *j, ft_error *err)
     if (j->ranges && j->options->data == NULL && j->options->nmerge == 0)
         return ft_fail(err, FT_EARG, "%s: w8a8 needs samples", j->options->input);
     if (!j->ranges && (j->options->save != NULL || j->options->nmerge > 0))
-        return ft_fail(err, FT_EARG, "%s: nothing is counted, so there are no counters",
+        return ft_fail(err, FT_EARG,
+                       "%s: no matrix is w8a8, so there are no counters to save or merge",
                        j->options->input);
     if (ft_recipe_learns(j->recipe))
         FT_TRY(check_refining(j, err));

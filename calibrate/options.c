@@ -50,67 +50,67 @@ static const ft_option options[] = {
     { 'i', "input", "FILE", "the float artifact" },
     { 'o', "output", "FILE", "the artifact to write" },
     { 'd', "data", "FILE",
-      "samples: safetensors with input_ids [N, S] and\n"
-      "optionally attention_mask, token_type_ids, labels" },
+      "calibration samples: safetensors with input_ids [N, S]\n"
+      "and optionally attention_mask, token_type_ids, labels" },
     { 'm', "method", "NAME", method_help },
     { PERCENTILE, "percentile", "P",
-      "of the percentile method, which it asks for;\n"
+      "percentile, 0 < P <= 100; implies -m percentile;\n"
       "default 99.99" },
     { RESIDUAL, "residual", "float|int8",
-      "what residual streams are stored as; default float\n"
+      "dtype of the residual stream; default float\n"
       "(FasterTransformer's int8_mode 1 and 2)" },
     { SCHEME, "scheme", "NAME",
-      "what becomes of the matrices of linears:\n"
-      "w8a8 (default): int8; activations by calibrated\n"
-      "ranges; w8a8-dynamic: each token's by its own\n"
-      "(decoders); w4a16, w8a16: 4 or 8 bits in blocks,\n"
-      "activations stay float; w8a8-block: 8 bits in blocks,\n"
-      "activations by the range of each group; float: nothing.\n"
-      "Only w8a8 needs data" },
+      "quantization scheme of the linear layers:\n"
+      "w8a8 (default): int8, static activation scales;\n"
+      "w8a8-dynamic: int8, dynamic scales per token\n"
+      "(decoders); w4a16, w8a16: 4 or 8 bits, group-wise,\n"
+      "float activations; w8a8-block: 8 bits, group-wise,\n"
+      "int8 activations with dynamic scales per group;\n"
+      "float: not quantized.  Only w8a8 needs data" },
     { TENSOR, "tensor", "REGEX=SCHEME",
-      "another scheme for matrices in whose name the extended\n"
-      "regular expression is found; may be repeated, the first\n"
-      "that fits decides" },
+      "scheme of the matrices whose names match the extended\n"
+      "regular expression; may be repeated, the first match\n"
+      "decides" },
     { EXCLUDE, "exclude", "REGEX", "the same as --tensor REGEX=float" },
     { GROUP, "group", "N",
-      "columns that share a scale in blocks: 32 (default), 64,\n"
-      "128, or 0: a whole row" },
-    { ASYM, "asym", NULL, "each group of blocks has a zero of its own, too" },
+      "group size, the columns that share a scale: 32\n"
+      "(default), 64, 128, or 0: the entire row" },
+    { ASYM, "asym", NULL, "asymmetric: a zero point per group" },
     { GROUP_PAD, "group-pad", NULL,
-      "the last group of a row may be short; else a width that\n"
-      "the group does not divide is an error" },
+      "the last group of a row may be shorter; by default the\n"
+      "group size must divide the number of columns" },
     { CLIP, "clip", "none|mse|imatrix",
-      "what blocks' scales reach to: the extremes of a group\n"
-      "(default), or where its square error is least; imatrix:\n"
-      "errors count by how large inputs are in -d" },
+      "range of a group: none (default): its extremes; mse:\n"
+      "clip to the least square error; imatrix: the same,\n"
+      "weighted by the mean square of the inputs in -d" },
     { SCALE, "scale", "none|awq",
-      "awq: multiply columns of blocks by factors that suit\n"
-      "the inputs in -d, and divide these where they are made" },
+      "awq: scale weight columns by the magnitude of their\n"
+      "inputs in -d, and fold the inverse into the producer" },
     { ROUND, "round", "nearest|gptq",
-      "how codes of blocks are chosen; gptq: so that columns\n"
-      "make up for errors of others, on the inputs in -d" },
+      "rounding of group-wise weights; gptq: later columns\n"
+      "compensate rounding errors, on the inputs in -d" },
     { MEMORY, "memory", "MIB",
-      "for what imatrix, awq and gptq sum up, in as many passes\n"
-      "as it takes; default half of what is free" },
+      "memory for the statistics of imatrix, awq and gptq;\n"
+      "less memory, more passes; default half of what is free" },
     { HEAD, "head", "float|int8",
-      "what the matrix that makes logits is stored as;\n"
-      "default float, as the artifact has it (decoders)" },
+      "dtype of the LM head (decoders); default float,\n"
+      "unchanged from the input artifact" },
     { SAMPLES, "samples", "N|FIRST:END",
       "observe the first N samples, or FIRST to END - 1;\n"
       "default all" },
     { EVAL, "eval", "FILE",
-      "held-out samples to compare float and int8 on;\n"
-      "default those of -d that were not observed, or else\n"
-      "some that were" },
-    { 't', "threads", "N", "threads; default all processors" },
+      "held-out samples for the float vs. quantized evaluation;\n"
+      "default samples of -d that were not observed, else\n"
+      "observed ones" },
+    { 't', "threads", "N", "number of threads; default all processors" },
     { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
-    { SAVE, "save-counters", "FILE", "write what was counted, to be merged later" },
+    { SAVE, "save-counters", "FILE", "write the counters, for a later --merge" },
     { MERGE, "merge", "FILE...",
       "use these counters instead of observing; may be\n"
       "repeated, and operands are counters files too" },
     { REPORT, "report", "FILE", "write the report as JSON" },
     { JSON, "json", NULL, "print the report as JSON" },
-    { 'f', "force", NULL, "replace files that exist" },
+    { 'f', "force", NULL, "replace existing files" },
     { 'n', "dry-run", NULL, "observe and report, but write no artifact" },
     { 'q', "quiet", NULL, "print warnings and errors only" },
     { 0, NULL, NULL, NULL },
@@ -123,7 +123,7 @@ const ft_tool ft_calibrate_tool = {
              "-i FILE -o FILE --merge FILE... [OPTION]...\n"
              "-i FILE -o FILE --scheme NAME [OPTION]...",
     .about =
-        "Quantize a float artifact: to int8 by the ranges of sample data, or by its weights alone.",
+        "Quantize a float artifact: to int8 with calibrated ranges, or from its weights alone.",
     .option = options,
 };
 
@@ -154,13 +154,14 @@ static void take_samples(ft_calibration_options *job, const char *text)
     }
     fine = fine && *end == '\0';
     if (fine && errno == ERANGE)
-        ft_tool_usage(&ft_calibrate_tool, "--samples: \"%s\" has a number that is too large", text);
+        ft_tool_usage(&ft_calibrate_tool, "--samples: \"%s\" contains a number that is too large",
+                      text);
     if (!fine || job->first >= job->last)
         ft_tool_usage(&ft_calibrate_tool, "--samples: \"%s\" is neither a count nor FIRST:END",
                       text);
 }
 
-/* Whether `text` is the second of the two words that an option takes. */
+/* Whether `text` is the second of the two values that an option takes. */
 static bool is_second(const char *option, const char *text, const char *first, const char *second)
 {
     if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
@@ -184,8 +185,8 @@ static void take_method(ft_calibration_options *job, const char *text)
 #undef FT_METHOD
         ;
     if (!ft_method_parse(text, &job->method))
-        ft_tool_usage(&ft_calibrate_tool, "--method: \"%s\" is no method; methods are %s", text,
-                      known + 2);
+        ft_tool_usage(&ft_calibrate_tool, "--method: unknown method \"%s\", expected one of %s",
+                      text, known + 2);
 }
 
 static void take_group(ft_recipe *recipe, const char *text)
@@ -212,7 +213,7 @@ static size_t memory(const char *text)
     if (end == text || *end != '\0' || text[0] == '-' || value < 1)
         ft_tool_usage(&ft_calibrate_tool, "--memory: \"%s\" is not a number of MiB", text);
     if (value > SIZE_MAX >> 20)
-        ft_tool_usage(&ft_calibrate_tool, "--memory: %s is too large: %zu is the most", text,
+        ft_tool_usage(&ft_calibrate_tool, "--memory: %s is too large, expected at most %zu", text,
                       SIZE_MAX >> 20);
     return (size_t) value << 20;
 }
@@ -334,7 +335,7 @@ static void take_option(ft_calibrate_request *r, int option, const char *value)
     }
 }
 
-/* A percentile asks for the method of that name, and for no other. */
+/* --percentile implies the method of that name and excludes all others. */
 static void check_method(ft_calibrate_request *r)
 {
     ft_calibration_options *job = &r->job;
@@ -346,28 +347,29 @@ static void check_method(ft_calibrate_request *r)
     job->method = FT_METHOD_PERCENTILE;
 }
 
-/* What the command line alone says about it. */
+/* Checks that need only the command line. */
 static void check_recipe(const ft_calibrate_request *r)
 {
     const ft_recipe *recipe = &r->recipe;
     bool counts = ft_recipe_mentions(recipe, FT_SCHEME_W8A8);
     if (!counts && (r->job.nmerge > 0 || r->job.save != NULL))
-        ft_tool_usage(&ft_calibrate_tool, "--scheme %s counts nothing: there are no counters",
+        ft_tool_usage(&ft_calibrate_tool, "--scheme %s has no counters to save or merge",
                       ft_scheme_name(recipe->scheme));
     if (counts && r->job.data == NULL && r->job.nmerge == 0)
         ft_tool_usage(&ft_calibrate_tool, "no sample data given: use -d FILE");
     if (r->of_blocks && !ft_recipe_mentions_blocks(recipe))
-        ft_tool_usage(&ft_calibrate_tool,
-                      "--group, --asym, --group-pad, --clip, --scale and --round are for schemes "
-                      "of blocks");
+        ft_tool_usage(
+            &ft_calibrate_tool,
+            "--group, --asym, --group-pad, --clip, --scale and --round are for group-wise "
+            "schemes");
     if (ft_recipe_learns(recipe) && r->job.data == NULL)
         ft_tool_usage(&ft_calibrate_tool,
                       "--clip imatrix, --scale awq and --round gptq need sample data: use "
                       "-d FILE");
     if (ft_recipe_learns(recipe) && r->job.nmerge > 0)
         ft_tool_usage(&ft_calibrate_tool,
-                      "--clip imatrix, --scale awq and --round gptq observe samples: they do "
-                      "not go with --merge");
+                      "--clip imatrix, --scale awq and --round gptq need samples: they cannot "
+                      "be combined with --merge");
     if (r->job.memory > 0 && !ft_recipe_learns(recipe))
         ft_tool_usage(&ft_calibrate_tool,
                       "--memory is for --clip imatrix, --scale awq and --round gptq");
@@ -400,7 +402,7 @@ void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv)
         ft_tool_usage(&ft_calibrate_tool,
                       "nothing to do: give -o FILE, --save-counters FILE or -n");
     if (r->job.output == NULL && r->job.json)
-        r->job.dry_run = true; /* there is a report to print */
+        r->job.dry_run = true; /* a report is requested */
     if (r->job.nmerge > 0 && r->job.last > 0)
         ft_tool_usage(&ft_calibrate_tool, "--samples and --merge exclude each other");
     ft_error err;

@@ -14,8 +14,8 @@ enum { FT_MAX_MERGE = 4096 };
 typedef struct ft_calibrate_request {
     ft_calibration_options job;
     ft_recipe recipe;
-    bool of_blocks; /* something was said that is about blocks alone */
-    bool method;    /* a method was named */
+    bool of_blocks; /* an option for group-wise schemes was given */
+    bool method;    /* -m was given */
     const char *merge[FT_MAX_MERGE];
     bool quiet;
 } ft_calibrate_request;
@@ -23,9 +23,8 @@ typedef struct ft_calibrate_request {
 extern const ft_tool ft_calibrate_tool;
 
 /*
- * What the command line asks for, into a request of zeros; the job points into the request.  What
- * cannot be meant ends the program with a sentence and status 2.  The recipe is to be freed by
- * ft_recipe_fini().
+ * Parses the command line into a zero-initialized request; the job points into the request. Usage
+ * errors print a message and exit with status 2. The caller frees the recipe with ft_recipe_fini().
  */
 void ft_calibrate_parse(ft_calibrate_request *r, int argc, char **argv);
 

@@ -1,5 +1,5 @@
 /*
- * output_paths.c - what is read is not to be replaced, nor anything written twice.
+ * output_paths.c - outputs must not replace inputs, nor each other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,7 +23,7 @@ ft_status ft_calibration_check_places(const ft_calibration_options *o, ft_error 
             FT_TRY(ft_output_spare_input(output[i], o->merge[k], err));
         for (size_t k = 0; output[i] != NULL && k < i; k++)
             if (output[k] != NULL && ft_output_same_file(output[i], output[k]))
-                return ft_fail(err, FT_EARG, "%s: two things are to be written there", output[i]);
+                return ft_fail(err, FT_EARG, "%s: given for two different outputs", output[i]);
     }
     return FT_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * output_paths.h - what is read is not to be replaced, nor anything written twice.
+ * output_paths.h - outputs must not replace inputs, nor each other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include "calibrate/calibrate.h"
 
-/* FT_EARG, with the path, where an output is also an input or another output. */
+/* FT_EARG, with the path, if an output is also an input or another output. */
 FT_MUST_USE ft_status ft_calibration_check_places(const ft_calibration_options *options,
                                                   ft_error *err);
 

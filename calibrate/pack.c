@@ -1,5 +1,5 @@
 /*
- * pack.c - a float artifact becomes one of codes.
+ * pack.c - writes the quantized artifact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 /* ---- Producers ---------------------------------------------------------------------------- */
 
-/* Bytes that are there: a tensor which stays as it is. */
+/* A tensor that is copied unchanged. */
 typedef struct copy_source {
     const char *data;
     size_t left;
@@ -33,7 +33,7 @@ static ft_status produce_copy(void *user, void *buffer, size_t bytes, size_t *pr
     return FT_OK;
 }
 
-/* Codes that are made as they are written; the block is allocated when its turn comes. */
+/* int8 weights, quantized while they are written; the block is allocated when it is needed. */
 typedef struct code_source {
     const ft_quantized *quantized;
     ft_weights_stream stream;
@@ -53,7 +53,10 @@ static ft_status produce_codes(void *user, void *buffer, size_t bytes, size_t *p
     return FT_OK;
 }
 
-/* The same of blocks: codes, then scales, then zeros.  What it cost is known with the last byte. */
+/*
+ * Group-wise quantized weights: values, then scales, then zero points. Their error is complete
+ * after the last byte.
+ */
 typedef struct blocks_source {
     ft_quantized *quantized;
     ft_blocks_stream stream;
@@ -79,7 +82,7 @@ static ft_status produce_blocks(void *user, void *buffer, size_t bytes, size_t *
 
 /* ---- Entries ------------------------------------------------------------------------------ */
 
-/* What the entries borrow until the file is written. */
+/* What the entries reference until the file is written. */
 typedef struct parcel {
     ft_artifact_writer *writer;
     const ft_packing *what;
@@ -102,7 +105,7 @@ static ft_status add_blocks(parcel *p, size_t index, ft_artifact_tensor *tensor,
     return ft_artifact_add_tensor(p->writer, tensor, produce_blocks, &p->blocks[index], err);
 }
 
-/* Number `index` of the tensors to be written; `from` has its shape. */
+/* Tensor number `index` of the file; `from` has its shape. */
 static ft_status add_codes(parcel *p, size_t index, const ft_artifact_tensor *from,
                            ft_quantized *quantized, ft_error *err)
 {
@@ -131,7 +134,7 @@ static ft_status add_tensor(parcel *p, size_t index, ft_error *err)
     return ft_artifact_add_tensor(p->writer, &tensor, produce_copy, &p->copy[index], err);
 }
 
-/* config.json, tokenizer.json and whatever else came with the checkpoint. */
+/* config.json, tokenizer.json and the other files of the checkpoint. */
 static ft_status add_files(parcel *p, ft_error *err)
 {
     for (size_t i = 0; i < ft_artifact_file_count(p->what->model->artifact); i++) {
@@ -141,7 +144,7 @@ static ft_status add_files(parcel *p, ft_error *err)
     return FT_OK;
 }
 
-/* FasterTransformer's lists are of models whose linears are all int8. */
+/* FasterTransformer's lists describe models whose linears are all int8. */
 static ft_status add_lists(parcel *p, ft_error *err)
 {
     const ft_packing *what = p->what;
@@ -169,7 +172,10 @@ static ft_status add_amax(parcel *p, ft_error *err)
     return add_lists(p, err);
 }
 
-/* What the float artifact has once, as table and head, is here twice: table and codes. */
+/*
+ * The float artifact stores a tied embedding and head once; here the embedding stays float and the
+ * head is a separate quantized tensor.
+ */
 static ft_status add_borrowed_head(parcel *p, size_t index, ft_error *err)
 {
     const ft_model *model = p->what->model;
@@ -219,7 +225,8 @@ static ft_state state_of(const ft_packing *what)
 ft_status ft_pack(ft_artifact_writer *writer, const ft_packing *what, ft_error *err)
 {
     parcel p = { .writer = writer, .what = what };
-    json_t *config = ft_config_to_json(&what->model->config); /* a coded head is no longer tied */
+    json_t *config =
+        ft_config_to_json(&what->model->config); /* a quantized head is no longer tied */
     ft_artifact_head head = {
         .state = state_of(what),
         .family = ft_artifact_get_head(what->model->artifact)->family,

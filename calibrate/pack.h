@@ -1,5 +1,5 @@
 /*
- * pack.h - a float artifact becomes one of codes.
+ * pack.h - writes the quantized artifact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,15 +13,16 @@ typedef struct ft_packing {
     const ft_model *model; /* float */
     ft_quantized *quantized;
     size_t count;
-    const ft_amax *amax;   /* where activations have calibrated ranges; else NULL */
+    const ft_amax *amax;   /* calibrated activation ranges, or NULL */
     json_t *recipe;        /* borrowed */
-    int threads;           /* that make blocks */
-    ft_refining *refining; /* where sample data choose codes; else NULL */
+    int threads;           /* for group-wise quantization */
+    ft_refining *refining; /* data-driven quantization, or NULL */
 } ft_packing;
 
 /*
- * Write the artifact to a writer that has been created for it, up to ft_artifact_commit().  Weights
- * become codes piece by piece while the file is written; what blocks cost is noted with each.
+ * Writes the quantized artifact to `writer`, up to but not including ft_artifact_commit(). Weights
+ * are quantized piece by piece while the file is written; the error of group-wise quantized ones is
+ * stored with each.
  */
 FT_MUST_USE ft_status ft_pack(ft_artifact_writer *writer, const ft_packing *what, ft_error *err);
 

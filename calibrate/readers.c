@@ -1,5 +1,5 @@
 /*
- * readers.c - which of the values that were observed the int8 model reads as codes.
+ * readers.c - which of the observed values the int8 model quantizes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@ static bool reads(const ft_op *op, int value)
     return false;
 }
 
-/* The matrix by which an operation multiplies codes of its input; NULL: it does not. */
+/* The matrix by which an operation multiplies an int8 input; NULL: none. */
 static const char *int8_matrix(const ft_calibration_job *j, const ft_op *op)
 {
     if (op->kind != FT_OP_LINEAR)

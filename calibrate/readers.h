@@ -1,5 +1,5 @@
 /*
- * readers.h - which of the values that were observed the int8 model reads as codes.
+ * readers.h - which of the observed values the int8 model quantizes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,11 +9,11 @@
 #include "calibrate/job.h"
 
 /*
- * Whether a point of the observed model becomes codes by its calibrated range.  Others are counted
- * because lists of ranges hold them: probabilities of attention make a range of their own for each
- * row, and what float matrices alone read stays float.
+ * Whether the int8 model quantizes a point with its calibrated range. Other points are counted
+ * because amax lists contain them: attention probabilities are quantized with a dynamic scale per
+ * row, and inputs of float matrices alone stay float.
  *
- *   *matrix  the first int8 matrix that multiplies it, borrowed; NULL: none
+ *   *matrix  receives the first int8 matrix that reads the point, borrowed; NULL: none
  */
 bool ft_point_is_read(const ft_calibration_job *job, const char *point, const char **matrix);
 

@@ -1,5 +1,5 @@
 /*
- * report.c - what each method would choose for each point, what was chosen, and what it costs.
+ * report.c - prints and serializes the calibration report.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,9 +35,9 @@ bool ft_report_disagrees(const ft_point_report *point)
     return most > 4.0f * least;
 }
 
-/* ---- For people --------------------------------------------------------------------------- */
+/* ---- Tables -------------------------------------------------------------------------------- */
 
-enum { NAME_WIDTH = 28 }; /* at least */
+enum { NAME_WIDTH = 28 }; /* minimum */
 
 static size_t greater(size_t a, size_t b)
 {
@@ -62,16 +62,16 @@ static void print_points(const ft_report *report, FILE *file)
     }
 }
 
-/* The noise as a fraction of the signal, both as lengths. */
+/* The ratio of noise to signal, as RMS values. */
 static double relative_error(const ft_weight_report *weight)
 {
     return pow(10.0, -weight->sqnr.per_channel / 20.0);
 }
 
-/* How wide the columns of matrices are, and which there are. */
+/* Widths of the columns of the weight table, and which columns it has. */
 typedef struct weight_table {
     int name, scheme, method;
-    bool per_tensor, output; /* what one scale would lose; errors of what is computed */
+    bool per_tensor, output; /* SQNR of a per-tensor scale; error of the outputs */
 } weight_table;
 
 static weight_table measure(const ft_report *report)
@@ -116,13 +116,13 @@ static void print_weights(const ft_report *report, FILE *file)
 {
     const weight_table t = measure(report);
     fprintf(file, "%s%-*s %-*s %8s %*s %8s %9s%s%s\n", report->points == 0 ? "" : "\n", t.name,
-            "weight", t.scheme, "scheme", "a scale", t.method, "method", "SQNR dB", "error",
+            "weight", t.scheme, "scheme", "group", t.method, "method", "SQNR dB", "error",
             t.per_tensor ? "  1 scale" : "", t.output ? " in output" : "");
     for (size_t i = 0; i < report->weights; i++)
         print_weight(&report->weight[i], &t, file);
     if (report->divisible > 0)
-        fprintf(file, "\nawq: of %zu inputs that may be divided, %zu are\n", report->divisible,
-                report->divided);
+        fprintf(file, "\nawq: of %zu inputs whose scales can be folded, %zu are scaled\n",
+                report->divisible, report->divided);
 }
 
 static void print_evaluation(const ft_report *report, FILE *file)
@@ -130,7 +130,8 @@ static void print_evaluation(const ft_report *report, FILE *file)
     const ft_evaluation *e = &report->evaluation;
     if (e->samples == 0)
         return;
-    fprintf(file, "\n%s of codes against float, %zu %s samples:\nSQNR %.2f dB, cosine %.6f",
+    fprintf(file,
+            "\n%s of the quantized model against float, %zu %s samples:\nSQNR %.2f dB, cosine %.6f",
             e->output, e->samples, report->held_out ? "held-out" : "calibration", e->sqnr_db,
             e->cosine);
     if (!isnan(e->agreement))
@@ -148,9 +149,9 @@ void ft_report_print(const ft_report *report, FILE *file)
     print_evaluation(report, file);
 }
 
-/* ---- For machines ------------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------------------------- */
 
-/* JSON has no infinity and no NaN: null stands for "nothing lost" and "not known". */
+/* JSON has neither infinity nor NaN: null stands for "no error" and "unknown". */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -169,9 +170,9 @@ static json_t *point_json(const ft_point_report *point)
     json_t *methods = json_array();
     for (int i = 0; i < FT_CANDIDATES; i++)
         ft_json_append(&methods, choice_json(&point->candidate[i]));
-    return json_pack("{s:s, s:I, s:b, s:o, s:o, s:b}", "name", point->name, "values",
-                     (json_int_t) point->values, "read", point->read, "chosen",
-                     choice_json(&point->chosen), "methods", methods, "disagreement",
+    return json_pack("{s:s, s:I, s:b, s:o, s:o, s:b}", "name", point->name, "count",
+                     (json_int_t) point->values, "quantized", point->read, "chosen",
+                     choice_json(&point->chosen), "candidates", methods, "methods_disagree",
                      ft_report_disagrees(point));
 }
 
@@ -186,11 +187,11 @@ static json_t *weight_json(const ft_weight_report *weight)
         ft_json_set(&json, "sqnr_db_per_channel", number(weight->sqnr.per_channel));
         ft_json_set(&json, "sqnr_db_per_tensor", number(weight->sqnr.per_tensor));
     } else {
-        ft_json_set(&json, "group", json_integer(weight->group));
+        ft_json_set(&json, "group_size", json_integer(weight->group));
         ft_json_set(&json, "asymmetric", json_boolean(weight->asymmetric));
         ft_json_set(&json, "sqnr_db", number(weight->sqnr.per_channel));
         if (isfinite(weight->output_error))
-            ft_json_set(&json, "output_error", number(weight->output_error));
+            ft_json_set(&json, "relative_output_error", number(weight->output_error));
     }
     ft_json_set(&json, "relative_error", number(relative_error(weight)));
     return json;
@@ -210,7 +211,7 @@ static json_t *evaluation_json(const ft_report *report)
                      (json_int_t) e->samples, "held_out", report->held_out, "sqnr_db",
                      number(e->sqnr_db), "cosine", number(e->cosine), "argmax_agreement",
                      number(e->agreement), "accuracy_float", number(e->accuracy[0]),
-                     "accuracy_int8", number(e->accuracy[1]));
+                     "accuracy_quantized", number(e->accuracy[1]));
 }
 
 static json_t *to_json(const ft_report *report)
@@ -222,8 +223,8 @@ static json_t *to_json(const ft_report *report)
         ft_json_append(&weights, weight_json(&report->weight[i]));
     json_t *awq = report->divisible == 0
                       ? json_null()
-                      : json_pack("{s:I, s:I}", "divisible", (json_int_t) report->divisible,
-                                  "divided", (json_int_t) report->divided);
+                      : json_pack("{s:I, s:I}", "foldable_inputs", (json_int_t) report->divisible,
+                                  "folded_inputs", (json_int_t) report->divided);
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "samples", (json_int_t) report->samples,
                      "points", points, "weights", weights, "awq", awq, "end_to_end",
                      evaluation_json(report), "warning", warning_json(report));

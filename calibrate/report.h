@@ -1,5 +1,6 @@
 /*
- * report.h - what each method would choose for each point, what was chosen, and what it costs.
+ * report.h - the calibration report: the choice of each method for each point, the selected range,
+ * and the errors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,9 +16,9 @@
 
 typedef struct ft_point_report {
     char name[FT_NAME];
-    uint64_t values;      /* counted */
-    bool read;            /* it becomes codes by this range; ft_point_is_read() */
-    char matrix[FT_NAME]; /* the first that multiplies these; "": none */
+    uint64_t values;      /* number of values */
+    bool read;            /* the int8 model quantizes it; ft_point_is_quantized() */
+    char matrix[FT_NAME]; /* first int8 matrix that reads the point; "": none */
     ft_amax_choice candidate[FT_CANDIDATES];
     ft_amax_choice chosen;
 } ft_point_report;
@@ -25,11 +26,11 @@ typedef struct ft_point_report {
 typedef struct ft_weight_report {
     char name[FT_NAME];
     ft_scheme scheme;
-    int32_t group;        /* of blocks */
-    char method[32];      /* how grids of blocks and their codes were chosen */
-    bool asymmetric;      /* of blocks */
-    ft_weights_sqnr sqnr; /* per channel: what was done, whatever a scale is for */
-    double output_error;  /* of results, as lengths; NaN: nothing is known of inputs */
+    int32_t group;        /* group size */
+    char method[32];      /* how grids and rounding were chosen */
+    bool asymmetric;      /* group-wise with zero points */
+    ft_weights_sqnr sqnr; /* of the weights */
+    double output_error;  /* relative error of the outputs; NaN: no input statistics */
 } ft_weight_report;
 
 typedef struct ft_report {
@@ -37,27 +38,26 @@ typedef struct ft_report {
     size_t points;
     ft_weight_report *weight; /* [weights], owned */
     size_t weights;
-    size_t divisible, divided; /* inputs that AWQ may divide, and that it did */
+    size_t divisible, divided; /* inputs whose scales AWQ can fold, and did fold */
     uint64_t samples;          /* observed */
-    ft_method method;          /* that was asked for; of points */
+    ft_method method;          /* requested method */
     ft_scheme scheme;          /* of matrices without a rule */
     bool int8_residual, decodes;
-    bool held_out;            /* the evaluation's samples were not calibrated on */
+    bool held_out;            /* the evaluation samples were not used for calibration */
     ft_evaluation evaluation; /* samples = 0: none */
-    char *warning;            /* ft_report_verdict(), owned */
-    char *text;               /* ft_report_format(), owned; NULL where nobody asked for it */
+    char *warning;            /* ft_report_warning(), owned */
+    char *text;               /* ft_report_format(), owned; NULL if not requested */
 } ft_report;
 
 void ft_report_fini(ft_report *report);
 
-/* Whether the methods' choices for a point lie more than a factor of 4 apart. */
+/* Whether the methods' ranges for a point differ by more than a factor of 4. */
 bool ft_report_disagrees(const ft_point_report *point);
 
-/* Tables for people. */
+/* Prints the tables. */
 void ft_report_print(const ft_report *report, FILE *file);
 
-/* Everything, its warning included, as JSON; for free().  NULL: no memory.
- */
+/* The report with its warning as JSON; the caller frees it. NULL: no memory. */
 char *ft_report_format(const ft_report *report);
 
 #endif

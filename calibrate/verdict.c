@@ -1,9 +1,9 @@
 /*
- * verdict.c - whether a model of codes is near enough to its float model, and what to try if not.
+ * verdict.c - whether a quantized model is close enough to its float model, and what to try if not.
  *
- * The bounds come from trained models by all methods (docs/figures.md, "What the default costs").
- * Artifacts that do their task as float does have a cosine of 0.985 and more; those below 0.98 lose
- * several per cent of perplexity, or rank sentences differently.
+ * The bounds come from trained models with all methods (docs/figures.md, "What the default costs").
+ * Artifacts that perform like float have a cosine of at least 0.985; those below 0.98 lose several
+ * per cent of perplexity, or rank sentences differently.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,14 +22,14 @@
 static const double least_cosine = 0.98, least_agreement = 0.95;
 
 enum {
-    NAMED = 3,         /* points or matrices, the worst ones */
-    FEW_SAMPLES = 128, /* fewer are worth the advice to take more */
+    NAMED = 3,         /* worst points or matrices that are named */
+    FEW_SAMPLES = 128, /* below this, more samples are recommended */
     WIDTH = 98,        /* of a line */
 };
 
-/* ---- The worst ---------------------------------------------------------------------------- */
+/* ---- Worst points and matrices ------------------------------------------------------------- */
 
-/* A matrix, and the ratio of signal to noise of what it multiplies, or of itself. */
+/* A matrix, and the SQNR of its input or of its weights. */
 typedef struct suspect {
     const char *matrix;
     double sqnr_db;
@@ -40,7 +40,7 @@ typedef struct suspects {
     int count;
 } suspects;
 
-/* Keep it if it is one of the worst; among equals the first. */
+/* Keeps it if it is one of the worst; the first of equals wins. */
 static void suspect_one(suspects *s, suspect new)
 {
     int place = s->count;
@@ -72,9 +72,9 @@ static suspects worst_matrices(const ft_report *r)
     return s;
 }
 
-/* ---- Advice ------------------------------------------------------------------------------- */
+/* ---- Advice ------------------------------------------------------------------------------ */
 
-/* Text that is written item by item; a new line begins where one would become too long. */
+/* Text written item by item, with line breaks. */
 typedef struct advice {
     FILE *file;
     size_t column, items;
@@ -124,15 +124,15 @@ static void advise_blocks(advice *a, const ft_report *r)
     add_item(a, "--clip imatrix --round gptq, with samples");
 }
 
-/* Matrices of the worst inputs, or the worst matrices. */
+/* Names the matrices with the worst inputs, or the worst matrices. */
 static void name_worst(advice *a, const ft_report *r)
 {
     suspects s = r->points > 0 ? worst_inputs(r) : worst_matrices(r);
     char item[FT_NAME + 32];
     if (s.count == 0)
         return;
-    begin_line(a, "or --exclude REGEX, which keeps matrices float; the least SQNR have");
-    fputs(r->points > 0 ? " the inputs of\n   " : "\n   ", a->file);
+    begin_line(a, "or --exclude REGEX, which keeps matrices float; lowest SQNR:");
+    fputs(r->points > 0 ? " inputs of\n   " : "\n   ", a->file);
     a->column = 3;
     for (int i = 0; i < s.count; i++) {
         snprintf(item, sizeof item, "%s (%.1f dB)", s.worst[i].matrix, s.worst[i].sqnr_db);
@@ -155,7 +155,7 @@ static void advise(const ft_report *r, FILE *file)
     name_worst(&a, r);
 }
 
-/* ---- The whole ---------------------------------------------------------------------------- */
+/* ---- Warning ----------------------------------------------------------------------------- */
 
 static bool is_far(const ft_evaluation *e)
 {
@@ -166,27 +166,26 @@ static void tell_distance(const ft_report *r, FILE *file)
 {
     const ft_evaluation *e = &r->evaluation;
     bool turned = e->cosine >= least_cosine;
-    fprintf(file, "warning: the model of codes is far from the float model: %s ", e->output);
+    fprintf(file, "warning: the quantized model is far from the float model: %s ", e->output);
     if (isnan(e->cosine))
-        fprintf(file, "holds no numbers\n  ");
+        fprintf(file, "contains NaN or infinity\n  ");
     else if (turned)
         fprintf(file, "has the same class\n  in %.1f %% ", 100.0 * e->agreement);
     else
         fprintf(file, "has a mean cosine of\n  %.4f ", e->cosine);
-    fprintf(file, "on %zu %s samples; fine is %s or more%s\n", e->samples,
+    fprintf(file, "on %zu %s samples; expected %s or more%s\n", e->samples,
             r->held_out ? "held-out" : "calibration", turned ? "95 %" : "0.98",
-            r->held_out ? "" : ", and others may be worse");
+            r->held_out ? "" : "; new data may be worse");
 }
 
-/* Points whose range is not what was asked for, when nothing was compared at the end. */
+/* Names points whose range is not the requested one, if there was no comparison. */
 static void tell_points(const ft_report *r, FILE *file)
 {
     size_t count = 0;
     for (size_t i = 0; i < r->points; i++)
         if (r->point[i].read && r->point[i].chosen.status != FT_AMAX_OK && count++ < NAMED)
             fprintf(file, "%s%s (%s)",
-                    count > 1 ? ", "
-                              : "warning: nothing was compared; these ranges deserve a look:\n  ",
+                    count > 1 ? ", " : "warning: no evaluation samples; check these ranges:\n  ",
                     r->point[i].name, ft_amax_status_name(r->point[i].chosen.status));
     if (count > NAMED)
         fprintf(file, " and %zu more", count - NAMED);

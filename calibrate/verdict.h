@@ -1,5 +1,5 @@
 /*
- * verdict.h - whether a model of codes is near enough to its float model, and what to try if not.
+ * verdict.h - whether a quantized model is close enough to its float model, and what to try if not.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,12 +9,13 @@
 #include "calibrate/report.h"
 
 /*
- * What is worth a warning, as lines that each end, or an empty text; for free().  NULL: no memory.
+ * The warning of a report, as complete lines, or an empty text; the caller frees it. NULL: no
+ * memory.
  *
- * The comparison at the end of the model decides: a mean cosine of at least 0.98, and of
- * classifiers the same class for 95 of 100 samples.  Single points decide nothing, for ranges that
- * look bad often cost nothing; those with the least SQNR are named where the whole is bad, and
- * where nothing was compared those whose range could not be chosen as was asked.
+ * The end-to-end comparison decides: the mean cosine must be at least 0.98, and classifiers must
+ * predict the same class for 95 of 100 samples. Single points do not decide, because ranges that
+ * look bad often cost nothing. The points with the lowest SQNR are named if the model as a whole is
+ * bad; without a comparison, the points whose range could not be chosen as requested are.
  */
 char *ft_report_verdict(const ft_report *report);
 

@@ -1,5 +1,5 @@
 /*
- * weight_report.c - what becomes of each matrix, by what method, and what it costs.
+ * weight_report.c - scheme, method and error of each matrix.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@ static void add_word(char *out, size_t size, const char *word)
     snprintf(out + length, size - length, "%s%s", length > 0 ? ", " : "", word);
 }
 
-/* "awq, mse, gptq": how columns were scaled, grids chosen, and codes. */
+/* "awq, mse, gptq": how columns were scaled, grids were chosen, and values were rounded. */
 static void describe_method(char *out, size_t size, const ft_recipe *recipe)
 {
     out[0] = '\0';

@@ -1,5 +1,5 @@
 /*
- * weight_report.h - what becomes of each matrix, by what method, and what it costs.
+ * weight_report.h - scheme, method and error of each matrix.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,11 +8,14 @@
 
 #include "calibrate/report.h"
 
-/* What is known before codes are made; of int8, whose scales have been found, that is all. */
+/*
+ * Fills in what is known before quantization; for int8, whose scales are already computed, that is
+ * everything.
+ */
 void ft_weight_report_begin(ft_weight_report *report, const ft_quantized *quantized,
                             const ft_recipe *recipe);
 
-/* What blocks cost, once they have been made. */
+/* Adds the error of a group-wise quantized matrix once it has been written. */
 void ft_weight_report_end(ft_weight_report *report, const ft_quantized *quantized);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * counters.c - sets of counters: which samples they cover, and when two may be added.
+ * counters.c - sets of counters: which samples they cover, and when two can be merged.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-/* Every point needs a name of its own. */
+/* Names must be unique. */
 static ft_status check_names(const char *const *names, size_t count, const char *who, ft_error *err)
 {
     if (count > FT_COUNTER_POINTS)
@@ -128,7 +128,7 @@ static ft_status already_counted(const ft_counter_set *set, ft_sample_range rang
     return FT_OK;
 }
 
-/* Join ranges that touch. */
+/* Merges adjacent ranges. */
 static void coalesce(ft_counter_set *set)
 {
     size_t kept = 0;
@@ -172,7 +172,7 @@ uint64_t ft_counter_set_samples(const ft_counter_set *set)
     return samples;
 }
 
-/* Sets add up only if they count the same points of the same model on different samples. */
+/* Sets can be merged only if they count the same points of the same model on different samples. */
 static ft_status check_mergeable(const ft_counter_set *set, const ft_counter_set *from,
                                  const char *who, ft_error *err)
 {

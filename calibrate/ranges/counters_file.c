@@ -1,7 +1,7 @@
 /*
- * counters_file.c - write and read sets of counters.
+ * counters_file.c - writes and reads counter sets.
  *
- * The reader takes nothing from the file on trust: not a length, not an order, not a sum.
+ * The reader validates everything: lengths, orders and sums.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -122,7 +122,7 @@ typedef struct reader {
     ft_error *err;
 } reader;
 
-/* The next count * each bytes, or NULL with the error set. */
+/* The next count * element_size bytes, or NULL with the error set. */
 static const unsigned char *take(reader *r, size_t count, size_t each)
 {
     size_t size;
@@ -171,7 +171,10 @@ static ft_status read_ranges(const reader *r, ft_counter_set *set, const unsigne
     return FT_OK;
 }
 
-/* Keys ascend, counts are positive, and their sum is exact in a double: methods divide by it. */
+/*
+ * Keys ascend, counts are positive, and their sum is exact in a double, because methods divide by
+ * it.
+ */
 static ft_status read_keys(reader *r, ft_counters *point, const unsigned char *bytes, size_t count)
 {
     ft_counts *counts = &point->counts;
@@ -195,7 +198,10 @@ static ft_status read_keys(reader *r, ft_counters *point, const unsigned char *b
     return FT_OK;
 }
 
-/* The tail ascends, holds positive finite magnitudes, and is full if there is a body below it. */
+/*
+ * The tail is ascending, holds positive finite magnitudes, and is full if any key below it has
+ * counts.
+ */
 static ft_status read_tail(reader *r, ft_counters *point, const unsigned char *bytes, size_t count,
                            uint32_t last_key)
 {
@@ -217,7 +223,7 @@ static ft_status read_tail(reader *r, ft_counters *point, const unsigned char *b
     return FT_OK;
 }
 
-/* The counters of the next point; read_names() has seen that its bytes are there. */
+/* The counters of the next point; read_names() has checked that its bytes exist. */
 static ft_status read_counts(reader *r, ft_counters *point)
 {
     const unsigned char *head = take(r, 1, POINT_BYTES);
@@ -235,7 +241,7 @@ static ft_status read_counts(reader *r, ft_counters *point)
     return read_tail(r, point, tail_bytes, tail, last_key);
 }
 
-/* The name of the next point, which the caller frees; moves on to the point after it. */
+/* Reads the name of the next point, which the caller frees, and skips to the point after it. */
 static ft_status read_name(reader *r, char **out)
 {
     const unsigned char *head = take(r, 1, POINT_BYTES);
@@ -250,7 +256,7 @@ static ft_status read_name(reader *r, char **out)
     return *out != NULL ? FT_OK : ft_fail(r->err, FT_ENOMEM, "%s: no memory for a name", r->who);
 }
 
-/* Only names at first, so that the set exists before its counters are filled in. */
+/* Names are read first, because the set is created from them before its counters are filled in. */
 static ft_status read_names(reader r, ft_counter_set **out, const unsigned char *header)
 {
     size_t count = ft_le32(header + 12), read = 0;
@@ -303,7 +309,7 @@ ft_status ft_counter_set_parse(ft_counter_set **out, const void *bytes, size_t s
     return rc;
 }
 
-/* Into memory, not through a map: a map of a file that someone shortens kills its reader. */
+/* Reads into memory instead of mapping: truncating a mapped file kills its reader. */
 static ft_status read_whole(unsigned char **out, size_t *size, const char *path, ft_error *err)
 {
     FILE *file = fopen(path, "rb");

@@ -1,20 +1,20 @@
 /*
- * entropy.c - the range whose quantized histogram diverges least from the histogram.
+ * entropy.c - the range whose quantized histogram has the least KL divergence from the histogram.
  *
- * For each number i of bins kept, from 128 on: P is the histogram's first i bins, what lies beyond
- * added to the last of them; Q is what remains of these bins after merging them into 128 equal
- * levels: each bin that is not empty gets its level's mean.  The values beyond are not in Q.  The
- * chosen i has the least Kullback-Leibler divergence of Q from P, the greatest i among equals.
- * Before all this the first bin, where the zeros are, is given its neighbour's count.
+ * For each number i of bins kept, from 128 on: P is the first i bins of the histogram, with the
+ * counts beyond them added to the last one; Q is the same bins without those counts, merged into
+ * 128 equal levels: each non-empty bin gets the mean of its level. The selected i has the least
+ * Kullback-Leibler divergence of Q from P; the largest i wins ties. Before all this the first bin,
+ * which holds the zeros, gets the count of its neighbour.
  *
- * A sum over all bins for each i would be 4 million logarithms.  With running sums over the bins,
- * of the counts b, of b ln b, and of the number of bins that are not empty, each i costs one
- * logarithm a level:
+ * Summing over all bins for each i would take 4 million logarithms. With prefix sums over the bins,
+ * of the counts b, of b ln b, and of the number of non-empty bins, each i costs one logarithm per
+ * level:
  *
  *   D = (sum of p ln p - sum over levels of mass ln mean) / T - ln T + ln K
  *
- * with p the counts of P, T their sum, K the sum of Q's, mean = a level's sum in Q / its bins that
- * are not empty, and mass = its sum in P.  The test compares this with the definition.
+ * where p are the counts of P, T their sum, K the sum of Q, mean = a level's sum in Q / its number
+ * of non-empty bins, and mass = its sum in P. The test compares this with the definition.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,9 +24,9 @@
 
 #include <math.h>
 
-enum { LEVELS = 128 }; /* and as many bins at least */
+enum { LEVELS = 128 }; /* also the minimum number of bins */
 
-/* Sums over the first i bins. */
+/* Prefix sums over the first i bins. */
 typedef struct running_sums {
     double count[FT_BINS + 1], count_log[FT_BINS + 1];
     int filled[FT_BINS + 1];
@@ -49,7 +49,7 @@ static void sum_up(running_sums *sums, const ft_histogram *h)
     }
 }
 
-/* Infinite where P is positive and Q is not; also where nothing is left of Q. */
+/* Infinite where P is positive and Q is not, and if Q is empty. */
 static double divergence(const running_sums *sums, int kept)
 {
     double total = sums->count[FT_BINS], inside = sums->count[kept], outside = total - inside;

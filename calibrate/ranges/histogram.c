@@ -1,8 +1,8 @@
 /*
- * histogram.c - from counters to the reference's histogram, and what an amax does to the values.
+ * histogram.c - counters to the histogram of the reference, and the quantization error of an amax.
  *
- * Bins and edges follow torch.histc and torch.linspace as NVIDIA's HistogramCalibrator calls
- * them, given all values at once: float arithmetic in this order, without contraction.
+ * Bins and edges follow torch.histc and torch.linspace as NVIDIA's HistogramCalibrator calls them
+ * with all values at once: float arithmetic in the same order, without contraction.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Keys stand for smaller magnitudes than any in the tail, so both in turn are in order. */
+/* All keys stand for smaller magnitudes than the tail, so keys followed by the tail are sorted. */
 static ft_status list_magnitudes(ft_histogram *h, const ft_counters *point, ft_error *err)
 {
     const ft_counts *counts = &point->counts;
@@ -53,7 +53,7 @@ static void fill_bins(ft_histogram *h)
     }
 }
 
-/* Each half is measured from its own end. */
+/* As in torch.linspace, each half is computed from its own end. */
 static void set_edges(ft_histogram *h)
 {
     float width = h->amax / (float) FT_BINS;

@@ -1,5 +1,5 @@
 /*
- * method.c - the methods by name, max and percentile, and the choice between all of them.
+ * method.c - the table of methods, max and percentile, and automatic selection.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Half precision's smallest positive number; the reference's quantizer takes less for zero too. */
+/*
+ * The smallest positive number of half precision; the quantizer of the reference treats smaller
+ * amax as zero too.
+ */
 static const float smallest_amax = 0x1p-24f;
 
 static const double default_percentile = 99.99;
@@ -62,7 +65,7 @@ const char *ft_amax_status_name(ft_amax_status status)
     return "unknown";
 }
 
-/* ---- One method each ---------------------------------------------------------------------- */
+/* ---- Single methods ----------------------------------------------------------------------- */
 
 static void choose_max(ft_amax_choice *out, const ft_histogram *h, const ft_method_options *options)
 {
@@ -72,7 +75,10 @@ static void choose_max(ft_amax_choice *out, const ft_histogram *h, const ft_meth
     out->objective = out->second = nan("");
 }
 
-/* The first bin up to whose end `fraction` of the values lie; FT_BINS if rounding hides it. */
+/*
+ * The first bin at whose end `fraction` of the values is reached; FT_BINS if rounding prevents
+ * that.
+ */
 static int percentile_bin(const ft_histogram *h, double fraction, double *reached)
 {
     *reached = 0.0;
@@ -84,7 +90,7 @@ static int percentile_bin(const ft_histogram *h, double fraction, double *reache
     return FT_BINS;
 }
 
-/* amax is the bin's lower edge, as in the reference. */
+/* amax is the lower edge of the bin, as in the reference. */
 static void choose_one_percentile(ft_amax_choice *out, const ft_histogram *h, double percentile)
 {
     snprintf(out->method, sizeof out->method, "percentile-%.6g", percentile);
@@ -135,7 +141,7 @@ static void choose_auto(ft_amax_choice *out, const ft_histogram *h,
     *out = candidate[ft_best_candidate(candidate, FT_CANDIDATES)];
 }
 
-/* ---- All of them -------------------------------------------------------------------------- */
+/* ---- All methods -------------------------------------------------------------------------- */
 
 void ft_choose_amax(ft_amax_choice *out, ft_method method, const ft_histogram *h,
                     const ft_method_options *options)

@@ -1,8 +1,9 @@
 /*
- * mse.c - the range whose quantization changes the histogram's values least.
+ * mse.c - the range whose quantization has the least mean square error on the histogram.
  *
- * Every bin from the 128th on is tried: its centre is taken for amax, and the centres of all bins
- * for the values.  The least sum of squared changes times counts wins, the first among equals.
+ * Every bin from the 128th on is tried: its centre is taken as amax, and the centres of all bins as
+ * the values. The least sum of squared errors weighted by counts wins; the first of equals is
+ * selected.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +18,7 @@
 enum { FIRST = 128 };
 
 typedef struct centres {
-    int count; /* of bins that are not empty */
+    int count; /* of non-empty bins */
     float value[FT_BINS];
     double weight[FT_BINS];
 } centres;

@@ -1,8 +1,8 @@
 /*
- * activation_stats.c - what linears multiply, over sample data: the sums by which codes are chosen.
+ * activation_stats.c - statistics of the inputs of linear layers over calibration data.
  *
- * As many samples are run at once as there are threads; then each thread takes an input and adds
- * what all these samples gave it, in their order.
+ * One sample per thread is run at a time; then each thread takes an input and accumulates the
+ * contributions of these samples, in their order.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Which there are ---------------------------------------------------------------------- */
+/* ---- Finding the inputs ------------------------------------------------------------------- */
 
 static ft_sums *find(ft_inputs *inputs, int value)
 {
@@ -86,12 +86,12 @@ void ft_inputs_fini(ft_inputs *inputs)
     *inputs = (ft_inputs){ 0 };
 }
 
-/* ---- A pass: some inputs over all samples ------------------------------------------------- */
+/* ---- One pass: some inputs over all samples ----------------------------------------------- */
 
-/* What one thread adds up with. */
+/* Buffers of one thread. */
 typedef struct adder {
-    float *x;    /* [longest, most columns] */
-    double *row; /* the same */
+    float *x;    /* [max_tokens, maximum columns] */
+    double *row; /* the same in double */
 } adder;
 
 typedef struct pass {
@@ -105,14 +105,14 @@ typedef struct pass {
     ft_status *status;    /* [sessions] */
 } pass;
 
-/* Bytes that an input takes while it is summed up: in sessions, in threads, and for good. */
+/* Bytes that an input needs while it is accumulated: in sessions, in threads, and permanently. */
 static size_t bytes_of(const ft_inputs *inputs, const ft_sums *input)
 {
     size_t run = inputs->longest * input->cols * sizeof(float) * (size_t) inputs->of->threads;
     return run + (inputs->of->moments ? input->cols * input->cols * sizeof(double) : 0);
 }
 
-/* As many inputs from `first` on as fit, one at least. */
+/* As many inputs, starting with `first`, as fit; at least one. */
 static size_t inputs_that_fit(const ft_inputs *inputs, const ft_sums *first)
 {
     size_t left = inputs->of->memory, most = inputs->count - (size_t) (first - inputs->input);
@@ -197,7 +197,7 @@ static void close_pass(pass *p)
     free(p->status);
 }
 
-/* Rows that the last run of a session gave a value. */
+/* Rows of a value in the last forward pass of a session. */
 static size_t rows_of(const ft_session *session, int value)
 {
     bool source = ft_session_has_source_rows(session, value);
@@ -205,7 +205,10 @@ static size_t rows_of(const ft_session *session, int value)
                          session->plan.value[value].rows);
 }
 
-/* Of the columns of some rows: first all rows of this run, then what came before. */
+/*
+ * Accumulates column sums: first over the rows of this pass, then into the totals, so that the
+ * order is fixed.
+ */
 static void add_columns(ft_sums *input, const double *x, size_t rows)
 {
     for (size_t col = 0; col < input->cols; col++) {
@@ -220,7 +223,7 @@ static void add_columns(ft_sums *input, const double *x, size_t rows)
     }
 }
 
-/* What one run gave an input. */
+/* Accumulates the contribution of one forward pass to an input. */
 static ft_status add_run(ft_sums *input, const ft_session *session, const adder *a, ft_error *err)
 {
     size_t rows = rows_of(session, input->value), cols = input->cols;
@@ -246,7 +249,7 @@ static ft_status first_failure(const pass *p, ft_error *err)
     return FT_OK;
 }
 
-/* Neighbouring samples, one a session. */
+/* Consecutive samples, one per session. */
 typedef struct samples {
     pass *pass;
     uint64_t first;
@@ -266,7 +269,7 @@ static void run_each(const void *job, int thread, size_t first, size_t end)
     }
 }
 
-/* All samples to some inputs. */
+/* Accumulates all samples of this step into some inputs. */
 static void add_to_inputs(const void *job, int thread, size_t first, size_t end)
 {
     const samples *s = job;
@@ -286,7 +289,10 @@ static ft_status run_samples(const samples *s, ft_error *err)
     return first_failure(p, err);
 }
 
-/* The other half, division by what was found before, and a look at the result. */
+/*
+ * Mirrors the upper triangle, checks for non-finite values, and reapplies the factor of an earlier
+ * pass.
+ */
 static ft_status complete(ft_sums *input, ft_error *err)
 {
     size_t cols = input->cols;

@@ -1,5 +1,5 @@
 /*
- * awq.c - find by what factors columns are best multiplied before they become codes.
+ * awq.c - AWQ: finds the factors by which weight columns are scaled before quantization.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,9 +25,12 @@ void ft_importance(float *out, const ft_sums *input)
         out[i] = (float) (input->square[i] / mean);
 }
 
-/* ---- Factors ------------------------------------------------------------------------------ */
+/* ---- Factors ----------------------------------------------------------------------------- */
 
-/* Mean magnitudes, one for all columns that come from one row, over the mean of all. */
+/*
+ * Mean magnitudes relative to the average of all columns; columns that are folded into one row
+ * share a mean.
+ */
 static void find_magnitudes(double *out, double *sum, size_t *sharing, const ft_awq *what)
 {
     size_t cols = what->input->cols;
@@ -40,11 +43,13 @@ static void find_magnitudes(double *out, double *sum, size_t *sharing, const ft_
     for (size_t i = 0; i < cols; i++) {
         size_t row = ft_fold_row(what->fold, i);
         double mean = sum[row] / (double) sharing[row] / (total / (double) cols);
-        out[i] = mean > 1e-4 ? mean : 1e-4; /* also without any inputs that are not 0 */
+        out[i] = mean > 1e-4 ? mean : 1e-4; /* also for inputs that are always 0 */
     }
 }
 
-/* A power of the magnitudes, the largest as far above 1 as the least is below. */
+/*
+ * A power of the magnitudes, normalized so that the largest factor is the inverse of the smallest.
+ */
 static void make_factors(float *factor, const double *magnitude, size_t cols, double power)
 {
     double least = HUGE_VAL, most = 0.0;
@@ -58,9 +63,9 @@ static void make_factors(float *factor, const double *magnitude, size_t cols, do
         factor[i] = (float) (pow(magnitude[i], power) / middle);
 }
 
-/* ---- What they cost ----------------------------------------------------------------------- */
+/* ---- Errors ------------------------------------------------------------------------------ */
 
-/* Memory for one trial: sums as they would be, and what follows from them. */
+/* Buffers of one trial: the rescaled statistics and values derived from them. */
 typedef struct trial {
     ft_sums input;
     float *factor, *importance;
@@ -97,7 +102,7 @@ static void trial_fini(trial *t)
     free(t->sharing);
 }
 
-/* The square error of the results of one matrix: codes are made, measured and forgotten. */
+/* The square output error of one matrix: it is quantized, measured and discarded. */
 static ft_status cost_of(double *out, const ft_awq *what, const trial *t, size_t index,
                          ft_error *err)
 {

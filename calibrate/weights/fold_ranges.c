@@ -1,5 +1,6 @@
 /*
- * fold_ranges.c - divide what linears multiply, and multiply their columns: the same results, other codes.
+ * fold_ranges.c - folds AWQ factors into the model: inputs are divided, columns multiplied, outputs
+ * unchanged.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Which are exact ---------------------------------------------------------------------- */
+/* ---- Which folds are exact --------------------------------------------------------------- */
 
 static int uses_of_weight(const ft_plan *graph, int weight)
 {
@@ -25,7 +26,7 @@ static int uses_of_weight(const ft_plan *graph, int weight)
     return uses;
 }
 
-/* Whether a weight may be changed for the sake of the one operation that has it. */
+/* Whether only one operation uses a weight, so that it may be changed. */
 static bool is_private(const ft_plan *graph, int weight)
 {
     return weight < 0 || uses_of_weight(graph, weight) == 1;
@@ -38,7 +39,7 @@ static bool is_private_linear(const ft_plan *graph, const ft_op *op, const bool 
            is_private(graph, op->weight[1]);
 }
 
-/* Whether linears that may be changed are all that reads a value. */
+/* Whether all readers of a value are linears that may be changed. */
 static bool is_for_linears(const ft_plan *graph, int value, const bool *in_blocks)
 {
     int linears = 0;
@@ -48,7 +49,7 @@ static bool is_for_linears(const ft_plan *graph, int value, const bool *in_block
     return linears > 0 && linears == ft_plan_uses(graph, value);
 }
 
-/* A vector that can be divided without another rounding than that of a float. */
+/* A float32 vector, which can be divided without further rounding. */
 static bool is_vector(const ft_plan *graph, int weight)
 {
     return weight < 0 || graph->weight[weight].dtype == FT_F32;
@@ -64,7 +65,7 @@ static bool fold_into_norm(ft_fold *out, const ft_plan *graph, const ft_op *op)
     return true;
 }
 
-/* Into the rows of the linear that makes `value`, which only one operation reads. */
+/* Folds into the rows of the linear that produces `value`, which must have a single reader. */
 static bool fold_into_rows(ft_fold *out, const ft_plan *graph, int value, const bool *in_blocks)
 {
     int made_by = value < 0 ? -1 : ft_plan_producer(graph, value);
@@ -77,7 +78,10 @@ static bool fold_into_rows(ft_fold *out, const ft_plan *graph, int value, const 
     return true;
 }
 
-/* The value that is put where ATTEND `op` reads values; -1 where others read there too. */
+/*
+ * The value that is stored in the KV cache that ATTEND_KV `op` reads; -1 if other operations read
+ * the same cache.
+ */
 static int stored_values(const ft_plan *graph, const ft_op *op)
 {
     int value = -1;
@@ -137,7 +141,7 @@ size_t ft_fold_row(const ft_fold *fold, size_t col)
     return col / size / sharing * size + col % size;
 }
 
-/* ---- Factors ------------------------------------------------------------------------------ */
+/* ---- Factors ----------------------------------------------------------------------------- */
 
 ft_status ft_scaling_init(ft_scaling *s, const ft_model *model, ft_error *err)
 {
@@ -181,7 +185,7 @@ static bool divide_vector(ft_scaling *s, int weight, const ft_fold *fold, const 
         return true;
     const ft_weight *from = &s->model->weight[weight];
     const ft_artifact_tensor *stored = ft_artifact_find(s->model->artifact, from->name);
-    const float *data = stored->data; /* the model's own may lie on a device */
+    const float *data = stored->data; /* the model's own copy may be on a device */
     float *out = s->vector[weight] = ft_array(from->cols, sizeof *out);
     for (size_t col = 0; col < fold->cols && out != NULL; col++) {
         size_t at = ft_fold_row(fold, col);

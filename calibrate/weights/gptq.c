@@ -1,11 +1,12 @@
 /*
- * gptq.c - choose codes so that later columns of a row put right what earlier ones did wrong.
+ * gptq.c - GPTQ: rounds the columns of a row so that later columns compensate the errors of earlier
+ * ones.
  *
- * U is found without inverting H.  Let A be H with its columns in reverse order, and A = L L^T.
+ * U is computed without inverting H. Let A be H with its columns in reverse order, and A = L L^T.
  * Then L read backwards is an upper triangle R with H = R R^T, and U = R^-1: L^-1 read backwards.
  *
- * Columns are rounded in stretches.  What a stretch did wrong is taken from the columns behind it
- * by one product of matrices, at its end.
+ * Columns are rounded in blocks. At the end of a block, one GEMM subtracts its errors from the
+ * columns after it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,14 +23,14 @@
 
 enum { STRETCH = 128, SWEEPS = 4 };
 
-/* ---- The order of columns ----------------------------------------------------------------- */
+/* ---- Rounding order ----------------------------------------------------------------------- */
 
 typedef struct rank {
     double square;
     size_t col;
 } rank;
 
-/* The largest first; of equals, the first in the row. */
+/* Descending; ties in column order. */
 static int compare_ranks(const void *a, const void *b)
 {
     const rank *x = a, *y = b;
@@ -54,9 +55,9 @@ static ft_status find_order(ft_gptq *g, const double *moments, ft_error *err)
     return FT_OK;
 }
 
-/* ---- The triangle ------------------------------------------------------------------------- */
+/* ---- Cholesky factor ---------------------------------------------------------------------- */
 
-/* A hundredth of the mean of the diagonal, without the dead. */
+/* A hundredth of the mean of the diagonal, without the dead columns. */
 static double damping(const ft_gptq *g, const double *moments)
 {
     double sum = 0.0;
@@ -66,7 +67,7 @@ static double damping(const ft_gptq *g, const double *moments)
     return live > 0 ? 0.01 * sum / (double) live : 0.0;
 }
 
-/* H in its order, backwards, damped. */
+/* H in reverse rounding order, damped. */
 static void fill(double *a, const ft_gptq *g, const double *moments)
 {
     size_t n = g->cols;
@@ -79,7 +80,7 @@ static void fill(double *a, const ft_gptq *g, const double *moments)
     }
 }
 
-/* `a` is the lower triangle as Fortran stores it, so it is U when read from its end. */
+/* `a` is the lower triangle in Fortran order, so it is U when read from its end. */
 static void read_backwards(ft_gptq *g, const double *a)
 {
     size_t n = g->cols;
@@ -96,7 +97,7 @@ static ft_status factorize(ft_gptq *g, const double *moments, const char *name, 
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %d x %d sums", name, n, n);
     fill(a, g, moments);
     bad = ft_inverse_cholesky(a, n);
-    for (int i = 0; i < n && bad == 0; i++) /* what is NaN passes through both */
+    for (int i = 0; i < n && bad == 0; i++) /* NaN passes through both routines */
         bad = isfinite(a[(size_t) i * g->cols + (size_t) i]) ? 0 : i + 1;
     if (bad == 0)
         read_backwards(g, a);
@@ -129,7 +130,7 @@ void ft_gptq_fini(ft_gptq *g)
 
 /* ---- Rounding ----------------------------------------------------------------------------- */
 
-/* A panel with its columns in order, which change as others are rounded; and its errors. */
+/* A panel with its columns in rounding order, updated as columns are rounded, and the errors. */
 typedef struct work {
     const ft_gptq *g;
     const ft_blocks_how *how;
@@ -154,7 +155,7 @@ static const ft_blocks_grid *grid_of(const ft_blocks_panel *panel, const ft_bloc
     return &panel->grid[row * ft_blocks_how_groups(how, panel->cols) + group];
 }
 
-/* Round column number `at` of the order, and let those up to `end` make up for it. */
+/* Rounds column number `at` of the order, and compensates its error in the columns up to `end`. */
 static void round_column(work *w, size_t first, size_t at, size_t end)
 {
     const ft_blocks_panel *p = w->panel;
@@ -172,7 +173,7 @@ static void round_column(work *w, size_t first, size_t at, size_t end)
     }
 }
 
-/* What a stretch did wrong is made up for behind it. */
+/* Compensates the errors of a block in the columns after it. */
 static void settle(work *w, size_t first, size_t end)
 {
     size_t cols = w->panel->cols;
@@ -195,9 +196,9 @@ static void round_in_order(const ft_gptq *g, ft_blocks_panel *panel, const ft_bl
     }
 }
 
-/* ---- Descent ------------------------------------------------------------------------------ */
+/* ---- Coordinate descent ------------------------------------------------------------------- */
 
-/* By how much less a row costs, halved, if a value grows: (w - q) H; [rows, cols]. */
+/* Half the decrease of a row's error per unit of each value: (w - q) H; [rows, cols]. */
 static double *find_slopes(const ft_gptq *g, const ft_blocks_panel *panel, const ft_blocks_how *how)
 {
     size_t cols = panel->cols, elements = panel->rows * cols;
@@ -212,8 +213,8 @@ static double *find_slopes(const ft_gptq *g, const ft_blocks_panel *panel, const
 }
 
 /*
- * Change one code to that whose value is best while the others stay.  An improvement that is only
- * one of rounding is none: so codes that are best already stay, also where two are equally good.
+ * Sets one value to its optimum with the others fixed. An improvement within rounding error does
+ * not count: so values that are already optimal stay, also if two are equally good.
  */
 static bool improve(const ft_gptq *g, const ft_blocks_grid *grid, uint8_t *code, double *slope,
                     size_t col)

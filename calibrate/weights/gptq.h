@@ -1,16 +1,17 @@
 /*
- * gptq.h - choose codes so that later columns of a row put right what earlier ones did wrong.
+ * gptq.h - GPTQ: rounds the columns of a row so that later columns compensate the errors of earlier
+ * ones.
  *
- * Let H be the sums of x x^T over the inputs of a linear.  Codes of a row w are chosen to keep
- * (w - q) H (w - q)^T small, not each |w - q|: columns are rounded one after the other, those with
- * the largest inputs first, and the error of each is made up for, as far as it can be, by the
- * columns that are still to come.  Grids are chosen before, from the weights as they were.
+ * Let H be the sum of x x^T over the inputs of a linear. The quantized row q is chosen to keep (w -
+ * q) H (w - q)^T small instead of each |w - q|: columns are rounded one after the other, those with
+ * the largest inputs first, and the remaining columns compensate the error of each as far as
+ * possible. Grids are chosen before, from the original weights.
  *
- * The first columns could not know what the last would need.  So single codes are then changed, in
- * the same order, a few times round, while that lessens the error.
+ * The first columns could not take the later ones into account. So coordinate descent then changes
+ * single values, in the same order and for a few sweeps, as long as that reduces the error.
  *
- * Sources: Frantar et al. 2022, "GPTQ"; its U is the upper triangle with H^-1 = U^T U.  Behdin et
- * al. 2023, "QuantEase", for the descent behind it.
+ * Sources: Frantar et al. 2022, "GPTQ"; U is the upper triangle with H^-1 = U^T U. Behdin et al.
+ * 2023, "QuantEase", for the coordinate descent.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,29 +24,29 @@
 /* What rounding needs to know about the inputs of a matrix. */
 typedef struct ft_gptq {
     size_t cols;
-    size_t *order; /* [cols]: the columns in the order in which they are rounded */
-    size_t dead;   /* the last ones in it, whose inputs were always 0: so are their weights */
-    float *upper;  /* [cols, cols], in that order: U */
-    int sweeps;    /* rounds of single changes at most; 0: none */
+    size_t *order; /* [cols]: column indices in rounding order */
+    size_t dead;   /* columns at its end whose inputs are always 0: their weights become 0 */
+    float *upper;  /* [cols, cols], in rounding order: U */
+    int sweeps;    /* maximum sweeps of coordinate descent; 0: none */
 
-    const double *moments; /* borrowed: H, to whose diagonal is added ... */
+    const double *moments; /* borrowed: H, whose diagonal is damped by ... */
     double damping;        /* ... this */
 } ft_gptq;
 
 /*
- * Make ready for matrices with these inputs.
+ * Prepares for matrices with these inputs.
  *
  *   moments  [cols, cols], symmetric; borrowed
  *
- * A hundredth of the mean of its diagonal is added to the diagonal: inputs that were few, or depend
- * on each other, say little about what the errors of others cost.  FT_ENOMEM; FT_EFORMAT, with
- * `name`, where moments are none.
+ * A hundredth of the mean of the diagonal is added to the diagonal, because few or correlated
+ * inputs say little about the interaction of errors. FT_ENOMEM; FT_EFORMAT, with `name`, if the
+ * moments are not positive definite.
  */
 FT_MUST_USE ft_status ft_gptq_init(ft_gptq *gptq, const double *moments, size_t cols,
                                    const char *name, ft_error *err);
-void ft_gptq_fini(ft_gptq *gptq); /* takes a zeroed or failed one too */
+void ft_gptq_fini(ft_gptq *gptq); /* also accepts a zeroed or failed one */
 
-/* An ft_blocks_round, whose user is an ft_gptq. */
+/* An ft_groupwise_round_fn, whose user is an ft_gptq. */
 void ft_gptq_round(const void *gptq, ft_blocks_panel *panel, const ft_blocks_how *how);
 
 #endif

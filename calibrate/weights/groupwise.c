@@ -1,9 +1,10 @@
 /*
- * groupwise.c - float weights become codes of 4 or 8 bits with a scale for each row and group.
+ * groupwise.c - group-wise quantization of float weights to 4 or 8 bits, with a scale per row and
+ * group.
  *
- * A scale is rounded to float16 before any code is chosen by it, so no error of it is left out.
- * Errors are measured in steps of the grid and only then made real: their squares do not underflow,
- * however small weights are.
+ * A scale is rounded to float16 before weights are rounded with it, so its error is included.
+ * Errors are measured in steps of the grid and scaled at the end: their squares do not underflow,
+ * however small the weights are.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +20,7 @@
 
 /* ---- Grids -------------------------------------------------------------------------------- */
 
-/* The lowest and the highest weight of a group, and 0. */
+/* The lowest and the highest weight of a group, extended to include 0. */
 typedef struct range {
     float low, high;
 } range;
@@ -35,8 +36,8 @@ static range range_of(const float *weight, size_t n)
 }
 
 /*
- * The float16 that divides `span` into `steps`.  Where float16 is so coarse that the ends would lie
- * more than half a step outside, the next one.
+ * The float16 scale that divides `span` into `steps`, or the next larger float16 if the ends would
+ * otherwise be more than half a step outside.
  */
 static float round_scale(float span, int32_t steps)
 {
@@ -61,8 +62,8 @@ static ft_blocks_grid asymmetric_grid(range r, int32_t most)
 }
 
 /*
- * The squares of all errors, summed in 16 lanes: one order on every machine.  What lies beyond the
- * ends is an error like any other.
+ * The sum of squared errors, with 16 partial sums: one order on every machine. The clipping error
+ * is included.
  */
 static double squared_error(const ft_blocks_grid *grid, const float *weight, size_t n,
                             const float *importance)
@@ -91,7 +92,7 @@ static double squared_error(const ft_blocks_grid *grid, const float *weight, siz
     return total * (double) grid->scale * (double) grid->scale;
 }
 
-/* A grid and how well it fits; scale 0: there is none yet. */
+/* A grid and its error; scale 0: none yet. */
 typedef struct choice {
     ft_blocks_grid grid;
     double error;
@@ -105,7 +106,7 @@ static void consider(choice *best, ft_blocks_grid grid, const float *weight, siz
         *best = (choice){ grid, error };
 }
 
-/* The grids for a group whose weights end at `r`, the widest first. */
+/* The candidate grids for a group with range `r`, the widest first. */
 static void consider_range(choice *best, range r, const float *weight, size_t n,
                            const float *importance, const ft_blocks_how *how)
 {
@@ -167,7 +168,7 @@ void ft_blocks_quantize(ft_blocks_panel *panel, const ft_blocks_how *how)
         round_to_nearest(panel, how);
 }
 
-/* ---- Where they lie ----------------------------------------------------------------------- */
+/* ---- Storing ------------------------------------------------------------------------------ */
 
 static void store_codes(uint32_t *codes, const ft_blocks_panel *panel, int bits)
 {

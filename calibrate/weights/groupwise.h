@@ -1,12 +1,13 @@
 /*
- * groupwise.h - float weights become codes of 4 or 8 bits with a scale for each row and group.
+ * groupwise.h - group-wise quantization of float weights to 4 or 8 bits, with a scale per row and
+ * group.
  *
- * What the numbers mean is in kernels/groupwise.h.  First each group of a row gets a grid, the values
- * that its codes can stand for; then each weight gets a code, by default that of the nearest value.
- * The two steps are apart because others choose codes by more than the distance.
+ * kernels/groupwise.h defines the format. First each group of a row gets a grid, the set of values
+ * it can represent; then each weight is rounded to a value of the grid, by default the nearest. The
+ * two steps are separate because other rounding methods use more than the distance.
  *
- * The unit of work is a panel, 32 rows.  Nothing depends on what other panels hold, so a matrix of
- * any size is quantized panel by panel, by any number of threads, to the same bytes.
+ * The unit of work is a panel of 32 rows. Panels are independent, so a matrix of any size is
+ * quantized panel by panel, by any number of threads, to the same bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +18,7 @@
 
 enum { FT_PANEL_ROWS = 32 };
 
-/* What the codes of one group of one row stand for: scale * (code - zero), code 0 .. most. */
+/* The grid of one group of one row: scale * (q - zero), q in 0 .. max_q. */
 typedef struct ft_blocks_grid {
     float scale, inverse; /* the scale is a float16, positive and finite; inverse = 1 / scale */
     int32_t zero, most;
@@ -27,47 +28,51 @@ typedef struct ft_blocks_panel ft_blocks_panel;
 typedef struct ft_blocks_how ft_blocks_how;
 
 /*
- * Choose the codes of a panel whose grids stand.  It may overwrite the panel's weights, so what
- * rounding one column did wrong can be put right in others.  Called by several threads at once for
- * different panels: it may read `user`, not change it.
+ * Rounds the weights of a panel whose grids are set. It may overwrite the panel's weights, to
+ * compensate the error of one column in others. Called by several threads at once for different
+ * panels: it may read `user`, but not change it.
  */
 typedef void (*ft_blocks_round)(const void *user, ft_blocks_panel *panel, const ft_blocks_how *how);
 
 struct ft_blocks_how {
     int bits;        /* 4 or 8 */
-    int32_t group;   /* as in ft_blocks */
-    bool by_codes;   /* as in ft_blocks: nothing here depends on it */
-    bool asymmetric; /* each group has a zero of its own; else it is 8 or 128 */
-    bool clip;       /* search how far a group's range should fall short of its extremes */
+    int32_t group;   /* group size, as in ft_groupwise */
+    bool by_codes;   /* as in ft_groupwise; not used here */
+    bool asymmetric; /* each group has its own zero point; else it is 8 or 128 */
+    bool clip;       /* search for the clipping ratio of each group's range */
 
-    /* [columns], finite, not below 0: the square of an error in a column counts so many times when
-     * grids are chosen.  NULL: all the same. */
+    /*
+     * [columns], finite, not negative: weight of the square error of each column when grids are
+     * chosen. NULL: all equal.
+     */
     const float *importance;
 
-    ft_blocks_round round; /* NULL: to the nearest */
+    ft_blocks_round round; /* NULL: round to nearest */
     const void *user;      /* of `round` */
 
-    /* [columns, columns], symmetric, sums of products of inputs: by them errors of results are
-     * told.  NULL: by `importance` alone, or not at all. */
+    /*
+     * [columns, columns], symmetric: second moments of the inputs, from which output errors are
+     * computed. NULL: from `importance` alone, or not at all.
+     */
     const double *moments;
 };
 
-/* Some rows of a matrix, and what becomes of them. */
+/* Some rows of a matrix, their grids and their quantized values. */
 struct ft_blocks_panel {
     size_t rows, cols;    /* at most FT_PANEL_ROWS rows */
     float *weight;        /* [rows, cols] */
     ft_blocks_grid *grid; /* [rows, groups] */
     uint8_t *code;        /* [rows, cols] */
-    double *work;         /* [2, FT_PANEL_ROWS, cols]: memory for `round` */
+    double *work;         /* [2, FT_PANEL_ROWS, cols]: scratch of `round` */
 };
 
-/* Groups of a row. */
+/* Groups per row. */
 static inline size_t ft_blocks_how_groups(const ft_blocks_how *how, size_t cols)
 {
     return ft_blocks_groups(&(ft_blocks){ .group = how->group }, cols);
 }
 
-/* Columns of the group that begins at column `first`. */
+/* Columns of the group that starts at column `first`. */
 static inline size_t ft_blocks_group_cols(const ft_blocks_how *how, size_t cols, size_t first)
 {
     size_t group = (size_t) how->group, left = cols - first;
@@ -75,27 +80,27 @@ static inline size_t ft_blocks_group_cols(const ft_blocks_how *how, size_t cols,
 }
 
 /*
- * The grid for n neighbouring weights of a row, all finite, with magnitudes up to 65504 * 7;
- * `importance` is that of these columns, or NULL.
+ * Chooses the grid for n neighbouring weights of a row, all finite, with magnitudes up to 65504 *
+ * 7; `importance` is that of these columns, or NULL.
  *
- * Symmetric: the extreme of the group is code +-7 or +-127 from zero.  Where it is negative, the
- * grid in which it is -8 or -128 is finer by an eighth, but ends earlier on the other side; it is
- * taken if the sum of squared errors is smaller.  Asymmetric: from the lowest to the highest
- * weight, both sides stretched to include 0, which is always on the grid.
- * With `clip` the same for ranges that are 0.95, 0.9 ... 0.5 of that; the smallest error wins,
- * of equal ones the widest range.  A group of zeros has scale 1.
+ * Symmetric: the extreme of the group is +-7 or +-127 steps from zero. If it is negative, a grid in
+ * which it is -8 or -128 has steps finer by an eighth, but ends earlier on the other side; it is
+ * used if the sum of squared errors is smaller. Asymmetric: from the lowest to the highest weight,
+ * extended to include 0, which is always on the grid. With `clip` the same is tried for ranges of
+ * 0.95, 0.9 ... 0.5 of that; the smallest error wins, ties go to the widest range. A group of zeros
+ * has scale 1.
  */
 ft_blocks_grid ft_blocks_choose(const float *weight, size_t n, const float *importance,
                                 const ft_blocks_how *how);
 
-/* The nearest whole number, of two the even one; magnitudes up to 2^22. */
+/* Rounds to the nearest integer, half to even; magnitudes up to 2^22. */
 static inline float ft_blocks_whole(float x)
 {
-    const float large = 12582912.0f; /* 1.5 * 2^23: what is added to it loses its fraction */
+    const float large = 12582912.0f; /* 1.5 * 2^23: adding it discards the fraction */
     return (x + large) - large;
 }
 
-/* The nearest code, of two the one at an even distance from zero. */
+/* The nearest quantized value; ties go to the one at an even distance from the zero point. */
 static inline uint8_t ft_blocks_nearest(const ft_blocks_grid *grid, float weight)
 {
     float low = (float) -grid->zero, high = (float) (grid->most - grid->zero);
@@ -110,14 +115,14 @@ static inline float ft_blocks_real(const ft_blocks_grid *grid, uint8_t code)
     return grid->scale * (float) (code - grid->zero);
 }
 
-/* Weights to grids and codes. */
+/* Chooses grids and rounds the weights. */
 void ft_blocks_quantize(ft_blocks_panel *panel, const ft_blocks_how *how);
 
 /*
- * Put panel number `index` of a matrix of `rows` rows where it belongs.  Pads become 0.
+ * Stores panel number `index` of a matrix of `rows` rows. Padding becomes 0.
  *
- *   codes  [ft_panel_bytes(32, cols, bits)] of this panel alone
- *   scale  of the whole matrix, as in ft_blocks; so `zero`, NULL where grids are symmetric
+ *   q      [ft_panel_bytes(32, cols, bits)] of this panel alone
+ *   scale  of the entire matrix, as in ft_groupwise; so `zero`, NULL for symmetric grids
  */
 void ft_blocks_store(uint32_t *codes, uint16_t *scale, uint8_t *zero, size_t index, size_t rows,
                      const ft_blocks_panel *panel, const ft_blocks_how *how);

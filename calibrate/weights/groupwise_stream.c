@@ -1,5 +1,6 @@
 /*
- * groupwise_stream.c - the codes, scales and zeros of a matrix in blocks, as bytes for a writer.
+ * groupwise_stream.c - a group-wise quantized matrix (values, scales, zero points) as a byte stream
+ * for a writer.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The symmetric grid of 4 bits ends at 7 scales, and float16 at 65504. */
+/* The symmetric 4-bit grid ends at 7 scales, and float16 at 65504. */
 #define MOST_MAGNITUDE (7.0f * 65504.0f)
 
 ft_blocks_bytes ft_blocks_stream_bytes(const ft_weights *w, const ft_blocks_how *how)
@@ -30,7 +31,9 @@ ft_blocks_bytes ft_blocks_stream_bytes(const ft_weights *w, const ft_blocks_how 
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-/* Cut `bytes` off a piece of memory whose parts begin on cache lines; NULL before there is any. */
+/*
+ * Takes `bytes` from a buffer whose sections start on cache lines; NULL before it is allocated.
+ */
 static void *cut(char *memory, size_t *used, size_t bytes)
 {
     void *part = memory == NULL ? NULL : memory + *used;
@@ -38,7 +41,7 @@ static void *cut(char *memory, size_t *used, size_t bytes)
     return part;
 }
 
-/* Point everything into `memory`, and return how much that takes; NULL: only ask. */
+/* Lays out all arrays in `memory` and returns the total size; NULL: only the size. */
 static size_t lay_out(ft_blocks_stream *s, char *memory)
 {
     ft_blocks_bytes bytes = ft_blocks_stream_bytes(s->weights, s->how);
@@ -80,7 +83,7 @@ ft_status ft_blocks_stream_init(ft_blocks_stream *s, const ft_weights *weights,
     return FT_OK;
 }
 
-/* What is needed to make bytes, once all are made. */
+/* Frees what is needed to produce bytes, once all have been produced. */
 static void release(ft_blocks_stream *s)
 {
     free(s->panel);
@@ -106,7 +109,7 @@ static void load(ft_blocks_panel *panel, const ft_weights *w, size_t first_row)
         ft_weights_load(panel->weight + row * w->cols, w, first_row + row, 0, w->cols);
 }
 
-/* Where the first weight is that cannot be quantized; rows * cols: nowhere. */
+/* Index of the first weight that cannot be quantized; rows * cols: none. */
 static size_t first_bad(const ft_blocks_panel *panel)
 {
     size_t elements = panel->rows * panel->cols, at = 0;
@@ -135,7 +138,7 @@ static float real_of(const ft_blocks_panel *panel, size_t row, size_t col, const
     return ft_blocks_real(&panel->grid[row * groups + group], panel->code[row * panel->cols + col]);
 }
 
-/* x H x^T of all rows of a panel; `product` has room for another one. */
+/* x H x^T summed over all rows of a panel; `product` is a buffer of the size of x. */
 static double square_by_moments(const double *x, const ft_blocks_panel *panel,
                                 const double *moments, double *product)
 {
@@ -160,7 +163,10 @@ static void measure_results(ft_blocks_cost *cost, const ft_blocks_panel *panel,
     cost->out_noise = square_by_moments(x, panel, how->moments, rest);
 }
 
-/* The codes against the weights; those in the panel may have been overwritten. */
+/*
+ * Compares quantized with original weights, which are reloaded if rounding may have overwritten
+ * them.
+ */
 static ft_blocks_cost measure(ft_blocks_panel *panel, const ft_weights *w, size_t first_row,
                               const ft_blocks_how *how)
 {
@@ -182,7 +188,7 @@ static ft_blocks_cost measure(ft_blocks_panel *panel, const ft_weights *w, size_
     return cost;
 }
 
-/* Panel number made + i, unless it has a bad weight. */
+/* Quantizes panel number n_done + i, unless it has an invalid weight. */
 static void make_panel(ft_blocks_stream *s, size_t i)
 {
     const ft_weights *w = s->weights;
@@ -203,7 +209,7 @@ static void make_panels(const void *job, int thread, size_t first, size_t end)
         make_panel((ft_blocks_stream *) (uintptr_t) job, i);
 }
 
-/* The next panels; what they cost is added in their order. */
+/* The next panels; their errors are added in order. */
 static ft_status make_batch(ft_blocks_stream *s, ft_error *err)
 {
     size_t count = ft_min_size(s->batch, s->panels - s->made);
@@ -222,7 +228,7 @@ static ft_status make_batch(ft_blocks_stream *s, ft_error *err)
 
 /* ---- Bytes -------------------------------------------------------------------------------- */
 
-/* Some bytes at `position`, where a part of them lies in memory; made if need be. */
+/* A contiguous range of bytes at `position` in memory; produced if necessary. */
 static ft_status find(ft_blocks_stream *s, const ft_blocks_bytes *bytes, const char **at,
                       size_t *count, ft_error *err)
 {
@@ -259,7 +265,7 @@ ft_status ft_blocks_stream_read(ft_blocks_stream *s, void *out, size_t size, siz
         s->position += count;
         *got += count;
     }
-    if (s->position == end) /* many streams may be open until a file is complete */
+    if (s->position == end) /* many streams may be open until the file is complete */
         release(s);
     return FT_OK;
 }

@@ -1,7 +1,8 @@
 /*
- * groupwise_stream.h - the codes, scales and zeros of a matrix in blocks, as bytes for a writer.
+ * groupwise_stream.h - a group-wise quantized matrix (values, scales, zero points) as a byte stream
+ * for a writer.
  *
- * As many panels are in memory as there are threads, and the scales and zeros of one matrix.
+ * Memory holds one panel per thread, and the scales and zero points of one matrix.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,33 +12,37 @@
 #include "calibrate/weights/groupwise.h"
 #include "calibrate/weights/weights.h"
 
-/* What the matrix was, and what it lost: sums of squares. */
+/* Sums of squares of the weights and of their errors. */
 typedef struct ft_blocks_cost {
     double signal, noise;
 
-    /* The same of its results, over the inputs that `moments` are sums of; where there is only
-     * `importance`, as if the columns of inputs had nothing to do with each other; else 0. */
+    /*
+     * The same for the outputs, over the inputs described by `moments`; with `importance` alone, as
+     * if input columns were uncorrelated; else 0.
+     */
     double out_signal, out_noise;
 } ft_blocks_cost;
 
 typedef struct ft_blocks_stream {
     const ft_weights *weights; /* borrowed */
     const ft_blocks_how *how;  /* borrowed */
-    ft_blocks_cost cost;       /* of the panels made so far; stays */
+    ft_blocks_cost cost;       /* of the panels quantized so far; remains valid */
 
-    /* The rest is the stream's own. */
+    /* Private to the stream. */
     size_t position;         /* bytes read so far */
-    size_t panels, made;     /* in all, and so far */
-    size_t batch;            /* made at a time, in turn by as many threads */
+    size_t panels, made;     /* total, and quantized so far */
+    size_t batch;            /* panels quantized at a time, one per thread */
     ft_blocks_panel *panel;  /* [batch] */
     ft_blocks_cost *of_each; /* [batch] */
-    void *memory;            /* everything below, and what panels point to */
+    void *memory;            /* the allocation of everything below, and of the panels' arrays */
     uint32_t *codes;         /* [batch] panels */
     uint16_t *scale;         /* [groups, padded rows] */
     uint8_t *zero;           /* the same; NULL: symmetric */
 } ft_blocks_stream;
 
-/* Bytes of the three parts, which follow each other; the last is 0 where zeros are not stored. */
+/*
+ * Bytes of the three sections, in this order; the last is 0 if zero points are not stored.
+ */
 typedef struct ft_blocks_bytes {
     size_t codes, scales, zeros;
 } ft_blocks_bytes;
@@ -45,16 +50,17 @@ typedef struct ft_blocks_bytes {
 ft_blocks_bytes ft_blocks_stream_bytes(const ft_weights *weights, const ft_blocks_how *how);
 
 /*
- * Begin.  FT_ENOMEM; FT_EUNSUPPORTED for a dtype that is not F32, F16 or BF16.  fini takes a failed
- * or zeroed stream too.
+ * Opens a stream. FT_ENOMEM; FT_EUNSUPPORTED for a dtype that is not F32, F16 or BF16. fini also
+ * accepts a failed or zeroed stream.
  */
 ft_status ft_blocks_stream_init(ft_blocks_stream *stream, const ft_weights *weights,
                                 const ft_blocks_how *how, int threads, ft_error *err);
 void ft_blocks_stream_fini(ft_blocks_stream *stream);
 
 /*
- * Read up to `size` bytes, *got in all, 0 at the end; they do not depend on `size`, nor on threads.
- * Errors: FT_EFORMAT for a NaN, an infinity or a magnitude that no float16 scale reaches.
+ * Reads up to `size` bytes, *got in total, 0 at the end; they depend neither on `size` nor on the
+ * number of threads. Errors: FT_EFORMAT for a NaN, an infinity or a magnitude that no float16 scale
+ * can represent.
  */
 ft_status ft_blocks_stream_read(ft_blocks_stream *stream, void *bytes, size_t size, size_t *got,
                                 ft_error *err);

@@ -1,5 +1,5 @@
 /*
- * quantized.c - the matrices of a model that may become codes, and what each becomes.
+ * quantized.c - the quantizable matrices of a model, and the scheme of each.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,20 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Deciding ----------------------------------------------------------------------------- */
+/* ---- Choosing schemes --------------------------------------------------------------------- */
 
-/* A linear; or the head, where it is a matrix of its own or may become one. */
+/* A linear, or a head that is or may become a separate matrix. */
 static bool may_be_codes(const ft_weight_spec *spec)
 {
     return spec->role == FT_ROLE_LINEAR || strcmp(spec->name, FT_HEAD_WEIGHT) == 0;
 }
 
-/* Values are those of the file: the model's own may lie on a device. */
+/* Reads the values of the file: the model's own copy may be on a device. */
 static void decide(ft_quantized *q, const ft_model *model, const ft_weight *weight,
                    const ft_recipe *recipe)
 {
     const ft_artifact_tensor *stored = ft_artifact_find(model->artifact, weight->name);
-    if (stored == NULL) /* a head that the file has as the table of words */
+    if (stored == NULL) /* a head that the file stores as the embedding table */
         stored = ft_artifact_find(model->artifact, "embed.word");
     q->weights = (ft_weights){
         .name = weight->name,
@@ -56,9 +56,9 @@ static ft_status decide_all(ft_quantized **out, size_t *count, const ft_model *m
                : ft_fail(err, FT_ENOMEM, "%s: no memory for %zu weights", model->path, specs);
 }
 
-/* ---- Checking ----------------------------------------------------------------------------- */
+/* ---- Validation --------------------------------------------------------------------------- */
 
-/* A rule that fits nothing is misspelt. */
+/* A rule that matches nothing is probably misspelt. */
 static ft_status check_rules(const ft_quantized *q, size_t count, const ft_model *model,
                              const ft_recipe *recipe, ft_error *err)
 {
@@ -67,8 +67,7 @@ static ft_status check_rules(const ft_quantized *q, size_t count, const ft_model
         while (k < count && !ft_rule_fits(&recipe->rule[i], q[k].weights.name))
             k++;
         if (k == count)
-            return ft_fail(err, FT_EARG,
-                           "%s: \"%s\" is found in the name of no matrix that can be codes",
+            return ft_fail(err, FT_EARG, "%s: \"%s\" matches the name of no quantizable matrix",
                            model->path, recipe->rule[i].text);
     }
     return FT_OK;
@@ -82,7 +81,7 @@ static ft_status check_groups(const ft_quantized *q, const ft_model *model, cons
         recipe->group_pad)
         return FT_OK;
     return ft_fail(err, FT_EARG,
-                   "%s: %s: %zu columns are no multiple of a group of %zu; --group-pad lets the "
+                   "%s: %s: %zu columns are not a multiple of group size %zu; --group-pad lets the "
                    "last group be short",
                    model->path, q->weights.name, q->weights.cols, group);
 }
@@ -93,14 +92,14 @@ static ft_status check_schemes(const ft_quantized *q, size_t count, const ft_mod
     bool fixed = ft_quantized_any(q, count, FT_SCHEME_W8A8);
     bool dynamic = ft_quantized_any(q, count, FT_SCHEME_W8A8_DYNAMIC);
     if (fixed && dynamic)
-        return ft_fail(err, FT_EARG, "%s: w8a8 and w8a8-dynamic exclude each other in one model",
+        return ft_fail(err, FT_EARG, "%s: w8a8 and w8a8-dynamic cannot be mixed in one model",
                        model->path);
     if (dynamic && !model->has_cache)
         return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: w8a8-dynamic is for decoders, and family %s is none", model->path,
+                       "%s: w8a8-dynamic is for decoders; family %s is not one", model->path,
                        model->family->name);
     if (!fixed && !dynamic && !ft_quantized_any_blocks(q, count))
-        return ft_fail(err, FT_EARG, "%s: no matrix would become codes", model->path);
+        return ft_fail(err, FT_EARG, "%s: the recipe quantizes no matrix", model->path);
     return FT_OK;
 }
 
@@ -111,7 +110,7 @@ ft_status ft_quantized_new(ft_quantized **out, size_t *count, const ft_model *mo
     *count = 0;
     if (recipe->coded_head && !model->has_cache)
         return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: a head of codes is for decoders, and family %s is none", model->path,
+                       "%s: a quantized head is for decoders; family %s is not one", model->path,
                        model->family->name);
     FT_TRY(decide_all(out, count, model, recipe, err));
     FT_TRY(check_rules(*out, *count, model, recipe, err));
@@ -143,7 +142,7 @@ ft_status ft_quantized_scales(ft_quantized *quantized, size_t count, ft_error *e
     return FT_OK;
 }
 
-/* ---- Asking ------------------------------------------------------------------------------- */
+/* ---- Queries ------------------------------------------------------------------------------ */
 
 ft_quantized *ft_quantized_find(ft_quantized *quantized, size_t count, const char *name)
 {

@@ -1,5 +1,5 @@
 /*
- * quantized.h - the matrices of a model that may become codes, and what each becomes.
+ * quantized.h - the quantizable matrices of a model, and the scheme of each.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,30 +14,33 @@
 typedef struct ft_quantized {
     ft_weights weights; /* of the float artifact, borrowed */
     ft_scheme scheme;
-    float *scale; /* int8: [rows], owned; NULL before ft_quantized_scales() */
+    float *scale; /* int8: [rows], owned; NULL before ft_quantized_weights_compute_scales() */
 
-    /* Blocks: how; who knows better may set importance and rounding before codes are made.  And
-     * what it cost, once they are. */
+    /*
+     * Group-wise: options, whose importance and rounding may be set before quantization; and the
+     * error, after it.
+     */
     ft_blocks_how how;
     ft_blocks_cost cost;
 } ft_quantized;
 
 /*
- * Decide about every linear of a float model, and the head, in the order of the model's weights.
- * *out is an array of *count, to be freed with ft_quantized_free(), also after a failure.
+ * Decides the scheme of every linear of a float model, and of the head, in the order of the model's
+ * weights. *out is an array of *count, to be freed with ft_quantized_weights_free(), also after a
+ * failure.
  *
- * Errors: FT_EARG where a rule fits no matrix, two ways to scale activations meet, a group does not
- * divide the columns of a matrix (unless the recipe says that it may be short), or nothing would
- * become codes; FT_EUNSUPPORTED where the model cannot have what is asked for.
+ * Errors: FT_EARG if a rule matches no matrix, if static and dynamic int8 are mixed, if the group
+ * size does not divide the columns of a matrix (unless the recipe allows a shorter last group), or
+ * if nothing would be quantized; FT_EUNSUPPORTED if the model does not support what is requested.
  */
 FT_MUST_USE ft_status ft_quantized_new(ft_quantized **out, size_t *count, const ft_model *model,
                                        const ft_recipe *recipe, ft_error *err);
 void ft_quantized_free(ft_quantized *quantized, size_t count);
 
-/* Find the scales of those that become int8. */
+/* Computes the scales of int8 matrices. */
 FT_MUST_USE ft_status ft_quantized_scales(ft_quantized *quantized, size_t count, ft_error *err);
 
-/* The one of this name, or NULL; and whether any has a scheme, or one of blocks. */
+/* Finds a matrix by name, or NULL; and whether any has a scheme, or a group-wise one. */
 ft_quantized *ft_quantized_find(ft_quantized *quantized, size_t count, const char *name);
 bool ft_quantized_any(const ft_quantized *quantized, size_t count, ft_scheme scheme);
 bool ft_quantized_any_blocks(const ft_quantized *quantized, size_t count);

@@ -1,5 +1,5 @@
 /*
- * recipe.c - which matrix becomes what: a scheme for all, and rules for some.
+ * recipe.c - the quantization recipe: a default scheme, and rules for single matrices.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Words -------------------------------------------------------------------------------- */
+/* ---- Names ------------------------------------------------------------------------------- */
 
 static const char *const schemes[FT_SCHEMES] = {
     [FT_SCHEME_W8A8] = "w8a8",
@@ -32,7 +32,7 @@ static const char *const clips[FT_CLIPS] = {
     [FT_CLIP_IMATRIX] = "imatrix",
 };
 
-/* The place of a word; `count`: it is not there. */
+/* Index of a word, or `count` if it is not in the list. */
 static size_t find_word(const char *const *words, size_t count, const char *word)
 {
     size_t i = 0;
@@ -56,7 +56,7 @@ ft_status ft_scheme_parse(const char *word, ft_scheme *out, ft_error *err)
     for (size_t i = 0, used = 0; i < FT_SCHEMES && used < sizeof known; i++)
         used += (size_t) snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
                                   schemes[i]);
-    return ft_fail(err, FT_EARG, "\"%s\" is no scheme; schemes are %s", word, known);
+    return ft_fail(err, FT_EARG, "unknown scheme \"%s\", expected one of %s", word, known);
 }
 
 bool ft_scheme_is_int8(ft_scheme scheme)
@@ -139,7 +139,7 @@ bool ft_rule_fits(const ft_rule *rule, const char *name)
     return regexec(&rule->pattern, name, 0, NULL, 0) == 0;
 }
 
-/* ---- Answers ------------------------------------------------------------------------------ */
+/* ---- Queries ----------------------------------------------------------------------------- */
 
 ft_scheme ft_recipe_scheme(const ft_recipe *recipe, const char *name)
 {

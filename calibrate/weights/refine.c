@@ -1,5 +1,5 @@
 /*
- * refine.c - let sample data choose the codes of matrices in blocks.
+ * refine.c - data-driven group-wise quantization: AWQ, GPTQ and imatrix.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,9 +38,9 @@ static ft_status find_blocks(ft_refining *r, ft_error *err)
     return FT_OK;
 }
 
-/* ---- Factors ------------------------------------------------------------------------------ */
+/* ---- AWQ --------------------------------------------------------------------------------- */
 
-/* The linears that read an input, as the search wants them. */
+/* The linears that read an input, as inputs of the search. */
 static size_t collect_readers(ft_refining *r, const ft_sums *input, ft_weights *weights,
                               ft_blocks_how *how)
 {
@@ -54,7 +54,7 @@ static size_t collect_readers(ft_refining *r, const ft_sums *input, ft_weights *
     return count;
 }
 
-/* Divide an input, unless nothing is better. */
+/* Folds the factors, unless no scaling was best. */
 static ft_status divide(ft_refining *r, ft_sums *input, const ft_fold *fold, float *factor,
                         const ft_awq_choice *choice, ft_error *err)
 {
@@ -107,9 +107,10 @@ static ft_status search_all(ft_refining *r, ft_error *err)
         FT_TRY(search(r, input, &fold, err));
     }
     if (r->divisible == 0)
-        return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: AWQ: no input of a matrix in blocks can be divided where it is made",
-                       r->of.model->path);
+        return ft_fail(
+            err, FT_EUNSUPPORTED,
+            "%s: AWQ: no input of a group-wise quantized matrix can be scaled by its producer",
+            r->of.model->path);
     for (size_t i = 0; i < r->count; i++) {
         int weight = weight_of(r, &r->quantized[i]);
         r->quantized[i].weights.row_factor = r->scaling.row[weight];
@@ -141,7 +142,7 @@ void ft_refining_fini(ft_refining *r)
 
 /* ---- One matrix --------------------------------------------------------------------------- */
 
-/* What depends on the input alone: neighbouring matrices share it. */
+/* Computes what depends on the input alone; matrices with the same input share it. */
 static ft_status prepare_input(ft_refining *r, ft_sums *input, ft_error *err)
 {
     if (r->input == input)
@@ -164,7 +165,7 @@ ft_status ft_refining_prepare(ft_refining *r, ft_quantized *q, ft_error *err)
 {
     ft_sums *input = input_of(r, weight_of(r, q));
     if (input == NULL)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: no linear multiplies by it", q->weights.name);
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: no linear uses it", q->weights.name);
     FT_TRY(prepare_input(r, input, err));
     q->how.moments = input->moments;
     q->how.importance = r->recipe->clip == FT_CLIP_IMATRIX ? r->importance : NULL;

@@ -1,9 +1,9 @@
 /*
- * refine.h - let sample data choose the codes of matrices in blocks.
+ * refine.h - data-driven group-wise quantization: AWQ, GPTQ and imatrix.
  *
- * Factors for columns are searched first, of all layers, for they change what is written early.
- * What rounding and grids need is got when it is the turn of a matrix to be written, so that sums
- * of as many layers are in memory as fit.
+ * AWQ factors are searched first, for all layers, because they change tensors that are written
+ * early. Rounding and grids get their statistics when a matrix is about to be written, so that
+ * memory holds the statistics of as many layers as fit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,36 +18,36 @@ typedef struct ft_refining {
     const ft_recipe *recipe;
     ft_quantized *quantized; /* [count] */
     size_t count;
-    bool *in_blocks; /* [nweight of the model] */
+    bool *in_blocks; /* [nweight of the model]: has a group-wise scheme */
     ft_inputs_of of;
     ft_inputs inputs;
     ft_scaling scaling;
-    size_t divided; /* inputs that got factors, of so many that could have had some */
+    size_t divided; /* inputs whose factors were folded, of those that could be */
     size_t divisible;
 
-    /* Of the matrix whose turn it is. */
+    /* Of the matrix being written. */
     const ft_sums *input;
     float *importance;
     ft_gptq gptq;
 } ft_refining;
 
 /*
- * Begin: find what the recipe's matrices in blocks multiply, and, if the recipe says so, factors.
- * `of` is copied.  fini takes a zeroed or failed one too.
+ * Finds the inputs of the recipe's group-wise quantized matrices and, if the recipe uses AWQ, their
+ * factors. `options` is copied. fini also accepts a zeroed or failed one.
  *
- * Errors: those of ft_inputs_need(); FT_EUNSUPPORTED where the recipe wants factors but no value
- * of the model can be divided.
+ * Errors: those of ft_activation_stats_collect(); FT_EUNSUPPORTED if the recipe uses AWQ but no
+ * value of the model can be scaled.
  */
 FT_MUST_USE ft_status ft_refining_init(ft_refining *refining, const ft_inputs_of *of,
                                        const ft_recipe *recipe, ft_quantized *quantized,
                                        size_t count, ft_error *err);
 void ft_refining_fini(ft_refining *refining);
 
-/* Have ready what quantized->how needs, before codes are made. */
+/* Sets the statistics in quantized->options, before the matrix is quantized. */
 FT_MUST_USE ft_status ft_refining_prepare(ft_refining *refining, ft_quantized *quantized,
                                           ft_error *err);
 
-/* What becomes of a vector of the model: floats, or NULL where it stays as it is. */
+/* The rescaled values of a vector of the model, or NULL if it is unchanged. */
 const float *ft_refining_vector(const ft_refining *refining, const char *name);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * weights.c - per-channel int8 weights, produced one block of 32 columns at a time.
+ * weights.c - per-channel int8 weights, quantized one block of 32 columns at a time.
  *
- * The layout is made of blocks of 32 columns, so a model larger than memory is quantized with one
- * such block in memory; the float rows are read from the map, 32 columns of each at a time.
+ * The layout consists of blocks of 32 columns, so a model larger than memory is quantized with one
+ * such block in memory; the float rows are read from the mapped file, 32 columns at a time.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@
 
 enum { BLOCK = 32, TILE_ROWS = 8, TILE = TILE_ROWS * BLOCK };
 
-/* At most BLOCK halves. */
+/* At most BLOCK elements of F16 or BF16. */
 static void load_halves(float *out, const ft_weights *w, size_t at, size_t n)
 {
     uint16_t half[BLOCK];
@@ -45,7 +45,7 @@ void ft_weights_load(float *out, const ft_weights *w, size_t row, size_t first, 
 
 /* ---- Scales ------------------------------------------------------------------------------- */
 
-/* The largest magnitude as float bits, which order like magnitudes: NaN and infinity on top. */
+/* The amax of a row as float bits, which order like magnitudes, with NaN and infinity on top. */
 static uint32_t largest_in_row(const ft_weights *w, size_t row)
 {
     uint32_t largest = 0;
@@ -97,7 +97,7 @@ ft_status ft_weights_scales(float *scale, const ft_weights *w, ft_error *err)
     return FT_OK;
 }
 
-/* ---- Codes -------------------------------------------------------------------------------- */
+/* ---- Quantization ------------------------------------------------------------------------- */
 
 size_t ft_weights_block_bytes(const ft_weights *w)
 {
@@ -153,14 +153,14 @@ size_t ft_weights_stream_read(ft_weights_stream *stream, void *bytes, size_t siz
         stream->position += piece;
         done += piece;
     }
-    if (stream->position == end) { /* many streams may be open until a file is complete */
+    if (stream->position == end) { /* many streams may be open until the file is complete */
         free(stream->block);
         stream->block = NULL;
     }
     return done;
 }
 
-/* ---- What it costs ------------------------------------------------------------------------ */
+/* ---- Error -------------------------------------------------------------------------------- */
 
 static double squared_error(float value, float scale, float inverse)
 {
@@ -173,7 +173,7 @@ double ft_decibels(double signal, double noise)
     return noise > 0.0 ? 10.0 * log10(signal / noise) : HUGE_VAL;
 }
 
-/* Sums run along the rows, so they do not depend on how a matrix was cut into pieces. */
+/* Sums run along the rows, so they do not depend on the block size. */
 ft_weights_sqnr ft_weights_measure(const ft_weights *w, const float *scale)
 {
     uint32_t largest = 0;

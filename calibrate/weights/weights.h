@@ -1,5 +1,5 @@
 /*
- * weights.h - a float weight matrix becomes int8 codes with one scale a row, piece by piece.
+ * weights.h - int8 quantization of a float weight matrix with one scale per row, block by block.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,27 +8,28 @@
 
 #include "runtime/error.h"
 
-/* A float matrix [rows, cols], row-major: a linear layer's weight, a row for each output channel.
+/*
+ * A float matrix [rows, cols], row-major: the weight of a linear layer, one row per output channel.
  */
 typedef struct ft_weights {
     const char *name;  /* for errors; borrowed */
     ft_dtype dtype;    /* FT_F32, FT_F16 or FT_BF16 */
-    const void *data;  /* borrowed, as from a mapped file: any alignment */
+    const void *data;  /* borrowed, for example from a mapped file: any alignment */
     size_t rows, cols; /* not 0; rows * cols * 4 does not overflow */
 
-    /* [rows], [cols]; NULL: all 1.  What is stored is multiplied by both where it is read. */
+    /* [rows], [cols]; NULL: all 1. Stored values are multiplied by both when they are read. */
     const float *row_factor, *col_factor;
 } ft_weights;
 
-/* `n` elements of a row from column `first` on, as float. */
+/* `n` elements of a row, starting with column `first`, as float. */
 void ft_weights_load(float *out, const ft_weights *weights, size_t row, size_t first, size_t n);
 
 /* FT_EUNSUPPORTED for a dtype other than F32, F16 and BF16. */
 ft_status ft_weights_check_dtype(const ft_weights *weights, ft_error *err);
 
 /*
- * The scale of each row: the exact maximum of its magnitudes / 127.  A row of zeros gets 1, as does
- * one so small (below 127 * 2^-126) that its scale has no normal inverse; its codes are all 0.
+ * The scale of each row: the exact amax / 127. A row of zeros gets 1, as does one so small (below
+ * 127 * 2^-126) that its scale has no normal inverse; all its quantized values are 0.
  *
  *   scale  [rows]
  *
@@ -37,40 +38,42 @@ ft_status ft_weights_check_dtype(const ft_weights *weights, ft_error *err);
  */
 ft_status ft_weights_scales(float *scale, const ft_weights *weights, ft_error *err);
 
-/* Bytes of one block of 32 columns in FT_COL4_4R2_8C, and how many blocks make the matrix. */
+/* Bytes of one block of 32 columns in FT_COL4_4R2_8C, and the number of blocks of the matrix. */
 size_t ft_weights_block_bytes(const ft_weights *weights);
 size_t ft_weights_blocks(const ft_weights *weights);
 
 /*
- * The codes of columns 32 * block .. 32 * block + 31 of all rows, as they lie in FT_COL4_4R2_8C
- * with its padding; the blocks one after the other are the matrix.
+ * Quantizes columns 32 * block .. 32 * block + 31 of all rows, in FT_COL4_4R2_8C with its padding;
+ * the blocks in sequence are the matrix.
  *
- *   codes  [ft_weights_block_bytes()]     scale  [rows] from ft_weights_scales()
+ *   q  [ft_weight_matrix_block_bytes()]     scale  [rows] from ft_weight_matrix_scales()
  */
 void ft_weights_quantize(int8_t *codes, const ft_weights *weights, const float *scale,
                          size_t block);
 
-/* The same bytes as a stream, for a writer that asks for them in pieces of any size. */
+/* The same bytes as a stream, for a writer that reads pieces of any size. */
 typedef struct ft_weights_stream {
     const ft_weights *weights; /* borrowed */
     const float *scale;        /* borrowed */
     size_t position;           /* bytes read so far */
-    int8_t *block;             /* that holds `position`, if it was begun; NULL at the end */
+    int8_t *block; /* holds the block at `position`, if it was started; NULL at the end */
 } ft_weights_stream;
 
-/* FT_ENOMEM when there is none for one block.  fini takes a failed or zeroed one too. */
+/* FT_ENOMEM if there is no memory for one block. fini also accepts a failed or zeroed one. */
 ft_status ft_weights_stream_init(ft_weights_stream *stream, const ft_weights *weights,
                                  const float *scale, ft_error *err);
 void ft_weights_stream_fini(ft_weights_stream *stream);
 
-/* Read up to `size` bytes; returns how many, 0 at the end. */
+/* Reads up to `size` bytes; returns how many, 0 at the end. */
 size_t ft_weights_stream_read(ft_weights_stream *stream, void *bytes, size_t size);
 
-/* The ratio of two sums of squares in dB; infinite where there is no noise. */
+/* The ratio of two sums of squares in dB; infinite if the noise is 0. */
 double ft_decibels(double signal, double noise);
 
-/* What quantization does to the weights, in dB (see ft_distortion): with these scales, and with one
- * scale for the whole matrix.  Infinite where nothing is lost. */
+/*
+ * SQNR of the quantized weights in dB (see ft_distortion): with these per-channel scales, and with
+ * one scale for the tensor. Infinite if there is no error.
+ */
 typedef struct ft_weights_sqnr {
     double per_channel, per_tensor;
 } ft_weights_sqnr;

@@ -267,29 +267,29 @@ static void test_refusals(const calibrated *files)
     trial t;
     begin(&t, files->real, "w4a16");
     t.recipe.group_pad = false;
-    is_refused(&t, FT_EARG, "layer.0.attn.q.weight: 8 columns are no multiple of a group of 32");
+    is_refused(&t, FT_EARG, "layer.0.attn.q.weight: 8 columns are not a multiple of group size 32");
     begin(&t, files->real, "w4a16 fnn=float");
-    is_refused(&t, FT_EARG, "\"fnn\" is found in the name of no matrix that can be codes");
+    is_refused(&t, FT_EARG, "\"fnn\" matches the name of no quantizable matrix");
     begin(&t, files->real, "w4a16 embed\\.word=w8a16");
-    is_refused(&t, FT_EARG, "\"embed\\.word\" is found in the name of no matrix");
+    is_refused(&t, FT_EARG, "\"embed\\.word\" matches the name of no quantizable matrix");
     begin(&t, files->real, "w4a16 .=float");
-    is_refused(&t, FT_EARG, "no matrix would become codes");
+    is_refused(&t, FT_EARG, "the recipe quantizes no matrix");
     begin(&t, files->real, "w8a8");
     is_refused(&t, FT_EARG, "w8a8 needs samples");
     begin(&t, files->real, "w4a16 up=w8a8-dynamic");
     is_refused(&t, FT_EUNSUPPORTED, "w8a8-dynamic is for decoders, and family bert is none");
     begin(&t, files->real, "w4a16");
     t.recipe.coded_head = true;
-    is_refused(&t, FT_EUNSUPPORTED, "a head of codes is for decoders, and family bert is none");
+    is_refused(&t, FT_EUNSUPPORTED, "a quantized head is for decoders; family bert is not one");
     begin(&t, files->real, "w8a8 up=w8a16");
     t.job.data = files->samples;
     t.job.int8_residual = true;
     is_refused(
         &t, FT_EARG,
-        "int8 residual streams need all linears in w8a8, not layer.0.ffn.up.weight in w8a16");
+        "an int8 residual stream needs all linears in w8a8, but layer.0.ffn.up.weight is w8a16");
     begin(&t, files->real, "w4a16");
     t.job.save = "never.counts";
-    is_refused(&t, FT_EARG, "nothing is counted, so there are no counters");
+    is_refused(&t, FT_EARG, "no matrix is w8a8, so there are no counters to save or merge");
     begin(&t, files->codes, "w4a16");
     is_refused(&t, FT_EARG, "is an artifact of state int8, expected a float one");
 }
@@ -389,16 +389,16 @@ static void test_learning_refusals(const calibrated *files)
     begin_learning(&t, files->real, "w4a16", GPTQ, NULL);
     is_refused(&t, FT_EARG, "imatrix, AWQ and GPTQ need samples");
     begin_learning(&t, files->real, "w8a8", IMATRIX, files->samples);
-    is_refused(&t, FT_EARG, "imatrix, AWQ and GPTQ are for matrices in blocks");
+    is_refused(&t, FT_EARG, "imatrix, AWQ and GPTQ are for group-wise quantized matrices");
     begin_learning(&t, files->real, "w4a16 up=w8a8", AWQ, files->samples);
-    is_refused(&t, FT_EARG, "AWQ changes values whose ranges w8a8 has observed: one of them");
+    is_refused(&t, FT_EARG, "AWQ rescales values whose ranges w8a8 calibrates: use one of them");
     begin_learning(&t, files->real, "w4a16 up=w8a8", GPTQ, files->samples);
     t.job.merge = (const char *[]){ "some.counts" };
     t.job.nmerge = 1;
-    is_refused(&t, FT_EARG, "need samples, which counters do not replace");
+    is_refused(&t, FT_EARG, "need samples, not counters");
     begin_learning(&t, files->real, "w4a16 attn.[qkv]=float", AWQ, files->samples);
     is_refused(&t, FT_EUNSUPPORTED,
-               "AWQ: no input of a matrix in blocks can be divided where it is made");
+               "AWQ: no input of a group-wise quantized matrix can be scaled by its producer");
 }
 
 /* A matrix that cannot be quantized, found while the file is written. */

@@ -84,11 +84,11 @@ static void test_far(void)
     ft_report r = report_of(0.911, (double) NAN);
     char *text = ft_report_verdict(&r);
     is_str(text,
-           "warning: the model of codes is far from the float model: embedding has a mean cosine "
-           "of\n"
-           "  0.9110 on 64 calibration samples; fine is 0.98 or more, and others may be worse\n"
+           "warning: the quantized model is far from the float model: embedding has a mean "
+           "cosine of\n"
+           "  0.9110 on 64 calibration samples; expected 0.98 or more; new data may be worse\n"
            "  try -m auto; --scheme w8a8-block\n"
-           "  or --exclude REGEX, which keeps matrices float; the least SQNR have the inputs of\n"
+           "  or --exclude REGEX, which keeps matrices float; lowest SQNR: inputs of\n"
            "    layer.0.down.weight (9.0 dB); layer.0.up.weight (12.5 dB); layer.1.q.weight (20.0 "
            "dB)\n",
            "a mean cosine of 0.911 is one warning: how far, on which samples, and what to try");
@@ -106,7 +106,7 @@ static void test_advice(void)
     r.decodes = true;
     r.held_out = true;
     char *text = ft_report_verdict(&r);
-    has(text, "on 64 held-out samples; fine is 0.98 or more\n", "held-out samples are called so");
+    has(text, "on 64 held-out samples; expected 0.98 or more\n", "held-out samples are called so");
     has(text, "try -m percentile; more samples than 8; --scheme w8a8-dynamic; --scheme w8a8-block",
         "after auto it advises percentile, after 8 samples more, and of decoders dynamic ranges");
     free(text);
@@ -121,7 +121,7 @@ static void test_advice(void)
     free(text);
     r = report_of((double) NAN, (double) NAN);
     text = ft_report_verdict(&r);
-    has(text, "embedding holds no numbers", "what is no number is not taken for near");
+    has(text, "embedding contains NaN or infinity", "what is no number is not taken for near");
     free(text);
 }
 
@@ -152,7 +152,7 @@ static void test_points(void)
         point[i].chosen.status = FT_AMAX_ZERO;
     char *text = ft_report_verdict(&r);
     is_str(text,
-           "warning: nothing was compared; these ranges deserve a look:\n"
+           "warning: no evaluation samples; check these ranges:\n"
            "  layer.0.input (all zero), layer.0.attn.norm (all zero), layer.0.act (all zero) and 1 "
            "more\n",
            "unless ranges could not be chosen: at most three are named");

@@ -58,7 +58,7 @@ check $? 'the first rule that fits decides'
 is 0 'int8 and blocks go together' "$calibrate" -i model.ft -o new.ft -f \
     -d "$sample/calibration.safetensors" --samples 16 --tensor 'ffn=w8a16'
 says out 'w8a16        32      max' 'and are reported'
-says out 'logits of codes against float, 64 held-out samples' 'and compared with floats'
+says out 'logits of the quantized model against float, 64 held-out samples' 'and compared with floats'
 accurate 0.850 new.ft 'and are accurate'
 is 0 'a dry run tells what it would cost' "$calibrate" -i model.ft -n --scheme w4a16
 says out 'layer.3.ffn.down.weight      w4a16        32      max' 'matrix by matrix'
@@ -72,10 +72,10 @@ wrong '--exclude: "(": ' -o no.ft --scheme w4a16 --exclude '('
 wrong 'are for schemes of blocks' -o no.ft -d x --asym
 wrong 'no sample data given' -o no.ft --scheme w4a16 --tensor ffn=w8a8
 wrong '--head int8 is for int8 schemes' -o no.ft --scheme w4a16 --head int8
-wrong 'w4a16 counts nothing' --scheme w4a16 --save-counters no.counts
+wrong 'w4a16 has no counters to save or merge' --scheme w4a16 --save-counters no.counts
 is 1 'a rule that fits nothing is refused' "$calibrate" -i model.ft -o no.ft --scheme w4a16 \
     --exclude fnn
-says err '"fnn" is found in the name of no matrix' '... and named'
+says err '"fnn" matches the name of no quantizable matrix' '... and named'
 test ! -e no.ft && test -z "$(find . -name '.*ft-tmp*')"
 check $? 'no file is left of what was refused'
 

@@ -22,7 +22,7 @@ is 0 'on two threads' "$FT_BUILDDIR/ft-calibrate" -i float.ft -o again.ft -d "$r
 same int8.ft again.ft 'it becomes the same bytes'
 is 1 'a residual stream of codes is refused' "$FT_BUILDDIR/ft-calibrate" -i float.ft -o no.ft \
     -d "$reference" --residual int8
-says err 'float.ft: the residual stream of family vit, which no norm bounds, stays float' \
+says err 'float.ft: the residual stream of family vit is not normalized and stays float' \
     'it says why'
 is 0 'the plan cuts images into codes' "$FT_BUILDDIR/ft-inspect" --plan int8.ft
 says out 'patches     embed.patches  T x 48  I8' 'by one operation'

@@ -103,9 +103,9 @@ test "$(grep -c '^warning' err)" -eq 1 && test ! -s out
 check $? 'but there is one warning, with -q too'
 says err 'far from the float model: logits has a mean cosine of' 'which says what is far'
 says err 'try -m auto; more samples than 14; --scheme w8a8-block' 'what to try'
-grep -q '"warning": "warning: the model of codes is far' bad.json
+grep -q '"warning": "warning: the quantized model is far' bad.json
 check $? 'and is in the report, too'
-grep -A3 '"name": "layer.0.attn.probs"' bad.json | grep -q '"read": false'
+grep -A3 '"name": "layer.0.attn.probs"' bad.json | grep -q '"quantized": false'
 check $? 'where probabilities of attention are called not read'
 calibrate_few -d few.safetensors -o two.ft -t 2
 same one.ft two.ft 'two threads give the same bytes'
@@ -233,7 +233,7 @@ check $? "all $(($# / 2 + 1)) are written"
 is 0 'a sequence of one token runs alone' "$run" -i percentile.ft -d short.safetensors \
     --outputs last_hidden_state --keep embed.norm --max-tokens 1 -o single.out -f
 same all.out single.out 'and gives the same results as in a batch'
-refused 'an unknown instruction set is refused' 'FT_CPU=mmx: no instruction set of that name' \
+refused 'an unknown instruction set is refused' 'FT_CPU=mmx: unknown instruction set' \
     env FT_CPU=mmx "$run" -i model.ft -d few.safetensors
 
 # ---- Texts --------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ misused 'nor are counters that are merged' 'counts: would replace the input coun
     "$calibrate" -i float.ft --merge counts --save-counters ./counts -f
 misused 'nor samples that are evaluated' 'hard: would replace the input data' \
     "$calibrate" -i float.ft --merge counts --eval data -o hard -f
-misused 'no file is written twice' './new.ft: two things are to be written there' \
+misused 'no file is written twice' './new.ft: given for two different outputs' \
     "$calibrate" -i float.ft -d data -o new.ft --save-counters ./new.ft
 cksum float.ft data counts | cmp -s - sums
 check $? 'all inputs are as they were'

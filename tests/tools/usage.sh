@@ -49,9 +49,9 @@ for tool in ft-calibrate ft-eval; do
         $tool -i a.ft -d d -t 1025
     wrong '--threads: "0" is not a positive number' 'no thread' $tool -i a.ft -d d -t 0
 done
-wrong '--samples: "99999999999999999999" has a number that is too large' 'samples beyond 64 bits' \
+wrong '--samples: "99999999999999999999" contains a number that is too large' 'samples beyond 64 bits' \
     ft-calibrate -i a.ft -d d -n --samples 99999999999999999999
-wrong '--samples: "5:99999999999999999999" has a number that is too large' \
+wrong '--samples: "5:99999999999999999999" contains a number that is too large' \
     'a range of samples beyond 64 bits' ft-calibrate -i a.ft -d d -n --samples 5:99999999999999999999
 wrong '--samples: "5:5" is neither a count nor FIRST:END' 'an empty range of samples' \
     ft-calibrate -i a.ft -d d -n --samples 5:5
@@ -103,7 +103,7 @@ wrong '--scheme: "int4" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16, w8a
     'an unknown scheme' ft-calibrate -i a.ft -o b.ft --scheme int4
 wrong '--tensor: "int4" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16' \
     'a rule with an unknown scheme' ft-calibrate -i a.ft -o b.ft -d d --tensor ffn=int4
-wrong '--method: "kl" is no method; methods are auto, percentile, max, mse, entropy' \
+wrong '--method: unknown method "kl", expected one of auto, percentile, max, mse, entropy' \
     'an unknown method' ft-calibrate -i a.ft -o b.ft -d d -m kl
 
 wrong '--percentile is for --method percentile, not for max' 'a percentile beside another method' \
@@ -113,7 +113,7 @@ wrong '--percentile is for --method percentile, not for max' 'a percentile besid
 
 echo >d
 for option in -o --save-counters; do
-    wrong 'c: two things are to be written there' "a report that is also $option" \
+    wrong 'c: given for two different outputs' "a report that is also $option" \
         ft-calibrate -i a.ft -d d $option c --report ./c
 done
 for input in a.ft d; do

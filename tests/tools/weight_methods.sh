@@ -63,9 +63,9 @@ cd "$dir" || exit 99
 wrong 'need sample data: use -d FILE' --scheme w4a16 --clip imatrix
 wrong 'need sample data: use -d FILE' --scheme w4a16 --scale awq
 wrong 'need sample data: use -d FILE' --scheme w4a16 --round gptq
-wrong 'are for schemes of blocks' -d samples.st --round gptq
-wrong 'are for schemes of blocks' -d samples.st --scheme w8a8-dynamic --scale awq
-wrong 'do not go with --merge' -d samples.st --tensor ffn=w4a16 --round gptq --merge some.counts
+wrong 'are for group-wise schemes' -d samples.st --round gptq
+wrong 'are for group-wise schemes' -d samples.st --scheme w8a8-dynamic --scale awq
+wrong 'cannot be combined with --merge' -d samples.st --tensor ffn=w4a16 --round gptq --merge some.counts
 wrong '"max" is neither none, mse nor imatrix' -d samples.st --scheme w4a16 --clip max
 wrong '"smooth" is neither none nor awq' -d samples.st --scheme w4a16 --scale smooth
 wrong '"best" is neither nearest nor gptq' -d samples.st --scheme w4a16 --round best
@@ -101,7 +101,7 @@ for method in '--clip imatrix' '--scale awq' '--round gptq'; do
 done
 learn one.ft $random --asym --clip imatrix --scale awq --round gptq --json
 says out '"method": "awq, imatrix, gptq"' 'and all of them are reported'
-says out '"output_error":' 'with what they cost in results'
+says out '"relative_output_error":' 'with what they cost in results'
 says out '"samples": 12' 'and how many samples there were'
 distance one.ft
 below "$found" "$(product 0.6 "$nearest")" 'all together are nearer still'
@@ -141,7 +141,7 @@ learn one.ft --round gptq
 perplexity one.ft
 below "$found" "$(product 1.01 "$nearest")" 'nor is GPTQ'
 learn one.ft --asym --clip imatrix --scale awq --round gptq --json
-says out '"divisible": 24' 'with the inputs that AWQ may divide'
+says out '"foldable_inputs": 24' 'with the inputs that AWQ may divide'
 perplexity one.ft
 below "$found" "$(product 0.965 "$nearest")" 'all together are better still'
 

@@ -55,8 +55,7 @@ typedef struct desk {
 static size_t score_stride(const ft_limits *limits)
 {
     size_t most = limits->context > limits->memory ? limits->context : limits->memory;
-    return ft_round_up(most, FT_PAGE) +
-           FT_FLOAT_LANES; /* not a power of two, to avoid cache conflicts */
+    return ft_round_up(most, FT_PAGE) + FT_FLOAT_LANES; /* no power of two */
 }
 
 static size_t desk_floats(const shape *s, const ft_limits *limits)
@@ -92,8 +91,7 @@ typedef struct item {
     const desk *d;
     const ft_float_kernels *kernels;
     const int32_t *pages;
-    const int32_t
-        *origin; /* [context]: cache indirection, the beam of each position; NULL: no beams */
+    const int32_t *origin; /* [context]: beam of each position, or NULL */
     size_t kv_head;
     size_t row, rows;       /* batch row of its first token; number of queries */
     size_t position, first; /* of that token; start of the page of the first score */

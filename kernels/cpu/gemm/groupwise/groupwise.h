@@ -61,13 +61,12 @@ typedef struct ft_panel_weights {
 
 /* Quantized rows of x, with 1 or FT_PANEL_DIGITS bytes per element. */
 typedef struct ft_panel_x {
-    int8_t *bytes; /* [rows, k_blocks, digits, 32], each digit in quads in the order of the weights;
-                      or in whatever order gemm_tile() expects from quant_x() */
+    int8_t *bytes; /* [rows, k_blocks, digits, 32] in quads, as the weights; or as gemm_tile()
+                      expects */
     size_t stride; /* bytes from row to row */
     float *unit;   /* [rows, parts] */
-    int32_t
-        *sum; /* [rows, k_tiles, digits]: zero-point terms, to be added to the dot products: minus
-                 the sum of a k_tile's digits, times the common zero point if there is one */
+    int32_t *sum;  /* [rows, k_tiles, digits]: added to dot products; - digit sums [* common zero
+                      point] */
     size_t parts;
     int planes;
 } ft_panel_x;

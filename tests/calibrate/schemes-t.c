@@ -277,7 +277,7 @@ static void test_refusals(const calibrated *files)
     begin(&t, files->real, "w8a8");
     is_refused(&t, FT_EARG, "w8a8 needs samples");
     begin(&t, files->real, "w4a16 up=w8a8-dynamic");
-    is_refused(&t, FT_EUNSUPPORTED, "w8a8-dynamic is for decoders, and family bert is none");
+    is_refused(&t, FT_EUNSUPPORTED, "w8a8-dynamic is for decoders; family bert is not one");
     begin(&t, files->real, "w4a16");
     t.recipe.coded_head = true;
     is_refused(&t, FT_EUNSUPPORTED, "a quantized head is for decoders; family bert is not one");
@@ -501,7 +501,7 @@ static void test_decoder(const char *name, bool tied)
     ft_model_close(model);
     ft_model_close(whole);
     begin(&t, real, "w8a8-dynamic attn=w8a8");
-    is_refused(&t, FT_EARG, "w8a8 and w8a8-dynamic exclude each other");
+    is_refused(&t, FT_EARG, "w8a8 and w8a8-dynamic cannot be mixed");
     char samples[128];
     snprintf(samples, sizeof samples, "%s/samples.safetensors", checkpoint.folder);
     write_sources(samples);

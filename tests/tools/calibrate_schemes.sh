@@ -63,11 +63,11 @@ accurate 0.850 new.ft 'and are accurate'
 is 0 'a dry run tells what it would cost' "$calibrate" -i model.ft -n --scheme w4a16
 says out 'layer.3.ffn.down.weight      w4a16        32      max' 'matrix by matrix'
 
-wrong '"w3a16" is no scheme' -o no.ft --scheme w3a16
+wrong 'unknown scheme "w3a16"' -o no.ft --scheme w3a16
 wrong '"96" is neither 32, 64, 128 nor 0' -o no.ft --scheme w4a16 --group 96
 wrong '"max" is neither none, mse nor imatrix' -o no.ft --scheme w4a16 --clip max
 wrong '"ffn" is not REGEX=SCHEME' -o no.ft --scheme w4a16 --tensor ffn
-wrong '"int4" is no scheme' -o no.ft --scheme w4a16 --tensor ffn=int4
+wrong 'unknown scheme "int4"' -o no.ft --scheme w4a16 --tensor ffn=int4
 wrong '--exclude: "(": ' -o no.ft --scheme w4a16 --exclude '('
 wrong 'are for schemes of blocks' -o no.ft -d x --asym
 wrong 'no sample data given' -o no.ft --scheme w4a16 --tensor ffn=w8a8

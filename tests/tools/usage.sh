@@ -99,9 +99,9 @@ done
 
 # ---- Words that are none of those that there are ------------------------------------------------
 
-wrong '--scheme: "int4" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16, w8a16, w8a8-block, float' \
+wrong '--scheme: unknown scheme "int4", expected one of w8a8, w8a8-dynamic, w4a16, w8a16, w8a8-block, float' \
     'an unknown scheme' ft-calibrate -i a.ft -o b.ft --scheme int4
-wrong '--tensor: "int4" is no scheme; schemes are w8a8, w8a8-dynamic, w4a16' \
+wrong '--tensor: unknown scheme "int4", expected one of w8a8, w8a8-dynamic, w4a16' \
     'a rule with an unknown scheme' ft-calibrate -i a.ft -o b.ft -d d --tensor ffn=int4
 wrong '--method: unknown method "kl", expected one of auto, percentile, max, mse, entropy' \
     'an unknown method' ft-calibrate -i a.ft -o b.ft -d d -m kl

@@ -13,7 +13,7 @@
 size_t ft_cpu_choose_scratch(size_t vocabulary);
 
 /*
- * Samples from one row of logits. `history` holds params->known tokens and `seen` one word per
+ * Samples from one row of logits. `history` holds params->n_tokens tokens and `seen` one word per
  * token of the vocabulary (kernels/sampling.h); either may be NULL if the parameters do not use it.
  * *token is an id, or FT_NO_TOKEN if sampling fails, and then *logprob is NaN; else *logprob is the
  * log-probability of the token under the raw logits. logprob may be NULL. The sequence state is not

@@ -69,7 +69,7 @@ wrong '"max" is neither none, mse nor imatrix' -o no.ft --scheme w4a16 --clip ma
 wrong '"ffn" is not REGEX=SCHEME' -o no.ft --scheme w4a16 --tensor ffn
 wrong 'unknown scheme "int4"' -o no.ft --scheme w4a16 --tensor ffn=int4
 wrong '--exclude: "(": ' -o no.ft --scheme w4a16 --exclude '('
-wrong 'are for schemes of blocks' -o no.ft -d x --asym
+wrong 'are for group-wise schemes' -o no.ft -d x --asym
 wrong 'no sample data given' -o no.ft --scheme w4a16 --tensor ffn=w8a8
 wrong '--head int8 is for int8 schemes' -o no.ft --scheme w4a16 --head int8
 wrong 'w4a16 has no counters to save or merge' --scheme w4a16 --save-counters no.counts

@@ -1,5 +1,5 @@
 /*
- * convert.c - open a checkpoint, decide what becomes of it, write it.
+ * convert.c - open a checkpoint, plan the conversion, write the artifact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-/* The first name is a folder, an index or a file; several can only be files. */
+/* A single path may be a folder, an index or a file; several paths must be files. */
 static ft_status open_checkpoint(ft_conversion *conversion, const char *const *paths, size_t count,
                                  ft_messages *problems)
 {
@@ -52,16 +52,19 @@ static ft_status read_config(ft_conversion *conversion, const ft_convert_options
                           options->ignored_keys, problems);
 }
 
-/* Weights that are not the whole model would convert without complaint, and be wrong. */
+/*
+ * Adapter weights (PEFT) are not merged: without this check, the base model alone would be
+ * converted.
+ */
 static void refuse_adapter(const ft_conversion *conversion, ft_messages *problems)
 {
     if (ft_checkpoint_has(conversion->checkpoint, "adapter_config.json"))
         ft_message(problems, FT_EUNSUPPORTED,
-                   "adapter_config.json: an adapter goes with these weights; merge it into them "
+                   "adapter_config.json: an adapter belongs to these weights; merge it into them "
                    "first");
 }
 
-/* Pooling is what encoders have on top; on a decoder it would be another model. */
+/* Pooling belongs to text encoders. A decoder with pooling would be a different model. */
 static void read_sentence(ft_conversion *conversion, ft_messages *problems)
 {
     ft_config *config = &conversion->origin.config;
@@ -75,8 +78,8 @@ static void read_sentence(ft_conversion *conversion, ft_messages *problems)
 }
 
 /*
- * A vocabulary beside which nothing says how texts are cut: by blanks.  Where there is a
- * SentencePiece model, its pieces are no words.
+ * A vocabulary without any tokenizer file: texts are split at white space. Where there is a
+ * SentencePiece or BPE model, the vocabulary holds subword pieces instead.
  */
 static bool is_list_of_words(const ft_conversion *conversion)
 {
@@ -89,7 +92,7 @@ static bool is_list_of_words(const ft_conversion *conversion)
     return found;
 }
 
-/* How images become numbers. */
+/* Image preprocessing. */
 static void carry_processor(ft_conversion *conversion, ft_messages *problems)
 {
     if (ft_checkpoint_has(conversion->checkpoint, "preprocessor_config.json"))
@@ -111,7 +114,7 @@ static void carry_tokenizer(ft_conversion *conversion, ft_messages *problems)
                    "no tokenizer.json: the artifact will take token ids, but no text");
 }
 
-/* What a text begins and ends with, and how its tokens are chosen: for models that write text. */
+/* For generative models: BOS and EOS tokens and sampling settings. */
 static void carry_generation(ft_conversion *conversion, ft_messages *problems)
 {
     static const char *const files[] = { "generation_config.json", "tokenizer_config.json" };
@@ -149,7 +152,7 @@ static ft_status fill(ft_conversion *conversion, const char *const *paths, size_
     FT_TRY(open_checkpoint(conversion, paths, count, problems));
     FT_TRY(ft_refuse_tensors(conversion->checkpoint, problems));
     FT_TRY(read_config(conversion, options, problems));
-    /* What follows looks at different things: all of it is checked, whatever is found. */
+    /* The following checks are independent: run all of them and report every problem. */
     refuse_adapter(conversion, problems);
     read_sentence(conversion, problems);
     if (ft_config_sees(&conversion->origin.config))
@@ -203,7 +206,7 @@ static ft_feed feed_of(const ft_conversion *conversion, const ft_converted *weig
     };
 }
 
-enum { BLOCK = 256 * 1024 }; /* bytes of a check at once */
+enum { BLOCK = 256 * 1024 }; /* bytes checked at once */
 
 static ft_status check_weight(const ft_conversion *conversion, const ft_converted *weight,
                               void *block, ft_error *err)

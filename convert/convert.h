@@ -1,9 +1,9 @@
 /*
- * convert.h - a Hugging Face checkpoint becomes a float artifact.
+ * convert.h - convert a Hugging Face checkpoint to a float artifact.
  *
- * Opening finds every weight of the family's table in the checkpoint and checks everything that can
- * be known without reading weights; after that only their values, or the disk, can stand in the
- * way.
+ * Opening a conversion finds every weight of the family's table in the checkpoint and checks
+ * everything that can be checked without reading weights. After that, only bad values or a failing
+ * disk can make the conversion fail.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,22 +15,22 @@
 #include "runtime/container/artifact.h"
 
 typedef struct ft_convert_options {
-    bool round;                      /* store matrices as `dtype`; else as they are, F64 as F32 */
+    bool round;                      /* cast matrices to `dtype`; else keep them, F64 as F32 */
     ft_dtype dtype;                  /* F32, F16 or BF16 */
     const char *const *ignored_keys; /* of config.json; NULL-terminated, or NULL */
 } ft_convert_options;
 
-/* One weight, where it comes from and what becomes of it. */
+/* One weight: where it is in the checkpoint and how it is stored in the artifact. */
 enum { FT_SOURCE_NAME = 160 };
 typedef struct ft_converted {
-    ft_weight_spec spec;         /* our name, role and shape */
-    char source[FT_SOURCE_NAME]; /* the checkpoint's name */
-    const ft_tensor *tensor;     /* there, in the map */
+    ft_weight_spec spec;         /* name, role and shape in the artifact */
+    char source[FT_SOURCE_NAME]; /* name in the checkpoint */
+    const ft_tensor *tensor;     /* in the mapped checkpoint */
     ft_dtype dtype;              /* to store */
     size_t bytes;                /* to store */
 } ft_converted;
 
-/* A file that is carried along as it is. */
+/* A file of the checkpoint that is copied into the artifact unchanged. */
 typedef struct ft_carried {
     const char *name;
     char *text;
@@ -47,27 +47,29 @@ typedef struct ft_conversion {
     size_t bytes; /* of all weights, to store */
     ft_carried file[FT_CARRIED];
     size_t files;
-    const char **unused; /* names of tensors that are no weight of the model */
+    const char **unused; /* names of tensors that are not weights of the model */
     size_t unuseds;
-    ft_messages notes; /* what the user should know although nothing is wrong */
+    ft_messages notes; /* warnings: the conversion succeeds, but the user should know */
 } ft_conversion;
 
 /*
- * Open a checkpoint: a folder, an index or a file (see convert/checkpoint/checkpoint.h), or several files.
- * On failure *out is NULL, `problems` tells what is wrong, as far as it could be looked at, and the
- * first one's code is returned.
+ * Open a checkpoint: a folder, an index or a file (see convert/checkpoint/checkpoint.h), or several
+ * files. On failure *out is NULL, `problems` lists every problem that was found, and the code of
+ * the first one is returned.
  */
 FT_MUST_USE ft_status ft_conversion_open(ft_conversion **out, const char *const *paths,
                                          size_t count, const ft_convert_options *options,
                                          ft_messages *problems);
-void ft_conversion_close(ft_conversion *conversion); /* takes NULL */
+void ft_conversion_close(ft_conversion *conversion); /* accepts NULL */
 
-/* Read and round all values as for writing, but write nothing. */
+/* Read and cast all values as for writing, but write nothing. */
 FT_MUST_USE ft_status ft_conversion_check(const ft_conversion *conversion, ft_progress progress,
                                           void *user, ft_error *err);
 
-/* Write the artifact, which ft_artifact_commit() then gives its name.  The writer stays the
- * caller's. */
+/*
+ * Write the artifact to its temporary file; ft_artifact_commit() then renames it. The caller keeps
+ * ownership of the writer.
+ */
 FT_MUST_USE ft_status ft_conversion_write(const ft_conversion *conversion,
                                           ft_artifact_writer *writer, ft_error *err);
 

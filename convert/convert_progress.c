@@ -1,5 +1,5 @@
 /*
- * convert_progress.c - draw the progress of a job, a few times a second.
+ * convert_progress.c - draw the progress of a job at most five times a second.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,6 +1,6 @@
 /*
- * convert_progress.h - how far a long job is, at which rate, and how long it will take: one line on a
- * terminal.
+ * convert_progress.h - progress of a long job on one line of a terminal: percentage, throughput and
+ * remaining time.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,13 +11,16 @@
 #include <stdint.h>
 
 typedef struct ft_meter {
-    bool shown;         /* standard error is a terminal, and the user wants to see it */
-    double start, last; /* seconds: when it began, and was last drawn */
+    bool shown;         /* standard error is a terminal and progress is wanted */
+    double start, last; /* seconds: time of the start and of the last update */
 } ft_meter;
 
 void ft_meter_init(ft_meter *meter, bool wanted);
 
-/* An ft_progress (runtime/container/artifact.h) whose user is an ft_meter; counts bytes. */
+/*
+ * An ft_progress_callback (runtime/container/artifact.h) whose user data is an ft_progress_meter;
+ * counts bytes.
+ */
 void ft_meter_update(void *meter, uint64_t done, uint64_t total);
 
 /* Clear the line.  Returns the seconds since the start. */

@@ -1,5 +1,5 @@
 /*
- * dtype_convert.c - read, check and round a block of values.
+ * dtype_convert.c - read, check and convert a block of values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +19,7 @@ enum { CHUNK = 2048 }; /* values converted at once */
 
 /* ---- Infinity and NaN ----------------------------------------------------------------------- */
 
-/* In every binary format these, and only these, have all bits of the exponent set. */
+/* In every IEEE format, infinity and NaN are the values whose exponent bits are all ones. */
 static size_t first_full16(const unsigned char *in, size_t n, uint16_t exponent)
 {
     size_t i = 0;
@@ -60,7 +60,7 @@ static size_t first_not_finite(ft_dtype dtype, const void *in, size_t n)
     }
 }
 
-/* ---- From one dtype to another -------------------------------------------------------------- */
+/* ---- Conversion between dtypes ------------------------------------------------------------- */
 
 static double double_from_bits(uint64_t bits)
 {
@@ -82,7 +82,7 @@ static void read_values(float *out, ft_dtype dtype, const unsigned char *in, siz
         break;
     case FT_F64:
         for (size_t i = 0; i < n; i++)
-            out[i] = (float) double_from_bits(ft_le64(in + 8 * i)); /* infinite if too large */
+            out[i] = (float) double_from_bits(ft_le64(in + 8 * i)); /* infinity on overflow */
         break;
     default:
         memcpy(out, in, n * sizeof *out);
@@ -121,9 +121,9 @@ bool ft_feed_takes(ft_dtype dtype)
     return dtype == FT_F32 || dtype == FT_F16 || dtype == FT_BF16 || dtype == FT_F64;
 }
 
-/* ---- The feed ------------------------------------------------------------------------------- */
+/* ---- The reader ----------------------------------------------------------------------------- */
 
-/* Where element `index` of a tensor stands: "[17, 3]". */
+/* The coordinates of element `index` of a tensor: "[17, 3]". */
 static char *index_text(char text[FT_SHAPE_TEXT], const ft_tensor *tensor, size_t index)
 {
     int64_t at[FT_MAX_DIMS];
@@ -171,7 +171,7 @@ static ft_status refuse_overflow(const ft_feed *feed, size_t index, ft_error *er
                    advice[feed->dtype]);
 }
 
-/* Write values done .. done + n of the source to `out`. */
+/* Convert values n_read .. n_read + n of the source to `out`. */
 static ft_status transfer(const ft_feed *feed, const unsigned char *in, void *out, size_t n,
                           ft_error *err)
 {

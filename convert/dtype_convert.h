@@ -1,8 +1,9 @@
 /*
- * dtype_convert.h - the values of one tensor on their way from the mapped checkpoint into an artifact.
+ * dtype_convert.h - stream the values of one tensor from the mapped checkpoint into an artifact and
+ * convert their dtype.
  *
- * A feed holds no values: it reads a block, checks it, writes it as the wanted dtype, and lets the
- * pages that it has read leave the process.  So memory does not grow with the model.
+ * A reader buffers no values: it reads a block, checks it, writes it in the target dtype, and
+ * releases the pages that it has read. So memory use does not grow with the model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,21 +15,22 @@
 typedef struct ft_feed {
     const ft_checkpoint *checkpoint;
     const char *source;      /* name in the checkpoint */
-    const char *name;        /* and in the artifact */
+    const char *name;        /* name in the artifact */
     const ft_tensor *tensor; /* F64, F32, F16 or BF16 */
-    ft_dtype dtype;          /* wanted: F32, F16 or BF16 */
-    size_t done;             /* elements */
+    ft_dtype dtype;          /* target: F32, F16 or BF16 */
+    size_t done;             /* elements read so far */
 } ft_feed;
 
 /* Whether values of this dtype can be read: F64, F32, F16 and BF16. */
 bool ft_feed_takes(ft_dtype dtype);
 
 /*
- * An ft_produce (runtime/container/artifact.h) whose user is an ft_feed.  Rounds half to even; F64 becomes
- * F32 first.  `buffer` is aligned for its elements, and `bytes` are whole elements.
+ * An ft_read_callback (runtime/container/artifact.h) whose user data is an ft_tensor_reader. Rounds
+ * half to even; F64 is cast to F32 first. `buffer` is aligned for the elements, and `bytes` is a
+ * multiple of the element size.
  *
- * FT_EFORMAT: infinity or NaN.  FT_ELIMIT: a finite value that is infinite in the wanted dtype.
- * Both name the tensor and the index.
+ * FT_EFORMAT: infinity or NaN. FT_ELIMIT: a finite value that overflows the target dtype. Both
+ * messages name the tensor and the index.
  */
 ft_status ft_feed_produce(void *feed, void *buffer, size_t bytes, size_t *produced, ft_error *err);
 

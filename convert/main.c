@@ -27,11 +27,11 @@ static const ft_option options[] = {
     { 'o', "output", "FILE", "the artifact (.ft)" },
     { DTYPE, "dtype", "TYPE",
       "matrices as keep (default), f32, f16 or bf16;\nvectors are always f32" },
-    { 'f', "force", NULL, "replace an existing artifact" },
+    { 'f', "force", NULL, "overwrite an existing artifact" },
     { 'n', "dry-run", NULL, "check everything, show what would be written,\nwrite nothing" },
     { JSON, "json", NULL, "print a report in JSON" },
     { IGNORE_KEY, "ignore-key", "NAME", "accept an unknown key of config.json; may be\nrepeated" },
-    { 'q', "quiet", NULL, "say nothing but errors" },
+    { 'q', "quiet", NULL, "print errors only" },
     { 'v', "verbose", NULL, "list every unused tensor" },
     { 0, NULL, NULL, NULL },
 };
@@ -44,7 +44,7 @@ static const ft_tool tool = {
 };
 
 typedef struct {
-    const char **input, **ignored; /* as many as there are arguments, at most */
+    const char **input, **ignored; /* capacity: argc */
     size_t inputs, ignoreds;
     const char *output;
     ft_convert_options convert;
@@ -137,7 +137,7 @@ static void print_messages(const ft_messages *messages, const char *kind)
         fprintf(stderr, "ft-convert: %sand %zu more like these\n", kind, messages->count - shown);
 }
 
-/* Names come from the checkpoint: they go through ft_fail(), which takes the sting out of them. */
+/* Names come from the checkpoint: ft_fail() escapes control characters in them. */
 static void print_unused(const ft_conversion *conversion, bool all)
 {
     enum { SHOWN = 5 };
@@ -152,7 +152,7 @@ static void print_unused(const ft_conversion *conversion, bool all)
                 conversion->unuseds - shown);
 }
 
-/* The text of a report, for free(). */
+/* Format a report and release the JSON; the caller frees *text. */
 static ft_status format(char **text, json_t *json, ft_error *err)
 {
     *text = ft_json_format(json, JSON_INDENT(1), NULL);
@@ -171,9 +171,9 @@ static void print_failure(const ft_messages *problems)
     free(text);
 }
 
-/* ---- The job -------------------------------------------------------------------------------- */
+/* ---- Conversion ------------------------------------------------------------------------------ */
 
-/* The artifact gets its name last: whatever fails before leaves nothing. */
+/* The artifact is renamed to its final name last: a failure before that leaves no file. */
 static ft_status write_artifact(const arguments *args, const ft_conversion *conversion,
                                 ft_artifact_writer *writer, ft_error *err)
 {
@@ -205,7 +205,7 @@ static ft_status check_values(const arguments *args, const ft_conversion *conver
     return status;
 }
 
-/* What would be written. */
+/* Print what would be written. */
 static ft_status show(const arguments *args, const ft_conversion *conversion, ft_error *err)
 {
     char *report = NULL;
@@ -232,7 +232,7 @@ static ft_status convert(const arguments *args, ft_conversion *conversion,
                           : write_artifact(args, conversion, writer, err);
 }
 
-/* The output comes first: where it cannot be written, no work is started. */
+/* Open the output first: if it is not writable, fail before the conversion starts. */
 static ft_status run(const arguments *args, ft_messages *problems)
 {
     ft_artifact_writer *writer = NULL;

@@ -1,5 +1,6 @@
 /*
- * map_weights.c - look up every weight of the family's table, check it, and list what is left over.
+ * map_weights.c - look up every weight of the family's table, check it, and list the unused
+ * tensors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,9 +21,9 @@ typedef struct {
     ft_conversion *conversion;
     const char *label;
     const ft_convert_options *options;
-    const char *prefix;        /* "bert.", or "" where this checkpoint does not write it */
-    char copy[FT_SOURCE_NAME]; /* a head with the values of the table of words, or "" */
-    char words[128];           /* the table's name in this checkpoint, or "" */
+    const char *prefix;        /* "bert.", or "" where this checkpoint has no prefix */
+    char copy[FT_SOURCE_NAME]; /* an output head tied to the token embedding, or "" */
+    char words[128];           /* the token embedding's name in this checkpoint, or "" */
     ft_messages *problems;
 } finder;
 
@@ -33,18 +34,18 @@ static const ft_dialect *dialect_of(const ft_conversion *conversion)
     return &conversion->origin.family->dialect[conversion->origin.dialect];
 }
 
-/* Checkpoints of the first years call the weight of a layer norm gamma and its bias beta. */
+/* Old checkpoints name the weight of a layer norm gamma and its bias beta. */
 static bool write_legacy_name(char name[FT_SOURCE_NAME])
 {
     char *norm = strstr(name, "LayerNorm.");
     if (norm == NULL)
         return false;
     char *last = norm + strlen("LayerNorm.");
-    strcpy(last, strcmp(last, "weight") == 0 ? "gamma" : "beta"); /* not longer than before */
+    strcpy(last, strcmp(last, "weight") == 0 ? "gamma" : "beta"); /* not longer than the old name */
     return true;
 }
 
-/* Write the name of a weight into `name`, and return that tensor, or NULL. */
+/* Write the checkpoint's name of a weight into `name`, and return that tensor, or NULL. */
 static const ft_tensor *look_up(const ft_checkpoint *checkpoint, const ft_weight_spec *spec,
                                 const char *prefix, char name[FT_SOURCE_NAME])
 {
@@ -71,7 +72,9 @@ static size_t count_found(const ft_checkpoint *checkpoint, const ft_weight_spec 
     return n;
 }
 
-/* Encoders saved alone write no prefix, those saved under a head do: one or the other throughout.
+/*
+ * Base models are saved without a prefix, models with a task head with one: the whole checkpoint
+ * uses one or the other.
  */
 static const char *choose_prefix(const ft_conversion *conversion, const ft_weight_spec *spec,
                                  size_t specs)
@@ -83,7 +86,7 @@ static const char *choose_prefix(const ft_conversion *conversion, const ft_weigh
 
 /* ---- Weights -------------------------------------------------------------------------------- */
 
-/* Marian adds its bias to a batch of logits, and stores it as a batch of one. */
+/* Marian stores the bias of its logits with a leading batch dimension of 1. */
 static bool has_shape(const ft_tensor *tensor, const ft_weight_spec *spec)
 {
     if (tensor->ndim == 2 && strcmp(spec->name, HEAD_BIAS) == 0)
@@ -92,7 +95,7 @@ static bool has_shape(const ft_tensor *tensor, const ft_weight_spec *spec)
            memcmp(tensor->dim, spec->stored, (size_t) tensor->ndim * sizeof tensor->dim[0]) == 0;
 }
 
-/* Note what is wrong with one weight; true when nothing is. */
+/* Check one weight and report a problem; true when it is fine. */
 static bool check_weight(const finder *f, const ft_converted *weight)
 {
     const ft_weight_spec *spec = &weight->spec;
@@ -137,14 +140,14 @@ static void find_weight(const finder *f, ft_converted *weight, const ft_weight_s
     if (!check_weight(f, weight))
         return;
     weight->dtype = choose_dtype(f, weight);
-    /* The shape is within the bounds of configurations, so these products fit. */
+    /* Shapes are bounded by the configuration checks, so these products do not overflow. */
     weight->bytes = ft_tensor_count(weight->tensor) * ft_dtype_size(weight->dtype);
     conversion->bytes += weight->bytes;
 }
 
-/* ---- What may be there or not --------------------------------------------------------------- */
+/* ---- Optional weights ----------------------------------------------------------------------- */
 
-/* Whether the checkpoint has a weight whose name begins so. */
+/* Whether the checkpoint has a weight whose name starts with `begin`. */
 static bool has_weight(const ft_conversion *conversion, const ft_weight_spec *spec, size_t specs,
                        const char *prefix, const char *begin)
 {
@@ -167,9 +170,9 @@ static const ft_weight_spec *spec_of(const ft_weight_spec *spec, size_t specs, c
 }
 
 /*
- * Whether the head is the table of words, as config.json says.  Some checkpoints say so and store a
- * head nevertheless: the same values again, or others.  Those are what transformers 5 computes
- * with; before, it put the table in their place.
+ * Whether the output head is tied to the token embedding, as config.json says. Some checkpoints say
+ * so and store a head nevertheless: with equal values or with different ones. transformers 5 uses a
+ * stored head; older versions replaced it by the embedding.
  */
 static bool is_tied(finder *f, const ft_weight_spec *spec, size_t specs)
 {
@@ -194,7 +197,7 @@ static bool is_tied(finder *f, const ft_weight_spec *spec, size_t specs)
     return false;
 }
 
-/* ---- What is left over ---------------------------------------------------------------------- */
+/* ---- Unused tensors ------------------------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -207,7 +210,7 @@ static bool ends_with(const char *name, const char *end)
     return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* Numbers that the model's code makes by itself, whatever is stored; some versions save them. */
+/* Buffers that the model computes itself, whatever is stored; some versions save them. */
 static bool is_derived(const ft_named_tensor *named)
 {
     const char *dot = strrchr(named->name, '.');
@@ -242,9 +245,9 @@ static void list_unused(const finder *f)
     free(used);
 }
 
-/* ---- All of it ------------------------------------------------------------------------------ */
+/* ---- Mapping -------------------------------------------------------------------------------- */
 
-/* Call the table of words by the name that this checkpoint has for it. */
+/* Use the name that this checkpoint has for the token embedding. */
 static void name_words(finder *f, ft_weight_spec *spec, size_t specs)
 {
     const ft_conversion *conversion = f->conversion;
@@ -271,7 +274,7 @@ static bool expand(finder *f, ft_weight_spec **spec, size_t *count)
     return false;
 }
 
-/* The table is expanded with all that may be absent first: to see whether it is there. */
+/* Expand the table with all optional weights first, to see which of them are present. */
 static bool settle_names(finder *f)
 {
     ft_conversion *conversion = f->conversion;

@@ -1,5 +1,5 @@
 /*
- * map_weights.h - which tensor of a checkpoint is which weight of the model.
+ * map_weights.h - map the tensors of a checkpoint to the weights of the model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,8 +9,9 @@
 #include "convert/convert.h"
 
 /*
- * Fill weight, bytes and unused of a conversion whose checkpoint and origin are set, and settle
- * whether the model has a pooler.  `label` names the checkpoint.  Every problem is noted.
+ * Fill weight, bytes and unused of a conversion whose checkpoint and origin are set, and decide
+ * whether the model has a pooler. `label` names the checkpoint in messages. Every problem is added
+ * to `problems`.
  */
 void ft_conversion_find(ft_conversion *conversion, const char *label,
                         const ft_convert_options *options, ft_messages *problems);

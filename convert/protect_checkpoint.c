@@ -1,5 +1,5 @@
 /*
- * protect_checkpoint.c - look through the folders of a checkpoint for the file that is to be written.
+ * protect_checkpoint.c - search the folders of a checkpoint for the file that would be overwritten.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,12 +18,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Poolings of sentences and models of other programs lie one folder down. */
+/* Sentence-transformers modules and weights of other frameworks are one level down. */
 enum { DEPTH = 1 };
 
 typedef struct {
     const char *output;
-    struct stat about; /* of the file that stands there */
+    struct stat about; /* of the existing output file */
     ft_error *err;
 } guard;
 
@@ -32,17 +32,17 @@ static ft_status search_folder(const guard *g, const char *folder, int depth);
 static ft_status check_entry(const guard *g, const char *path, int depth)
 {
     struct stat about;
-    if (stat(path, &about) != 0) /* of what a link leads to */
+    if (stat(path, &about) != 0) /* follows links */
         return FT_OK;
     if (about.st_dev == g->about.st_dev && about.st_ino == g->about.st_ino)
         return ft_fail(g->err, FT_EARG,
-                       "%s: would replace the input %s; of what lies with a checkpoint, --force "
+                       "%s: would replace the input %s; in the folder of a checkpoint, --force "
                        "replaces only artifacts",
                        g->output, path);
     return S_ISDIR(about.st_mode) && depth > 0 ? search_folder(g, path, depth - 1) : FT_OK;
 }
 
-/* A folder that is not there, or not to be read, will be complained about by its reader. */
+/* A missing or unreadable folder is reported by the code that reads the checkpoint. */
 static ft_status search_folder(const guard *g, const char *folder, int depth)
 {
     char path[PATH_MAX];
@@ -61,7 +61,7 @@ static ft_status search_folder(const guard *g, const char *folder, int depth)
     return rc;
 }
 
-/* A checkpoint lies in the folder that it is, or in that of its file. */
+/* A checkpoint is the folder itself or the folder of its file. */
 static ft_status search_beside(const guard *g, const char *path)
 {
     struct stat about;

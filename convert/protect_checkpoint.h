@@ -1,5 +1,5 @@
 /*
- * protect_checkpoint.h - the files of a checkpoint stay, whether they are read or not.
+ * protect_checkpoint.h - refuse an output path that would overwrite a file of the checkpoint.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,9 +9,9 @@
 #include "runtime/ft.h"
 
 /*
- * FT_EARG when a file written at `output` would take the place of a file of the checkpoint that
- * `paths` name, under whatever name and through whatever links: one of the files in its folders and
- * in the folders of these.  Artifacts that lie there are no part of it.
+ * FT_EARG when writing `output` would replace a file of the checkpoint that `paths` name, under any
+ * name and through any links. The files of the checkpoint are those in its folders and one level
+ * below. Artifacts stored there may be replaced.
  */
 FT_MUST_USE ft_status ft_checkpoint_spare(const char *const *paths, size_t count,
                                           const char *output, ft_error *err);

@@ -1,5 +1,5 @@
 /*
- * report.c - the table of ft-convert -n, and the object of --json.
+ * report.c - the table of ft-convert -n and the JSON report of --json.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* ---- For people ----------------------------------------------------------------------------- */
+/* ---- Table ---------------------------------------------------------------------------------- */
 
 /* "F16", or "F16 from BF16". */
 static const char *dtype_text(char text[32], const ft_converted *weight)
@@ -65,7 +65,7 @@ void ft_report_table(const ft_conversion *conversion, FILE *file)
             (double) conversion->bytes * 1e-6);
 }
 
-/* ---- For programs --------------------------------------------------------------------------- */
+/* ---- JSON ----------------------------------------------------------------------------------- */
 
 static json_t *shape_json(const ft_weight_spec *spec)
 {

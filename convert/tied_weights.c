@@ -1,5 +1,5 @@
 /*
- * tied_weights.c - compare what is stored twice.
+ * tied_weights.c - compare tied and computed weights with their copies in the checkpoint.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,9 +30,9 @@ bool ft_is_copy(const ft_dialect *dialect, const char *name)
     return is_among(dialect->words, name) || is_among(dialect->positions, name);
 }
 
-/* ---- Words ---------------------------------------------------------------------------------- */
+/* ---- Token embeddings ----------------------------------------------------------------------- */
 
-enum { BLOCK = 1 << 20 }; /* bytes that are compared at once */
+enum { BLOCK = 1 << 20 }; /* bytes compared at once */
 
 bool ft_tensors_equal(const ft_checkpoint *checkpoint, const ft_tensor *a, const ft_tensor *b)
 {
@@ -62,7 +62,7 @@ const char *ft_words_find(const ft_checkpoint *checkpoint, const ft_dialect *dia
             found = *name;
         } else if (!ft_tensors_equal(checkpoint, table, copy)) {
             ft_message(problems, FT_EUNSUPPORTED,
-                       "%s: %s: differs from %s; encoder and decoder with words of their own are "
+                       "%s: %s: differs from %s; separate embeddings of encoder and decoder are "
                        "not supported",
                        ft_checkpoint_file_of(checkpoint, *name), *name, found);
         }
@@ -73,16 +73,15 @@ const char *ft_words_find(const ft_checkpoint *checkpoint, const ft_dialect *dia
 /* ---- Positions ------------------------------------------------------------------------------ */
 
 /*
- * Half of the distance of two neighbours below 1 in the dtype that was stored, and room for how a
- * sine may have been computed in another way.  The table of another formula is away by 0.1 and
- * more.
+ * Half a unit in the last place below 1 in the stored dtype, plus a margin for sines computed by
+ * another implementation. A table of a different formula differs by 0.1 or more.
  */
 static float tolerance_of(ft_dtype dtype)
 {
     return 1e-4f + (dtype == FT_F16 ? 0x1p-12f : dtype == FT_BF16 ? 0x1p-9f : 0.0f);
 }
 
-/* The stored row `row` is that of the formula. */
+/* Check that the stored row `row` equals the formula's. */
 static ft_status compare_row(ft_feed *feed, const ft_config *config, int32_t row, float *found,
                              ft_error *err)
 {

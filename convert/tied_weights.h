@@ -1,10 +1,10 @@
 /*
- * tied_weights.h - tensors of a checkpoint that hold again what the model has anyway.
+ * tied_weights.h - tied weights: tensors of a checkpoint that duplicate a weight of the model.
  *
- * One table of words may serve two or three places, and checkpoints store it under the name of one
- * of them or of each.  Tables of positions that the model's code computes may be stored too.  Such
- * copies are no weights; but one whose values are others would change the result, so they are
- * compared.
+ * One token embedding may be shared by two or three layers, and checkpoints store it under the name
+ * of one of them or of each. Sinusoidal position embeddings, which the model computes, may be
+ * stored too. Such copies are not weights of the artifact. A copy with different values would
+ * change the result, so copies are compared.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,22 +15,25 @@
 #include "convert/checkpoint/messages.h"
 #include "runtime/families/family.h"
 
-/* Whether dtype, shape and values are the same; lets go of the pages that were read. */
+/* Whether dtype, shape and values are equal; releases the pages that were read. */
 bool ft_tensors_equal(const ft_checkpoint *checkpoint, const ft_tensor *a, const ft_tensor *b);
 
 /*
- * The name under which a checkpoint has the table of words: `own`, or else the first that it has of
- * the dialect's other names.  Those that it has beside must be equal: a problem for each that
- * differs, FT_EUNSUPPORTED.
+ * The name of the token embedding in this checkpoint: `own`, or else the first of the
+ * architecture's other names that is present. All other copies must be equal to it: each copy that
+ * differs adds a problem, FT_EUNSUPPORTED.
  */
 const char *ft_words_find(const ft_checkpoint *checkpoint, const ft_dialect *dialect,
                           const char *own, ft_messages *problems);
 
-/* Note every stored table of positions that is not the sinusoids of the configuration. */
+/*
+ * Add a problem for every stored position embedding that differs from the sinusoids of the
+ * configuration.
+ */
 void ft_positions_check(const ft_checkpoint *checkpoint, const ft_dialect *dialect,
                         const ft_config *config, ft_messages *problems);
 
-/* Whether it is one of the dialect's copies. */
+/* Whether `name` is a tied or computed weight of this architecture. */
 bool ft_is_copy(const ft_dialect *dialect, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * checkpoint.c - one list of tensors over all files of a checkpoint.
+ * checkpoint.c - one sorted list of the tensors of all files of a checkpoint.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ typedef struct place {
 } place;
 
 struct ft_checkpoint {
-    char *folder; /* "" or with a slash at its end */
+    char *folder; /* "" or with a trailing slash */
     ft_safetensors **file;
     size_t files;
     place *tensor; /* sorted by name */
@@ -38,14 +38,14 @@ static const char index_name[] = "model.safetensors.index.json";
 
 /* ---- Paths -------------------------------------------------------------------------------- */
 
-/* Where the last component starts. */
+/* The last component of a path. */
 static const char *base_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? path : slash + 1;
 }
 
-/* `folder` followed by `name`, with a slash between them where that needs one. */
+/* Join `folder` and `name` with a slash where one is needed. */
 static char *join(const char *folder, const char *name)
 {
     size_t length = strlen(folder), room = length + strlen(name) + 2;
@@ -101,7 +101,7 @@ static ft_status add_file(ft_checkpoint *cp, const char *path, ft_error *err)
     return FT_OK;
 }
 
-/* After the last file: one list, in which no name occurs twice. */
+/* Merge the tensors of all files into one list and reject duplicate names. */
 static ft_status merge(ft_checkpoint *cp, ft_error *err)
 {
     cp->tensor = ft_array(cp->count, sizeof *cp->tensor);
@@ -214,7 +214,7 @@ static ft_status open_by_index(ft_checkpoint **out, const ft_shard_index *index,
     return FT_OK;
 }
 
-/* A companion, or an index; not what a download left in its place. */
+/* Read a JSON file; reject what a failed download left in its place, such as a Git LFS pointer. */
 static ft_status read_json(const char *path, char **text, size_t *bytes, ft_error *err)
 {
     FT_TRY(ft_text_file_read(path, text, bytes, err));
@@ -241,7 +241,7 @@ static ft_status open_index(ft_checkpoint **out, const char *path, ft_error *err
     return rc;
 }
 
-/* ---- Finding the checkpoint --------------------------------------------------------------- */
+/* ---- Locating the files -------------------------------------------------------------------- */
 
 static const char *const safe_ends[] = { ".safetensors", NULL };
 static const char *const foreign_ends[] = { ".gguf", ".onnx", ".h5",   ".tflite",
@@ -255,7 +255,10 @@ static bool ends_with_one(const char *name, const char *const *ends)
     return *ends != NULL;
 }
 
-/* The first file, by name, that ends so; the caller frees it; NULL when there is none. */
+/*
+ * The first file, by name, with one of these suffixes; the caller frees it; NULL when there is
+ * none.
+ */
 static char *first_in_folder(const char *folder, const char *const *ends)
 {
     char *first = NULL;
@@ -282,7 +285,7 @@ static ft_status refuse_pickle(const char *where, const char *file, ft_error *er
                    where, file);
 }
 
-/* Weights of another program. */
+/* Weights in another format. */
 static ft_status refuse_foreign(const char *folder, const char *file, ft_error *err)
 {
     ft_status rc = ft_fail(err, FT_EIO, "%s: no %s and no %s; ft-convert does not read %s", folder,
@@ -294,7 +297,7 @@ static ft_status refuse_foreign(const char *folder, const char *file, ft_error *
     return rc;
 }
 
-/* The cache of a hub keeps checkpoints two folders down. */
+/* The Hugging Face cache keeps checkpoints two folders down. */
 static ft_status refuse_empty(const char *folder, ft_error *err)
 {
     struct stat about;
@@ -326,7 +329,7 @@ static ft_status refuse_folder(const char *folder, ft_error *err)
     return rc;
 }
 
-/* By its name, where its bytes do not say that it is something else. */
+/* Pickled by its suffix, unless its contents show another format. */
 static bool is_pickle(const char *path)
 {
     ft_file_kind kind = ft_recognize_file(path);
@@ -343,7 +346,7 @@ static ft_status open_file(ft_checkpoint **out, const char *path, ft_error *err)
     return ft_checkpoint_open_files(out, &path, 1, err);
 }
 
-/* Open folder/name if that exists; *found says so. */
+/* Open folder/name if it exists; *found tells whether it does. */
 static ft_status try_in_folder(ft_checkpoint **out, const char *folder, const char *name,
                                bool *found, ft_error *err)
 {
@@ -351,7 +354,7 @@ static ft_status try_in_folder(ft_checkpoint **out, const char *folder, const ch
     char *path = join(folder, name);
     if (path == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory", folder);
-    *found = lstat(path, &about) == 0; /* a link to nowhere is named, not passed over */
+    *found = lstat(path, &about) == 0; /* a dangling link is reported, not skipped */
     ft_status rc = *found ? open_file(out, path, err) : FT_OK;
     free(path);
     return rc;
@@ -387,7 +390,7 @@ void ft_checkpoint_close(ft_checkpoint *cp)
     free(cp);
 }
 
-/* ---- Asking ------------------------------------------------------------------------------- */
+/* ---- Queries -------------------------------------------------------------------------------- */
 
 size_t ft_checkpoint_count(const ft_checkpoint *cp)
 {
@@ -418,7 +421,7 @@ void ft_checkpoint_release(const ft_checkpoint *cp, const void *data, size_t byt
         ft_safetensors_release(cp->file[i], data, bytes);
 }
 
-/* Without memory of its own: where there is none, nothing must seem to be absent. */
+/* Allocates nothing, so that running out of memory cannot make a file seem absent. */
 bool ft_checkpoint_has(const ft_checkpoint *cp, const char *file)
 {
     struct stat about;

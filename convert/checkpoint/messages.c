@@ -1,5 +1,5 @@
 /*
- * messages.c - a short list of error texts.
+ * messages.c - a bounded list of error texts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

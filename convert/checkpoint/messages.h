@@ -1,8 +1,8 @@
 /*
- * messages.h - what there is to tell the user: all problems of a checkpoint, not only the first.
+ * messages.h - collect all problems of a checkpoint, not only the first.
  *
- * A checkpoint that cannot be converted is often wrong in several places, and each attempt costs
- * its owner time.  So checks note every problem and go on where they can.
+ * A checkpoint that cannot be converted often has several problems, and each attempt costs the user
+ * time. So checks report every problem and continue where they can.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,20 +13,20 @@
 
 enum { FT_MESSAGES_KEPT = 20 };
 
-/* The caller's storage; all zero is empty. */
+/* Caller-allocated; zero-initialized means empty. */
 typedef struct ft_messages {
     ft_error message[FT_MESSAGES_KEPT]; /* the first ones */
-    size_t count;                       /* of all */
+    size_t count;                       /* total, including those not kept */
 } ft_messages;
 
-/* Like ft_fail(): note a message and return its code. */
+/* Like ft_fail(): add a message and return its code. */
 ft_status ft_message(ft_messages *messages, ft_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
-/* Note an error that another function has described, and return its code. */
+/* Add an error that another function has described, and return its code. */
 ft_status ft_message_error(ft_messages *messages, const ft_error *err);
 
-/* FT_OK when there are none, else the code of the first one. */
+/* FT_OK when the list is empty, else the code of the first message. */
 FT_MUST_USE ft_status ft_messages_status(const ft_messages *messages);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * shard_index.c - read the index of a checkpoint in several files.
+ * shard_index.c - parse the index of a sharded checkpoint.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name, not a path: nothing that any system would take for a folder. */
+/* A file name without any path, on any operating system. */
 static bool is_plain(const char *file)
 {
     return *file != '\0' && strpbrk(file, "/\\") == NULL && strcmp(file, ".") != 0 &&
@@ -40,7 +40,7 @@ static ft_status load_map(ft_shard_index *index, const char *text, size_t bytes,
     return FT_OK;
 }
 
-/* One file per tensor, in the map's order. */
+/* Collect the file of each tensor, in the order of the map. */
 static ft_status list_files(ft_shard_index *index, ft_error *err)
 {
     index->file = ft_array(json_object_size(index->map), sizeof *index->file);

@@ -1,5 +1,5 @@
 /*
- * text_file.c - a small file, whole.
+ * text_file.c - read a small file completely.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How many bytes came, at most `size`; -1 with errno set when the system refuses. */
+/* Returns the number of bytes read, at most `size`; -1 with errno set on failure. */
 static ssize_t read_fully(int fd, char *buffer, size_t size)
 {
     size_t used = 0;
@@ -57,7 +57,7 @@ static ft_status read_descriptor(int fd, const char *path, char **text, size_t *
 
 ft_status ft_text_file_read(const char *path, char **text, size_t *bytes, ft_error *err)
 {
-    /* Without O_NONBLOCK, opening a pipe would wait for a writer. */
+    /* Without O_NONBLOCK, opening a FIFO would block until there is a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return ft_fail_errno(err, "%s", path);

@@ -1,5 +1,5 @@
 /*
- * generation.c - special tokens of config.json and generation_config.json.
+ * generation.c - read special tokens from config.json and generation_config.json.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,7 +11,7 @@
 #include "convert/config/json.h"
 #include "runtime/mem.h"
 
-/* ---- What has no counterpart ---------------------------------------------------------------- */
+/* ---- Unsupported settings ------------------------------------------------------------------ */
 
 static const struct {
     const char *key, *must;
@@ -45,7 +45,7 @@ static void check_neutral(const ft_config_reader *r)
 
 /* ---- Ids ------------------------------------------------------------------------------------ */
 
-/* An id that may be absent; `otherwise` stands for it then. */
+/* An optional id; `otherwise` is its default. */
 static int32_t read_id(const ft_config_reader *r, const char *key, int32_t otherwise)
 {
     const json_t *value = ft_config_value(r, key);
@@ -55,7 +55,7 @@ static int32_t read_id(const ft_config_reader *r, const char *key, int32_t other
     return id;
 }
 
-/* Where a generation configuration names no start, transformers begins with its bos. */
+/* Without a decoder_start_token_id, transformers starts with the BOS token. */
 static void read_ids(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
@@ -100,7 +100,10 @@ static void ban(const ft_config_reader *r, const char *key, const json_t *value)
         config->banned[config->banneds++] = id;
 }
 
-/* Words are lists of tokens; those of one token can be banned.  Ends among them are not. */
+/*
+ * A bad word is a list of tokens; only single tokens can be suppressed. EOS tokens among them are
+ * skipped.
+ */
 static void read_bad_words(const ft_config_reader *r)
 {
     static const char key[] = "bad_words_ids";
@@ -138,14 +141,14 @@ static void read_suppressed(const ft_config_reader *r)
     json_array_foreach(ids, i, id) ban(r, key, id);
 }
 
-/* ---- All of it ------------------------------------------------------------------------------ */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
 static json_t *parse(const ft_named_text *file, ft_messages *problems)
 {
     return ft_json_parse(file->text, file->bytes, JSON_OBJECT, file->name, problems);
 }
 
-/* What nobody says to end would run to its greatest length. */
+/* Without an EOS token, every generation would run to the maximum length. */
 static void check_end(const ft_config_reader *config, const ft_config_reader *generation)
 {
     if (ft_config_value(config, "eos_token_id") == NULL &&

@@ -1,9 +1,10 @@
 /*
- * generation.h - with which tokens the texts of an encoder-decoder begin and end.
+ * generation.h - special tokens of an encoder-decoder's generation configuration.
  *
- * A decoder continues what it is given; one that translates begins with nothing, so its checkpoint
- * must say the token that stands there.  The rest of what a generation configuration can say (how
- * many beams, how long) is the caller's choice at each run, and its defaults are not the model's.
+ * A decoder-only model continues its prompt. The decoder of a translation model starts with an
+ * empty sequence, so its checkpoint must name the start token. The other generation settings
+ * (number of beams, lengths) are options of each run; the checkpoint's defaults for them are not
+ * stored.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +13,7 @@
 
 #include "convert/config/hf_config.h"
 
-/* A file of the checkpoint, for messages by its name. */
+/* The text of a file of the checkpoint, with its name for messages. */
 typedef struct ft_named_text {
     const char *name;
     const char *text;
@@ -20,11 +21,12 @@ typedef struct ft_named_text {
 } ft_named_text;
 
 /*
- * Settle start_id, pad_id, first_id, last_id and banned of an encoder-decoder whose config.json has
- * been read.  As in transformers, generation_config.json says all of that where it is there
- * (`generation` not NULL), and config.json otherwise.  A start or a padding that it does not name
- * is config.json's.  What may change the result and has no counterpart here is refused by its key
- * unless that is among `ignored`.  Every problem is noted.
+ * Set the decoder start token, the padding, forced BOS and forced EOS tokens and the suppressed
+ * tokens of an encoder-decoder whose config.json has been read. As in transformers, all of them
+ * come from generation_config.json where it exists (`generation` not NULL), and from config.json
+ * otherwise. A start or padding token that generation_config.json does not name comes from
+ * config.json. A key that may change the result and is not supported here is rejected by name
+ * unless it is among `ignored`. Every problem is added to `problems`.
  */
 void ft_generation_read(ft_origin *origin, const ft_named_text *config,
                         const ft_named_text *generation, const char *const *ignored,

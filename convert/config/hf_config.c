@@ -1,5 +1,5 @@
 /*
- * hf_config.c - read config.json by the rules of the family's dialect.
+ * hf_config.c - read config.json by the rules of the family's architecture.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,9 +20,9 @@ const json_t *ft_config_value(const ft_config_reader *reader, const char *key)
     return json_is_null(value) ? NULL : value;
 }
 
-/* ---- Which model ---------------------------------------------------------------------------- */
+/* ---- Architecture --------------------------------------------------------------------------- */
 
-/* Join words with ", " as far as they fit. */
+/* Append a word to a comma-separated list, truncated to `size`. */
 static void join(char *text, size_t size, const char *word)
 {
     size_t used = strlen(text);
@@ -61,11 +61,11 @@ static bool find_family(ft_config_reader *r)
 static void refuse_headless(const ft_config_reader *r)
 {
     ft_message(r->problems, FT_EUNSUPPORTED,
-               "%s: architectures is %s, which has no head to predict tokens; save it as %s",
+               "%s: architectures is %s, which has no language modeling head; save it as %s",
                r->label, r->dialect->headless, r->dialect->architectures[0]);
 }
 
-/* "architectures" names the class that was saved: one, or none for a bare encoder. */
+/* "architectures" names the class that was saved: one, or none for a base encoder. */
 static void find_architecture(const ft_config_reader *r)
 {
     const json_t *found = ft_config_value(r, "architectures");
@@ -92,7 +92,7 @@ static void find_architecture(const ft_config_reader *r)
 
 /* ---- Keys with a rule ----------------------------------------------------------------------- */
 
-/* JSON of a rule.  NULL and a problem without memory. */
+/* Parse the JSON text of a rule. NULL and a problem when out of memory. */
 static json_t *known_json(const ft_config_reader *r, const char *text)
 {
     json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
@@ -101,7 +101,7 @@ static json_t *known_json(const ft_config_reader *r, const char *text)
     return json;
 }
 
-/* The rule's default, where the key is absent.  NULL and a problem where there is none. */
+/* The key's value, or the rule's default. NULL and a problem when neither exists. */
 static json_t *value_or_default(const ft_config_reader *r, const ft_config_rule *rule)
 {
     json_t *value = json_object_get(r->json, rule->key);
@@ -136,12 +136,12 @@ bool ft_config_whole(const ft_config_reader *reader, const char *key, const json
         *out = (int32_t) n;
         return true;
     }
-    snprintf(expected, sizeof expected, "a whole number from %d to %d", low, high);
+    snprintf(expected, sizeof expected, "an integer from %d to %d", low, high);
     ft_config_wrong(reader, key, value, expected);
     return false;
 }
 
-/* Our own words for "none", -1 and in what is optional 0, are nothing that a checkpoint may say. */
+/* A checkpoint must not use the internal values for "none": -1, and 0 in optional keys. */
 static void read_count(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
     int32_t low, high, least = rule->kind == FT_KEY_OPTIONAL ? 1 : 0;
@@ -150,14 +150,14 @@ static void read_count(const ft_config_reader *r, const ft_config_rule *rule, co
         ft_config_whole(r, rule->key, value, low < least ? least : low, high, member(r, rule));
 }
 
-/* Rows and columns: one number for both, or each its own. */
+/* Rows and columns: one number for both, or a list of two. */
 static void read_pair(const ft_config_reader *r, const ft_config_rule *rule, const json_t *value)
 {
     int32_t low, high, *out = member(r, rule);
     bool both = !json_is_array(value);
     ft_config_bounds(rule->field, &low, &high);
     if (!both && json_array_size(value) != 2)
-        ft_config_wrong(r, rule->key, value, "a whole number, or a list of two");
+        ft_config_wrong(r, rule->key, value, "an integer, or a list of two");
     else
         for (size_t i = 0; i < 2; i++)
             if (!ft_config_whole(r, rule->key, both ? value : json_array_get(value, i), low, high,
@@ -207,7 +207,10 @@ static void read_eps(const ft_config_reader *r, const ft_config_rule *rule, cons
         ft_config_wrong(r, rule->key, value, "a positive number below 1");
 }
 
-/* Names of transformers' activation functions.  gelu_new and its kin differ only in rounding. */
+/*
+ * Activation functions by their names in transformers. gelu_new and its variants differ only in
+ * rounding.
+ */
 static const struct {
     const char *name;
     ft_activation activation;
@@ -279,7 +282,7 @@ static bool has_kind(const ft_config_reader *r, ft_key kind)
     return false;
 }
 
-/* As many heads of keys as of queries, and heads that share the columns, where nothing is said. */
+/* Defaults: as many key/value heads as query heads, and hidden / heads columns per head. */
 static void settle_heads(ft_config *config)
 {
     if (config->kv_heads == 0)
@@ -302,7 +305,10 @@ static void read_decoder(const ft_config_reader *r)
 
 /* ---- Encoder-decoders ----------------------------------------------------------------------- */
 
-/* Where tables of positions begin with rows that no token has, their key counts the others. */
+/*
+ * Where position embeddings start with unused rows, max_position_embeddings counts only the rows
+ * that follow.
+ */
 static void settle_translator(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
@@ -310,13 +316,16 @@ static void settle_translator(const ft_config_reader *r)
     if (!ft_config_has_source(config))
         return;
     config->positions += config->position_offset;
-    config->head_bias = true; /* the tensors say whether there is one */
+    config->head_bias = true; /* decided later, by the tensors */
     settle_heads(config);
 }
 
 /* ---- Images --------------------------------------------------------------------------------- */
 
-/* Each image becomes as many rows as it has whole patches, behind those that all begin with. */
+/*
+ * The sequence length of an image: its complete patches after the leading class (and distillation)
+ * tokens.
+ */
 static void settle_images(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;
@@ -328,7 +337,7 @@ static void settle_images(const ft_config_reader *r)
     config->positions = rows < INT32_MAX ? (int32_t) rows : INT32_MAX;
 }
 
-/* ---- All of it ------------------------------------------------------------------------------ */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
 static void read_all(ft_config_reader *r)
 {
@@ -342,7 +351,7 @@ static void read_all(ft_config_reader *r)
     read_decoder(r);
     ft_config_read_head(r);
     ft_config_check_other_keys(r);
-    /* Where padding is not numbered, positions start behind the padding's own row; else at 0. */
+    /* With a padding_id, positions start after the padding row; otherwise at 0. */
     config->position_offset = config->padding_id + 1;
     settle_translator(r);
     settle_images(r);

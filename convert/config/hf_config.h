@@ -1,8 +1,8 @@
 /*
- * hf_config.h - from config.json to a family and its configuration.
+ * hf_config.h - read config.json into a family and its configuration.
  *
- * Nothing that could change the result is ignored: a key is known to be used, known to be without
- * influence on inference, switched off, or the checkpoint is refused by the name of that key.
+ * No key that could change the result is ignored: a key is used, known not to affect inference, or
+ * switched off; otherwise the checkpoint is rejected and the message names the key.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,22 +12,23 @@
 #include "convert/checkpoint/messages.h"
 #include "runtime/families/family.h"
 
-/* What a checkpoint says of itself. */
+/* The model that config.json describes. */
 typedef struct ft_origin {
     const ft_family *family;
     int dialect;              /* index into family->dialect */
-    const char *architecture; /* one of the dialect's, or NULL where config.json names none */
+    const char *architecture; /* a supported class, or NULL where config.json names none */
     ft_config config;         /* see below */
 } ft_origin;
 
 /*
- * Read config.json's text; `label` names it in messages, `ignored` (NULL-terminated, or NULL) names
- * unknown keys that may be ignored.  Every problem is noted, and the first one's code returned.
+ * Read the text of config.json. `label` names it in messages; `ignored` (NULL-terminated, or NULL)
+ * lists unknown keys that may be ignored. Every problem is added to `problems`, and the code of the
+ * first one is returned.
  *
- * Some members of config are for others to settle: `pooler` is true only where the head needs one,
- * and `head_bias` in all encoder-decoders, for whether there is one is known from the tensors;
- * `embedding` is none, for that is said by sentence-transformers' own files; and what
- * generation_config.json may say otherwise, convert/config/generation.h.
+ * Some members of config are set elsewhere. Whether there is a pooler or a head bias depends on the
+ * tensors: `pooler` is true here only where the head needs one, and `head_bias` in all
+ * encoder-decoders. `embedding` is none here; the sentence-transformers files set it.
+ * generation_config.json may override the special tokens, see convert/config/generation.h.
  */
 FT_MUST_USE ft_status ft_origin_read(ft_origin *out, const void *text, size_t bytes,
                                      const char *label, const char *const *ignored,

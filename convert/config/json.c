@@ -34,7 +34,7 @@ json_t *ft_json_parse(const void *text, size_t bytes, json_type type, const char
     return json;
 }
 
-/* Told of the pieces of a dump; keeps what fits. */
+/* User data of a dump callback that keeps as much text as fits. */
 typedef struct {
     char *text;
     size_t used;
@@ -47,7 +47,7 @@ static int keep_piece(const char *piece, size_t bytes, void *user)
     size_t kept = bytes < room ? bytes : room;
     memcpy(c->text + c->used, piece, kept);
     c->used += kept;
-    return kept == bytes ? 0 : -1; /* ends the dump */
+    return kept == bytes ? 0 : -1; /* nonzero stops the dump */
 }
 
 const char *ft_json_text(char text[FT_JSON_TEXT], const json_t *value)

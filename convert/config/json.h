@@ -1,5 +1,5 @@
 /*
- * json.h - the JSON files of a checkpoint: read with suspicion, quoted in messages.
+ * json.h - parse the JSON files of a checkpoint strictly and quote their values in messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,24 +10,25 @@
 
 #include <jansson.h>
 
-/* Larger files than this are no configuration. */
+/* Size limit of a configuration file in bytes. */
 enum { FT_JSON_MAX = 4 * 1024 * 1024 };
 
 /*
- * Parse text that must be one value of this type (JSON_OBJECT or JSON_ARRAY), without duplicate
- * keys; `label` names the file.  NULL, and a problem, when it is not.  json_decref() the result.
+ * Parse a text that must be one value of this type (JSON_OBJECT or JSON_ARRAY) without duplicate
+ * keys; `label` names the file. NULL, and a problem, when it is not. The caller calls json_decref()
+ * on the result.
  */
 json_t *ft_json_parse(const void *text, size_t bytes, json_type type, const char *label,
                       ft_messages *problems);
 
-/* The value as it is written, cut to fit; returns `text`. */
+/* The value as JSON text, truncated to fit; returns `text`. */
 enum { FT_JSON_TEXT = 80 };
 const char *ft_json_text(char text[FT_JSON_TEXT], const json_t *value);
 
-/* null, false, 0, "", [] and {}: the values with which features are switched off. */
+/* null, false, 0, "", [] and {}: the values that switch a feature off. */
 bool ft_json_is_empty(const json_t *value);
 
-/* Equal values; numbers are compared by value, whether written 1 or 1.0. */
+/* Whether two values are equal; numbers are compared by value, so 1 equals 1.0. */
 bool ft_json_equal(const json_t *a, const json_t *b);
 
 #endif

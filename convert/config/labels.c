@@ -1,5 +1,5 @@
 /*
- * labels.c - what a classifier has on top: how many labels, and what they are to each other.
+ * labels.c - the classification head: number of labels and problem type.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Classes are numbered from 0 without a gap. */
+/* Class ids run from 0 without gaps. */
 static bool names_all(const json_t *names)
 {
     char key[24];
@@ -24,7 +24,7 @@ static bool names_all(const json_t *names)
     return json_object_size(names) > 0;
 }
 
-/* id2label says how many there are, else num_labels, else there are two. */
+/* The number of labels: from id2label, else num_labels, else 2. */
 static void read_labels(const ft_config_reader *r)
 {
     int32_t low, high;
@@ -33,7 +33,7 @@ static void read_labels(const ft_config_reader *r)
     const json_t *number = ft_config_value(r, "num_labels");
     json_int_t n = number == NULL ? 2 : json_integer_value(number);
     if (number != NULL && (n < 1 || n > high)) {
-        ft_config_wrong(r, "num_labels", number, "a positive whole number");
+        ft_config_wrong(r, "num_labels", number, "a positive integer");
         return;
     }
     if (names != NULL && !names_all(names)) {
@@ -51,7 +51,7 @@ static void read_labels(const ft_config_reader *r)
     r->out->config.labels = (int32_t) named;
 }
 
-/* The last name of "torch.nn.modules.activation.Sigmoid"; NULL where the key says nothing. */
+/* The last component of "torch.nn.modules.activation.Sigmoid"; NULL where the key is absent. */
 static const char *activation_of(const ft_config_reader *r, const char **key, const json_t **value)
 {
     const json_t *versions = ft_config_value(r, "sentence_transformers");
@@ -67,8 +67,8 @@ static const char *activation_of(const ft_config_reader *r, const char **key, co
 }
 
 /*
- * Where transformers does not say, a CrossEncoder of sentence-transformers may: what it applies to
- * logits.  Several labels without any are still told by softmax, as pipelines do.
+ * Without problem_type, a CrossEncoder of sentence-transformers may name the activation of its
+ * logits. Several labels with no activation use softmax, as the transformers pipelines do.
  */
 static ft_problem problem_of_activation(const ft_config_reader *r)
 {
@@ -87,7 +87,10 @@ static ft_problem problem_of_activation(const ft_config_reader *r)
     return ft_problem_of(labels);
 }
 
-/* A single label of one would always be certain: so it is told like one of several that may hold. */
+/*
+ * Softmax over a single label would always give 1, so a single label is treated as multi-label
+ * (sigmoid).
+ */
 static void read_problem(const ft_config_reader *r)
 {
     ft_config *config = &r->out->config;

@@ -1,5 +1,5 @@
 /*
- * other_keys.c - keys of config.json that no rule reads: without influence, or refused.
+ * other_keys.c - keys of config.json without a rule: known to be harmless, or rejected.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,8 +14,8 @@
 #include <string.h>
 
 /*
- * Keys that do not change what inference computes, unless the dialect has a rule for them:
- * training, bookkeeping, special tokens, text generation, optional outputs, and pooler_* of early
+ * Keys that do not change inference, unless the architecture has a rule for them: training,
+ * bookkeeping, special tokens, text generation, optional outputs, and the pooler_* keys of old
  * checkpoints, which nothing reads.
  */
 /* clang-format off */

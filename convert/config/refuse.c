@@ -1,5 +1,6 @@
 /*
- * refuse.c - quantized weights and adapters, by what config.json, files and tensors are called.
+ * refuse.c - detect quantized weights and adapters by config.json and by the names of files and
+ * tensors.
  *
  * Sources: transformers' QuantizationMethod and the formats of AutoGPTQ, AutoAWQ, bitsandbytes,
  * compressed-tensors and peft.
@@ -21,7 +22,7 @@
 
 /* ---- Quantized weights ---------------------------------------------------------------------- */
 
-/* `how` makes an artifact of the same kind from floats. */
+/* `how` lists the ft-calibrate options that quantize a float model comparably. */
 static const struct {
     const char *method, *name, *how;
 } methods[] = {
@@ -88,10 +89,10 @@ static ft_status refuse_adapter(const char *label, const char *base, ft_messages
 
 typedef struct {
     char path[PATH_MAX];
-    int length; /* of the folder, with its slash */
+    int length; /* of the folder, including its slash */
 } folder;
 
-/* The folder that `path` is, or that it lies in. */
+/* The folder that `path` is, or the folder of the file `path`. */
 static bool enter(folder *out, const char *path)
 {
     struct stat about;
@@ -117,7 +118,7 @@ static bool has(folder *f, const char *name)
     return stat(file_in(f, name), &about) == 0 && S_ISREG(about.st_mode);
 }
 
-/* NULL where there is no such file, or no object in it. */
+/* NULL when the file is missing or not JSON. */
 static json_t *read_object(folder *f, const char *name)
 {
     char *text;
@@ -134,13 +135,13 @@ static ft_status refuse_config(folder *f, ft_messages *problems)
     json_t *config = read_object(f, "config.json");
     const json_t *said = json_object_get(config, "quantization_config");
     if (said == NULL)
-        said = json_object_get(config, "compression_config"); /* of early compressed-tensors */
+        said = json_object_get(config, "compression_config"); /* old compressed-tensors */
     ft_status rc = ft_refuse_quantized(said, "config.json", problems);
     json_decref(config);
     return rc;
 }
 
-/* What quantizing programs wrote before config.json had a place for it. */
+/* Files that quantization tools wrote before config.json had a quantization_config. */
 static ft_status refuse_settings(const folder *f, ft_messages *problems)
 {
     static const struct {
@@ -157,7 +158,7 @@ static ft_status refuse_settings(const folder *f, ft_messages *problems)
     return FT_OK;
 }
 
-/* An adapter beside whole weights is refused with them. */
+/* An adapter next to complete weights is rejected later, together with them. */
 static ft_status refuse_lone_adapter(folder *f, const char *path, ft_messages *problems)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;

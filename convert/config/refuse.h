@@ -1,5 +1,5 @@
 /*
- * refuse.h - checkpoints that are known, and cannot be converted: by their names, and what to do.
+ * refuse.h - reject known but unsupported checkpoints by name and say what to do instead.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,18 +12,18 @@
 #include <jansson.h>
 
 /*
- * Weights that config.json says to be quantized, by its "quantization_config", which may be NULL;
- * `label` names the file.  FT_EUNSUPPORTED, and a problem, unless it is empty.
+ * Reject quantized weights by the "quantization_config" of config.json, which may be NULL; `label`
+ * names the file. FT_EUNSUPPORTED, and a problem, unless it is empty.
  */
 ft_status ft_refuse_quantized(const json_t *config, const char *label, ft_messages *problems);
 
 /*
- * Before any weights are opened, since those of other programs may have types that no reader knows:
- * what the files beside `path`, or in it, say.  Files that cannot be read are left to their readers.
+ * Check the files in the folder of `path` before any weights are opened, because other formats may
+ * use dtypes that the reader does not know. Unreadable files are left to their readers.
  */
 ft_status ft_refuse_folder(const char *path, ft_messages *problems);
 
-/* What the names of tensors say: quantized weights, adapters. */
+/* Reject quantized weights and adapters by the names of their tensors. */
 ft_status ft_refuse_tensors(const ft_checkpoint *checkpoint, ft_messages *problems);
 
 #endif

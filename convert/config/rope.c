@@ -1,10 +1,10 @@
 /*
- * rope.c - how rotary positions are scaled, as config.json says it.
+ * rope.c - read the RoPE scaling of config.json.
  *
- * transformers 5 writes all of it into "rope_parameters".  Before, "rope_theta" stood alone and
- * "rope_scaling" was an object, or null where nothing is scaled; the kind of scaling was its "type"
- * first and its "rope_type" later.  A member that the kind does not have is refused: whoever wrote
- * it meant something that would not happen.
+ * transformers 5 writes all of it into "rope_parameters". Before, "rope_theta" was a key of its own
+ * and "rope_scaling" was an object, or null without scaling; the scaling type was its "type" first
+ * and its "rope_type" later. A member that the scaling type does not define is rejected, because
+ * the author of the file expected it to have an effect.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The object that describes the scaling, and how messages call it. */
+/* The object that describes the scaling, and its name in messages. */
 typedef struct {
     const ft_config_reader *reader;
     const char *name; /* "rope_scaling" */
@@ -70,7 +70,7 @@ static void take_member(const scaling *s, const char *key, size_t field)
                    ft_rope_name(s->reader->out->config.rope));
 }
 
-/* How far positions need no scaling, where nothing says so: as far as the model's positions go. */
+/* The context length of pretraining; defaults to the model's max_position_embeddings. */
 static void take_positions(const scaling *s)
 {
     static const char key[] = "original_max_position_embeddings";
@@ -85,9 +85,9 @@ static void take_positions(const scaling *s)
     ft_config_whole(s->reader, path_of(path, s, key), value, 1, high, &config->rope_positions);
 }
 
-/* ---- Which scaling -------------------------------------------------------------------------- */
+/* ---- Scaling type --------------------------------------------------------------------------- */
 
-/* rope_type counts where there is a type as well. */
+/* rope_type takes precedence over type. */
 static bool take_type(const scaling *s)
 {
     const char *key = member_of(s, "rope_type") != NULL ? "rope_type" : "type";
@@ -106,7 +106,7 @@ static bool take_type(const scaling *s)
     return false;
 }
 
-/* Whether a scaling has this member. */
+/* Whether a scaling type defines this member. */
 static bool is_used(ft_rope_use use, ft_rope rope, const char *key)
 {
     static const char *const always[] = { "rope_type", "type", "rope_theta",
@@ -118,7 +118,7 @@ static bool is_used(ft_rope_use use, ft_rope rope, const char *key)
         return use.factor;
     if (strcmp(key, "low_freq_factor") == 0 || strcmp(key, "high_freq_factor") == 0)
         return use.band;
-    /* Dynamic scaling goes by max_position_embeddings. */
+    /* Dynamic scaling uses max_position_embeddings. */
     return strcmp(key, "original_max_position_embeddings") == 0 && use.positions &&
            rope != FT_ROPE_DYNAMIC;
 }
@@ -158,9 +158,12 @@ static void read_scaling(const scaling *s)
     refuse_others(s, use);
 }
 
-/* ---- All of it ------------------------------------------------------------------------------ */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
-/* The base of the frequencies: beside the scaling, or before transformers 5 outside of it. */
+/*
+ * The base of the frequencies: a member of the scaling object, or before transformers 5 a key of
+ * its own.
+ */
 static void read_theta(const scaling *s)
 {
     const ft_config_reader *r = s->reader;
@@ -177,7 +180,10 @@ static void read_theta(const scaling *s)
         take_real(r, "rope_theta", outside, field);
 }
 
-/* One of the two objects, or neither; that both are there has no meaning that is sure. */
+/*
+ * One of the two objects, or neither. If both are present they must be equal, because their
+ * precedence is undefined.
+ */
 static bool find_scaling(scaling *s)
 {
     const ft_config_reader *r = s->reader;

@@ -1,5 +1,5 @@
 /*
- * sentence_transformers.c - modules.json and the files that it names.
+ * sentence_transformers.c - read modules.json and the files that it names.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@ static const char modules_file[] = "modules.json";
 
 /* ---- Modules -------------------------------------------------------------------------------- */
 
-/* "Pooling" of "sentence_transformers.models.Pooling"; NULL for somebody else's module. */
+/* "Pooling" of "sentence_transformers.models.Pooling"; NULL for third-party modules. */
 static const char *class_of(const json_t *module)
 {
     const char *type = json_string_value(json_object_get(module, "type"));
@@ -26,7 +26,7 @@ static const char *class_of(const json_t *module)
     return strrchr(type, '.') + 1;
 }
 
-/* A folder of the checkpoint, and nothing outside of it. */
+/* A direct subfolder of the checkpoint; paths that could leave it are rejected. */
 static bool take_folder(char *out, size_t size, const json_t *module)
 {
     const char *path = json_string_value(json_object_get(module, "path"));
@@ -43,7 +43,7 @@ static bool is_here(const json_t *module)
     return path != NULL && path[0] == '\0';
 }
 
-/* Whether module `index` is what this build can do at that place. */
+/* Whether module `index` is supported at that position. */
 static bool take_module(ft_modules *out, size_t index, const json_t *module)
 {
     static const char *const expected[] = { "Transformer", "Pooling", "Normalize" };
@@ -114,7 +114,7 @@ static void take_width(const pooling *p, const json_t *value)
                    p->label, ft_json_text(found, value), p->config->hidden);
 }
 
-/* Either "pooling_mode": "mean", or one boolean "pooling_mode_mean_tokens" and so on for each. */
+/* Either "pooling_mode": "mean", or one boolean "pooling_mode_mean_tokens" etc. per mode. */
 static void take_key(pooling *p, const char *key, const json_t *value)
 {
     static const char prefix[] = "pooling_mode_";
@@ -146,9 +146,9 @@ void ft_pooling_parse(ft_config *config, const void *text, size_t bytes, const c
     json_decref(json);
 }
 
-/* ---- What happens to texts ------------------------------------------------------------------ */
+/* ---- Text preprocessing --------------------------------------------------------------------- */
 
-/* An optional companion that must be a JSON object; NULL when there is none. */
+/* An optional file that must contain a JSON object; NULL when it is absent. */
 static json_t *read_companion(ft_checkpoint *checkpoint, const char *file, ft_messages *problems)
 {
     char *text;
@@ -165,7 +165,7 @@ static json_t *read_companion(ft_checkpoint *checkpoint, const char *file, ft_me
     return json;
 }
 
-/* What the Transformer's settings are called: by the class of model that it once had to be. */
+/* The file of the Transformer's settings; old versions named it after the class of the model. */
 static const char *settings_of(const ft_checkpoint *checkpoint)
 {
     static const char *const names[] = {
@@ -179,7 +179,7 @@ static const char *settings_of(const ft_checkpoint *checkpoint)
     return names[i];
 }
 
-/* The tokenizer's model_max_length, which may be 10^30 for none; 0 where it has no such number. */
+/* The tokenizer's model_max_length, which may be 10^30 for no limit; 0 where it is absent. */
 static double tokenizer_length(ft_checkpoint *checkpoint)
 {
     static const char file[] = "tokenizer_config.json";
@@ -195,7 +195,10 @@ static double tokenizer_length(ft_checkpoint *checkpoint)
     return length;
 }
 
-/* The Transformer's own length, or else the tokenizer's; what positions cut anyway is none. */
+/*
+ * The Transformer's max_seq_length, or else the tokenizer's; ignored when it does not shorten the
+ * model's positions.
+ */
 static void read_length(ft_config *config, ft_checkpoint *checkpoint, ft_messages *problems)
 {
     const char *file = settings_of(checkpoint);
@@ -205,19 +208,19 @@ static void read_length(ft_config *config, ft_checkpoint *checkpoint, ft_message
     bool has_own = own != NULL && !json_is_null(own);
     double length = has_own ? (double) json_integer_value(own) : tokenizer_length(checkpoint);
     if (has_own && length < 1)
-        ft_message(problems, FT_EFORMAT, "%s: max_seq_length is %s, expected a whole number from 1",
+        ft_message(problems, FT_EFORMAT, "%s: max_seq_length is %s, expected an integer from 1",
                    file, ft_json_text(found, own));
     else if (length >= 1 && length < config->positions - config->position_offset)
         config->max_seq_length = (int32_t) length;
     json_decref(settings);
 }
 
-/* Keys of two companions that change texts or tokens, unless their value is empty. */
+/* Keys of two of these files that change texts or tokens, unless their value is empty. */
 static const struct {
-    const char *file, *key, *effect; /* no file: that of settings_of() */
+    const char *file, *key, *effect; /* NULL file: settings_of() */
 } habits[] = {
-    { NULL, "do_lower_case", "writes texts in lower case first" },
-    { "config_sentence_transformers.json", "default_prompt_name", "puts this prompt before texts" },
+    { NULL, "do_lower_case", "lowercases texts first" },
+    { "config_sentence_transformers.json", "default_prompt_name", "prepends this prompt to texts" },
 };
 
 static void note_habits(ft_checkpoint *checkpoint, ft_messages *notes, ft_messages *problems)
@@ -236,7 +239,7 @@ static void note_habits(ft_checkpoint *checkpoint, ft_messages *notes, ft_messag
     }
 }
 
-/* ---- All of it ------------------------------------------------------------------------------ */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
 void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages *notes,
                       ft_messages *problems)

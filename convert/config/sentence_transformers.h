@@ -1,8 +1,9 @@
 /*
- * sentence_transformers.h - what sentence-transformers computes from the encoder's last hidden state.
+ * sentence_transformers.h - read the modules that sentence-transformers applies to the encoder's
+ * last hidden state.
  *
- * Its folders say so in modules.json: a Transformer, a Pooling, and perhaps a Normalize.  Pooling
- * by the mean or by the first token is done here; any other module or mode is refused by name.
+ * modules.json lists them: a Transformer, a Pooling, and optionally a Normalize. Mean pooling and
+ * CLS (first token) pooling are supported; any other module or mode is rejected by name.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,20 +19,20 @@ typedef struct ft_modules {
     bool normalize;
 } ft_modules;
 
-/* The text of modules.json.  out->pooling is empty where problems leave none. */
+/* Parse the text of modules.json. out->pooling is empty when there are problems. */
 void ft_modules_parse(ft_modules *out, const void *text, size_t bytes, ft_messages *problems);
 
 /*
- * The text of the Pooling's config.json; `label` names it.  Sets config->embedding, and checks the
- * width against config->hidden.
+ * Parse the text of the Pooling's config.json; `label` names it. Sets config->embedding, and checks
+ * the dimension against config->hidden.
  */
 void ft_pooling_parse(ft_config *config, const void *text, size_t bytes, const char *label,
                       ft_messages *problems);
 
 /*
  * Read both from the checkpoint's folder and set embedding, normalize and max_seq_length; without
- * modules.json there is nothing to set.  What sentence-transformers does to texts before they are
- * tokens is not part of an artifact: notes tell of it.
+ * modules.json this does nothing. Text preprocessing of sentence-transformers is not part of an
+ * artifact: `notes` mentions it.
  */
 void ft_sentence_read(ft_config *config, ft_checkpoint *checkpoint, ft_messages *notes,
                       ft_messages *problems);

@@ -1,8 +1,9 @@
 /*
- * window.c - which layers see only the last tokens, as Qwen2's config.json says it.
+ * window.c - read the layers with sliding window attention, as in Qwen2's config.json.
  *
- * A switch, a width, and either the layers by name or the number of the first one with a window.
- * Here the layers with a window are the last ones: any other order is refused.
+ * The configuration has a switch, a window size, and either a list of layer types or the index of
+ * the first layer with a window. Only models whose last layers have the window are supported; any
+ * other order is rejected.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,10 +15,10 @@
 
 #include <string.h>
 
-/* What Qwen2's class assumes. */
+/* Defaults of Qwen2Config. */
 enum { DEFAULT_WINDOW = 4096, DEFAULT_FROM = 28, MOST = 1 << 24 };
 
-/* A key with a default; null counts as absent. */
+/* An integer key with a default; null counts as absent. */
 static int32_t whole_or(const ft_config_reader *r, const char *key, int32_t low, int32_t fallback)
 {
     const json_t *value = ft_config_value(r, key);
@@ -27,7 +28,7 @@ static int32_t whole_or(const ft_config_reader *r, const char *key, int32_t low,
     return number;
 }
 
-/* "use_sliding_window", which is false where it is absent. */
+/* "use_sliding_window"; defaults to false. */
 static bool is_switched_on(const ft_config_reader *r)
 {
     const json_t *value = ft_config_value(r, "use_sliding_window");
@@ -36,7 +37,7 @@ static bool is_switched_on(const ft_config_reader *r)
     return value != NULL && !json_is_false(value);
 }
 
-/* The width, 0 for none: null is none, and what is absent is the default. */
+/* The window size, 0 for none: null means none, an absent key the default. */
 static int32_t read_window(const ft_config_reader *r)
 {
     bool is_null = json_is_null(json_object_get(r->json, "sliding_window"));
@@ -52,8 +53,8 @@ static bool is_type(const json_t *types, int32_t layer, const char *name)
 }
 
 /*
- * The first of the layers with a window, which are all that follow; `layers` where there is none.
- * -1 where the list is anything else.
+ * The first layer with a window, if all later layers have one too; `layers` where no layer has one.
+ * -1 for any other list.
  */
 static int32_t first_with_window(const json_t *types, int32_t layers)
 {

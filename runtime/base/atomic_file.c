@@ -31,12 +31,12 @@ struct ft_output {
     char *path;
     const char *name; /* its last component */
     bool force, committed;
-    bool replaces; /* a file, whose permissions are to stay: */
+    bool replaces; /* an existing file, whose permissions are kept: */
     mode_t mode;
     int folder, fd;
-    FILE *stream;                 /* over a copy of fd; NULL until somebody asks */
-    char temporary[NAME_MAX + 1]; /* in the folder; empty before there is one */
-    int listed;                   /* its place in the list of unfinished files */
+    FILE *stream;                 /* over a duplicate of fd; created on demand */
+    char temporary[NAME_MAX + 1]; /* name in the folder; empty until it is created */
+    int listed;                   /* slot in the list of temporary files, or -1 */
 };
 
 const char *ft_output_path(const ft_output *o)
@@ -61,18 +61,18 @@ FILE *ft_output_stream(ft_output *o)
 
 /* ---- Paths -------------------------------------------------------------------------------- */
 
-/* The last component. */
+/* The last component of a path. */
 static const char *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
 }
 
-/* What is before it, for free(); NULL without memory. */
+/* The folder of a path; the caller frees it. NULL when out of memory. */
 static char *folder_of(const char *path)
 {
     size_t length = (size_t) (name_of(path) - path);
-    if (length > 1) /* without the slash, unless it is the root */
+    if (length > 1) /* without the trailing slash, unless it is the root */
         length--;
     return length == 0 ? ft_strdup(".") : strndup(path, length);
 }
@@ -136,7 +136,7 @@ static ft_status check_target(ft_output *o, ft_error *err)
     struct stat st;
     if (fstatat(o->folder, o->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? FT_OK : ft_fail_errno(err, "%s", o->path);
-    /* A link is replaced, not followed, but only where a file could be. */
+    /* A symbolic link is replaced, not followed, but only where a regular file could be. */
     bool dangling = S_ISLNK(st.st_mode) && fstatat(o->folder, o->name, &st, 0) != 0;
     if (!dangling && S_ISDIR(st.st_mode))
         return ft_fail(err, FT_EARG, "%s: is a folder", o->path);
@@ -149,7 +149,7 @@ static ft_status check_target(ft_output *o, ft_error *err)
     return FT_OK;
 }
 
-/* Remove a hidden file that nobody holds a lock on. */
+/* Remove a temporary file that no process has locked. */
 static void remove_if_stale(int folder, const char *name)
 {
     int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -179,8 +179,8 @@ static void remove_leftovers(const ft_output *o)
 }
 
 /*
- * Take the lock on our new file.  False when another writer saw the file before it was locked and
- * took it for a leftover.  A file system without locks has no leftovers removed either.
+ * Lock the new temporary file. False when another writer saw the file before it was locked and
+ * treated it as stale. On a file system without locks, stale files are not removed either.
  */
 static bool lock_temporary(const ft_output *o)
 {
@@ -191,8 +191,9 @@ static bool lock_temporary(const ft_output *o)
 }
 
 /*
- * A name that nobody else has: process numbers are not enough where machines share a folder.  So
- * the file can be listed before it is made, and a signal in between does no harm to another's.
+ * Choose a unique name: process ids are not unique where several machines share a folder. So the
+ * file can be listed before it is created, and a signal in between cannot remove another writer's
+ * file.
  */
 static void choose_temporary(ft_output *o, unsigned attempt)
 {
@@ -203,7 +204,10 @@ static void choose_temporary(ft_output *o, unsigned attempt)
              number);
 }
 
-/* What replaces a file is nobody's to read whose the old one was not. */
+/*
+ * While it is written, a file that replaces another is readable by its owner only: the old
+ * permissions may be as strict.
+ */
 static int make_temporary(ft_output *o)
 {
     o->listed = ft_unfinished_add(o->folder, o->temporary);
@@ -249,7 +253,7 @@ ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error
 
     ft_status rc = FT_OK;
     if (o->name[0] == '\0')
-        rc = ft_fail(err, FT_EARG, "\"%s\": names no file", path);
+        rc = ft_fail(err, FT_EARG, "\"%s\": not a file name", path);
     else if (strlen(o->name) > MAX_NAME)
         rc = ft_fail(err, FT_EARG, "%s: the name is longer than %d bytes", path, MAX_NAME);
     if (rc == FT_OK)
@@ -276,7 +280,7 @@ ft_status ft_output_reserve(ft_output *o, uint64_t bytes, ft_error *err)
     bool refused = bytes <= INT64_MAX &&
                    fallocate(o->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t) bytes) != 0 &&
                    (errno == ENOSPC || errno == EDQUOT);
-    if (refused) /* other errors only say that this file system cannot promise */
+    if (refused) /* other errors only mean that this file system cannot preallocate */
         return ft_fail_errno(err, "%s: %llu bytes are needed", o->path, (unsigned long long) bytes);
 #else
     (void) o, (void) bytes, (void) err;
@@ -284,7 +288,10 @@ ft_status ft_output_reserve(ft_output *o, uint64_t bytes, ft_error *err)
     return FT_OK;
 }
 
-/* Permissions are those of the file that is replaced, at last: a reader may not have been meant. */
+/*
+ * Copy the permissions of the replaced file, last of all, because they may deny access that the
+ * temporary file grants.
+ */
 static ft_status keep_mode(const ft_output *o, ft_error *err)
 {
     struct stat st;
@@ -296,7 +303,7 @@ static ft_status keep_mode(const ft_output *o, ft_error *err)
     return FT_OK;
 }
 
-/* Without force a file that came up in the meantime is not ours to replace. */
+/* Without force, do not replace a file that was created in the meantime. */
 static int move_into_place(const ft_output *o)
 {
 #ifdef RENAME_NOREPLACE
@@ -315,12 +322,12 @@ ft_status ft_output_commit(ft_output *o, ft_error *err)
         return ft_fail_errno(err, "%s: cannot write", o->path);
     FT_TRY(keep_mode(o, err));
     if (fsync(o->fd) != 0)
-        return ft_fail_errno(err, "%s: cannot make it durable", o->path);
+        return ft_fail_errno(err, "%s: cannot flush it to disk", o->path);
     if (move_into_place(o) != 0)
-        return ft_fail_errno(err, "%s: cannot give it its name", o->path);
+        return ft_fail_errno(err, "%s: cannot rename the temporary file", o->path);
     o->committed = true;
-    if (fsync(o->folder) != 0 && errno != EINVAL) /* some file systems sync no folders */
-        return ft_fail_errno(err, "%s: cannot make its name durable", o->path);
+    if (fsync(o->folder) != 0 && errno != EINVAL) /* some file systems cannot sync folders */
+        return ft_fail_errno(err, "%s: cannot flush its folder to disk", o->path);
     return FT_OK;
 }
 

@@ -1,14 +1,15 @@
 /*
- * atomic_file.h - a file that appears under its name whole, or not at all.
+ * atomic_file.h - write a file atomically: it appears under its name completely, or not at all.
  *
- * Bytes go to a hidden file in the same folder, ".NAME.ft-tmp-PID-RANDOM".  Committing makes
- * them durable, then renames: killed at any moment, the old file under the name is intact.  A file
- * that is replaced leaves its permissions to the new one; others follow the umask.
+ * Data is written to a hidden file in the same folder, ".NAME.ft-tmp-PID-RANDOM". Committing calls
+ * fsync, then renames it: if the process is killed at any moment, an existing file of that name is
+ * intact. A file that replaces another takes over its permissions; a new file follows the umask.
  *
- * A writer that was killed leaves its hidden file behind, unless the program removes what is listed
- * in runtime/base/temp_files.h.  Each writer holds a lock on its own, which the kernel drops with the
- * process, so the next writer of the same name knows the leftovers from work in progress, on this
- * machine or, where the file system shares locks, on another one, and removes them.
+ * A killed writer leaves its temporary file behind, unless the program deletes the files listed in
+ * runtime/base/temp_files.h. Each writer locks its temporary file, and the kernel releases the lock
+ * with the process. So the next writer of the same name can tell stale files from files being
+ * written, on this machine or, where the file system shares locks, on another one, and removes the
+ * stale ones.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,42 +23,44 @@
 typedef struct ft_output ft_output;
 
 /*
- * Whether two paths lead to one file, whatever they spell and whatever links they follow.  A file
- * that is not there yet is known by its folder and its name.
+ * Whether two paths refer to the same file, whatever their spelling and whatever links they follow.
+ * A file that does not exist yet is identified by its folder and its name.
  */
 bool ft_output_same_file(const char *a, const char *b);
 
-/* FT_EARG when a file written at `path` would take the place of the file read from `input`. */
+/* FT_EARG when writing `path` would replace the file that is read from `input`. */
 ft_status ft_output_spare_input(const char *path, const char *input, ft_error *err);
 
 /*
- * Begin a file that will be called `path`.  FT_EARG when something stands there already (a folder
- * or device always, a file unless `force`); FT_EIO when the folder does not let us write.
+ * Start writing a file that will be named `path`. FT_EARG when the path exists already (a folder or
+ * device always, a file unless `force`); FT_EIO when the folder is not writable.
  */
 ft_status ft_output_open(ft_output **out, const char *path, bool force, ft_error *err);
 
-/* The path, for error texts, and the descriptor to write to and read back from. */
+/* The path, for error messages, and the descriptor to write to and read back from. */
 const char *ft_output_path(const ft_output *output);
 int ft_output_fd(const ft_output *output);
 
-/* Where the bytes are until they are committed, for those who read by name; free() it.  NULL: no
- * memory. */
+/*
+ * The path of the temporary file, for readers that open it by name; the caller frees it. NULL when
+ * out of memory.
+ */
 char *ft_output_hidden(const ft_output *output);
 
 /*
- * A buffered stream to the same descriptor, or NULL and errno.  It belongs to the output:
- * committing flushes it and fails if any write to it has failed, so that one look at the end is
- * enough.
+ * A buffered stream over the same descriptor, or NULL and errno. The ft_atomic_file owns it:
+ * committing flushes it and fails if any write to it has failed, so callers need to check only the
+ * commit.
  */
 FILE *ft_output_stream(ft_output *output);
 
-/* Set space aside, so that a full disk is known before the work; FT_EIO when it is full. */
+/* Preallocate disk space, so that a full disk is reported before the work starts: FT_EIO. */
 ft_status ft_output_reserve(ft_output *output, uint64_t bytes, ft_error *err);
 
-/* Make the bytes durable and move them under the name. */
+/* Flush the data to disk and rename the file to its final name. */
 ft_status ft_output_commit(ft_output *output, ft_error *err);
 
-/* Free; unless committed, nothing is left of the file.  Takes NULL. */
+/* Free it; unless committed, also delete the temporary file. Accepts NULL. */
 void ft_output_close(ft_output *output);
 
 #endif

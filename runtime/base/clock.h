@@ -1,5 +1,5 @@
 /*
- * clock.h - how long something took.
+ * clock.h - a monotonic clock.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-/* Seconds since some time; nobody sets this clock. */
+/* Seconds since an arbitrary start; monotonic, not affected by changes of the system time. */
 static inline double ft_seconds(void)
 {
     struct timespec t;

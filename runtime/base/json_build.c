@@ -1,5 +1,5 @@
 /*
- * json_build.c - JSON that is whole or not there.
+ * json_build.c - build JSON with sticky out-of-memory errors.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

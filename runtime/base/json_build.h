@@ -1,8 +1,8 @@
 /*
- * json_build.h - JSON that is whole or not there.
+ * json_build.h - build JSON with sticky out-of-memory errors.
  *
- * Jansson lets a missing key or element pass where there is no memory for it.  Here a step that
- * fails makes *json NULL, and the steps after it keep it so: one look at the end is enough.
+ * When memory runs out, Jansson silently omits a key or element. These functions set *json to NULL
+ * on failure and keep it NULL afterwards, so one check at the end is enough.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,18 +12,21 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* Set a key of an object; `value` is taken over, also on failure, which a NULL value is. */
+/*
+ * Set a key of an object; takes ownership of `value`, also on failure. A NULL value is a failure.
+ */
 void ft_json_set(json_t **object, const char *key, json_t *value);
 
-/* The same for a new last element of an array. */
+/* The same for appending an element to an array. */
 void ft_json_append(json_t **array, json_t *value);
 
-/* Set all keys of `other`, which is taken over. */
+/* Set all keys of `other`; takes ownership of it. */
 void ft_json_merge(json_t **object, json_t *other);
 
 /*
- * The text of a value as json_dumps() has it, for free(); *bytes, its length, may be NULL.  NULL: the
- * value is, or there is no memory.  json_dumps() leaves out a key when its buffer cannot grow.
+ * Serialize a value like json_dumps(); the caller frees the text. *bytes receives its length and
+ * may be NULL. NULL when the value is NULL or memory runs out. (json_dumps() omits a key when its
+ * buffer cannot grow.)
  */
 char *ft_json_format(const json_t *json, size_t flags, size_t *bytes);
 

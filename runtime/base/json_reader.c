@@ -1,5 +1,5 @@
 /*
- * json_reader.c - one getter per JSON type; all of them fail through ft_section_wrong().
+ * json_reader.c - typed getters for JSON objects; all of them fail through ft_json_fail_value().
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 enum { FOUND_TEXT = 96 };
 
-/* A value in a few words. */
+/* Describe a value for messages. */
 static const char *found_text(char text[FOUND_TEXT], const json_t *value)
 {
     if (value == NULL)

@@ -1,7 +1,7 @@
 /*
  * json_reader.h - read the objects of a JSON file field by field, with errors that name the field.
  *
- * A section is one object of the file, and knows the path to it: every message says file, field,
+ * A reader is one object of the file and knows its path: every message names the file, the field,
  * what was found and what was expected.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -15,9 +15,9 @@
 
 typedef struct ft_section {
     json_t *json;     /* borrowed */
-    const char *file; /* its name; borrowed */
-    ft_error *err;    /* where failures are told */
-    char path[64];    /* what messages put before a member: "model.vocab." */
+    const char *file; /* file name for messages; borrowed */
+    ft_error *err;    /* receives errors */
+    char path[64];    /* prefix of field names in messages: "model.vocab." */
 } ft_section;
 
 /* Fail with "FILE: PATH.KEY: found VALUE, expected EXPECTED"; value may be NULL. */
@@ -31,27 +31,33 @@ ft_status ft_section_no_memory(const ft_section *in);
 ft_status ft_section_only(const ft_section *in, const char *const *known);
 #define FT_SECTION_ONLY(in, ...) ft_section_only(in, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* A member of the type; FT_EFORMAT when it is missing or of another type.  *out is set always. */
+/*
+ * A member of the given type; FT_EFORMAT when it is missing or of another type. *out is always set.
+ */
 ft_status ft_section_object(const ft_section *in, const char *key, ft_section *out);
 ft_status ft_section_array(const ft_section *in, const char *key, json_t **out);
 ft_status ft_section_string(const ft_section *in, const char *key, const char **out);
 ft_status ft_section_bool(const ft_section *in, const char *key, bool *out);
 
-/* `value`, found at `key`, as an integer of 0 to `max`. */
+/* `value`, found at `key`, as an integer from 0 to `max`. */
 ft_status ft_section_integer(const ft_section *in, const char *key, const json_t *value,
                              int64_t max, int64_t *out);
 
-/* The object at `index` of the array `key`; its fields are missing when it is no object. */
+/*
+ * The object at `index` of the array `key`; if the element is not an object, all its fields are
+ * missing.
+ */
 ft_section ft_section_element(const ft_section *in, const char *key, size_t index);
 
 /*
- * A pipeline in a member: null or missing, which is no step; an object; or one of the type
- * "Sequence", with objects in its array `key`.  `read` reads each object.
+ * Read a tokenizer pipeline in the member `name`: null or missing (no steps), one step as an
+ * object, or an object of type "Sequence" with its steps in the array `key`. `read` reads each
+ * step.
  */
 ft_status ft_section_steps(const ft_section *in, const char *name, const char *key,
                            ft_status (*read)(void *to, const ft_section *step), void *to);
 
-/* FT_EUNSUPPORTED: the member "type" is none of those that are expected. */
+/* FT_EUNSUPPORTED: the member "type" has an unsupported value. */
 ft_status ft_section_wrong_type(const ft_section *in, const char *expected);
 
 /* The member "type" must be the string `expected`, else FT_EUNSUPPORTED. */

@@ -1,5 +1,6 @@
 /*
- * json_scan.c - strict JSON tokens (RFC 8259), and not one byte beyond the text.
+ * json_scan.c - a scanner of strict JSON tokens (RFC 8259) that never reads past the end of the
+ * text.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -91,7 +92,10 @@ ft_status ft_scan_end(ft_scan *scan)
 
 size_t ft_utf8_length(const unsigned char *at, const unsigned char *end)
 {
-    /* The Unicode Standard, table 3-7: ranges of the first and second byte, and how many follow. */
+    /*
+     * The Unicode Standard, table 3-7: ranges of the first and second byte, and the number of bytes
+     * after the first.
+     */
     static const struct {
         unsigned char first, last, low, high, more;
     } rows[] = {
@@ -125,7 +129,7 @@ static char *put_utf8(char *out, uint32_t code)
     return out;
 }
 
-/* The XXXX of \uXXXX, stepped over; -1 when it is not that. */
+/* Parse \uXXXX and return XXXX; -1 when the escape is malformed. */
 static int32_t take_unit(ft_scan *scan)
 {
     int32_t unit = 0;
@@ -185,7 +189,7 @@ static ft_status decode_escape(ft_scan *scan, char **out)
     return FT_OK;
 }
 
-/* How many characters from here on are ASCII and stand for themselves: mostly, all. */
+/* The length of the run of unescaped ASCII characters from here on: usually the whole string. */
 static size_t plain_length(const ft_scan *scan)
 {
     const unsigned char *at = scan->at;
@@ -233,7 +237,10 @@ static bool is_digit(unsigned char c)
     return c >= '0' && c <= '9';
 }
 
-/* Everything that could belong to some number, so that the message shows all of a wrong one. */
+/*
+ * All characters that could belong to a number, so that the message shows an invalid number
+ * completely.
+ */
 static size_t number_length(const ft_scan *scan)
 {
     size_t length = 0;
@@ -248,7 +255,7 @@ ft_status ft_scan_whole(ft_scan *scan, int64_t *number)
     skip_space(scan);
     size_t length = number_length(scan);
     if (length == 0)
-        return ft_scan_expected(scan, "a whole number");
+        return ft_scan_expected(scan, "an integer");
 
     int64_t value = 0;
     bool whole = length == 1 || scan->at[0] != '0';
@@ -256,7 +263,7 @@ ft_status ft_scan_whole(ft_scan *scan, int64_t *number)
         whole = is_digit(scan->at[i]) && !__builtin_mul_overflow(value, 10, &value) &&
                 !__builtin_add_overflow(value, scan->at[i] - '0', &value);
     if (!whole)
-        return ft_scan_fail(scan, "expected a whole number from 0 to %" PRId64 ", found %.*s",
+        return ft_scan_fail(scan, "expected an integer from 0 to %" PRId64 ", found %.*s",
                             INT64_MAX, (int) ft_min_size(length, 40), (const char *) scan->at);
     scan->at += length;
     *number = value;

@@ -1,5 +1,5 @@
 /*
- * sha256.c - a thin layer over libcrypto, which knows the processor's SHA instructions.
+ * sha256.c - a thin wrapper around libcrypto, which uses the processor's SHA instructions.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

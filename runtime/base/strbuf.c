@@ -1,5 +1,5 @@
 /*
- * strbuf.c - room doubles, so appending costs the same however long the text is.
+ * strbuf.c - the allocation doubles, so appending takes amortized constant time per byte.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* Of what is allocated, no more than `most` is used. */
+/* The usable capacity: at most max_bytes of the allocation. */
 static void find_capacity(ft_text *text)
 {
     text->capacity = text->most > 0 ? ft_min_size(text->allocated, text->most) : text->allocated;

@@ -1,5 +1,5 @@
 /*
- * strbuf.h - text that grows, without end or up to a bound.
+ * strbuf.h - a growing string buffer with an optional size limit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,29 +8,29 @@
 
 #include "runtime/ft.h"
 
-/* All zero is no text. */
+/* Zero-initialized means empty. */
 typedef struct ft_text {
-    char *data;             /* not terminated; free with ft_text_fini */
-    size_t bytes, capacity; /* that there are; that fit without more memory */
+    char *data;             /* not zero-terminated; freed by ft_strbuf_fini */
+    size_t bytes, capacity; /* length; usable without growing */
     size_t allocated;
-    size_t most; /* bytes that it may have; 0 for any number */
-    bool full;   /* there would have been more */
+    size_t most; /* size limit in bytes; 0: unlimited */
+    bool full;   /* an append exceeded the limit */
 } ft_text;
 
-/* Begin anew, with at most so many bytes; memory is kept. */
+/* Clear the buffer and set its limit to max_bytes; keeps the memory. */
 void ft_text_begin(ft_text *text, size_t most);
 
 /*
- * The bytes that each part of a tokenizer may add to a text of `bytes` bytes: 16 times as many and
- * 1 KiB, but to large texts 3 times as many and 16 MiB.  No language needs that many, and what a
- * tokenizer's file can ask for has no bound.
+ * The number of bytes that each component of a tokenizer may append for a text of `bytes` bytes: 16
+ * times as many plus 1 KiB, but for large texts 3 times as many plus 16 MiB. Text in any language
+ * needs less, while a malicious tokenizer file could ask for an unbounded amount.
  */
 size_t ft_text_growth(size_t bytes);
 
-/* Make room for `more` bytes behind those that there are; false without memory, or when full. */
+/* Ensure capacity for `more` bytes; false when out of memory or over the limit. */
 FT_MUST_USE bool ft_text_reserve(ft_text *text, size_t more);
 
-/* Append bytes, or one character as UTF-8; false, and nothing appended, where there is no room. */
+/* Append bytes, or one character as UTF-8; on failure returns false and appends nothing. */
 FT_MUST_USE bool ft_text_put(ft_text *text, const char *bytes, size_t count);
 FT_MUST_USE bool ft_text_put_wide(ft_text *text, uint32_t c);
 static inline bool ft_text_put_char(ft_text *text, uint32_t c)

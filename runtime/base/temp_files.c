@@ -1,5 +1,6 @@
 /*
- * temp_files.c - a list without locks: a handler may have interrupted whoever would hold one.
+ * temp_files.c - a lock-free list, because a signal handler may interrupt a thread that holds a
+ * lock.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PLACES = 16 }; /* a tool has at most three outputs at once */
+enum { PLACES = 16 }; /* a tool writes at most three files at once */
 
-/* Who reads or writes the rest of a place has made it BUSY. */
+/* A thread sets a slot to BUSY while it accesses the other members. */
 enum { FREE, BUSY, LISTED };
 
 static struct {
@@ -40,7 +41,7 @@ int ft_unfinished_add(int folder, const char *name)
     return -1;
 }
 
-/* A place that the handler has made BUSY stays so. */
+/* A slot that the handler has set to BUSY stays BUSY. */
 void ft_unfinished_drop(int i)
 {
     if (i >= 0)

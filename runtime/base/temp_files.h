@@ -1,8 +1,8 @@
 /*
- * temp_files.h - the files that this process has begun and not finished, for a handler of signals.
+ * temp_files.h - the list of temporary files of this process, for signal handlers.
  *
- * The library installs no handler: that is the program's to decide, and the tools do it in
- * runtime/cli/signals.c.  A handler can be told nothing, so this list belongs to the process.
+ * The library installs no signal handler: that is left to the program; the tools install one in
+ * runtime/cli/signals.c. A handler takes no arguments, so this list is global to the process.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,16 +10,16 @@
 #define FT_RUNTIME_BASE_TEMP_FILES_H
 
 /*
- * List a file before it is made, from any thread: `name` in the folder of a descriptor that stays
- * open until the file is taken off the list.  Returns its place, -1 where the list is full: then
- * only the next writer of the same name removes what a signal leaves.
+ * Register a file before it is created, from any thread: `name` in the folder of a descriptor that
+ * stays open until the file is unregistered. Returns its slot, or -1 when the list is full: then
+ * only the next writer of the same name removes the file after a signal.
  */
 int ft_unfinished_add(int folder, const char *name);
 
-/* Take a file off the list: it is finished, or removed.  Takes -1. */
+/* Unregister a file that is finished or removed. Accepts -1. */
 void ft_unfinished_drop(int place);
 
-/* Remove all listed files.  Safe in a handler, of a process that goes on to its end. */
+/* Delete all registered files. Async-signal-safe, for a process that is about to terminate. */
 void ft_unfinished_remove(void);
 
 #endif

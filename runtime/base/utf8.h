@@ -1,8 +1,8 @@
 /*
- * utf8.h - characters in and out of UTF-8.
+ * utf8.h - decode and validate UTF-8.
  *
- * Text from outside is checked once, as a whole, by ft_utf8_valid(); everything after that may
- * trust it, so stepping through characters needs neither bounds nor error paths.
+ * Input text is validated once by ft_utf8_valid_prefix(); all later code relies on it, so decoding
+ * needs neither bounds checks nor error paths.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 #include <utf8proc.h>
 
-/* Bytes before the first that is not UTF-8: `bytes` when all of the text is valid. */
+/* Length in bytes of the longest valid prefix: `bytes` when the whole text is valid. */
 static inline size_t ft_utf8_valid(const char *text, size_t bytes)
 {
     const utf8proc_uint8_t *at = (const utf8proc_uint8_t *) text;
@@ -32,13 +32,13 @@ static inline size_t ft_utf8_valid(const char *text, size_t bytes)
     return done;
 }
 
-/* True for the second and later bytes of a character. */
+/* Whether a byte is a continuation byte. */
 static inline bool ft_utf8_continues(char byte)
 {
     return ((unsigned char) byte & 0xc0) == 0x80;
 }
 
-/* The character at *text, which is valid UTF-8; moves *text behind it. */
+/* Decode the character at *text, which is valid UTF-8, and advance *text past it. */
 static inline uint32_t ft_utf8_next(const char **text)
 {
     const unsigned char *at = (const unsigned char *) *text;
@@ -59,7 +59,7 @@ static inline uint32_t ft_utf8_next(const char **text)
     return (lead & 0x07) << 18 | (at[1] & 0x3fu) << 12 | (at[2] & 0x3fu) << 6 | (at[3] & 0x3f);
 }
 
-/* The character that ends at `end`, behind at least one character of valid UTF-8. */
+/* The character that ends at `end`, after at least one character of valid UTF-8. */
 static inline uint32_t ft_utf8_before(const char *end)
 {
     do

@@ -30,7 +30,7 @@ static ft_status check_words(json_t *words, ft_error *err)
     json_object_foreach(words, word, id)
     {
         if (!json_is_integer(id))
-            return ft_fail(err, FT_EFORMAT, "%s: \"%.64s\" has no whole number", file, word);
+            return ft_fail(err, FT_EFORMAT, "%s: \"%.64s\" has no integer", file, word);
         if (strstr(word, blank_of_pieces) != NULL)
             return ft_fail(err, FT_EUNSUPPORTED,
                            "%s: holds pieces of words (\"%.64s\"), which only a tokenizer.json "

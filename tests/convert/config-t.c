@@ -138,10 +138,10 @@ static const bad_origin bad[] = {
 
     /* Sizes */
     { bert, "{\"hidden_size\": \"REMOVE\"}", FT_EFORMAT, "no hidden_size, which a bert needs" },
-    { bert, "{\"hidden_size\": null}", FT_EFORMAT, "hidden_size is null, expected a whole number" },
+    { bert, "{\"hidden_size\": null}", FT_EFORMAT, "hidden_size is null, expected an integer" },
     { bert, "{\"hidden_size\": 256.5}", FT_EFORMAT, "hidden_size is 256.5, expected" },
     { bert, "{\"hidden_size\": \"256\"}", FT_EFORMAT, "hidden_size is \"256\"" },
-    { bert, "{\"num_hidden_layers\": 0}", FT_EFORMAT, "a whole number from 1 to 1000" },
+    { bert, "{\"num_hidden_layers\": 0}", FT_EFORMAT, "an integer from 1 to 1000" },
     { bert, "{\"num_hidden_layers\": -4}", FT_EFORMAT, "num_hidden_layers is -4" },
     { bert, "{\"num_hidden_layers\": 1001}", FT_EFORMAT, "num_hidden_layers is 1001" },
     { bert, "{\"vocab_size\": 9223372036854775807}", FT_EFORMAT, "vocab_size is 9223372036854775" },

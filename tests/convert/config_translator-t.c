@@ -170,7 +170,7 @@ static const struct {
     { m2m, "{\"encoder_layers\": \"REMOVE\", \"num_hidden_layers\": null}", NULL, FT_EFORMAT,
       "config.json: no encoder_layers, which a m2m_100 needs" },
     { m2m, "{\"encoder_layers\": 0, \"num_hidden_layers\": null}", NULL, FT_EFORMAT,
-      "config.json: encoder_layers is 0, expected a whole number from 1 to 1000" },
+      "config.json: encoder_layers is 0, expected an integer from 1 to 1000" },
     { m2m, "{\"num_hidden_layers\": 6}", NULL, FT_EUNSUPPORTED,
       "config.json: num_hidden_layers is 6, but encoder_layers is 12" },
     { m2m, "{\"hidden_size\": \"1024\"}", NULL, FT_EUNSUPPORTED,
@@ -202,7 +202,7 @@ static const struct {
 
     /* Ids */
     { opus, "{\"pad_token_id\": null}", NULL, FT_EFORMAT,
-      "config.json: pad_token_id is null, expected a whole number from 0 to 16777216" },
+      "config.json: pad_token_id is null, expected an integer from 0 to 16777216" },
     { m2m, "{\"pad_token_id\": 128112}", NULL, FT_EFORMAT,
       "config.json: config: pad_id 128112 is no token of 128112" },
     { m2m, "{\"decoder_start_token_id\": 128112}", NULL, FT_EFORMAT,
@@ -214,12 +214,12 @@ static const struct {
       "generation_config.json: config: texts begin with token 1, which is also the padding that "
       "positions are counted without" },
     { m2m, "{\"forced_bos_token_id\": -1}", NULL, FT_EFORMAT,
-      "config.json: forced_bos_token_id is -1, expected a whole number from 0 to 128111" },
+      "config.json: forced_bos_token_id is -1, expected an integer from 0 to 128111" },
     { m2m, "{}", "{\"forced_eos_token_id\": [2, 3]}", FT_EFORMAT,
-      "generation_config.json: forced_eos_token_id is [2, 3], expected a whole number from 0 to "
+      "generation_config.json: forced_eos_token_id is [2, 3], expected an integer from 0 to "
       "128111" },
     { m2m, "{}", "{\"pad_token_id\": \"1\"}", FT_EFORMAT,
-      "generation_config.json: pad_token_id is \"1\", expected a whole number from 0 to 128111" },
+      "generation_config.json: pad_token_id is \"1\", expected an integer from 0 to 128111" },
     { m2m, "{\"eos_token_id\": null}", NULL, FT_EFORMAT,
       "config.json: no eos_token_id, which a m2m_100 needs" },
     { m2m, "{}", "no JSON", FT_EFORMAT, NULL },
@@ -232,7 +232,7 @@ static const struct {
     { opus, "{\"bad_words_ids\": 58100}", NULL, FT_EFORMAT,
       "config.json: bad_words_ids is 58100, expected a list of lists of ids" },
     { opus, "{\"bad_words_ids\": [[58101]]}", NULL, FT_EFORMAT,
-      "config.json: bad_words_ids is 58101, expected a whole number from 0 to 58100" },
+      "config.json: bad_words_ids is 58101, expected an integer from 0 to 58100" },
     { opus, "{}", "{\"suppress_tokens\": 3}", FT_EFORMAT,
       "generation_config.json: suppress_tokens is 3, expected a list of ids" },
     { opus, "{}", "{\"suppress_tokens\": [1, 2, 3, 4, 5, 6, 7, 8, 9]}", FT_ELIMIT,

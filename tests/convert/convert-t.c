@@ -262,7 +262,7 @@ static void test_sentence(void)
     tiny_write_file(&t, "sentence_bert_config.json", "{\"max_seq_length\": \"7\"}");
     ok(converted_open(&t, &keep) == NULL, "a length that is no number is refused");
     has(converted_problem(0),
-        "sentence_bert_config.json: max_seq_length is \"7\", expected a whole number from 1",
+        "sentence_bert_config.json: max_seq_length is \"7\", expected an integer from 1",
         "by its name");
     tiny_write_file(&t, "sentence_bert_config.json", "{}");
 

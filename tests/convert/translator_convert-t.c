@@ -185,7 +185,7 @@ static void test_words(void)
     value[97 * 64 - 1] += 1.0f;
     ok(converted(&t, &keep) == NULL, "a decoder with words of its own is refused");
     has(converted_problem(0),
-        DECODER ": differs from model.shared.weight; encoder and decoder with words of their own "
+        DECODER ": differs from model.shared.weight; separate embeddings of encoder and decoder "
                 "are not supported",
         "by name");
     tiny_drop(&t, "model.shared.weight");
@@ -346,7 +346,7 @@ static void test_files(void)
     tiny_write_file(&t, "generation_config.json", "{\"decoder_start_token_id\": 97}");
     ok(converted(&t, &keep) == NULL, "a start that is no token is refused");
     has(converted_problem(0),
-        "generation_config.json: decoder_start_token_id is 97, expected a whole number from 0 to "
+        "generation_config.json: decoder_start_token_id is 97, expected an integer from 0 to "
         "96",
         "by its file");
     tiny_write_file(&t, "generation_config.json", "[]");

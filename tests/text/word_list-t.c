@@ -72,7 +72,7 @@ int main(void)
     ft_tokenizer_close(tokenizer);
     refused("[1]", 2, FT_EFORMAT, "vocab.json: expected a JSON object");
     refused("{\"one\": 1,", 2, FT_EFORMAT, "vocab.json: expected a JSON object");
-    refused("{\"one\": \"two\"}", 2, FT_EFORMAT, "vocab.json: \"one\" has no whole number");
+    refused("{\"one\": \"two\"}", 2, FT_EFORMAT, "vocab.json: \"one\" has no integer");
     refused("{\"\\u2581one\": 4, \"</s>\": 2}", 2, FT_EUNSUPPORTED,
             "vocab.json: holds pieces of words (\"\xe2\x96\x81one\"), which only a tokenizer.json "
             "explains");

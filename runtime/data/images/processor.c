@@ -102,7 +102,7 @@ static ft_status read_size(const ft_section *in, const char *key, size_t otherwi
     }
     if (!is_size(w) || !is_size(h))
         return ft_section_wrong(in, FT_EFORMAT, key, is_size(w) ? h : w,
-                                "a whole number from 1 to 65536");
+                                "an integer from 1 to 65536");
     *width = (size_t) json_integer_value(w);
     *height = (size_t) json_integer_value(h);
     return FT_OK;

@@ -18,7 +18,7 @@ typedef struct ft_scan {
     const char *tensor, *field;            /* for messages: what is being read, or NULL */
     const char *what;                      /* for messages: kind of text; NULL: "header" */
     const unsigned char *start, *at, *end; /* the text */
-    char *room;                            /* output position of the next string: see ft_json_scan_string */
+    char *room;                            /* output of the next ft_json_scan_string */
     ft_error *err;
 } ft_scan;
 

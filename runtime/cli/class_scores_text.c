@@ -1,5 +1,5 @@
 /*
- * class_scores_text.c - what a classifier tells, and how well it does.
+ * class_scores_text.c - print the predictions and metrics of a classifier.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-/* ---- For people --------------------------------------------------------------------------- */
+/* ---- Text ----------------------------------------------------------------------------------- */
 
-/* The name of a label, or its number. */
+/* The name of a label, or its index. */
 static void print_label(const ft_model *model, size_t index, int width)
 {
     const char *label = ft_model_label(model, (int32_t) index);
@@ -23,7 +23,7 @@ static void print_label(const ft_model *model, size_t index, int width)
         printf("%-*zu", width, index);
 }
 
-/* Of the column of labels: the longest of them, but longer ones than that stand out. */
+/* Width of the label column: the longest label, not counting very long ones, which overflow. */
 static int label_width(const ft_model *model)
 {
     enum { LEAST = 12, MOST = 40 };
@@ -36,7 +36,7 @@ static int label_width(const ft_model *model)
     return (int) widest;
 }
 
-/* A label and its number, in columns. */
+/* A label and its score, in columns. */
 static void print_one(const ft_model *model, const float *logits, size_t index)
 {
     const ft_config *config = &model->config;
@@ -48,7 +48,7 @@ static void print_one(const ft_model *model, const float *logits, size_t index)
                ft_class_probability(config->problem, logits, (size_t) config->labels, index));
 }
 
-/* Labels and their numbers, in a list. */
+/* Labels and their scores, as a list. */
 static void print_several(const ft_model *model, const float *logits)
 {
     const ft_config *config = &model->config;
@@ -83,7 +83,7 @@ void ft_print_metrics(const ft_metric *metric, size_t count, const char *suffix)
     }
 }
 
-/* ---- For programs ------------------------------------------------------------------------- */
+/* ---- JSON ----------------------------------------------------------------------------------- */
 
 static void likeliest_to_json(ft_json_stream *json, const ft_model *model, const float *logits)
 {

@@ -1,5 +1,5 @@
 /*
- * class_scores_text.h - what a classifier tells, and how well it does, for people and for programs.
+ * class_scores_text.h - print the predictions and metrics of a classifier as text and as JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,19 +11,19 @@
 #include "runtime/cli/json_stream.h"
 
 /*
- * A line: the likeliest class and its probability, all labels that hold and theirs, or all
- * quantities; and behind them the title.  "none": none of several labels holds.  One label is told
- * whether it holds or not.
+ * A line with the most likely class and its probability, all predicted labels of a multi-label
+ * model with theirs, or all values of a regression; followed by the title. "none": no label is
+ * predicted. A model with a single label always prints it.
  */
 void ft_print_classes(const ft_model *model, const float *logits, const char *title);
 
 /*
- * Members of a row's object: "index", "label" and "probability" of the likeliest class or label,
- * "probabilities" of all where several may hold, and "logits", which are all of a regression.
+ * Members of a row's object: "index", "label" and "probability" of the most likely class or label,
+ * "probabilities" of all labels of a multi-label model, and "logits", the values of a regression.
  */
 void ft_classes_to_json(ft_json_stream *json, const ft_model *model, const float *logits);
 
-/* "NAME VALUE" lines, or members of an object; `suffix` goes behind the names. */
+/* "NAME VALUE" lines, or members of an object; `suffix` is appended to the names. */
 void ft_print_metrics(const ft_metric *metric, size_t count, const char *suffix);
 void ft_metrics_to_json(ft_json_stream *json, const ft_metric *metric, size_t count,
                         const char *suffix);

@@ -1,5 +1,5 @@
 /*
- * json_stream.c - JSON written as it becomes known.
+ * json_stream.c - streamed JSON output.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,7 +40,7 @@ static void begin_line(const ft_json_stream *json)
     fprintf(json->file, "\n%*s", json->depth, "");
 }
 
-/* All that stands before a value. */
+/* Everything before a value: comma, indentation and key. */
 static void begin_member(ft_json_stream *json, const char *key)
 {
     if (json->depth == 0)
@@ -80,7 +80,7 @@ void ft_json_whole(ft_json_stream *json, const char *key, int64_t number)
     fprintf(json->file, "%" PRId64, number);
 }
 
-/* A real number shows that it is one. */
+/* Floating-point numbers always have a point or an exponent. */
 void ft_json_real(ft_json_stream *json, const char *key, double number)
 {
     char text[40];

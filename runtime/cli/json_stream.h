@@ -1,8 +1,8 @@
 /*
- * json_stream.h - JSON written as it becomes known.
+ * json_stream.h - streamed JSON output.
  *
- * Nothing is kept, so there is no memory that could be missing, and a list may be as long as it
- * likes.  What the stream does not take is seen by whoever looks at it at the end, ft_tool_end().
+ * Nothing is buffered, so output cannot run out of memory and lists can be arbitrarily long. Write
+ * errors are checked once at the end by ft_tool_exit_status().
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,14 +16,14 @@
 
 typedef struct ft_json_stream {
     FILE *file;
-    int digits; /* of real numbers */
-    int depth;  /* of what is open; its members are so far to the right */
-    bool empty; /* what is open has no member yet */
+    int digits; /* significant digits of floating-point numbers */
+    int depth;  /* nesting depth, which is also the indentation */
+    bool empty; /* the innermost container has no members yet */
 } ft_json_stream;
 
 /*
- * One member each: of an object under `key`, of a list with a key of NULL.  `bracket` is '{' or '[';
- * the outermost value has no key, and its end also ends the line.
+ * Each function writes one member: of an object under `key`, of a list with a NULL key. `bracket`
+ * is '{' or '['; the outermost value has no key, and closing it ends the line.
  */
 void ft_json_open(ft_json_stream *json, const char *key, char bracket);
 void ft_json_close(ft_json_stream *json, char bracket);
@@ -35,7 +35,7 @@ void ft_json_word(ft_json_stream *json, const char *key, const char *text);
 void ft_json_flag(ft_json_stream *json, const char *key, bool flag);
 void ft_json_null(ft_json_stream *json, const char *key);
 
-/* Text that need not be UTF-8: U+FFFD stands for each byte that is not. */
+/* Text that may be invalid UTF-8: U+FFFD replaces each invalid byte. */
 void ft_json_stream_text(ft_json_stream *json, const char *key, const char *text, size_t bytes);
 
 /* A list of numbers. */

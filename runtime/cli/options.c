@@ -1,5 +1,5 @@
 /*
- * options.c - getopt_long, fed from a table.
+ * options.c - getopt_long, driven by a table.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ static const ft_option common[] = {
 
 enum { COMMON = sizeof common / sizeof *common };
 
-/* Option `index` of the tool's and the common ones; NULL after the last. */
+/* Option `index` of the tool's and the common options; NULL after the last. */
 static const ft_option *option_at(const ft_tool *tool, int index)
 {
     int own = 0;
@@ -48,7 +48,7 @@ static bool known(const ft_tool *tool, int id)
 
 /* ---- Help --------------------------------------------------------------------------------- */
 
-/* One option, its help in a column of its own. */
+/* One option, with its help in the second column. */
 static void print_option(const ft_option *o)
 {
     char letter[8] = "    ";
@@ -100,7 +100,7 @@ static void accept_underscores(char *argument)
             *c = '-';
 }
 
-/* The table as getopt_long wants it. */
+/* Convert the table for getopt_long. */
 static void translate(const ft_tool *tool, struct option *longs, char *letters)
 {
     const ft_option *o;
@@ -124,7 +124,10 @@ static bool is_file(const ft_option *o)
            (strncmp(o->argument, "FILE", 4) == 0 || strcmp(o->argument, "PATH") == 0);
 }
 
-/* Read all options once, for their files alone; what else is wrong is told when they are taken. */
+/*
+ * First pass over all options, to check file arguments only; other errors are reported in the
+ * second pass.
+ */
 static void check_files(const ft_tool *tool, int argc, char **argv,
                                 const struct option *longs, const char *letters)
 {
@@ -137,14 +140,14 @@ static void check_files(const ft_tool *tool, int argc, char **argv,
         if (o == NULL || !is_file(o))
             continue;
         if (optarg[0] == '\0')
-            ft_tool_usage(tool, "--%s: the name of a file is empty", o->name);
-        if (strcmp(o->argument, "FILE") != 0) /* but "FILE...", or ft-convert's "PATH" */
+            ft_tool_usage(tool, "--%s: the file name is empty", o->name);
+        if (strcmp(o->argument, "FILE") != 0) /* "FILE...", or ft-convert's "PATH" */
             continue;
         if (file[i] != NULL)
             ft_tool_usage(tool, "--%s is given twice: \"%s\" and \"%s\"", o->name, file[i], optarg);
         file[i] = optarg;
     }
-    optind = 0; /* which makes getopt_long begin anew */
+    optind = 0; /* restarts getopt_long */
 }
 
 int ft_options_next(const ft_tool *tool, int argc, char **argv, const char **value)
@@ -282,7 +285,7 @@ void ft_tool_print(const char *text, int width)
         putchar(' ');
 }
 
-/* A write that failed before has left its reason to nobody; but what was not written is still there. */
+/* An earlier failed write has left no errno; but unwritten data is still buffered. */
 int ft_tool_end(const ft_tool *tool, int status)
 {
     bool failed = ferror(stdout);

@@ -1,5 +1,5 @@
 /*
- * progress.c - how far long work is, on a terminal; nothing on a pipe.
+ * progress.c - progress of long work on a terminal; nothing on a pipe.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,5 +1,5 @@
 /*
- * progress.h - how far long work is, on a terminal; nothing on a pipe.
+ * progress.h - progress of long work on a terminal; nothing on a pipe.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,19 +12,22 @@
 typedef struct ft_progress_line {
     const char *what; /* "observing" */
     const char *unit; /* "samples"; NULL: bytes, shown as MB */
-    bool shown;       /* standard error is a terminal, and nobody asked for quiet */
+    bool shown;       /* standard error is a terminal, and not quiet */
     bool printed;     /* there is a line to erase */
     double begun, last;
 } ft_progress_line;
 
 void ft_progress_begin(ft_progress_line *line, const char *what, const char *unit, bool quiet);
 
-/* "observing: 64 of 200 samples, 12.3/s, 11 s left", after so many seconds of work. */
+/* "observing: 64 of 200 samples, 12.3/s, 11 s left", after `seconds` of work. */
 enum { FT_PROGRESS_TEXT = 160 };
 char *ft_progress_text(char text[FT_PROGRESS_TEXT], const ft_progress_line *line, uint64_t done,
                        uint64_t total, double seconds);
 
-/* A ft_progress callback (user is the line): rewrites the line at most ten times a second. */
+/*
+ * An ft_progress_callback whose user data is the line: rewrites the line at most ten times a
+ * second.
+ */
 void ft_progress_step(void *line, uint64_t done, uint64_t total);
 
 /* Erase the line. */

@@ -1,5 +1,5 @@
 /*
- * signals.c - remove unfinished files, then end by the signal, so that shells see which it was.
+ * signals.c - delete temporary files, then re-raise the signal, so that the parent process sees it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,12 +15,12 @@
 
 static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGXCPU, SIGXFSZ };
 
-/* SA_RESETHAND and SA_NODEFER: here the signal does again what it does by default. */
+/* With SA_RESETHAND and SA_NODEFER, the signal has its default action here. */
 static void tidy(int number)
 {
     ft_unfinished_remove();
     raise(number);
-    _exit(128 + number); /* the first process of a container has no defaults */
+    _exit(128 + number); /* PID 1 of a container has no default actions */
 }
 
 void ft_tool_tidy_on_signals(void)

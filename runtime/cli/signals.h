@@ -1,5 +1,5 @@
 /*
- * signals.h - what a tool leaves behind when a signal ends it: nothing.
+ * signals.h - delete temporary files when a signal terminates a tool.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -7,9 +7,9 @@
 #define FT_RUNTIME_CLI_SIGNALS_H
 
 /*
- * From now on SIGINT, SIGTERM, SIGHUP, SIGPIPE and other signals that ask a program to end remove
- * its unfinished files before they end it, as its parent sees.  A second one ends it at once.  What
- * was ignored at the start, as under nohup, stays ignored.
+ * Install handlers: SIGINT, SIGTERM, SIGHUP, SIGPIPE and other terminating signals delete the
+ * temporary files before they terminate the process with the same signal. A second signal
+ * terminates it immediately. Signals that are ignored at the start, as under nohup, stay ignored.
  */
 void ft_tool_tidy_on_signals(void);
 

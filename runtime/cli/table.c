@@ -1,5 +1,5 @@
 /*
- * table.c - rows of named cells, for people, as CSV or as JSON.
+ * table.c - rows of named cells, printed as text, CSV or JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NUMBER_TEXT = 400 }; /* any double, in full */
+enum { NUMBER_TEXT = 400 }; /* any double with "%f" */
 
 void ft_table_init(ft_table *table, ft_format format)
 {
@@ -36,7 +36,10 @@ void ft_table_restart(ft_table *table)
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
-/* Numbers are set right, texts left; a column is as wide as its head, and at least this. */
+/*
+ * Numbers are right-aligned, texts left-aligned; a column is as wide as its title, and at least
+ * this.
+ */
 enum { TEXT_WIDTH = 10, NUMBER_WIDTH = 7 };
 
 static const char *head_of(const ft_cell *cell)
@@ -51,7 +54,7 @@ static int width_of(const ft_cell *cell)
     return head > least ? head : least;
 }
 
-/* The last column has no blanks behind it. */
+/* The last column is not padded. */
 static void print_text(const char *text, const ft_cell *cell, bool last)
 {
     int width = width_of(cell);
@@ -62,7 +65,7 @@ static void print_text(const char *text, const ft_cell *cell, bool last)
     fputs(last ? "\n" : " ", stdout);
 }
 
-/* With as many of its digits as its column has room for. */
+/* Print as many digits as fit the column. */
 static void print_number(const ft_cell *cell, bool last)
 {
     char text[NUMBER_TEXT] = "";
@@ -75,7 +78,7 @@ static void print_number(const ft_cell *cell, bool last)
 
 /* ---- CSV ---------------------------------------------------------------------------------- */
 
-/* Quoted where it must be. */
+/* Quoted if necessary. */
 static void print_csv(const char *text, bool last)
 {
     bool quoted = strpbrk(text, ",\"\n") != NULL;

@@ -1,5 +1,5 @@
 /*
- * terminal_width.c - how wide the lines of a table may be.
+ * terminal_width.c - the available width of a table.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

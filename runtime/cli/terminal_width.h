@@ -1,5 +1,5 @@
 /*
- * terminal_width.h - how wide the lines of a table may be.
+ * terminal_width.h - the available width of a table.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,17 +10,19 @@
 
 enum { FT_CUT_TEXT = 256 };
 
-/* The columns of a line: $COLUMNS, those of the terminal, or 100 where standard output is none. */
+/*
+ * The width of a line: $COLUMNS, the terminal's width, or 100 if standard output is not a terminal.
+ */
 int ft_columns(void);
 
 /*
- * How wide a column of texts is, the widest of which has `widest` characters, when all other
- * columns and the blanks between them take `others`: as wide as it needs, but no less than `least`,
- * and beyond that only as ft_columns() allows.
+ * The width of a text column whose longest text has `widest` characters, when all other columns and
+ * separators take `others`: as wide as needed, at least `least`, and beyond that at most what
+ * ft_terminal_columns() allows.
  */
 int ft_column_width(size_t widest, int least, int others);
 
-/* `text`, or where that is too wide its beginning and end with ".." between, in `buffer`. */
+/* `text`, or if it is too wide its beginning and end joined by "..", in `buffer`. */
 const char *ft_cut(char buffer[FT_CUT_TEXT], const char *text, int width);
 
 #endif

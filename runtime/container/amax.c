@@ -1,5 +1,5 @@
 /*
- * amax.c - amax.tsv, strictly read: an int8 model is only as good as these few numbers.
+ * amax.c - parse amax.tsv strictly: the accuracy of an int8 model depends on these few numbers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ static const char head[] = "name\tamax\tmethod\tclipped\tsqnr";
 
 enum { COLUMNS = 5, MAX_LINE = 511 };
 
-/* ---- The list ----------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------ */
 
 ft_amax *ft_amax_new(void)
 {
@@ -40,7 +40,7 @@ void ft_amax_free(ft_amax *list)
     free(list);
 }
 
-/* Where `name` stands in the sorted index, or would stand. */
+/* Position of `name` in the sorted index, or its insertion point. */
 static size_t place(const ft_amax *list, const char *name, bool *found)
 {
     size_t low = 0, high = list->count;
@@ -70,7 +70,7 @@ const ft_amax_entry *ft_amax_find(const ft_amax *list, const char *name)
 static ft_status check_entry(const ft_amax_entry *e, ft_error *err)
 {
     if (!ft_zip_name_ok(e->name, strlen(e->name)))
-        return ft_fail(err, FT_EFORMAT, "\"%.64s\" is no name for a value", e->name);
+        return ft_fail(err, FT_EFORMAT, "\"%.64s\" is not a valid name of a value", e->name);
     if (!(e->amax > 0.0f) || !isfinite(e->amax))
         return ft_fail(err, FT_EFORMAT, "%s: amax %g, expected a positive finite number", e->name,
                        (double) e->amax);
@@ -79,7 +79,7 @@ static ft_status check_entry(const ft_amax_entry *e, ft_error *err)
                        (double) e->amax);
     if (e->method[0] == '\0' || memchr(e->method, '\0', sizeof e->method) == NULL ||
         !ft_zip_name_ok(e->method, strlen(e->method)))
-        return ft_fail(err, FT_EFORMAT, "%s: no name of a method", e->name);
+        return ft_fail(err, FT_EFORMAT, "%s: no valid name of a method", e->name);
     if (!(e->clipped >= 0.0 && e->clipped <= 1.0))
         return ft_fail(err, FT_EFORMAT, "%s: clipped fraction %g, expected 0 to 1", e->name,
                        e->clipped);
@@ -130,8 +130,8 @@ ft_status ft_amax_add(ft_amax *list, const ft_amax_entry *entry, ft_error *err)
 /* ---- amax.tsv ----------------------------------------------------------------------------- */
 
 /*
- * Numbers in files have a point, whatever the program's locale has: switch this thread to the C
- * locale and back.  NULL when there is no memory.
+ * Numbers in files use a decimal point, whatever the program's locale: switch this thread to the C
+ * locale and back. NULL when out of memory.
  */
 static locale_t enter_c_locale(locale_t *old)
 {
@@ -147,7 +147,7 @@ static void leave_c_locale(locale_t c, locale_t old)
     freelocale(c);
 }
 
-/* Cut a line into its columns, in place; false when it has not five. */
+/* Split a line into its columns, in place; false unless there are five. */
 static bool split(char *line, char *column[COLUMNS])
 {
     int count = 0;
@@ -160,7 +160,7 @@ static bool split(char *line, char *column[COLUMNS])
     return count == COLUMNS && line == NULL;
 }
 
-/* strtod and strtof skip leading space and take no text for 0; a column may do neither. */
+/* strtod and strtof skip leading white space and parse an empty text as 0; reject both. */
 static bool whole(const char *text, const char *end)
 {
     return *text > ' ' && *end == '\0';
@@ -174,22 +174,24 @@ static ft_status parse_line(ft_amax *list, char *line, ft_error *err)
     ft_amax_entry entry = { .name = column[0] };
     entry.amax = strtof(column[1], &end);
     if (!whole(column[1], end))
-        return ft_fail(err, FT_EFORMAT, "%.64s: amax \"%.32s\" is no number", column[0], column[1]);
+        return ft_fail(err, FT_EFORMAT, "%.64s: amax \"%.32s\" is not a number", column[0],
+                       column[1]);
     if (strlen(column[2]) >= sizeof entry.method)
         return ft_fail(err, FT_EFORMAT, "%.64s: method \"%.32s\" is too long", column[0],
                        column[2]);
     strcpy(entry.method, column[2]);
     entry.clipped = strtod(column[3], &end);
     if (!whole(column[3], end))
-        return ft_fail(err, FT_EFORMAT, "%.64s: clipped \"%.32s\" is no number", column[0],
+        return ft_fail(err, FT_EFORMAT, "%.64s: clipped \"%.32s\" is not a number", column[0],
                        column[3]);
     entry.sqnr = strtod(column[4], &end);
     if (!whole(column[4], end))
-        return ft_fail(err, FT_EFORMAT, "%.64s: SQNR \"%.32s\" is no number", column[0], column[4]);
+        return ft_fail(err, FT_EFORMAT, "%.64s: SQNR \"%.32s\" is not a number", column[0],
+                       column[4]);
     return ft_amax_add(list, &entry, err);
 }
 
-/* Copy the line at *text, which moves on to the next one, and end it. */
+/* Copy the line at *text, zero-terminated, and advance *text to the next line. */
 static ft_status next_line(char line[MAX_LINE + 1], const char **text, const char *end,
                            ft_error *err)
 {
@@ -200,7 +202,7 @@ static ft_status next_line(char line[MAX_LINE + 1], const char **text, const cha
     if (bytes > MAX_LINE)
         return ft_fail(err, FT_EFORMAT, "%zu bytes long, at most %d", bytes, MAX_LINE);
     if (memchr(*text, '\0', bytes) != NULL)
-        return ft_fail(err, FT_EFORMAT, "holds a zero byte");
+        return ft_fail(err, FT_EFORMAT, "contains a zero byte");
     memcpy(line, *text, bytes);
     line[bytes] = '\0';
     *text = stop + 1;

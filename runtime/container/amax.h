@@ -1,5 +1,6 @@
 /*
- * amax.h - the calibrated range of every quantized value, by name, and FasterTransformer's list.
+ * amax.h - the calibrated range of every quantized activation, by name, and FasterTransformer's
+ * amaxList.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,43 +10,43 @@
 #include "runtime/ft.h"
 
 enum {
-    FT_AMAX_METHOD_MAX = 24,  /* bytes of a method's name, with its end */
-    FT_AMAX_MAX_COUNT = 65536 /* points of one model */
+    FT_AMAX_METHOD_MAX = 24,  /* bytes of a method's name, including its terminator */
+    FT_AMAX_MAX_COUNT = 65536 /* calibration points of one model */
 };
 
 typedef struct ft_amax_entry {
-    char *name;                      /* of the value: "layer.3.ffn.gelu" */
-    float amax;                      /* codes -127..127 cover -amax..amax */
-    char method[FT_AMAX_METHOD_MAX]; /* that chose it: "percentile" */
-    double clipped;                  /* fraction of the samples beyond amax, 0..1 */
-    double sqnr;                     /* of the samples after quantization, dB; may be infinite */
+    char *name;                      /* of the calibration point: "layer.3.ffn.gelu" */
+    float amax;                      /* int8 -127..127 represents -amax..amax */
+    char method[FT_AMAX_METHOD_MAX]; /* calibration method that chose it: "percentile" */
+    double clipped;                  /* fraction of the samples with a larger magnitude, 0..1 */
+    double sqnr;                     /* of the quantized samples, dB; may be infinite */
 } ft_amax_entry;
 
 typedef struct ft_amax {
-    ft_amax_entry *entry; /* in the order of adding */
+    ft_amax_entry *entry; /* in insertion order */
     size_t count;
     size_t capacity;
-    uint32_t *by_name; /* indices, sorted */
+    uint32_t *by_name; /* indices, sorted by name */
 } ft_amax;
 
-/* An empty list, or NULL. */
+/* An empty table, or NULL when out of memory. */
 ft_amax *ft_amax_new(void);
-void ft_amax_free(ft_amax *list); /* takes NULL */
+void ft_amax_free(ft_amax *list); /* accepts NULL */
 
 /*
- * Append a copy of *entry.  FT_EFORMAT for a name that is there already or is no name, an amax that
- * is not positive and finite or whose scale amax / 127 underflows, a clipped fraction outside 0..1,
- * an SQNR that is NaN.
+ * Append a copy of *entry. FT_EFORMAT for a duplicate or invalid name, an amax that is not positive
+ * and finite or whose scale amax / 127 underflows, a clipped fraction outside 0..1, or an SQNR that
+ * is NaN.
  */
 ft_status ft_amax_add(ft_amax *list, const ft_amax_entry *entry, ft_error *err);
 
-/* NULL when the value has no amax. */
+/* NULL when there is no entry of that name. */
 const ft_amax_entry *ft_amax_find(const ft_amax *list, const char *name);
 
 /*
- * amax.tsv: a header line, then a line for each entry: name, amax, method, clipped, sqnr.  Numbers
- * have the digits that bring back the same amax, whatever the locale.  `label` names the file in
- * error texts, which tell the line.  free() *text.
+ * amax.tsv: a header line, then a line for each entry: name, amax, method, clipped, sqnr. Numbers
+ * have enough digits to restore the same amax, independent of the locale. `label` names the file in
+ * error messages, which give the line. The caller frees *text.
  */
 ft_status ft_amax_parse(ft_amax **out, const char *label, const void *text, size_t bytes,
                         ft_error *err);
@@ -53,7 +54,7 @@ ft_status ft_amax_format(const ft_amax *list, char **text, size_t *bytes, ft_err
 
 /* ---- FasterTransformer v3.0's amaxList of one encoder layer ------------------------------- */
 
-/* Activations, in the order of the list. */
+/* Activations, in list order. */
 enum {
     FT_AMAX_LIST_INPUT,   /* layer input, which Q, K and V share */
     FT_AMAX_LIST_Q,       /* after bias */
@@ -62,12 +63,12 @@ enum {
     FT_AMAX_LIST_SOFTMAX, /* attention probabilities */
     FT_AMAX_LIST_CONTEXT, /* probabilities times V */
     FT_AMAX_LIST_NORM1,   /* output of the norm after attention */
-    FT_AMAX_LIST_GELU,    /* inside the feed-forward part */
-    FT_AMAX_LIST_NORM2,   /* output of the layer: the next one's input */
+    FT_AMAX_LIST_GELU,    /* inside the feed-forward network */
+    FT_AMAX_LIST_NORM2,   /* output of the layer: input of the next one */
     FT_AMAX_LIST_ACTIVATIONS
 };
 
-/* Weights, in the order of the list; one amax per output channel. */
+/* Weights, in list order; one amax per output channel. */
 enum {
     FT_AMAX_LIST_WQ,   /* [H] */
     FT_AMAX_LIST_WK,   /* [H] */
@@ -78,27 +79,27 @@ enum {
     FT_AMAX_LIST_WEIGHTS
 };
 
-enum { FT_AMAX_LIST_HEAD = 80 }; /* floats before the weights: four for each activation, zeros */
+enum { FT_AMAX_LIST_HEAD = 80 }; /* floats before the weights: four per activation, then zeros */
 
 typedef struct ft_amax_layer {
-    size_t hidden, ffn; /* H, and the width of the feed-forward part, which must be 4H */
+    size_t hidden, ffn; /* H, and the feed-forward dimension, which must be 4H */
     float activation[FT_AMAX_LIST_ACTIVATIONS];
     const float *weight[FT_AMAX_LIST_WEIGHTS];
 } ft_amax_layer;
 
-/* 80 + 9H floats; 0 when that overflows. */
+/* Length of the list: 80 + 9H floats; 0 on overflow. */
 size_t ft_amax_list_count(size_t hidden);
 
 /*
- * Write the list of one layer into list[0..ft_amax_list_count(hidden)).  Each activation becomes
+ * Write the list of one layer into list[0..ft_amax_list_size(hidden)). Each activation becomes
  * amax, amax/127, amax/127/127, 127/amax, computed in double and rounded once; four zeros for 0.
- * FT_EUNSUPPORTED when ffn is not 4H: the list has no place for such a layer, which is no fault.
+ * FT_EUNSUPPORTED when ffn is not 4H, because the list cannot represent such a layer.
  */
 ft_status ft_amax_list_layer(float *list, const ft_amax_layer *layer, ft_error *err);
 
 /*
- * What list[index] means, for people: "q after bias: amax / 127", "up weight amax, channel 12",
- * "reserved".  Written into `text`, which is returned.
+ * Describe list[index]: "q after bias: amax / 127", "up weight amax, channel 12", "reserved".
+ * Written into `text`, which is returned.
  */
 enum { FT_AMAX_LIST_TEXT = 64 };
 char *ft_amax_list_meaning(char text[FT_AMAX_LIST_TEXT], size_t hidden, size_t index);

@@ -1,8 +1,8 @@
 /*
- * amax_list.c - FasterTransformer v3.0's positional view of one encoder layer's ranges.
+ * amax_list.c - FasterTransformer v3.0's list of one encoder layer's ranges, indexed by position.
  *
  * Source: FasterTransformer v3.0, bert_encoder_transformer.h, which reads a layer's list by index.
- * Later versions place other tensors at the same indices.
+ * Later versions have other tensors at the same indices.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* Widths of the weights, in units of H. */
+/* Output channels of the weights, in units of H. */
 static const size_t weight_units[FT_AMAX_LIST_WEIGHTS] = {
     [FT_AMAX_LIST_WQ] = 1, [FT_AMAX_LIST_WK] = 1, [FT_AMAX_LIST_WV] = 1,
     [FT_AMAX_LIST_WO] = 1, [FT_AMAX_LIST_UP] = 4, [FT_AMAX_LIST_DOWN] = 1,

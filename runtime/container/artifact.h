@@ -1,13 +1,15 @@
 /*
- * artifact.h - the .ft file: one format, three states, weights used where they lie.
+ * artifact.h - the .ft file: one format for float, groupwise and int8 models, with weights used in
+ * place.
  *
- * An artifact is a zip archive of stored, aligned entries; ft-artifact(5) describes them.  It is
- * written by streaming: entries are announced, then ft_artifact_finish() asks for their bytes one
- * after the other and moves the complete, checked file under its name.  It is read by mapping:
- * opening looks at headers, the manifest and the scales, not at the weights.
+ * An artifact is a zip archive of stored, aligned entries; ft-artifact(5) describes them. Writing
+ * streams: the caller announces the entries, then ft_artifact_finish() requests their bytes one
+ * after the other and renames the complete, verified file to its final name. Reading maps the file:
+ * opening reads headers, the manifest and the scales, but not the weights.
  *
- * The map is shared with the file.  Replacing an artifact by another one is safe while it is open;
- * shortening the file in place is not: touching the lost pages ends the program (SIGBUS).
+ * The mapping is shared with the file. Replacing an artifact by another one is safe while it is
+ * open. Truncating the file in place is not: accessing the lost pages terminates the program
+ * (SIGBUS).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,37 +31,40 @@ enum {
 
 typedef enum ft_state {
     FT_STATE_FLOAT,
-    FT_STATE_BLOCKS, /* some matrices are codes in blocks, none is I8: computed with in float */
+    FT_STATE_BLOCKS, /* weight-only: some matrices are groupwise U4 or U8, none is I8 */
     FT_STATE_INT8,   /* some matrices are I8 */
 } ft_state;
 
 /* "float", "blocks", "int8". */
 const char *ft_state_name(ft_state state);
 
-/* What an artifact says of itself: given to the writer, given back by the reader. */
+/* Metadata of an artifact: an input of the writer and an output of the reader. */
 typedef struct ft_artifact_head {
     ft_state state;
     const char *family; /* "bert" */
-    const char *tool;   /* that wrote it: "ft-convert" */
-    json_t *config;     /* an object of the family's making */
-    json_t *recipe;     /* how it was quantized, an object; NULL in state float */
+    const char *tool;   /* program that wrote it: "ft-convert" */
+    json_t *config;     /* an object; its keys are defined by the family */
+    json_t *recipe;     /* quantization settings, an object; NULL for float */
 } ft_artifact_head;
 
 typedef struct ft_artifact_tensor {
-    const char *name; /* of visible ASCII characters; its entries are w/, s/ and z/NAME */
-    const char *role; /* "linear", "table", "vector": a word for the family */
+    const char *name; /* visible ASCII characters; its entries are w/, s/ and z/NAME */
+    const char *role; /* "linear", "table", "vector": interpreted by the family */
     ft_dtype dtype;
-    ft_layout layout; /* other than FT_ROW only for matrices of codes, with its padding */
+    ft_layout layout; /* other than FT_ROW only for quantized matrices; may pad */
     int ndim;
     int64_t dim[FT_MAX_DIMS];
-    const float *scale; /* I8: dim[0] of them, one per output channel; else NULL */
+    const float *scale; /* I8: [dim[0]], one per output channel; else NULL */
 
-    /* FT_PANEL32, which U4 always is and U8 may be.  The reader sets the pointers of `blocks`. */
+    /*
+     * Group-wise parameters, for FT_PANEL32: always for U4, optional for U8. The reader sets the
+     * pointers.
+     */
     ft_blocks blocks;
-    bool zeros; /* groups have zeros of their own */
+    bool zeros; /* each group has its own zero point */
 
     /* Set by the reader. */
-    const void *data; /* into the map */
+    const void *data; /* into the mapping */
     size_t bytes;     /* of the stored data */
     size_t offset;    /* in the file */
     uint8_t sha256[FT_SHA256_BYTES];
@@ -68,15 +73,15 @@ typedef struct ft_artifact_tensor {
 /* Every other entry except the manifest: config.json, amax.tsv, s/NAME, ... */
 typedef struct ft_artifact_entry {
     const char *name;
-    const void *data; /* into the map */
+    const void *data; /* into the mapping */
     size_t bytes;
     uint8_t sha256[FT_SHA256_BYTES];
 } ft_artifact_entry;
 
 /*
- * Bytes of a tensor as stored: shape x dtype, with the padding of the layout.
- * FT_EFORMAT for a layout that the dtype or shape cannot have or a dimension below 1, FT_ELIMIT
- * when it does not fit; texts begin with `label` and the tensor's name.
+ * Size of a tensor as stored: shape x dtype, with the padding of the layout. FT_EFORMAT for a
+ * layout that the dtype or shape does not allow or a dimension below 1, FT_ELIMIT on overflow;
+ * messages start with `label` and the tensor's name.
  */
 ft_status ft_artifact_tensor_bytes(const char *label, const ft_artifact_tensor *tensor,
                                    size_t *bytes, ft_error *err);
@@ -86,8 +91,8 @@ ft_status ft_artifact_tensor_bytes(const char *label, const ft_artifact_tensor *
 typedef struct ft_artifact_writer ft_artifact_writer;
 
 /*
- * Fill buffer[0..bytes), which is 64-byte aligned, with the next bytes of an entry: at least one,
- * *produced in all.  Called in the order of the file until the entry is complete.
+ * Fill buffer[0..bytes), which is 64-byte aligned, with the next bytes of an entry: at least one
+ * byte, *produced in total. Called sequentially until the entry is complete.
  */
 typedef ft_status (*ft_produce)(void *user, void *buffer, size_t bytes, size_t *produced,
                                 ft_error *err);
@@ -95,22 +100,23 @@ typedef ft_status (*ft_produce)(void *user, void *buffer, size_t bytes, size_t *
 typedef void (*ft_progress)(void *user, uint64_t done, uint64_t total);
 
 /*
- * Begin an artifact: a temporary file beside `path` (see runtime/base/atomic_file.h).  What can fail for
- * reasons of the path fails here: a file that exists (unless `force`), a folder, no permission.
+ * Create an artifact as a temporary file in the folder of `path` (see runtime/base/atomic_file.h).
+ * All errors of the path are reported here: an existing file (unless `force`), a folder, missing
+ * permissions.
  */
 ft_status ft_artifact_create(ft_artifact_writer **out, const char *path, bool force, ft_error *err);
 
 /*
- * Announce entries; they are written in this order.  `user`, `data` and `scale` are borrowed until
- * ft_artifact_finish() returns, everything else is copied.  A scale is read after its tensor's
- * producer has ended, so that producer may fill it in.
+ * Announce entries; they are written in this order. `user`, `data` and `scale` are borrowed until
+ * ft_artifact_finish() returns, everything else is copied. A scale is read after the callback of
+ * its tensor has delivered all bytes, so that callback may fill it in.
  *
- *   add         a plain file, whose `bytes` come from a producer
- *   add_memory  a plain file, whose bytes are there
- *   add_tensor  w/NAME, and s/NAME where it has a scale; the producer gives the stored bytes.
- *               Of one in blocks it goes on with those of s/NAME, and of z/NAME if there are zeros
+ *   add         a plain file, whose `bytes` come from a callback
+ *   add_memory  a plain file from memory
+ *   add_tensor  w/NAME, and s/NAME if it has a scale; the callback delivers the stored bytes.
+ *               For a groupwise tensor it continues with s/NAME, and z/NAME if it has zero points
  *
- * FT_EARG for a name that is taken, reserved or no name.
+ * FT_EARG for a duplicate, reserved or invalid name.
  */
 ft_status ft_artifact_add(ft_artifact_writer *writer, const char *entry, size_t bytes,
                           ft_produce produce, void *user, ft_error *err);
@@ -119,30 +125,31 @@ ft_status ft_artifact_add_memory(ft_artifact_writer *writer, const char *entry, 
 ft_status ft_artifact_add_tensor(ft_artifact_writer *writer, const ft_artifact_tensor *tensor,
                                  ft_produce produce, void *user, ft_error *err);
 
-/* Bytes that the file will have, to within its directory. */
+/* Size that the file will have, without the zip directory. */
 uint64_t ft_artifact_planned_bytes(const ft_artifact_writer *writer);
 
-/* Have `progress` called now and then while the file is written, and once at its end. */
+/* Call `progress` periodically while the file is written, and once at its end. */
 void ft_artifact_set_progress(ft_artifact_writer *writer, ft_progress progress, void *user);
 
 /*
- * Run the producers, write the manifest, check the file by opening it, and move it under its name.
- * A failing producer's own text arrives in `err`.  On failure nothing is left under the name that
- * was not there before.
+ * Call the callbacks, write the manifest, verify the file by opening it, and rename it to its final
+ * name. The error text of a failing callback is passed on in `err`. On failure the target path is
+ * unchanged.
  */
 ft_status ft_artifact_finish(ft_artifact_writer *writer, const ft_artifact_head *head,
                              ft_error *err);
 
 /*
- * The same in two steps, for those who look at the artifact before it gets its name: in between it
- * is complete and checked, in a file of this other name.  free() that; NULL: no memory.
+ * The same in two steps, for callers that inspect the artifact before it is renamed: between the
+ * steps it is complete and verified under the path that ft_artifact_temp_path() returns. The caller
+ * frees that path; NULL when out of memory.
  */
 ft_status ft_artifact_write(ft_artifact_writer *writer, const ft_artifact_head *head,
                             ft_error *err);
 char *ft_artifact_hidden(const ft_artifact_writer *writer);
 ft_status ft_artifact_commit(ft_artifact_writer *writer, ft_error *err);
 
-/* Free the writer; unless finished, also the temporary file.  Takes NULL. */
+/* Free the writer; unless finished, also delete the temporary file. Accepts NULL. */
 void ft_artifact_discard(ft_artifact_writer *writer);
 
 /* ---- Reading ------------------------------------------------------------------------------ */
@@ -150,15 +157,18 @@ void ft_artifact_discard(ft_artifact_writer *writer);
 typedef struct ft_artifact ft_artifact;
 
 /*
- * Map an artifact and check it: the whole structure always; CRC-32 of what that reads (manifest,
- * scales, amax.tsv); with FT_VERIFY_CRC that of every entry; with FT_VERIFY_SHA256 also the
- * SHA-256 of every tensor and file.  FT_EFORMAT names the entry, what was found and what was
- * expected; FT_EUNSUPPORTED for a format version that is not ours.
- * May be used by many threads at once; everything it gives lives until it is closed.
+ * Map an artifact and verify it: the whole structure always; CRC-32 of everything that this reads
+ * (manifest, scales, amax.tsv); with FT_VERIFY_CRC that of every entry; with FT_VERIFY_SHA256 also
+ * the SHA-256 of every tensor and file. FT_EFORMAT names the entry, what was found and what was
+ * expected; FT_EUNSUPPORTED for another format version.
+ *
+ * Thread-safe for concurrent reading; everything it returns is valid until it is closed.
  */
 ft_status ft_artifact_open(ft_artifact **out, const char *path, ft_verify verify, ft_error *err);
 
-/* The same for data[0..bytes), borrowed and 64-byte aligned; `label` stands for the path. */
+/*
+ * The same for data[0..bytes), borrowed and 64-byte aligned; `label` replaces the path in messages.
+ */
 ft_status ft_artifact_open_memory(ft_artifact **out, const char *label, const void *data,
                                   size_t bytes, ft_verify verify, ft_error *err);
 void ft_artifact_close(ft_artifact *artifact); /* takes NULL */
@@ -169,12 +179,12 @@ const ft_artifact_head *ft_artifact_get_head(const ft_artifact *artifact);
 const json_t *ft_artifact_manifest(const ft_artifact *artifact);
 size_t ft_artifact_bytes(const ft_artifact *artifact);
 
-/* Tensors in the order of the file; find returns NULL for a name that is not there. */
+/* Tensors in file order; find returns NULL for an unknown name. */
 size_t ft_artifact_count(const ft_artifact *artifact);
 const ft_artifact_tensor *ft_artifact_at(const ft_artifact *artifact, size_t index);
 const ft_artifact_tensor *ft_artifact_find(const ft_artifact *artifact, const char *name);
 
-/* Files in the order of the file.  ft_artifact_file() is for those that must be there. */
+/* Files in file order. ft_artifact_file() is for required files. */
 size_t ft_artifact_file_count(const ft_artifact *artifact);
 const ft_artifact_entry *ft_artifact_file_at(const ft_artifact *artifact, size_t index);
 const ft_artifact_entry *ft_artifact_find_file(const ft_artifact *artifact, const char *name);
@@ -184,12 +194,15 @@ ft_status ft_artifact_file(const ft_artifact *artifact, const char *name, const 
 /* amax.tsv; NULL where no range was calibrated. */
 const ft_amax *ft_artifact_amax(const ft_artifact *artifact);
 
-/* Told of each entry; `problem` is NULL where there is none.  False stops the verification. */
+/*
+ * Called for each entry; `problem` is NULL when it is intact. Returning false stops the
+ * verification.
+ */
 typedef bool (*ft_verify_report)(void *user, const char *entry, size_t bytes, const char *problem);
 
 /*
- * Check every entry to the given level, after opening.  Without a report (NULL) the first problem
- * ends it; with one all problems are told, and the first is the error.
+ * Verify every entry to the given level, after opening. Without a callback (NULL) it stops at the
+ * first problem; with one all problems are reported, and the first one is the error.
  */
 ft_status ft_artifact_verify(const ft_artifact *artifact, ft_verify level, ft_verify_report report,
                              void *user, ft_error *err);

@@ -1,9 +1,9 @@
 /*
- * artifact_read.c - map an artifact and believe nothing in it before it is checked.
+ * artifact_read.c - map an artifact and validate it.
  *
- * The order: the directory, the manifest, then each side against the other, so that every entry is
- * named exactly once and lies where the manifest says.  Last come the numbers that int8 arithmetic
- * hangs on: scales and amax.  Weights are not read.
+ * First the directory, then the manifest, then each against the other, so that every entry is named
+ * exactly once and is where the manifest says. Last come the numbers that int8 arithmetic depends
+ * on: scales and amax. Weights are not read.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are used as they lie in files");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are used in place");
 
 /* ---- Manifest against directory ----------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ static ft_status read_manifest(ft_artifact *a, zip_t *zip, ft_error *err)
     return ft_manifest_parse(&a->manifest, a->label, entry->data, entry->bytes, err);
 }
 
-/* The entry prefix + name, which the manifest names now and must not name again. */
+/* Look up the entry prefix + name, which the manifest must name only once. */
 static ft_status claim(ft_artifact *a, const char *prefix, const char *name, const uint8_t *digest,
                        const ft_zip_entry **out, ft_error *err)
 {
@@ -92,8 +92,7 @@ static ft_status check_all_named(const ft_artifact *a, ft_error *err)
     return FT_OK;
 }
 
-/* ---- Ranges ------------------------------------------------------------------------------------
- */
+/* ---- Ranges --------------------------------------------------------------------------------- */
 
 static ft_status read_amax(ft_artifact *a, zip_t *zip, ft_error *err)
 {
@@ -142,8 +141,8 @@ static ft_status read_contents(ft_artifact *a, zip_t *zip, ft_error *err)
 }
 
 /*
- * Headers lie scattered between weights.  Read around as usual, each would bring in its neighbours:
- * most of a small model, from a disk, before it is asked for.
+ * Headers are scattered between the weights. Default readahead would load the neighbourhood of
+ * each: most of a small model, from disk, before it is needed.
  */
 static void expect(const ft_artifact *a, int access)
 {
@@ -201,7 +200,7 @@ static ft_artifact *new_artifact(const char *label, ft_error *err)
     return a;
 }
 
-/* Give a read artifact away, or close one that could not be read. */
+/* Return a valid artifact, or close one that is invalid. */
 static ft_status deliver(ft_artifact **out, ft_artifact *a, ft_status rc)
 {
     if (rc == FT_OK)
@@ -226,7 +225,7 @@ ft_status ft_artifact_open_fd(ft_artifact **out, const char *label, int fd, ft_v
 
 static ft_status open_path(ft_artifact **out, const char *path, ft_verify verify, ft_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not block on a FIFO */
     if (fd < 0)
         return ft_fail_errno(err, "%s", path);
     ft_status rc = ft_artifact_open_fd(out, path, fd, verify, err);
@@ -270,7 +269,7 @@ void ft_artifact_close(ft_artifact *a)
     free(a);
 }
 
-/* ---- Asking ------------------------------------------------------------------------------- */
+/* ---- Queries -------------------------------------------------------------------------------- */
 
 const ft_artifact_head *ft_artifact_get_head(const ft_artifact *a)
 {

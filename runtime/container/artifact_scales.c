@@ -1,7 +1,7 @@
 /*
- * artifact_scales.c - the numbers that codes are multiplied by, and what they are counted from.
+ * artifact_scales.c - read and check scales and zero points.
  *
- * Arithmetic hangs on them, so every one is looked at when an artifact is opened.
+ * Arithmetic depends on them, so opening an artifact checks every value.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,8 +16,8 @@
 #include <math.h>
 
 /*
- * The entry prefix + name of a tensor, which must hold `count` elements of `size` bytes; errors
- * call them `what`.
+ * Look up the entry prefix + name of a tensor, which must hold `count` elements of `size` bytes;
+ * `what` names them in errors.
  */
 static ft_status find_numbers(const ft_artifact *a, zip_t *zip, const ft_artifact_tensor *t,
                               const char *prefix, const char *what, size_t count, size_t size,
@@ -37,7 +37,7 @@ static ft_status find_numbers(const ft_artifact *a, zip_t *zip, const ft_artifac
     return ft_artifact_check_crc(a, zip, entry, err);
 }
 
-/* ---- One scale a channel ------------------------------------------------------------------ */
+/* ---- Per-channel scales --------------------------------------------------------------------- */
 
 static ft_status read_channels(const ft_artifact *a, zip_t *zip, ft_artifact_tensor *t,
                                ft_error *err)
@@ -54,7 +54,7 @@ static ft_status read_channels(const ft_artifact *a, zip_t *zip, ft_artifact_ten
     return FT_OK;
 }
 
-/* ---- One scale a row and group ------------------------------------------------------------ */
+/* ---- Group-wise scales ---------------------------------------------------------------------- */
 
 static ft_status check_group_scales(const ft_artifact *a, const ft_artifact_tensor *t, size_t count,
                                     ft_error *err)
@@ -63,11 +63,11 @@ static ft_status check_group_scales(const ft_artifact *a, const ft_artifact_tens
     for (size_t i = 0; i < count; i++) {
         bool pad = i % padded >= rows;
         uint16_t bits = t->blocks.scale[i];
-        if (pad ? bits == 0 : bits > 0 && bits < 0x7c00) /* positive, not infinite, no NaN */
+        if (pad ? bits == 0 : bits > 0 && bits < 0x7c00) /* positive, finite, not NaN */
             continue;
         return ft_fail(err, FT_EFORMAT, "%s: %s: scale of row %zu, group %zu is %g, expected %s",
                        a->label, t->name, i % padded, i / padded, (double) ft_float_from_f16(bits),
-                       pad ? "0, as there is no such row" : "a positive finite number");
+                       pad ? "0 in a padding row" : "a positive finite number");
     }
     return FT_OK;
 }
@@ -102,14 +102,14 @@ static ft_status read_groups(const ft_artifact *a, zip_t *zip, ft_artifact_tenso
     return check_group_zeros(a, t, count, err);
 }
 
-/* ---- All ---------------------------------------------------------------------------------- */
+/* ---- All tensors ---------------------------------------------------------------------------- */
 
 static bool starts_with(const char *name, const char *prefix)
 {
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* Scales and zeros all belong to a tensor that has such. */
+/* Every scale and zero point entry must belong to a quantized tensor that has such. */
 static ft_status check_owner(const ft_artifact *a, const char *name, ft_error *err)
 {
     const ft_artifact_tensor *t = NULL;
@@ -120,7 +120,7 @@ static ft_status check_owner(const ft_artifact *a, const char *name, ft_error *e
         return FT_OK;
     if (t != NULL && (scales ? t->scale != NULL || t->blocks.scale != NULL : t->zeros))
         return FT_OK;
-    return ft_fail(err, FT_EFORMAT, "%s: %s: %s of no tensor of codes", a->label, name,
+    return ft_fail(err, FT_EFORMAT, "%s: %s: %s of no quantized tensor", a->label, name,
                    scales ? "scales" : "zeros");
 }
 

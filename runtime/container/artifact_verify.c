@@ -1,7 +1,7 @@
 /*
- * artifact_verify.c - are the bytes those that were written?
+ * artifact_verify.c - verify the checksums of an artifact.
  *
- * CRC-32 is left to libzip, SHA-256 to libcrypto.
+ * libzip computes CRC-32, libcrypto SHA-256.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,7 @@ ft_status ft_artifact_zip(const ft_artifact *a, zip_t **out, ft_error *err)
     return rc;
 }
 
-/* Reading to the end makes libzip compare. */
+/* libzip compares the CRC-32 when the entry is read to its end. */
 static bool read_through(zip_file_t *file)
 {
     char buffer[16 * 1024];
@@ -45,7 +45,7 @@ ft_status ft_artifact_check_crc(const ft_artifact *a, zip_t *zip, const ft_zip_e
     zip_uint64_t index = (zip_uint64_t) (entry - a->dir.entry);
     const char *name = zip_get_name(zip, index, ZIP_FL_ENC_RAW);
     if (name == NULL || strcmp(name, entry->name) != 0)
-        return ft_fail(err, FT_EFORMAT, "%s: %s: libzip finds another directory", a->label,
+        return ft_fail(err, FT_EFORMAT, "%s: %s: libzip reads a different directory", a->label,
                        entry->name);
     zip_file_t *file = zip_fopen_index(zip, index, 0);
     if (file == NULL)

@@ -1,9 +1,9 @@
 /*
- * artifact_write.c - announce entries, then write them in one pass.
+ * artifact_write.c - collect the entries, then write them in one pass.
  *
- * Digests have a fixed width, so the size of the manifest, and with it the place of everything, is
- * known before the first byte.  The manifest is formatted twice: once for its size, and again as
- * the last entry, when the digests are there.
+ * Digests have a fixed width, so the size of the manifest, and with it the offset of every entry,
+ * is known before the first byte is written. The manifest is formatted twice: once for its size,
+ * and again as the last entry, when the digests are known.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,15 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 256 * 1024 }; /* bytes asked of a producer at once; stays in a core's cache */
+enum { BLOCK = 256 * 1024 }; /* bytes requested from a callback at once; fits in a core's cache */
 
 typedef struct {
-    char *entry; /* its name in the archive */
+    char *entry; /* name in the archive */
     size_t bytes, done;
-    ft_produce produce; /* or NULL: */
+    ft_produce produce; /* NULL: read from memory */
     const void *memory;
     void *user;
-    bool tensor; /* w/NAME: `what` says more */
+    bool tensor; /* w/NAME: described by `desc` */
     ft_artifact_tensor what;
     char role[FT_ARTIFACT_WORD_MAX + 1];
     uint8_t sha256[FT_SHA256_BYTES];
@@ -35,13 +35,13 @@ typedef struct {
 
 struct ft_artifact_writer {
     ft_output *output;
-    item *item; /* the last one is the manifest, once finishing has begun */
+    item *item; /* the manifest is the last one, added when writing starts */
     size_t items, capacity;
     size_t planned; /* bytes of data so far */
     ft_manifest manifest;
     char *manifest_text;
     ft_zip_item *plan;
-    size_t end; /* of the last entry */
+    size_t end; /* end of the last entry */
 
     ft_sha256 *hash; /* of the item being written */
     unsigned char *block;
@@ -51,7 +51,7 @@ struct ft_artifact_writer {
     void *progress_user;
 };
 
-/* ---- Announcing --------------------------------------------------------------------------- */
+/* ---- Adding entries ------------------------------------------------------------------------- */
 
 ft_status ft_artifact_create(ft_artifact_writer **out, const char *path, bool force, ft_error *err)
 {
@@ -87,14 +87,14 @@ static bool taken(const ft_artifact_writer *w, const char *entry)
     return false;
 }
 
-/* Append an item called prefix + name; *out is valid until the next one. */
+/* Append an item named prefix + name; *out is valid until the next call. */
 static ft_status append(ft_artifact_writer *w, const char *prefix, const char *name, size_t bytes,
                         item **out, ft_error *err)
 {
     char entry[FT_ZIP_NAME_MAX + 1];
     int length = snprintf(entry, sizeof entry, "%s%s", prefix, name);
     if (length >= (int) sizeof entry || !ft_zip_name_ok(entry, (size_t) length))
-        return ft_fail(err, FT_EARG, "%s: \"%s%s\" is no name for an entry", label(w), prefix,
+        return ft_fail(err, FT_EARG, "%s: \"%s%s\" is not a valid entry name", label(w), prefix,
                        name);
     if (taken(w, entry))
         return ft_fail(err, FT_EARG, "%s: two entries are called %s", label(w), entry);
@@ -114,7 +114,7 @@ static ft_status append(ft_artifact_writer *w, const char *prefix, const char *n
     return FT_OK;
 }
 
-/* Tensors have their prefixes to themselves, and the manifest its name. */
+/* The prefixes of tensors and the name of the manifest are reserved. */
 static ft_status append_file(ft_artifact_writer *w, const char *entry, size_t bytes, item **out,
                              ft_error *err)
 {
@@ -145,7 +145,7 @@ ft_status ft_artifact_add_memory(ft_artifact_writer *w, const char *entry, const
     return FT_OK;
 }
 
-/* An entry that the producer of the tensor before it goes on with. */
+/* An entry whose bytes the callback of the preceding tensor delivers next. */
 static ft_status add_continued(ft_artifact_writer *w, const char *prefix,
                                const ft_artifact_tensor *t, size_t bytes, ft_produce produce,
                                void *user, ft_error *err)
@@ -172,7 +172,8 @@ ft_status ft_artifact_add_tensor(ft_artifact_writer *w, const ft_artifact_tensor
     size_t bytes;
     FT_TRY(ft_artifact_tensor_bytes(label(w), t, &bytes, err));
     if (!ft_word_ok(t->role))
-        return ft_fail(err, FT_EARG, "%s: %s: \"%s\" is no role", label(w), t->name, t->role);
+        return ft_fail(err, FT_EARG, "%s: %s: \"%s\" is not a valid role", label(w), t->name,
+                       t->role);
     if ((t->dtype == FT_I8) != (t->scale != NULL))
         return ft_fail(err, FT_EARG, "%s: %s: %s %s scale", label(w), t->name,
                        ft_dtype_name(t->dtype), t->scale != NULL ? "with a" : "without");
@@ -210,12 +211,12 @@ static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_head 
                             ft_error *err)
 {
     if (!ft_word_ok(head->family) || !ft_word_ok(head->tool))
-        return ft_fail(err, FT_EARG, "%s: \"%s\" or \"%s\" is no name of a family or tool",
+        return ft_fail(err, FT_EARG, "%s: \"%s\" or \"%s\" is not a valid family or tool name",
                        label(w), head->family, head->tool);
     bool is_float = head->state == FT_STATE_FLOAT;
     bool recipe_fits = is_float ? head->recipe == NULL : json_is_object(head->recipe);
     if (!json_is_object(head->config) || !recipe_fits)
-        return ft_fail(err, FT_EARG, "%s: config or recipe is not what state %s has", label(w),
+        return ft_fail(err, FT_EARG, "%s: config or recipe does not match state %s", label(w),
                        ft_state_name(head->state));
     if (ft_artifact_has_ranges(head) != taken(w, FT_AMAX_ENTRY))
         return ft_fail(err, FT_EARG, "%s: %s " FT_AMAX_ENTRY, label(w),
@@ -229,7 +230,7 @@ static ft_status check_head(const ft_artifact_writer *w, const ft_artifact_head 
     return FT_OK;
 }
 
-/* Put what is known now of all items into the manifest and format it. */
+/* Copy the known properties of all items into the manifest and format it. */
 static ft_status format_manifest(ft_artifact_writer *w, ft_error *err)
 {
     ft_manifest *m = &w->manifest;
@@ -258,7 +259,7 @@ static ft_status format_manifest(ft_artifact_writer *w, ft_error *err)
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
-/* Have `it` give its next bytes to the block. */
+/* Read the next bytes of an item into the block. */
 static ft_status produce(item *it, unsigned char *block, size_t asked, size_t *got, ft_error *err)
 {
     if (it->produce != NULL)
@@ -276,13 +277,13 @@ static ft_status refill(ft_artifact_writer *w, size_t index, ft_error *err)
         if (index + 1 == w->items)
             FT_TRY(format_manifest(w, err));
         if (it->bytes != w->plan[index].bytes)
-            return ft_fail(err, FT_EFORMAT, "%s: %s: has %zu bytes, expected are %zu", label(w),
+            return ft_fail(err, FT_EFORMAT, "%s: %s: has %zu bytes, expected %zu", label(w),
                            it->entry, it->bytes, w->plan[index].bytes);
     }
     size_t asked = ft_min_size(it->bytes - it->done, BLOCK), got = 0;
     FT_TRY(produce(it, w->block, asked, &got, err));
     if (got == 0 || got > asked)
-        return ft_fail(err, FT_EARG, "%s: %s: producer gave %zu of %zu bytes at %zu", label(w),
+        return ft_fail(err, FT_EARG, "%s: %s: callback returned %zu of %zu bytes at %zu", label(w),
                        it->entry, got, asked, it->done);
     ft_sha256_add(w->hash, w->block, got);
     w->used = 0;
@@ -307,7 +308,7 @@ static ft_status pull(void *user, size_t index, void *buffer, size_t bytes, size
     return FT_OK;
 }
 
-/* Decide where everything lies; sizes of all items but the manifest's are known. */
+/* Compute the offsets of all entries; the sizes of all but the manifest are known. */
 static ft_status plan_entries(ft_artifact_writer *w, const ft_artifact_head *head, ft_error *err)
 {
     item *self;
@@ -321,7 +322,7 @@ static ft_status plan_entries(ft_artifact_writer *w, const ft_artifact_head *hea
     for (size_t i = 0; i < w->items; i++) {
         item *it = &w->item[i];
         w->plan[i] = (ft_zip_item){ .name = it->entry, .bytes = it->bytes };
-        if (it->bytes == 0 && !ft_sha256_of("", 0, it->sha256)) /* it will never be read */
+        if (it->bytes == 0 && !ft_sha256_of("", 0, it->sha256)) /* no data is read for it */
             return ft_fail(err, FT_ENOMEM, "%s: cannot compute SHA-256", label(w));
     }
     bool fits = ft_zip_plan(w->plan, w->items, &w->end);
@@ -341,7 +342,7 @@ ft_status ft_artifact_write(ft_artifact_writer *w, const ft_artifact_head *head,
     FT_TRY(ft_output_reserve(w->output, w->end, err));
     FT_TRY(ft_zip_write(fd, label(w), w->plan, w->items, pull, w, err));
 
-    /* The reader's checks are the definition of the format: nothing leaves that it refuses. */
+    /* The reader's checks define the format: reject a file that it would reject. */
     ft_artifact *written;
     FT_TRY(ft_artifact_open_fd(&written, label(w), fd, FT_VERIFY_STRUCTURE, err));
     ft_artifact_close(written);

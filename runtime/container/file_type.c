@@ -1,5 +1,5 @@
 /*
- * file_type.c - tables of first bytes, and of what to do with such a file.
+ * file_type.c - tables of magic bytes and of remedies for each file type.
  *
  * Sources: the specifications of GGUF (ggml), safetensors, NPY (NumPy), Git LFS pointers (v1), ONNX
  * (onnx.proto), PKWARE's APPNOTE.TXT, RFC 1952 (gzip), and file(1)'s database for the others.
@@ -30,7 +30,7 @@ typedef struct {
     size_t count;
 } bytes;
 
-/* The order matters where more than one fits: what is strict comes first. */
+/* Order matters where several match: strict patterns come first. */
 static const struct {
     ft_file_kind kind;
     unsigned offset, length;
@@ -38,7 +38,7 @@ static const struct {
 } magics[] = {
     { FT_FILE_COUNTERS, 0, 8, "FTCOUNTS" },
     { FT_FILE_GGUF, 0, 4, "GGUF" },
-    { FT_FILE_GGUF, 0, 4, "FUGG" }, /* of a machine of the other byte order */
+    { FT_FILE_GGUF, 0, 4, "FUGG" }, /* big-endian */
     { FT_FILE_GGML, 0, 4, "lmgg" },
     { FT_FILE_GGML, 0, 4, "fmgg" },
     { FT_FILE_GGML, 0, 4, "tjgg" },
@@ -63,13 +63,13 @@ static bool has(bytes b, size_t offset, const char *part, size_t length)
     return b.count >= offset + length && memcmp(b.at + offset, part, length) == 0;
 }
 
-/* The length of a header of less than a terabyte, and the header's brace. */
+/* The length of a header of less than a terabyte, and the opening brace. */
 static bool is_safetensors(bytes b)
 {
     return b.count > 8 && ft_le64(b.at) >> 40 == 0 && b.at[8] == '{';
 }
 
-/* ModelProto: a small ir_version, and behind it another field of a model. */
+/* ModelProto: a small ir_version, followed by another field of the message. */
 static bool is_onnx(bytes b)
 {
     static const unsigned char fields[] = { 0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72 };
@@ -77,7 +77,7 @@ static bool is_onnx(bytes b)
            memchr(fields, b.at[2], sizeof fields) != NULL;
 }
 
-/* Protocols 2 to 5; nothing that is pickled begins with a zero byte. */
+/* Protocols 2 to 5; no opcode that follows is a zero byte. */
 static bool is_pickle(bytes b)
 {
     return b.count > 2 && b.at[0] == 0x80 && b.at[1] >= 2 && b.at[1] <= 5 && b.at[2] != 0;
@@ -89,7 +89,7 @@ static bool ends_with(bytes name, const char *end)
     return name.count >= length && has(name, name.count - length, end, length);
 }
 
-/* By the first entry of the archive. */
+/* Classify by the first entry of the archive. */
 static ft_file_kind kind_of_zip(bytes b)
 {
     enum { LOCAL = 30 };
@@ -110,7 +110,7 @@ static ft_file_kind kind_of_zip(bytes b)
 
 /* ---- Texts ---------------------------------------------------------------------------------- */
 
-/* Characters of UTF-8 alone, but for one that is cut off at the end. */
+/* Valid UTF-8 only, except a character that is truncated at the end. */
 static bool is_text(bytes b)
 {
     const unsigned char *at = b.at, *end = b.at + b.count;
@@ -138,7 +138,7 @@ static ft_file_kind kind_of_text(bytes b)
     };
     if (!is_text(b))
         return FT_FILE_UNKNOWN;
-    if (has(b, 0, "\357\273\277", 3)) /* the mark of the byte order */
+    if (has(b, 0, "\357\273\277", 3)) /* byte order mark */
         b = (bytes){ b.at + 3, b.count - 3 };
     while (b.count > 0 && isspace(*b.at))
         b = (bytes){ b.at + 1, b.count - 1 };
@@ -148,7 +148,7 @@ static ft_file_kind kind_of_text(bytes b)
     return begins(b, "{") || begins(b, "[") ? FT_FILE_JSON : FT_FILE_TEXT;
 }
 
-/* ---- Recognizing ---------------------------------------------------------------------------- */
+/* ---- Detection ------------------------------------------------------------------------------ */
 
 ft_file_kind ft_recognize(const void *data, size_t count)
 {
@@ -170,7 +170,7 @@ ft_file_kind ft_recognize_file(const char *path)
 {
     unsigned char first[FT_RECOGNIZED_BYTES];
     struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not block on a FIFO */
     if (fd < 0)
         return FT_FILE_UNKNOWN;
     ssize_t count =
@@ -179,7 +179,7 @@ ft_file_kind ft_recognize_file(const char *path)
     return count > 0 ? ft_recognize(first, (size_t) count) : FT_FILE_UNKNOWN;
 }
 
-/* ---- What to do ----------------------------------------------------------------------------- */
+/* ---- Remedies ------------------------------------------------------------------------------- */
 
 #define FROM_ORIGIN "take the safetensors checkpoint that it was made from"
 #define BY_PYTHON                                                                                  \
@@ -191,13 +191,13 @@ ft_file_kind ft_recognize_file(const char *path)
 #define UNPACK "unpack it first", "unpack it first"
 #define PULL "only the pointer was cloned: git lfs pull downloads the file itself"
 #define RETRY                                                                                      \
-    "a download got this page, perhaps for a login: download the file again, with a token where "  \
+    "the download returned a web page, perhaps a login: download the file again, with a token if " \
     "the model is gated"
 #define MODEL "ft-run, ft-calibrate, ft-eval and ft-bench take it as it is"
 #define COUNTED "ft-calibrate --merge takes it"
 #define SEEN "ft-run --image takes it"
 
-/* What to do for who wants weights, and for who wants data. */
+/* Remedies for readers of weights and for readers of data. */
 static const struct {
     const char *name, *weights, *data;
 } kinds[] = {
@@ -234,7 +234,7 @@ const char *ft_file_kind_name(ft_file_kind kind)
     return kinds[kind].name;
 }
 
-/* What a reader reads, and how it says so. */
+/* The type that each reader expects, and how messages say so. */
 static const struct {
     ft_file_kind kind;
     const char *expected;
@@ -278,12 +278,9 @@ static ft_status explain_kind(const char *path, ft_wanted wanted, ft_file_kind k
     return refuse_kind(path, wanted, kind, err);
 }
 
-/* ---- No file at all ------------------------------------------------------------------------- */
+/* ---- Missing files -------------------------------------------------------------------------- */
 
-/*
- * "org/name", or for who wants a checkpoint the mere "name" of the oldest models; without any of the
- * endings that files have.
- */
+/* "org/name", or for a checkpoint also the plain "name" of old models; without a file suffix. */
 static bool is_hub_name(const char *path, ft_wanted wanted)
 {
     static const char *const ends[] = { ".ft",   ".safetensors", ".json", ".bin",
@@ -306,10 +303,11 @@ static ft_status explain_absence(const char *path, ft_wanted wanted, ft_status f
     if (errno != ENOENT || !is_hub_name(path, wanted))
         return failure;
     const char *slash = strchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    return ft_fail(err, failure,
-                   "%s: No such file or directory; if that is a model of a hub, nothing is "
-                   "downloaded here: hf download %s --local-dir %s, then ft-convert -i %s -o %s.ft",
-                   path, path, name, name, name);
+    return ft_fail(
+        err, failure,
+        "%s: No such file or directory; if that is a model on the Hugging Face Hub, "
+        "download it first: hf download %s --local-dir %s, then ft-convert -i %s -o %s.ft",
+        path, path, name, name, name);
 }
 
 static ft_status explain_folder(const char *path, ft_wanted wanted, ft_status failure,

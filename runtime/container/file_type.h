@@ -1,5 +1,6 @@
 /*
- * file_type.h - what a file is, by its first bytes: for whoever was given another file than wanted.
+ * file_type.h - detect the type of a file by its magic bytes and explain what to do with an
+ * unsupported one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,35 +38,36 @@ typedef enum ft_file_kind {
     FT_FILE_TEXT,
 } ft_file_kind;
 
-/* How many bytes of a file are looked at. */
+/* Number of leading bytes that are examined. */
 enum { FT_RECOGNIZED_BYTES = 512 };
 
-/* What begins with these bytes. */
+/* The type of a file that starts with these bytes. */
 ft_file_kind ft_recognize(const void *bytes, size_t count);
 
-/* What the file at `path` is; unknown where it cannot be read or is no regular file. */
+/* The type of the file at `path`; unknown when it is unreadable or not a regular file. */
 ft_file_kind ft_recognize_file(const char *path);
 
-/* "GGUF", "a NumPy array", for sentences; "something unknown". */
+/* "GGUF", "a NumPy array", to be used in sentences; "something unknown". */
 const char *ft_file_kind_name(ft_file_kind kind);
 
-/* What a reader reads. */
+/* The type of file that a reader expects. */
 typedef enum ft_wanted {
     FT_WANTED_CHECKPOINT, /* a safetensors file of weights */
     FT_WANTED_ARTIFACT,
     FT_WANTED_DATA, /* a safetensors file of samples */
     FT_WANTED_COUNTERS,
-    FT_WANTED_JSON, /* a file that goes with a checkpoint */
+    FT_WANTED_JSON, /* a JSON file of a checkpoint */
 } ft_wanted;
 
 /*
- * For a reader of `path` that has failed with `failure` and *err.  Where there is something else
- * that is known, or only the name of a model on a hub, *err says so and what to do instead, with
- * FT_EFORMAT where that is a file; else both stay as they are.  Returns the status.
+ * Improve the error of a reader of `path` that failed with `failure` and *err. If the file is of
+ * another known type, or `path` is only the name of a model on a hub, *err is replaced by a text
+ * that says so and what to do instead, with FT_EFORMAT if the file exists; otherwise both are
+ * unchanged. Returns the status.
  */
 ft_status ft_mistaken(const char *path, ft_wanted wanted, ft_status failure, ft_error *err);
 
-/* The same for the bytes of a file; text that nothing is known about is left to its reader. */
+/* The same for the bytes of a file; text of unknown type is left to its reader. */
 ft_status ft_mistaken_bytes(const char *label, const void *bytes, size_t count, ft_wanted wanted,
                             ft_status failure, ft_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * manifest.c - manifest.json, written and read.
+ * manifest.c - write and parse manifest.json.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,7 +44,7 @@ bool ft_word_ok(const char *word)
 
 /* ---- Sizes -------------------------------------------------------------------------------- */
 
-/* 0 when that does not fit. */
+/* 0 on overflow. */
 static size_t stored_bytes(const ft_artifact_tensor *t)
 {
     ft_tensor plain = { .dtype = t->dtype, .ndim = t->ndim };
@@ -58,7 +58,7 @@ static size_t stored_bytes(const ft_artifact_tensor *t)
     return t->dtype == FT_U4 ? bytes / 2 : bytes;
 }
 
-/* What the layouts are for. */
+/* Check which dtypes and shapes a layout supports. */
 static ft_status check_layout(const char *label, const ft_artifact_tensor *t, const char *shape,
                               ft_error *err)
 {
@@ -105,7 +105,7 @@ static json_t *shape_json(const ft_artifact_tensor *t)
     return shape;
 }
 
-/* Matrices in blocks whose inputs are made codes. */
+/* Groupwise matrices with dynamically quantized int8 activations. */
 #define INT8_ACTIVATIONS "int8"
 
 static json_t *tensor_json(const ft_artifact_tensor *t)
@@ -157,7 +157,7 @@ ft_status ft_manifest_format(const ft_manifest *m, char **text, size_t *bytes, f
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
-/* An object of the manifest and how errors call it: "model.ft: manifest.json: tensors[3]". */
+/* An object of the manifest, and its name in errors: "model.ft: manifest.json: tensors[3]". */
 typedef struct {
     const json_t *json;
     const char *label;
@@ -215,7 +215,7 @@ static ft_status get_shape(const object *o, ft_artifact_tensor *t)
     return FT_OK;
 }
 
-/* The entry called `key` must be prefix + name: one tensor, one place. */
+/* The value of `key` must be prefix + name: the entry's name follows from the tensor's. */
 static ft_status check_entry(const object *o, const char *key, const char *prefix, const char *name)
 {
     const char *entry;
@@ -240,7 +240,7 @@ static ft_status check_size(const object *o, const ft_artifact_tensor *t)
                    ft_layout_name(t->layout), expected);
 }
 
-/* What only matrices in blocks have; others have none of it. */
+/* Keys of groupwise matrices, which no other tensor may have. */
 static ft_status parse_blocks(const object *o, ft_artifact_tensor *t)
 {
     static const char *const keys[] = { "group", "zero", "activations" };
@@ -305,7 +305,7 @@ static ft_status parse_file(const object *o, ft_artifact_entry *f)
     return get_digest(o, f->sha256);
 }
 
-/* The array `key` of the manifest, all of whose elements are objects. */
+/* The array `key` of the manifest; all elements must be objects. */
 static ft_status get_array(const object *root, const char *key, const json_t **array)
 {
     *array = json_object_get(root->json, key);
@@ -324,7 +324,7 @@ static object element(const object *root, const char *key, const json_t *array, 
     return o;
 }
 
-/* A state is what its codes make it, so there are some. */
+/* A quantized state needs at least one tensor quantized that way. */
 static ft_status check_codes(const ft_manifest *m, const object *root)
 {
     ft_state state = m->head.state;

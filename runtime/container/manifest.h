@@ -1,7 +1,7 @@
 /*
- * manifest.h - manifest.json: what the other entries of an artifact are.
+ * manifest.h - manifest.json: the description of the other entries of an artifact.
  *
- * One structure is written and read, so both ends of the format stand side by side in manifest.c.
+ * Writing and reading use the same structure, so manifest.c has both ends of the format.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,25 +22,25 @@ typedef struct ft_manifest {
     size_t tensors;
     ft_artifact_entry *file; /* without data */
     size_t files;
-    json_t *json; /* of a parsed one; owns all strings */
+    json_t *json; /* of a parsed manifest; owns all strings */
 } ft_manifest;
 
-/* The text of manifest.json; the same for the same content.  free() *text. */
+/* Format manifest.json; deterministic. The caller frees *text. */
 ft_status ft_manifest_format(const ft_manifest *manifest, char **text, size_t *bytes,
                              ft_error *err);
 
 /*
- * Parse and check what needs no other entry: keys, types, names, versions, sizes against shapes.
- * On failure *out is empty.
+ * Parse the manifest and check everything that needs no other entry: keys, types, names, versions,
+ * sizes against shapes. On failure *out is empty.
  */
 ft_status ft_manifest_parse(ft_manifest *out, const char *label, const void *text, size_t bytes,
                             ft_error *err);
-void ft_manifest_fini(ft_manifest *manifest); /* takes an empty one */
+void ft_manifest_fini(ft_manifest *manifest); /* accepts an empty one */
 
-/* Codes are the mark of a state: float has none at all, blocks none of I8. */
+/* Whether a state allows this tensor: float has no quantized tensors, groupwise has no I8. */
 bool ft_state_has(ft_state state, const ft_artifact_tensor *tensor);
 
-/* 1 to 31 visible ASCII characters: what roles, families and tools are called. */
+/* 1 to 31 visible ASCII characters: valid as a role, family or tool name. */
 bool ft_word_ok(const char *word);
 
 #endif

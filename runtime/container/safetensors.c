@@ -1,7 +1,8 @@
 /*
- * safetensors.c - map a file, know its tensors by name and by place, prove that they tile it.
+ * safetensors.c - map a file, index its tensors by name and by position, and check that they tile
+ * it.
  *
- * Names are found in a sorted list rather than a hash table: it finds duplicates on the way, and
+ * Names are looked up in a sorted list rather than a hash table: sorting also finds duplicates, and
  * no choice of names makes it slow.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -24,10 +25,10 @@
 
 struct ft_safetensors {
     char *path;
-    void *map; /* NULL when the bytes are the caller's */
+    void *map; /* NULL when the caller owns the bytes */
     size_t mapped;
-    ft_safetensors_header header;    /* its tensors sorted by data */
-    const ft_named_tensor **by_name; /* the same sorted by name */
+    ft_safetensors_header header;    /* tensors sorted by position */
+    const ft_named_tensor **by_name; /* tensors sorted by name */
 };
 
 /* ---- The index ---------------------------------------------------------------------------- */
@@ -48,7 +49,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*left)->name, (*right)->name);
 }
 
-/* By begin, then end, so that empty tensors precede the one that starts where they lie. */
+/* By begin, then end, so that empty tensors precede the tensor that starts at the same position. */
 static int compare_places(const void *a, const void *b)
 {
     const ft_named_tensor *left = a, *right = b;
@@ -75,7 +76,7 @@ static ft_status index_names(ft_safetensors *st, ft_error *err)
     return FT_OK;
 }
 
-/* Every byte of the data belongs to exactly one tensor. */
+/* Check that every byte of the data belongs to exactly one tensor. */
 static ft_status check_tiling(const ft_safetensors *st, ft_error *err)
 {
     const char *data = (const char *) st->header.data, *covered = data;
@@ -120,7 +121,7 @@ static ft_status map_descriptor(ft_safetensors *st, int fd, ft_error *err)
         return ft_fail_errno(err, "%s", st->path);
     if (!S_ISREG(about.st_mode))
         return ft_fail(err, FT_EIO, "%s: not a regular file", st->path);
-    if (about.st_size == 0) /* which mmap refuses */
+    if (about.st_size == 0) /* mmap rejects length 0 */
         return ft_fail(err, FT_EFORMAT, "%s: file of 0 bytes, expected at least 8", st->path);
     if ((uint64_t) about.st_size > SIZE_MAX)
         return ft_fail(err, FT_ELIMIT, "%s: larger than the address space", st->path);
@@ -134,7 +135,7 @@ static ft_status map_descriptor(ft_safetensors *st, int fd, ft_error *err)
 
 static ft_status map_file(ft_safetensors *st, ft_error *err)
 {
-    /* Without O_NONBLOCK, opening a pipe would wait for a writer. */
+    /* Without O_NONBLOCK, opening a FIFO would block until there is a writer. */
     int fd = open(st->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return ft_fail_errno(err, "%s", st->path);
@@ -198,7 +199,7 @@ void ft_safetensors_close(ft_safetensors *st)
     free(st);
 }
 
-/* ---- Asking ------------------------------------------------------------------------------- */
+/* ---- Queries -------------------------------------------------------------------------------- */
 
 const char *ft_safetensors_path(const ft_safetensors *st)
 {
@@ -231,9 +232,9 @@ void ft_safetensors_release(const ft_safetensors *st, const void *data, size_t b
         bytes > st->mapped - (begin - map))
         return;
     /*
-     * A touched page brings its neighbours in, up to 2 MiB where the kernel keeps files in large
-     * folios, and with them pages that were given back before.  So the neighbours go too: one that
-     * is in use costs a minor fault.
+     * Accessing a page also maps its neighbours, up to 2 MiB where the kernel keeps files in large
+     * folios, including pages that were released before. So the neighbours are released too: one
+     * that is in use costs a minor fault.
      */
     size_t margin = 2 << 20, page = (size_t) sysconf(_SC_PAGESIZE);
     size_t start = begin - map, end = start + bytes;

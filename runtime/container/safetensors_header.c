@@ -1,8 +1,8 @@
 /*
- * safetensors_header.c - the grammar of a safetensors header, and what each entry must satisfy.
+ * safetensors_header.c - the grammar of a safetensors header and the checks of each entry.
  *
- * Memory stays proportional to the header: an entry of the list takes twice the shortest text that
- * describes one, and names are decoded into one block of the header's size.
+ * Memory use is proportional to the header: a list entry takes twice the shortest text that
+ * describes one, and names are decoded into one buffer of the header's size.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,10 +23,10 @@
 typedef struct entry {
     ft_tensor tensor;
     int64_t begin, end; /* data_offsets */
-    unsigned seen;      /* fields so far, one bit each */
+    unsigned seen;      /* bit mask of the fields so far */
 } entry;
 
-/* Fail with "FILE: TENSOR: ...": a fault in the meaning of an entry, not in its letters. */
+/* Fail with "FILE: TENSOR: ...": a semantic error of an entry, without a byte position. */
 __attribute__((format(printf, 3, 4), cold)) static ft_status
 refuse(const ft_scan *scan, ft_status code, const char *format, ...)
 {
@@ -38,7 +38,7 @@ refuse(const ft_scan *scan, ft_status code, const char *format, ...)
     return ft_fail(scan->err, code, "%s: %.256s: %s", scan->file, scan->tensor, what);
 }
 
-/* Read [1, 2, ...], at most `room` numbers; one more is reported as `limit`. */
+/* Read [1, 2, ...], at most `capacity` numbers; more are reported with the status `limit`. */
 static ft_status read_numbers(ft_scan *scan, int64_t *number, int room, int *count, ft_status limit,
                               const char *what)
 {
@@ -57,7 +57,7 @@ static ft_status read_numbers(ft_scan *scan, int64_t *number, int room, int *cou
 
 /* ---- One entry ---------------------------------------------------------------------------- */
 
-/* What the format has and ft_dtype has not. */
+/* Dtypes of the format that ft_dtype does not have. */
 static bool is_known_elsewhere(const char *dtype)
 {
     static const char *const names[] = {
@@ -130,8 +130,8 @@ static ft_status read_field(ft_scan *scan, entry *e)
 }
 
 /*
- * Bytes of a tensor.  Zeros are left out of the product until its end, so that no part of the
- * product overflows either, in whatever order others multiply.
+ * Size of a tensor in bytes. Dimensions of 0 are left out of the product until the end, so that no
+ * partial product overflows, in whatever order other code multiplies.
  */
 static bool size_of(const ft_tensor *tensor, size_t *bytes)
 {
@@ -147,7 +147,7 @@ static bool size_of(const ft_tensor *tensor, size_t *bytes)
     return true;
 }
 
-/* Check an entry whose three fields were read, and point the tensor at its data. */
+/* Check an entry whose fields have been read, and point the tensor at its data. */
 static ft_status place(ft_scan *scan, entry *e, const ft_safetensors_header *header)
 {
     for (size_t i = 0; i < FT_COUNT(fields); i++)
@@ -176,7 +176,7 @@ static ft_status place(ft_scan *scan, entry *e, const ft_safetensors_header *hea
                       e->begin, e->end, e->end - e->begin, bytes, ft_dtype_name(t->dtype),
                       ft_shape_text(shape, t->ndim, t->dim));
 
-    /* Tensors have one kind of pointer; safetensors.h says that these are for reading. */
+    /* ft_tensor has a non-const pointer; safetensors.h documents that this data is read-only. */
     e->tensor.data = (void *) (uintptr_t) (header->data + e->begin);
     return FT_OK;
 }
@@ -210,7 +210,7 @@ static ft_status read_entry(ft_scan *scan, const char *name, ft_safetensors_head
     }
     FT_TRY(place(scan, &e, header));
     scan->tensor = NULL;
-    scan->room = room; /* names stay, field names and dtypes go */
+    scan->room = room; /* keep names, discard field names and dtypes */
     return append(header, name, &e.tensor, scan);
 }
 
@@ -221,7 +221,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-/* `keys` are strings one behind the other. */
+/* `keys` are consecutive zero-terminated strings. */
 static ft_status check_unique(const ft_scan *scan, const char *keys, size_t count)
 {
     const char **sorted = ft_array(count, sizeof *sorted);
@@ -240,7 +240,7 @@ static ft_status check_unique(const ft_scan *scan, const char *keys, size_t coun
     return rc;
 }
 
-/* Pairs of strings.  Nothing in them changes what the tensors mean, so they are only checked. */
+/* Pairs of strings. They do not affect the tensors, so they are only validated. */
 static ft_status read_metadata(ft_scan *scan)
 {
     char *keys = scan->room;
@@ -279,7 +279,7 @@ static ft_status read_member(ft_scan *scan, ft_safetensors_header *header, bool 
 static ft_status read_object(ft_scan *scan, ft_safetensors_header *header)
 {
     bool metadata = false;
-    if (scan->at < scan->end && *scan->at != '{') /* not even a space may come first */
+    if (scan->at < scan->end && *scan->at != '{') /* leading white space is not allowed */
         return ft_scan_expected(scan, "'{'");
     FT_TRY(ft_scan_expect(scan, '{'));
     if (!ft_scan_take(scan, '}')) {
@@ -291,7 +291,7 @@ static ft_status read_object(ft_scan *scan, ft_safetensors_header *header)
     return ft_scan_end(scan);
 }
 
-/* The length stands before anything else and sizes an allocation: it is believed last. */
+/* The length is untrusted and determines the size of an allocation: check it first. */
 static ft_status read_length(const char *file, const void *bytes, size_t size, size_t *length,
                              ft_error *err)
 {

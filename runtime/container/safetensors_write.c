@@ -27,7 +27,7 @@ typedef struct job {
     ft_error *err;
 } job;
 
-/* Where the next bytes of a tensor go, and where its last ones end. */
+/* The file offsets of a tensor's next byte and of its end. */
 typedef struct place {
     uint64_t at, end;
 } place;
@@ -73,10 +73,10 @@ static bool has_size(const ft_tensor *tensor)
 static ft_status check_tensor(const job *j, const ft_named_tensor *t)
 {
     if (*t->name == '\0' || !is_utf8(t->name) || strcmp(t->name, "__metadata__") == 0)
-        return ft_fail(j->err, FT_EARG, "%s: \"%.256s\" cannot be the name of a tensor", j->path,
+        return ft_fail(j->err, FT_EARG, "%s: \"%.256s\" is not a valid tensor name", j->path,
                        t->name);
     if (!has_size(&t->tensor))
-        return ft_fail(j->err, FT_EARG, "%s: %.256s: no such dtype or shape", j->path, t->name);
+        return ft_fail(j->err, FT_EARG, "%s: %.256s: unsupported dtype or shape", j->path, t->name);
     if (t->tensor.layout != FT_ROW)
         return ft_fail(j->err, FT_EARG, "%s: %.256s: layout is not row", j->path, t->name);
     return FT_OK;
@@ -95,7 +95,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*left)->name, (*right)->name);
 }
 
-/* Leaves j->tensor sorted by name. */
+/* On return j->tensor is sorted by name. */
 static ft_status check_tensors(const job *j)
 {
     for (size_t i = 0; i < j->count; i++)
@@ -134,7 +134,7 @@ static void put_entry(FILE *out, const ft_named_tensor *t, size_t begin, size_t 
 static bool put_header(FILE *out, const job *j)
 {
     size_t begin = 0, end;
-    fwrite("\0\0\0\0\0\0\0", 1, 8, out); /* the length, filled in when it is known */
+    fwrite("\0\0\0\0\0\0\0", 1, 8, out); /* the length, filled in later */
     putc('{', out);
     for (size_t i = 0; i < j->count; i++, begin = end) {
         if (!ft_add(begin, ft_tensor_bytes(&j->tensor[i]->tensor), &end))
@@ -166,7 +166,10 @@ static ft_status make_header(job *j)
     return FT_OK;
 }
 
-/* Largest elements first: all sizes are powers of two, so each group ends aligned for the next. */
+/*
+ * Largest elements first: all element sizes are powers of two, so each group ends aligned for the
+ * next one.
+ */
 static void order_tensors(const job *j, const ft_named_tensor *tensors)
 {
     size_t placed = 0;
@@ -195,7 +198,7 @@ static ft_status write_at(const ft_output *output, const void *data, size_t byte
     return FT_OK;
 }
 
-/* Every tensor's bytes stand behind those before it in the file. */
+/* Each tensor starts where the previous one in the file ends. */
 static void find_places(const job *j, const ft_named_tensor *tensors, place *places)
 {
     uint64_t at = j->header_bytes;

@@ -1,8 +1,8 @@
 /*
- * zip_directory.c - from the end of the archive to its directory, and from there to each local header.
+ * zip_directory.c - parse the end of the archive, then its directory, then each local header.
  *
- * Entries must follow each other without a gap and fill the file up to the directory.  One number
- * to compare, and nothing can overlap, lie outside or hide.
+ * Entries must follow each other without a gap and fill the file up to the directory. So comparing
+ * one offset per entry rules out overlapping, out-of-bounds and hidden data.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the fixed part of each record. */
+/* Size in bytes of the fixed part of each record. */
 enum { LOCAL = 30, CENTRAL = 46, END = 22, END64 = 56, LOCATOR64 = 20 };
 
 enum {
@@ -40,13 +40,13 @@ typedef struct {
     ft_error *err;
 } archive;
 
-/* The central directory, as the end record tells. */
+/* The central directory as described by the end record. */
 typedef struct {
     uint64_t count, offset, bytes;
-    size_t limit; /* where the end records begin */
+    size_t limit; /* start of the end records */
 } summary;
 
-/* What a local header and a central one both say, with the widths of zip64. */
+/* The fields that a local and a central header share, in the widths of zip64. */
 typedef struct {
     const unsigned char *name;
     size_t name_bytes;
@@ -64,7 +64,7 @@ bool ft_zip_name_ok(const char *name, size_t bytes)
 {
     if (bytes == 0 || bytes > FT_ZIP_NAME_MAX)
         return false;
-    size_t start = 0; /* of the component */
+    size_t start = 0; /* of the path component */
     for (size_t i = 0; i <= bytes; i++) {
         if (i < bytes && name[i] != '/') {
             if (name[i] <= ' ' || name[i] > '~' || name[i] == '\\')
@@ -73,7 +73,7 @@ bool ft_zip_name_ok(const char *name, size_t bytes)
         }
         size_t length = i - start;
         bool dots = length <= 2 && strncmp(name + start, "..", length) == 0;
-        if (dots) /* also where the component is empty */
+        if (dots) /* also true for an empty component */
             return false;
         start = i + 1;
     }
@@ -142,7 +142,7 @@ static ft_status read_end(const archive *a, summary *s)
 
 /* ---- Headers ------------------------------------------------------------------------------ */
 
-/* For error texts: the printable part of a name that may be anything. */
+/* For error messages: a name that has not been validated, truncated. */
 static const char *shown(char text[64], const unsigned char *name, size_t bytes)
 {
     size_t length = ft_min_size(bytes, 63);
@@ -152,8 +152,8 @@ static const char *shown(char text[64], const unsigned char *name, size_t bytes)
 }
 
 /*
- * Take 64-bit values for those of the fields value[0..count) that overflowed their 32 bits from
- * the zip64 block of an extra field.  Without that block the 32-bit values are meant as they are.
+ * Replace those of the fields value[0..count) that overflowed 32 bits by the 64-bit values of the
+ * zip64 block in an extra field. Without that block the 32-bit values are used.
  */
 static bool widen(const unsigned char *extra, size_t bytes, uint64_t *const *value, int count)
 {
@@ -184,7 +184,7 @@ static ft_status check_header(const archive *a, const header *h)
     char text[64];
     const char *name = shown(text, h->name, h->name_bytes);
     if (!ft_zip_name_ok((const char *) h->name, h->name_bytes))
-        return ft_fail(a->err, FT_EFORMAT, "%s: \"%s\" is no name for an entry", a->label, name);
+        return ft_fail(a->err, FT_EFORMAT, "%s: \"%s\" is not a valid entry name", a->label, name);
     if (h->flags & ENCRYPTED)
         return ft_fail(a->err, FT_EFORMAT, "%s: %s: encrypted", a->label, name);
     if (h->flags & SIZES_FOLLOW)
@@ -204,7 +204,7 @@ static ft_status check_header(const archive *a, const header *h)
     return FT_OK;
 }
 
-/* Read the central header at *at, which moves on to the next one. */
+/* Read the central header at *at and advance *at to the next one. */
 static ft_status read_central(const archive *a, const summary *s, size_t *at, header *h,
                               uint64_t *local)
 {
@@ -234,7 +234,10 @@ static ft_status read_central(const archive *a, const summary *s, size_t *at, he
     return check_header(a, h);
 }
 
-/* Read the local header at `at`, which lies before the directory; *data is where it ends. */
+/*
+ * Read the local header at `at`, which must end before the directory; *data is the offset of its
+ * end.
+ */
 static ft_status read_local(const archive *a, size_t at, size_t limit, header *h, size_t *data)
 {
     const unsigned char *l = a->map + at;
@@ -266,8 +269,8 @@ static bool same(const header *x, const header *y)
 }
 
 /*
- * Read one entry: the central header at *at, its local header, which must begin at *next, and the
- * place of its data.  *next moves to the end of the data.
+ * Read one entry: the central header at *at, its local header, which must start at *next, and the
+ * position of its data. *next is advanced to the end of the data.
  */
 static ft_status read_entry(const archive *a, const summary *s, size_t *at, size_t *next,
                             ft_zip_entry *entry, char *name)
@@ -348,7 +351,7 @@ ft_status ft_zipdir_read(ft_zipdir *dir, const char *label, const void *map, siz
     summary s = { 0 };
     FT_TRY(read_end(&a, &s));
 
-    /* Names, each with its terminator, are shorter than the headers that hold them. */
+    /* Names, each with its terminator, are shorter than the headers that contain them. */
     dir->entry = ft_array((size_t) s.count, sizeof *dir->entry);
     dir->by_name = ft_array((size_t) s.count, sizeof *dir->by_name);
     dir->names = ft_array((size_t) s.bytes, 1);

@@ -1,9 +1,9 @@
 /*
- * zip_writer.c - libzip between two callbacks: `feed` gives it the bytes of an entry, `sink` takes
- * the bytes of the archive.
+ * zip_writer.c - libzip with two callbacks: `entry_reader` supplies the bytes of an entry,
+ * `file_sink` writes the bytes of the archive.
  *
- * With a sink of our own the file, its lock and its errors stay in our hands, where libzip's file
- * source would write to a second temporary file and rename that.
+ * With its own sink, the caller keeps control of the file, its lock and its errors. libzip's file
+ * source would write a second temporary file and rename that.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,7 @@ typedef struct {
     ft_zip_pull pull;
     void *user;
 
-    uint64_t at, end;  /* of writing; of what is written */
+    uint64_t at, end;  /* write position; end of the written data */
     ft_status failure; /* the first one, and its text */
     ft_error why;
     zip_error_t error; /* the same for libzip, which only passes it on */
@@ -39,13 +39,13 @@ typedef struct {
     size_t index, left;
 } feed;
 
-/* ---- Where things lie --------------------------------------------------------------------- */
+/* ---- Offsets -------------------------------------------------------------------------------- */
 
-/* Bytes of a local header that libzip writes for a stored entry, without padding. */
+/* Size of the local header that libzip writes for a stored entry, without padding. */
 static size_t header_bytes(const ft_zip_item *item)
 {
     size_t zip64 = item->bytes > UINT32_MAX ? 20 : 0;
-    return 30 + strlen(item->name) + zip64 + 4; /* 4: head of our extra field */
+    return 30 + strlen(item->name) + zip64 + 4; /* 4: header of the padding field */
 }
 
 static size_t padding(const ft_zip_item *item, size_t at)
@@ -175,7 +175,7 @@ static zip_int64_t sink_call(void *user, void *data, zip_uint64_t bytes, zip_sou
         return (zip_int64_t) j->at;
     case ZIP_SOURCE_ERROR:
         return zip_error_to_data(&j->error, data, bytes);
-    case ZIP_SOURCE_STAT: /* there is no archive yet */
+    case ZIP_SOURCE_STAT: /* the archive does not exist yet */
         zip_error_set(&j->error, ZIP_ER_READ, ENOENT);
         return -1;
     default:
@@ -185,7 +185,7 @@ static zip_int64_t sink_call(void *user, void *data, zip_uint64_t bytes, zip_sou
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
-/* Add an item to the archive: stored, aligned, and without a trace of who, when and where. */
+/* Add an item to the archive: stored, aligned, and without user, system or time information. */
 static bool add_item(zip_t *zip, feed *f)
 {
     static const zip_uint8_t zeros[FT_ZIP_ALIGN_LARGE];
@@ -194,7 +194,7 @@ static bool add_item(zip_t *zip, feed *f)
     zip_source_t *source = zip_source_function(zip, feed_call, f);
     if (source == NULL)
         return false;
-    /* Told that names are UTF-8, libzip 1.11 sets a flag that 1.7 leaves out: they are ASCII. */
+    /* Names are ASCII. Declared as UTF-8, libzip 1.11 would set a flag that 1.7 does not set. */
     zip_int64_t index = zip_file_add(zip, item->name, source, ZIP_FL_ENC_GUESS);
     if (index < 0) {
         zip_source_free(source);
@@ -202,13 +202,13 @@ static bool add_item(zip_t *zip, feed *f)
     }
     zip_uint64_t i = (zip_uint64_t) index;
     return zip_set_file_compression(zip, i, ZIP_CM_STORE, 0) == 0 &&
-           zip_file_set_dostime(zip, i, 0, 0x21, 0) == 0 && /* 1980-01-01, the first there is */
+           zip_file_set_dostime(zip, i, 0, 0x21, 0) == 0 && /* 1980-01-01, the earliest date */
            zip_file_set_external_attributes(zip, i, 0, ZIP_OPSYS_UNIX, 0100644u << 16) == 0 &&
            zip_file_extra_field_set(zip, i, FT_ZIP_ALIGN_EXTRA_ID, ZIP_EXTRA_FIELD_NEW, zeros,
                                     (zip_uint16_t) padding(item, at), ZIP_FL_LOCAL) == 0;
 }
 
-/* What libzip itself has to say. */
+/* Report an error of libzip itself. */
 static ft_status fail_zip(const job *j, zip_error_t *error, ft_error *err)
 {
     if (zip_error_code_zip(error) == ZIP_ER_MEMORY)

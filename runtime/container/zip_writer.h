@@ -1,8 +1,8 @@
 /*
- * zip_writer.h - write a zip archive of stored, aligned entries, streaming.
+ * zip_writer.h - stream a zip archive of stored, aligned entries.
  *
- * The other half of zip_directory.h.  The archive is libzip's work; alignment, which libzip knows nothing
- * of, comes from an extra field in each local header that moves the data to where it should be.
+ * The counterpart of zip_directory.h. libzip writes the archive. It has no notion of alignment, so
+ * an extra field in each local header pads the data to its alignment.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,18 +18,21 @@ typedef struct ft_zip_item {
 } ft_zip_item;
 
 /*
- * Where the data of every item will lie, if they are written in this order to an empty file.
- * False when the file would be too large to have offsets.  *end is where the directory begins.
+ * Compute the offset of the data of every item, if they are written in this order to an empty file.
+ * False when the file would exceed the range of offsets. *end is the offset of the directory.
  */
 bool ft_zip_plan(ft_zip_item *item, size_t count, size_t *end);
 
-/* Fill buffer with the next bytes of an item, 1 <= *got <= bytes.  Called in order, to its end. */
+/*
+ * Fill buffer with the next bytes of an item, 1 <= *got <= bytes. Called sequentially until the
+ * item is complete.
+ */
 typedef ft_status (*ft_zip_pull)(void *user, size_t index, void *buffer, size_t bytes, size_t *got,
                                  ft_error *err);
 
 /*
- * Write planned items to an empty file.  The bytes of the file depend on names and contents alone.
- * A failure of `pull` comes back with its own text.
+ * Write planned items to an empty file. The file's bytes depend only on names and contents. Errors
+ * of the callback are passed on with their text.
  */
 ft_status ft_zip_write(int fd, const char *label, const ft_zip_item *item, size_t count,
                        ft_zip_pull pull, void *user, ft_error *err);

@@ -1,5 +1,5 @@
 /*
- * dataset.c - token ids of many sequences, or many images.
+ * dataset.c - datasets of token sequences or images.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 
 /* ---- Encoding ----------------------------------------------------------------------------- */
 
-/* Encode one text into at most `positions` ids; the closing token survives a cut. */
+/* Encode one text into at most `positions` ids; truncation keeps the closing special token. */
 static ft_status encode_row(const ft_tokenizer *tokenizer, const char *text, size_t number,
                             int32_t *ids, size_t positions, bool truncate, size_t *count,
                             ft_error *err)
@@ -34,7 +34,7 @@ static ft_status encode_row(const ft_tokenizer *tokenizer, const char *text, siz
     return FT_OK;
 }
 
-/* Make rows as narrow as the longest one. */
+/* Shrink the rows to the longest one. */
 static void tighten(ft_dataset *dataset, size_t longest)
 {
     for (size_t row = 0; row < dataset->rows; row++) {
@@ -107,7 +107,7 @@ ft_dataset ft_dataset_slice(const ft_dataset *dataset, size_t first, size_t rows
     };
 }
 
-/* Tokens of a row of a mask; without one all are. */
+/* Number of tokens in a row of a mask; without a mask all are tokens. */
 static size_t tokens_of(const int32_t *mask, size_t cols, size_t row)
 {
     size_t tokens = 0;

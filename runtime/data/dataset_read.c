@@ -1,5 +1,5 @@
 /*
- * dataset_read.c - a safetensors file becomes a dataset, checked against a model.
+ * dataset_read.c - read a safetensors file as a dataset and validate it against a model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ typedef struct source {
     bool cut; /* rows may be longer than the model's positions */
 } source;
 
-/* "[3]" or "[0][3]": where element i of a vector or a matrix stands. */
+/* "[3]" or "[0][3]": the index of element i of a vector or a matrix. */
 static const char *place_text(char *out, size_t size, const ft_tensor *tensor, size_t i)
 {
     size_t cols = (size_t) tensor->dim[tensor->ndim - 1];
@@ -37,7 +37,7 @@ static const char *place_text(char *out, size_t size, const ft_tensor *tensor, s
     return out;
 }
 
-/* Copy a tensor of whole numbers from `low` to `high` - 1. */
+/* Copy a tensor of integers from `low` to `high` - 1. */
 static ft_status copy_numbers(int32_t **out, const source *from, const char *name, int32_t low,
                               int64_t high, ft_error *err)
 {
@@ -95,7 +95,7 @@ static ft_status read_ids(ft_dataset *out, const source *from, const ft_model *m
     return copy_numbers(&out->ids, from, "input_ids", 0, model->config.vocabulary, err);
 }
 
-/* The first lengths[i] places of row i are tokens; NULL: all are. */
+/* The first lengths[i] positions of row i are tokens; NULL: all are. */
 static ft_status make_mask(ft_dataset *out, const int32_t *lengths, ft_error *err)
 {
     size_t count = out->rows * out->cols;
@@ -113,7 +113,7 @@ static void hide_padding(int32_t *mask, const int32_t *ids, size_t count, int32_
         mask[i] = mask[i] != 0 && ids[i] != pad_id;
 }
 
-/* From attention_mask, or else from lengths; without both there is no padding. */
+/* Read attention_mask, or else lengths; without both there is no padding. */
 static ft_status read_mask(ft_dataset *out, const source *from, const ft_model *model,
                            ft_error *err)
 {
@@ -141,7 +141,7 @@ static ft_status read_mask(ft_dataset *out, const source *from, const ft_model *
 
 /* ---- Targets ------------------------------------------------------------------------------ */
 
-/* The tensor `name` [rows, T] becomes the targets: T, and room for them. */
+/* Take T from the tensor `name` [rows, T] and allocate the target mask. */
 static ft_status begin_targets(ft_dataset *out, const source *from, const char *name,
                                const ft_model *model, ft_error *err)
 {
@@ -165,7 +165,7 @@ static ft_status begin_targets(ft_dataset *out, const source *from, const char *
     return FT_OK;
 }
 
-/* A start may have the id of padding: the first place of a row is always a token. */
+/* The start token may have the padding id: the first position of a row is always a token. */
 static void hide_target_padding(ft_dataset *out, const int32_t *ids, int32_t pad_id)
 {
     for (size_t row = 0; row < out->rows; row++) {
@@ -191,7 +191,7 @@ static ft_status read_decoder_ids(ft_dataset *out, const source *from, const ft_
     return copy_numbers(&out->target_mask, from, "decoder_attention_mask", 0, 2, err);
 }
 
-/* What follows each target.  Padding, by its id or as any negative number, is -1. */
+/* The next token of each target. Padding, by its id or as any negative number, is -1. */
 static ft_status read_target_labels(ft_dataset *out, const source *from, const ft_model *model,
                                     ft_error *err)
 {
@@ -203,7 +203,7 @@ static ft_status read_target_labels(ft_dataset *out, const source *from, const f
     return FT_OK;
 }
 
-/* Each label is what follows: the decoder reads the start, then all but the last. */
+/* Labels are next tokens: the decoder input is the start token, then all labels but the last. */
 static ft_status read_shifted_labels(ft_dataset *out, const source *from, const ft_model *model,
                                      ft_error *err)
 {
@@ -239,7 +239,7 @@ static ft_status read_targets(ft_dataset *out, const source *from, const ft_mode
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* [N, C], or of one label [N]. */
+/* [N, C], or [N] for one label. */
 static ft_status check_numbers_shape(const source *from, int64_t rows, int64_t labels,
                                      ft_error *err)
 {
@@ -257,7 +257,7 @@ static ft_status check_numbers_shape(const source *from, int64_t rows, int64_t l
                    ft_shape_text(found, tensor->ndim, tensor->dim), rows, rows);
 }
 
-/* Whether labels hold, or quantities. */
+/* Labels of multi-label and regression models. */
 static ft_status read_numbers(ft_dataset *out, const source *from, const ft_config *config,
                               ft_error *err)
 {
@@ -284,7 +284,7 @@ static ft_status read_numbers(ft_dataset *out, const source *from, const ft_conf
     return FT_OK;
 }
 
-/* Classes of rows, or what their labels are. */
+/* Class indices, or the labels of multi-label and regression models. */
 static ft_status read_labels(ft_dataset *out, const source *from, const ft_model *model,
                              ft_error *err)
 {
@@ -305,7 +305,7 @@ static ft_status read_images(ft_dataset *out, const source *from, const ft_model
     if (tensor == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: no tensor \"%s\"", from->path, FT_PIXEL_VALUES);
     snprintf(what, sizeof what, "%.250s: %s", from->path, FT_PIXEL_VALUES);
-    ft_tensor copy = *tensor; /* in a file nothing is aligned */
+    ft_tensor copy = *tensor; /* tensors in files may be unaligned */
     copy.data = out->pixels = ft_alloc(ft_tensor_bytes(tensor) + 1);
     if (out->pixels == NULL)
         return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes", what,
@@ -374,9 +374,9 @@ ft_status ft_dataset_read(ft_dataset *out, const char *path, const ft_model *mod
     return read_file(out, path, model, false, err);
 }
 
-/* ---- Cutting ------------------------------------------------------------------------------ */
+/* ---- Splitting ------------------------------------------------------------------------------ */
 
-/* Put the tokens of each row of `from` into rows of `out`, which is as wide as it shall be. */
+/* Split the tokens of each row of `from` into rows of `out`, whose cols is set. */
 static size_t deal_out(ft_dataset *out, const ft_dataset *from)
 {
     size_t row = 0;

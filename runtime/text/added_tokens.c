@@ -1,5 +1,6 @@
 /*
- * added_tokens.c - leftmost, then longest; a match that its token's rule forbids is skipped whole.
+ * added_tokens.c - leftmost-longest matching; a match that its token's rule rejects is skipped
+ * entirely.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -41,7 +42,7 @@ void ft_added_tokens_fini(ft_added_tokens *set)
 
 /* ------------------------------------------------------------------------------------------ */
 
-/* The next token whose content stands in the text, at [*start, search->next); NULL at the end. */
+/* The next token whose content occurs in the text, at [*start, search->next); NULL at the end. */
 static const ft_added_token *find_content(ft_added_search *search, size_t *start)
 {
     const ft_added_tokens *set = search->set;
@@ -68,7 +69,7 @@ static bool touches_a_word(const ft_added_search *search, size_t start, size_t e
            (end < search->bytes && ft_char_is_word(ft_utf8_next(&behind)));
 }
 
-/* Where the white space before `start` begins, but not before what the last token has taken. */
+/* The start of the white space before `start`, but not before the end of the last token. */
 static size_t skip_space_before(const ft_added_search *search, size_t start)
 {
     if (start < search->used)
@@ -80,7 +81,7 @@ static size_t skip_space_before(const ft_added_search *search, size_t start)
     return start;
 }
 
-/* Where the white space at `end` ends.  No byte is looked at twice, however tokens overlap it. */
+/* The end of the white space at `end`. No byte is scanned twice, however tokens overlap it. */
 static size_t skip_space_after(ft_added_search *search, size_t end)
 {
     if (end < search->space_end)
@@ -93,8 +94,9 @@ static size_t skip_space_after(ft_added_search *search, size_t end)
 }
 
 /*
- * Whether the token counts whose content stands at [*start, *end); if so, widen that by the white
- * space that it takes along.  A token made of space that an earlier one has taken does not count.
+ * Whether the token with its content at [*start, *end) matches; if so, extend the range by the
+ * white space that it includes. A token of white space that an earlier token has included does not
+ * match.
  */
 static bool accept(ft_added_search *search, const ft_added_token *token, size_t *start, size_t *end)
 {

@@ -1,8 +1,9 @@
 /*
- * added_tokens_json.c - the section "added_tokens".
+ * added_tokens_json.c - parse the section "added_tokens".
  *
- * A habit of the `tokenizers` library matters: an added token has the id that the vocabulary gives
- * it or the next free one, whatever its own "id" says, so a file in which they differ is refused.
+ * The `tokenizers` library gives an added token the id of the same word in the vocabulary, or else
+ * the next free id, and ignores the "id" in the file. A file in which they differ is therefore
+ * rejected.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +17,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *content; /* the JSON's */
+    const char *content; /* owned by the JSON value */
     ft_added_token token;
     bool normalized, special;
 } added_token;
@@ -34,7 +35,7 @@ static ft_status read_added_token(added_token *out, const ft_section *in)
     return ft_section_bool(in, "special", &out->special);
 }
 
-/* The id must be the vocabulary's, or the next one that is free. */
+/* The id must be the one in the vocabulary, or else the next free one. */
 static ft_status check_added_id(const added_token *added, const ft_word *known, int64_t next_id,
                                 const ft_section *in)
 {
@@ -50,7 +51,7 @@ static ft_status check_added_id(const added_token *added, const ft_word *known, 
     return FT_OK;
 }
 
-/* Make it a token of the vocabulary, if it is none yet; *next_id is the next one that is free. */
+/* Add it to the vocabulary unless it is there; *next_id is the next free id. */
 static ft_status add_to_vocabulary(ft_vocabulary *vocabulary, const added_token *added,
                                    int64_t *next_id, const ft_section *in)
 {
@@ -68,7 +69,10 @@ static ft_status add_to_vocabulary(ft_vocabulary *vocabulary, const added_token 
     return FT_OK;
 }
 
-/* Empty contents match everywhere, and of equal ones the library picks any: refuse both. */
+/*
+ * Empty contents match everywhere, and among equal ones the library picks an arbitrary one: reject
+ * both.
+ */
 static ft_status add_content(ft_added_tokens *set, const char *content, size_t bytes,
                              const added_token *added, const ft_section *in)
 {
@@ -86,7 +90,7 @@ static ft_status add_content(ft_added_tokens *set, const char *content, size_t b
     return rc == FT_OK ? FT_OK : ft_section_no_memory(in);
 }
 
-/* Decoding shows a normalized token as it is looked for. */
+/* Decoding returns the normalized form of a token that is matched in normalized text. */
 static ft_status show_normalized(ft_vocabulary *vocabulary, const added_token *added,
                                  const char *text, size_t bytes, const ft_section *in)
 {
@@ -96,7 +100,7 @@ static ft_status show_normalized(ft_vocabulary *vocabulary, const added_token *a
     return ft_vocabulary_show(vocabulary, token, text, bytes) ? FT_OK : ft_section_no_memory(in);
 }
 
-/* A token that is looked for in normalized text is normalized itself. */
+/* A token that is matched in normalized text is normalized itself. */
 static ft_status add_token(ft_tokenizer *t, const added_token *added, const ft_section *in)
 {
     const char *text = added->content;
@@ -119,7 +123,7 @@ static ft_status add_token(ft_tokenizer *t, const added_token *added, const ft_s
     return rc;
 }
 
-/* Where the vocabulary's ids have gaps, the next free one may be taken. */
+/* Where the vocabulary's ids have gaps, the next free id may be in use. */
 static ft_status check_all_ids(ft_vocabulary *vocabulary, const ft_section *file)
 {
     if (!ft_vocabulary_sort(vocabulary))
@@ -128,7 +132,7 @@ static ft_status check_all_ids(ft_vocabulary *vocabulary, const ft_section *file
     if (clash == NULL)
         return FT_OK;
     return ft_fail(file->err, FT_EUNSUPPORTED,
-                   "%s: added_tokens: id %" PRId32 " is that of a word of the vocabulary",
+                   "%s: added_tokens: id %" PRId32 " is used by a word of the vocabulary",
                    file->file, clash->id);
 }
 

@@ -1,10 +1,10 @@
 /*
  * bert_normalizer.c - clean, space out ideographs, strip accents, lowercase: in one pass.
  *
- * Each step is a function that hands its characters to the next, so the text is read and written
- * once.  Only the canonical order of marks looks further than one character: a run of marks waits
- * until a character comes that they cannot cross.  The nonspacing ones are dropped before they
- * wait, so hardly any text ever has a run.
+ * Each step is a function that passes its characters to the next one, so the text is read and
+ * written once. Only the canonical ordering of combining marks needs lookahead: a run of marks is
+ * buffered until a character of combining class 0 arrives. Nonspacing marks are removed before
+ * that, so hardly any text ever buffers a run.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,8 +19,8 @@
 typedef struct {
     const ft_bert_normalizer *steps;
     ft_text *out;
-    ft_mark_run run; /* marks that wait */
-    bool no_memory;  /* once true, characters go nowhere */
+    ft_mark_run run; /* buffered marks */
+    bool no_memory;  /* once true, output is discarded */
 } writer;
 
 /* ------------------------------------------------------------------------------------------ */
@@ -49,7 +49,7 @@ static void put_cased(writer *w, uint32_t c)
 
 /* ------------------------------------------------------------------------------------------ */
 
-/* Let the marks that wait go on. */
+/* Output the buffered marks. */
 static void end_run(writer *w)
 {
     ft_mark_run_sort(&w->run);
@@ -109,7 +109,7 @@ static void put_cleaned(writer *w, uint32_t c)
         put_spaced(w, ft_char_is_space(c) ? ' ' : c);
 }
 
-/* put_cleaned() without the questions whose answer is known for ASCII, which most text is. */
+/* put_cleaned() specialized for ASCII, which most text is. */
 static void put_cleaned_ascii(writer *w, unsigned char c)
 {
     if (w->steps->clean_text) {

@@ -1,5 +1,5 @@
 /*
- * bert_normalizer.h - the text that BERT's vocabularies are made of, and its words.
+ * bert_normalizer.h - BERT's normalizer and pre-tokenizer.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,25 +8,25 @@
 
 #include "runtime/base/strbuf.h"
 
-/* The steps, in the order in which they are taken.  All false leaves the text as it is. */
+/* The steps, in the order in which they apply. All false leaves the text unchanged. */
 typedef struct ft_bert_normalizer {
-    bool clean_text;           /* drop NUL, U+FFFD and control characters; make white space " " */
-    bool handle_chinese_chars; /* put spaces around ideographs */
-    bool strip_accents;        /* decompose, drop nonspacing marks */
+    bool clean_text;           /* remove NUL, U+FFFD, control characters; white space becomes " " */
+    bool handle_chinese_chars; /* put spaces around CJK ideographs */
+    bool strip_accents;        /* decompose, remove nonspacing marks */
     bool lowercase;
 } ft_bert_normalizer;
 
 /*
- * Normalize `text` (valid UTF-8) into *out, whose old content is overwritten and whose memory is
- * reused.  FT_ENOMEM, without text, when there is not enough.
+ * Normalize `text` (valid UTF-8) into *out, which is overwritten and whose memory is reused.
+ * FT_ENOMEM, without error text, when out of memory.
  */
 ft_status ft_bert_normalize(const ft_bert_normalizer *normalizer, const char *text, size_t bytes,
                             ft_text *out);
 
 /*
- * The next word of normalized text between *at and `end`: a punctuation character, or what stands
- * between punctuation and white space.  Returns its bytes, 0 when there is none; *word is where it
- * starts and *at moves behind it.
+ * The next word of normalized text between *at and `end`: a punctuation character, or a run of
+ * characters between punctuation and white space. Returns its length in bytes, 0 at the end; *word
+ * is its start, and *at is advanced past it.
  */
 size_t ft_bert_next_word(const char **at, const char *end, const char **word);
 

@@ -1,5 +1,5 @@
 /*
- * chat.c - conversations as text: one table of what stands around the messages.
+ * chat.c - render conversations as text: one table of chat formats.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,14 +19,14 @@ static const char *const role_names[ROLES] = { "system", "user", "assistant" };
 
 typedef struct {
     const char *name;
-    const char *begin; /* of a conversation */
+    const char *begin; /* start of a conversation */
     struct {
         const char *before, *after;
-    } around[ROLES];            /* a message */
-    const char *answer;         /* opens the assistant's turn */
-    const char *default_system; /* where there is no such message; or NULL */
-    bool takes_turns;           /* and the system message is a part of the first user's */
-    bool trims;                 /* white space around contents */
+    } around[ROLES];            /* of a message */
+    const char *answer;         /* generation prompt: opens the assistant's turn */
+    const char *default_system; /* used without a system message; or NULL */
+    bool takes_turns;           /* roles alternate; system text is merged into the first user's */
+    bool trims;                 /* trim white space around contents */
 } format;
 
 static const format formats[] = {
@@ -119,7 +119,7 @@ static ft_status check_message(const ft_chat_message *messages, size_t i, ft_err
     return FT_OK;
 }
 
-/* Where the roles take turns: an optional system message, user, assistant, user... */
+/* Check that the roles alternate: an optional system message, user, assistant, user... */
 static ft_status check_turns(const ft_chat_message *messages, size_t count, ft_error *err)
 {
     size_t first = role_of(&messages[0]) == SYSTEM;
@@ -139,7 +139,7 @@ static ft_status check_all(ft_chat chat, const ft_chat_message *messages, size_t
         return ft_fail(err, FT_EARG,
                        "found no chat format, expected llama2, llama3, mistral or qwen2");
     if (count == 0)
-        return ft_fail(err, FT_EARG, "found no messages, expected one at least");
+        return ft_fail(err, FT_EARG, "found no messages, expected at least one");
     for (size_t i = 0; i < count; i++)
         FT_TRY(check_message(messages, i, err));
     return formats[chat].takes_turns ? check_turns(messages, count, err) : FT_OK;
@@ -152,7 +152,7 @@ static bool put(ft_text *out, const char *text)
     return ft_text_put(out, text, strlen(text));
 }
 
-/* The information separators are space too where these formats come from. */
+/* Python's str.strip(), which these templates use, also strips the information separators. */
 static bool is_space(uint32_t c)
 {
     return ft_char_is_space(c) || (c >= 0x1c && c <= 0x1f);
@@ -176,7 +176,7 @@ static bool put_message(const format *f, ft_text *out, role r, const char *conte
            put(out, f->around[r].after);
 }
 
-/* The first user's content with the system's in front; they are trimmed as one. */
+/* The first user's content after the system's; they are trimmed as one. */
 static bool put_first_turn(const format *f, ft_text *out, const char *system, const char *user)
 {
     ft_text both = { 0 };

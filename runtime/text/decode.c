@@ -1,9 +1,8 @@
 /*
- * decode.c - what a token says is written as soon as no later token can change it.
+ * decode.c - text is written as soon as no later token can change it.
  *
- * Two things wait: the bytes of a character that is not whole yet; and a run of tokens that are
- * single bytes, because the `tokenizers` library makes a run U+FFFD from end to end when any of it
- * is invalid.
+ * Two things are buffered: the bytes of an incomplete character, and a run of byte tokens, because
+ * the `tokenizers` library replaces the whole run by U+FFFD when any part of it is invalid.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,9 +22,9 @@ static bool put_replacement(ft_text *out)
     return ft_text_put(out, "\xef\xbf\xbd", 3); /* U+FFFD */
 }
 
-/* ---- Bytes that may be no UTF-8 ------------------------------------------------------------- */
+/* ---- Bytes that may be invalid UTF-8 --------------------------------------------------------- */
 
-/* What the second byte of a character may be, where its first one says. */
+/* Whether `second` is valid after the first byte `first`. */
 static bool may_be_second(unsigned char first, unsigned char second)
 {
     unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
@@ -34,8 +33,8 @@ static bool may_be_second(unsigned char first, unsigned char second)
 }
 
 /*
- * Bytes of the character that starts the text, or as many as could start one.  *whole and *open
- * say whether it is one, and whether more bytes could make it one.
+ * Length in bytes of the character at the start of the text, or of the longest prefix of one.
+ * *whole and *open tell whether it is complete, and whether more bytes could complete it.
  */
 static size_t measure_character(const unsigned char *at, size_t bytes, bool *whole, bool *open)
 {
@@ -50,7 +49,10 @@ static size_t measure_character(const unsigned char *at, size_t bytes, bool *who
     return have;
 }
 
-/* Write what is certain of the bytes that wait; at the `end` all, with U+FFFD for what is cut. */
+/*
+ * Write the complete characters among the buffered bytes; at the `end` all of them, with U+FFFD for
+ * invalid or incomplete ones.
+ */
 static bool put_bytes(ft_text *wait, bool end, ft_text *out)
 {
     size_t done = 0;
@@ -71,7 +73,7 @@ static bool put_bytes(ft_text *wait, bool end, ft_text *out)
     return true;
 }
 
-/* A token in which any character stands for no byte is taken as it is written. */
+/* A token with any character that encodes no byte is copied unchanged. */
 static bool decode_bytes(ft_decode_stream *s, const char *text, size_t bytes)
 {
     size_t before = s->wait.bytes;
@@ -87,7 +89,7 @@ static bool decode_bytes(ft_decode_stream *s, const char *text, size_t bytes)
     return put_bytes(&s->wait, false, &s->out);
 }
 
-/* ---- Blanks that are written with a character of their own ----------------------------------- */
+/* ---- Metaspace ------------------------------------------------------------------------------ */
 
 static bool decode_metaspace(ft_decode_stream *s, const char *text, size_t bytes)
 {
@@ -104,7 +106,7 @@ static bool decode_metaspace(ft_decode_stream *s, const char *text, size_t bytes
     return ft_text_put(&s->out, text, (size_t) (end - text));
 }
 
-/* ---- Words and their pieces ------------------------------------------------------------------ */
+/* ---- WordPiece ------------------------------------------------------------------------------ */
 
 static bool starts_with(const char *text, size_t bytes, const char *start)
 {
@@ -112,7 +114,10 @@ static bool starts_with(const char *text, size_t bytes, const char *start)
     return bytes >= length && memcmp(text, start, length) == 0;
 }
 
-/* Whether the blank before a token of its own goes: before punctuation and English endings. */
+/*
+ * Whether the cleanup removes the space before a token: before punctuation and English
+ * contractions.
+ */
 static bool loses_blank(const char *text, size_t bytes)
 {
     static const char *const close[] = { ".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re" };
@@ -134,9 +139,9 @@ static bool decode_wordpiece(ft_decode_stream *s, const char *text, size_t bytes
     return ft_text_put(&s->out, text, bytes);
 }
 
-/* ---- Steps ---------------------------------------------------------------------------------- */
+/* ---- Sequences ------------------------------------------------------------------------------ */
 
-/* Text behind the steps but the last, which strips its start. */
+/* Output the result of all steps but the last, which strips the start. */
 static bool put_stripped(ft_decode_stream *s, const char *text, size_t bytes)
 {
     const ft_decoding *d = s->decoding;
@@ -155,7 +160,7 @@ static bool put_stripped(ft_decode_stream *s, const char *text, size_t bytes)
     return ft_text_put(&s->out, text, bytes);
 }
 
-/* The end of a run of byte tokens: text, or a replacement for each. */
+/* The end of a run of byte tokens: text, or a replacement character for each. */
 static bool end_run(ft_decode_stream *s)
 {
     size_t bytes = s->wait.bytes;

@@ -1,8 +1,7 @@
 /*
- * decoder_json.c - the section "decoder".
+ * decoder_json.c - parse the section "decoder".
  *
- * What it says about text matters to those who decode alone, so a decoder that is not known does
- * not keep a tokenizer from opening.
+ * It matters only for decoding, so an unsupported decoder does not prevent opening a tokenizer.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +14,9 @@
 
 #include <string.h>
 
-/* The steps that a sequence may have, in this order: each works on what those before it leave. */
+/*
+ * The steps that a sequence may have, in this order: each processes the output of the previous one.
+ */
 typedef enum { NOTHING, REPLACE, BYTE_FALLBACK, FUSE, STRIP, ALONE } stage;
 
 typedef struct {

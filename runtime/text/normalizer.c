@@ -1,5 +1,5 @@
 /*
- * normalizer.c - each step reads what the one before it wrote; two buffers take turns.
+ * normalizer.c - each step reads the output of the previous one; two buffers are swapped.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

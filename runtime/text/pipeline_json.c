@@ -1,5 +1,5 @@
 /*
- * pipeline_json.c - the sections "normalizer" and "pre_tokenizer": what text goes through.
+ * pipeline_json.c - parse the sections "normalizer" and "pre_tokenizer".
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -58,9 +58,9 @@ ft_status ft_json_read_normalizer(ft_normalizer *normalizer, const ft_section *f
     return ft_section_steps(file, "normalizer", "normalizers", read_normalizer_step, normalizer);
 }
 
-/* ---- Words -------------------------------------------------------------------------------- */
+/* ---- Pre-tokenizer -------------------------------------------------------------------------- */
 
-/* What GPT-2 cuts text at, which ByteLevel takes for granted. */
+/* GPT-2's split pattern, the default of ByteLevel. */
 static const char gpt2_words[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
@@ -147,7 +147,7 @@ static ft_status read_split(ft_pretokenizer *p, const ft_section *in)
     return compile(&step->regex, &pattern, key, text);
 }
 
-/* One character, as a string. */
+/* A string of exactly one character. */
 static ft_status read_replacement(const ft_section *in, const char **text)
 {
     FT_TRY(ft_section_string(in, "replacement", text));
@@ -160,7 +160,7 @@ static ft_status read_replacement(const ft_section *in, const char **text)
                             "one character");
 }
 
-/* Old files say "add_prefix_space" instead of, or beside, "prepend_scheme". */
+/* Old files have "add_prefix_space" instead of, or in addition to, "prepend_scheme". */
 static ft_status read_scheme(const ft_section *in, bool *never, bool *first)
 {
     bool prefix;

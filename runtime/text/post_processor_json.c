@@ -1,5 +1,5 @@
 /*
- * post_processor_json.c - the section "post_processor": special tokens around the text.
+ * post_processor_json.c - parse the section "post_processor": special tokens around the text.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ static ft_status append_id(ft_special_ids *ids, const ft_section *in, int32_t id
     return FT_OK;
 }
 
-/* ["[SEP]", 3]: the id counts. */
+/* ["[SEP]", 3]: only the id is used. */
 static ft_status read_pair(ft_special_ids *ids, const ft_section *in, const char *key)
 {
     json_t *pair;
@@ -39,7 +39,7 @@ static ft_status read_bert_processing(ft_tokenizer *t, const ft_section *in)
     return read_pair(&t->after, in, "sep");
 }
 
-/* The ids of a template's special token stand in a table beside the template. */
+/* The ids of a special token are in a table next to the template. */
 static ft_status append_special(ft_special_ids *ids, const ft_section *template, const char *name)
 {
     ft_section table, entry;
@@ -80,7 +80,7 @@ static ft_status read_piece(ft_tokenizer *t, const ft_section *template, const f
     return FT_OK;
 }
 
-/* The template "pair" is for two texts in one sequence, which encoding does not make. */
+/* The template "pair" is for two texts in one sequence, which is not supported. */
 static ft_status read_template(ft_tokenizer *t, const ft_section *in)
 {
     json_t *single;
@@ -101,7 +101,7 @@ static ft_status read_post_step(void *to, const ft_section *in)
     ft_tokenizer *t = to;
     const char *type;
     FT_TRY(ft_section_string(in, "type", &type));
-    if (strcmp(type, "ByteLevel") == 0) /* changes where tokens say they stand, but no id */
+    if (strcmp(type, "ByteLevel") == 0) /* changes offsets, but no ids */
         return FT_SECTION_ONLY(in, "type", "add_prefix_space", "trim_offsets", "use_regex");
     if (t->before.count + t->after.count > 0)
         return ft_section_wrong_type(in, "one step that adds tokens at most");

@@ -1,7 +1,8 @@
 /*
- * pre_tokenizer.c - depth first: each piece goes through all steps before the next piece is cut.
+ * pre_tokenizer.c - depth first: each piece goes through all steps before the next piece is split
+ * off.
  *
- * So no list of pieces is kept, and a step needs memory for one respelled piece at most.
+ * So no list of pieces is kept, and a step needs memory for at most one transformed piece.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +18,7 @@
 
 #include <string.h>
 
-/* A text on its way into step `step`. */
+/* The input of step `step`. */
 typedef struct {
     ft_word_cutter *cutter;
     size_t step;
@@ -33,7 +34,7 @@ static const ft_pretokenize_step *step_of(const piece *in)
     return &in->cutter->pretokenizer->step[in->step];
 }
 
-/* Hand [start, end) of a text on to the next step. */
+/* Pass [start, end) of a text to the next step. */
 static ft_status pass(const piece *in, size_t start, size_t end)
 {
     piece part = { .cutter = in->cutter,
@@ -44,9 +45,9 @@ static ft_status pass(const piece *in, size_t start, size_t end)
     return start < end ? cut(&part) : FT_OK;
 }
 
-/* ---- Cutting ------------------------------------------------------------------------------ */
+/* ---- Splitting ------------------------------------------------------------------------------ */
 
-/* A stretch that waits, since the next one may join it. */
+/* A pending segment, which may be merged with the next one. */
 typedef struct {
     size_t start, end;
     bool any, match;
@@ -75,7 +76,7 @@ static ft_status pass_stretch(const piece *in, const stretch *last)
     return pass(in, last->start, last->end);
 }
 
-/* The text goes on with [last->end, end), which is a match or lies between two. */
+/* Add the segment [last->end, end), which is a match or lies between two matches. */
 static ft_status add_stretch(const piece *in, stretch *last, size_t end, bool match)
 {
     const ft_pretokenize_step *step = step_of(in);
@@ -155,7 +156,7 @@ static ft_status cut_as_bert(const piece *in)
     return FT_OK;
 }
 
-/* ---- Respelling --------------------------------------------------------------------------- */
+/* ---- Transformations ------------------------------------------------------------------------- */
 
 static bool spell_blanks(const piece *in, ft_text *out)
 {
@@ -200,7 +201,7 @@ static ft_status respell(const piece *in, bool (*spell)(const piece *, ft_text *
         cutter->grew = out->full;
         return out->full ? FT_ELIMIT : FT_ENOMEM;
     }
-    cutter->growth = out->most - out->bytes; /* no spelling is shorter than the piece */
+    cutter->growth = out->most - out->bytes; /* no transformation shortens a piece */
     piece spelled = *in;
     spelled.text = out->data;
     return pass(&spelled, 0, out->bytes);

@@ -1,9 +1,9 @@
 /*
- * pre_tokenizer.h - text is cut into words, and words are respelled, in steps.
+ * pre_tokenizer.h - pre-tokenization: split text into words and transform them, in steps.
  *
- * The steps are smaller than the sections of a tokenizer.json: ByteLevel is a blank in front, a
- * split by a regular expression, and a spelling of bytes; Metaspace is another character for the
- * blank, one more of it in front, and a split before each.
+ * The steps are smaller than the sections of a tokenizer.json. ByteLevel is a prepended space, a
+ * split by a regular expression, and a byte-to-character mapping; Metaspace is a replacement of
+ * spaces by another character, one more of it in front, and a split before each.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,34 +15,34 @@
 enum { FT_PRETOKENIZE_MAX_STEPS = 12, FT_PRETOKENIZE_UTF8 = 5 };
 
 typedef enum ft_pretokenize_kind {
-    FT_PRETOKENIZE_BERT,   /* words and punctuation, without white space */
-    FT_PRETOKENIZE_REGEX,  /* cut at matches */
-    FT_PRETOKENIZE_DIGITS, /* cut at numbers */
-    FT_PRETOKENIZE_CHAR,   /* cut at a character */
-    FT_PRETOKENIZE_BLANKS, /* each blank becomes a character */
-    FT_PRETOKENIZE_PREFIX, /* put a character before a text that does not start with it */
-    FT_PRETOKENIZE_BYTES,  /* write each byte as the character that byte-level vocabularies use */
+    FT_PRETOKENIZE_BERT,   /* BertPreTokenizer: words and punctuation, without white space */
+    FT_PRETOKENIZE_REGEX,  /* split at matches */
+    FT_PRETOKENIZE_DIGITS, /* split at numbers */
+    FT_PRETOKENIZE_CHAR,   /* split at a character */
+    FT_PRETOKENIZE_BLANKS, /* replace each space by a character */
+    FT_PRETOKENIZE_PREFIX, /* prepend a character to a text that does not start with it */
+    FT_PRETOKENIZE_BYTES,  /* map each byte to the character of byte-level vocabularies */
 } ft_pretokenize_kind;
 
-/* What becomes of the matches that a text is cut at. */
+/* The behavior of a split, as in the `tokenizers` library. */
 typedef enum ft_split {
     FT_SPLIT_ISOLATED,
     FT_SPLIT_REMOVED,
     FT_SPLIT_WITH_PREVIOUS,
     FT_SPLIT_WITH_NEXT,
-    FT_SPLIT_CONTIGUOUS, /* matches that touch are one word */
+    FT_SPLIT_CONTIGUOUS, /* adjacent matches are merged */
 } ft_split;
 
 typedef struct ft_pretokenize_step {
     ft_pretokenize_kind kind;
     ft_split split;
-    bool invert;                         /* cut at what does not match */
-    bool only_first;                     /* PREFIX: where the whole text begins */
+    bool invert;                         /* split at what does not match */
+    bool only_first;                     /* PREPEND: only at the start of the whole text */
     ft_regex regex;                      /* REGEX */
-    char character[FT_PRETOKENIZE_UTF8]; /* CHAR, BLANKS, PREFIX; UTF-8, terminated */
+    char character[FT_PRETOKENIZE_UTF8]; /* CHAR, REPLACE_SPACES, PREPEND; UTF-8, zero-terminated */
 } ft_pretokenize_step;
 
-/* All zero leaves text in one piece. */
+/* Zero-initialized leaves the text unsplit. */
 typedef struct ft_pretokenizer {
     ft_pretokenize_step step[FT_PRETOKENIZE_MAX_STEPS];
     size_t count;
@@ -50,26 +50,27 @@ typedef struct ft_pretokenizer {
 
 void ft_pretokenizer_fini(ft_pretokenizer *pretokenizer);
 
-/* Cutting one text: memory of each step, and who takes the words. */
+/* The state for one text: buffers of each step, and the callback that receives the words. */
 typedef struct ft_word_cutter {
     const ft_pretokenizer *pretokenizer;
     ft_text text[FT_PRETOKENIZE_MAX_STEPS];
     ft_regex_room regex[FT_PRETOKENIZE_MAX_STEPS];
-    size_t growth; /* bytes that respelling may still add */
-    bool grew;     /* it would have added more */
+    size_t growth; /* number of bytes that the steps may still add */
+    bool grew;     /* the limit was exceeded */
     ft_status (*take)(void *user, const char *word, size_t bytes);
     void *user;
 } ft_word_cutter;
 
 /*
- * Open with pretokenizer, take and user set and the rest zero; `bytes` is the size of all that
- * will be cut.  Errors, without text: FT_ENOMEM; FT_ELIMIT when a regular expression takes too
- * long or, and `grew` tells, respelling adds more than ft_text_growth(bytes); those of `take`.
+ * Initialize with pretokenizer, on_word and user set and the rest zero; `bytes` is the total size
+ * of the text. Errors, without text: FT_ENOMEM; FT_ELIMIT when a regular expression exceeds its
+ * time limit or, if `overflowed` is set, the steps add more than ft_strbuf_growth_limit(bytes);
+ * errors of `on_word`.
  */
 ft_status ft_word_cutter_init(ft_word_cutter *cutter, size_t bytes);
 void ft_word_cutter_fini(ft_word_cutter *cutter);
 
-/* Cut a text (valid UTF-8, not empty); `first` where nothing of the whole stands before it. */
+/* Split a text (valid UTF-8, not empty); `first` if it is the start of the whole text. */
 ft_status ft_cut_words(ft_word_cutter *cutter, const char *text, size_t bytes, bool first);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * stop_ids.c - eos_token_id of generation_config.json and config.json.
+ * stop_ids.c - read eos_token_id from generation_config.json and config.json.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

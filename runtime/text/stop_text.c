@@ -1,5 +1,5 @@
 /*
- * stop_text.c - the text of tokens as they come, up to a stop string.
+ * stop_text.c - incremental detokenization up to a stop string.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,14 +31,14 @@ void ft_stop_text_begin(ft_stop_text *text, const char *const *stop)
     size_t bytes;
     text->stop = stop;
     text->held.bytes = text->given = 0;
-    /* The last text may have been left before its end. */
+    /* The previous text may have been abandoned: reset the decoder. */
     ft_status status = ft_decoder_finish(text->decoder, &left, &bytes, NULL);
     (void) status;
 }
 
 /* ---- Stop strings ------------------------------------------------------------------------- */
 
-/* Where the first stop string begins; the number of bytes where there is none. */
+/* Position of the first stop string; the length of the text when there is none. */
 static size_t find_stop(const ft_stop_text *text)
 {
     size_t first = text->held.bytes;
@@ -51,7 +51,7 @@ static size_t find_stop(const ft_stop_text *text)
     return first;
 }
 
-/* The bytes at the end of the text that are the beginning of this stop string, but not all. */
+/* Length of the longest suffix of the text that is a proper prefix of the stop string. */
 static size_t begun(const ft_text *held, const char *stop)
 {
     size_t count = ft_min_size(strlen(stop) - 1, held->bytes);
@@ -60,7 +60,7 @@ static size_t begun(const ft_text *held, const char *stop)
     return count;
 }
 
-/* The bytes at the end of the text that may become a stop string. */
+/* Length of the longest suffix of the text that may become a stop string. */
 static size_t doubtful(const ft_stop_text *text)
 {
     size_t most = 0;
@@ -94,7 +94,7 @@ static ft_status decode(ft_stop_text *text, int32_t id, bool last, ft_error *err
     return append(text, piece, bytes, err);
 }
 
-/* What has been shown is no longer needed. */
+/* Discard the text that has been returned. */
 static void forget_given(ft_stop_text *text)
 {
     text->held.bytes -= text->given;

@@ -1,7 +1,8 @@
 /*
- * stop_text.h - the text of tokens as they come, up to a stop string.
+ * stop_text.h - incremental detokenization up to a stop string.
  *
- * What could still become a stop string is held back, so that none of it is ever shown.
+ * Text that may still become a stop string is held back, so that no part of a stop string is ever
+ * returned.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,23 +13,23 @@
 
 typedef struct ft_stop_text {
     ft_decoder *decoder;
-    const char *const *stop; /* NULL-terminated, of no empty ones; or NULL */
-    ft_text held;            /* decoded; its first `given` bytes have been handed out */
+    const char *const *stop; /* NULL-terminated, no empty strings; or NULL */
+    ft_text held;            /* decoded text; its first n_emitted bytes have been returned */
     size_t given;
 } ft_stop_text;
 
-/* Free with ft_stop_text_fini(), also after a failure. */
+/* Free with ft_stop_decoder_fini(), also after a failure. */
 FT_MUST_USE ft_status ft_stop_text_init(ft_stop_text *out, const ft_tokenizer *tokenizer,
                                         ft_error *err);
 void ft_stop_text_fini(ft_stop_text *text);
 
-/* Another text begins. */
+/* Start another text. */
 void ft_stop_text_begin(ft_stop_text *text, const char *const *stop);
 
 /*
- * Take a token, or none where id < 0, and show what is certain now, until the next call: all that
- * is left where this is the `last` one.  *stopped: a stop string has appeared; what comes before it
- * is shown, and the text is over.
+ * Decode a token, or none if id < 0, and return in *shown the text that is final, valid until the
+ * next call: all remaining text if this is the `last` call. *stopped: a stop string has appeared;
+ * the text before it is returned, and the text is finished.
  */
 FT_MUST_USE ft_status ft_stop_text_push(ft_stop_text *text, int32_t id, bool last,
                                         const char **shown, size_t *bytes, bool *stopped,

@@ -1,7 +1,7 @@
 /*
- * tokenizer.c - the pipeline: added tokens, normalizer, added tokens again, words, pieces.
+ * tokenizer.c - the pipeline: added tokens, normalizer, added tokens again, pre-tokenizer, model.
  *
- * take_word() is all that knows which kind of model this is.
+ * Only on_word() depends on the type of the model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -40,7 +40,7 @@ ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *j
     return FT_OK;
 }
 
-/* All of a file, at most one byte more than may be; *data is the caller's to free. */
+/* Read a file, at most one byte more than the limit; the caller frees *data. */
 static ft_status read_file(const char *path, char **data, size_t *bytes, ft_error *err)
 {
     FILE *file = fopen(path, "rb");
@@ -129,7 +129,7 @@ bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id)
 
 /* ---- Encoding ----------------------------------------------------------------------------- */
 
-/* One text on its way to ids. */
+/* The state of encoding one text. */
 typedef struct {
     const ft_tokenizer *tokenizer;
     ft_normal_text normal;
@@ -153,7 +153,7 @@ static ft_status encode_words(encoding *e, const char *text, size_t bytes, bool 
     return bytes == 0 ? FT_OK : ft_cut_words(&e->cutter, text, bytes, first);
 }
 
-/* Text between the added tokens that are found in it as it came. */
+/* Encode the text between added tokens that are matched in the original text. */
 static ft_status encode_plain(encoding *e, const char *text, size_t bytes, bool first)
 {
     if (bytes == 0)
@@ -198,7 +198,7 @@ static ft_status check_text(const char *text, size_t bytes, ft_error *err)
     return FT_OK;
 }
 
-/* Which part of the tokenizer asks for too much. */
+/* Report which part of the tokenizer exceeded its limit. */
 static ft_status tell_limit(const encoding *e, size_t bytes, ft_error *err)
 {
     const char *name = e->tokenizer->name;

@@ -1,11 +1,11 @@
 /*
- * tokenizer.h - text to token ids and back, as a checkpoint's tokenizer.json says.
+ * tokenizer.h - encode text to token ids and back by a checkpoint's tokenizer.json.
  *
- * Supported: WordPiece, with BERT's normalizer and words (BERT, DistilBERT, MiniLM); and BPE, over
- * bytes (Llama 3, Qwen2, GPT-2) or over characters with bytes to fall back on (Llama 2, Mistral).
- * The sections "truncation" and "padding" are not followed: encoding returns all ids of the text,
- * and a maximum length is the caller's business.  Everything else in the file that would change
- * ids is followed or refused by name; a decoder that is not known is refused when it is needed.
+ * Supported: WordPiece, with BERT's normalizer and pre-tokenizer (BERT, DistilBERT, MiniLM); and
+ * BPE, byte-level (Llama 3, Qwen2, GPT-2) or over characters with byte fallback (Llama 2, Mistral).
+ * The sections "truncation" and "padding" are ignored: encoding returns all ids of the text, and
+ * the caller applies a maximum length. Everything else in the file that would change ids is
+ * supported or rejected by name; an unsupported decoder is rejected when it is first used.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,21 +24,21 @@ enum {
     FT_TOKENIZER_MAX_TEXT = 1 << 30,  /* bytes of one text: positions in it fit 32 bits */
 };
 
-/* Ids that go before and behind each text: "[CLS]" and "[SEP]". */
+/* Special tokens added before or after each text: "[CLS]" and "[SEP]". */
 typedef struct ft_special_ids {
     int32_t *id;
     size_t count;
 } ft_special_ids;
 
-/* Read-only once it is open. */
+/* Immutable after opening. */
 struct ft_tokenizer {
-    char *name;               /* of the file, in messages; its own */
+    char *name;               /* file name for messages; owned */
     ft_vocabulary vocabulary; /* of the model, and the added tokens */
-    ft_added_tokens raw;      /* found in the text as it came */
+    ft_added_tokens raw;      /* matched in the original text */
     ft_normalizer normalizer;
-    ft_added_tokens normalized; /* found in normalized text */
+    ft_added_tokens normalized; /* matched in normalized text */
     ft_pretokenizer pretokenizer;
-    bool is_bpe; /* which of the two models it is */
+    bool is_bpe; /* BPE, else WordPiece */
     ft_wordpiece wordpiece;
     ft_bpe bpe;
     ft_special_ids before, after;
@@ -46,8 +46,8 @@ struct ft_tokenizer {
 };
 
 /*
- * Open a tokenizer from the bytes of a tokenizer.json; `name` stands for the file in messages.
- * The bytes are not needed afterwards.  On failure *out is NULL.
+ * Open a tokenizer from the bytes of a tokenizer.json, which are not needed afterwards; `name` is
+ * the file name in messages. On failure *out is NULL.
  */
 FT_MUST_USE ft_status ft_tokenizer_parse(ft_tokenizer **out, const char *name, const char *json,
                                          size_t bytes, ft_error *err);

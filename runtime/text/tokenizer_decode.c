@@ -1,5 +1,5 @@
 /*
- * tokenizer_decode.c - the public side of decoding: ids in, text out, at once or as it comes.
+ * tokenizer_decode.c - the public API of decoding, at once or incrementally.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,14 +35,16 @@ static ft_status decoder_init(ft_decoder *decoder, const ft_tokenizer *tokenizer
     return FT_OK;
 }
 
-/* A special token that a normalizer has changed is shown: the `tokenizers` library looks for it
- * among the special ones by its changed text. */
+/*
+ * A special token that the normalizer has changed is not skipped: the `tokenizers` library looks
+ * for its changed text among the special tokens.
+ */
 static bool is_skipped(const ft_decoder *decoder, const ft_word *token)
 {
     return decoder->skip_special && token->special && token->shown == token->start;
 }
 
-/* An id without a token says nothing, as in the library. */
+/* An unknown id decodes to nothing, as in the library. */
 static ft_status push(ft_decoder *decoder, int32_t id, ft_error *err)
 {
     const ft_vocabulary *vocabulary = &decoder->tokenizer->vocabulary;
@@ -58,7 +60,7 @@ static ft_status push(ft_decoder *decoder, int32_t id, ft_error *err)
                    decoder->tokenizer->name, ft_text_growth(bytes), bytes);
 }
 
-/* Show what is ready; the next call writes over it. */
+/* Return the decoded text, valid until the next call. */
 static void take(ft_decoder *decoder, const char **text, size_t *bytes)
 {
     *text = decoder->stream.out.bytes == 0 ? "" : decoder->stream.out.data;
@@ -113,9 +115,9 @@ ft_status ft_decoder_finish(ft_decoder *decoder, const char **text, size_t *byte
     return kept ? FT_OK : no_memory(err);
 }
 
-/* ---- At once ------------------------------------------------------------------------------ */
+/* ---- Decoding at once ------------------------------------------------------------------------ */
 
-/* Move what is ready behind *bytes of the caller's text, as far as there is room. */
+/* Append the decoded text at *bytes of the caller's buffer, as far as it fits. */
 static void append(ft_decoder *decoder, char *text, size_t capacity, size_t *bytes)
 {
     const char *ready;

@@ -1,8 +1,8 @@
 /*
- * tokenizer_json.c - reads tokenizer.json section by section, and refuses what it does not know.
+ * tokenizer_json.c - parse tokenizer.json section by section, and reject unknown fields.
  *
- * A field that is passed over in silence could change every id, so objects may have no members
- * but those named here.  Fields have no defaults, but for those that old files lack.
+ * An ignored field could change every id, so objects may have no members other than those listed
+ * here. Fields have no defaults, except those that old files lack.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -73,7 +73,7 @@ static ft_status expect_none(const ft_section *in, const char *key)
 
 /* ---- Model -------------------------------------------------------------------------------- */
 
-/* The id of the token that `key` names. */
+/* The id of the token that "unk_token" names. */
 static ft_status read_unknown(const ft_vocabulary *vocabulary, const ft_section *in, int32_t *id)
 {
     const char *text;
@@ -100,7 +100,7 @@ static ft_status fill_trie(ft_trie *trie, const ft_vocabulary *vocabulary, const
     return FT_OK;
 }
 
-/* Tables are found by their names as the file writes them. */
+/* Tables are located by their unescaped names. */
 static ft_status expect_table(const ft_section *in, const char *key, ft_json_span span,
                               const char *found)
 {
@@ -152,7 +152,7 @@ static ft_status read_bpe(ft_tokenizer *t, const ft_section *in, const ft_json_t
     return ft_json_read_merges(tables, &t->vocabulary, model, in->err);
 }
 
-/* Old files have no model.type; its fields tell what it is. */
+/* Old files have no model.type; it follows from the other fields. */
 static ft_status read_model(ft_tokenizer *t, const ft_section *file, const ft_json_tables *tables)
 {
     ft_section in, vocabulary;
@@ -188,7 +188,7 @@ static ft_status read_file(ft_tokenizer *t, const ft_section *file, const ft_jso
     return ft_json_read_decoder(&t->decoding, file);
 }
 
-/* The tree of all but the tables; errors are told with their place in the whole. */
+/* Parse everything except the tables; errors give positions in the whole file. */
 static ft_status load_rest(ft_section *file, const ft_json_tables *tables)
 {
     json_error_t why;
@@ -200,7 +200,7 @@ static ft_status load_rest(ft_section *file, const ft_json_tables *tables)
     ft_text_fini(&rest);
     if (file->json != NULL)
         return FT_OK;
-    if (why.line < 0) /* no syntax error: jansson found no memory */
+    if (why.line < 0) /* not a syntax error: jansson ran out of memory */
         return ft_section_no_memory(file);
     int line, column;
     ft_json_place(tables, (size_t) why.position, &line, &column);

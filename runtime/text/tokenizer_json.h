@@ -1,7 +1,8 @@
 /*
  * tokenizer_json.h - fill a tokenizer from the text of its tokenizer.json.
  *
- * The sections of the file have a reader each; tokenizer_json.c reads the model and calls the rest.
+ * Each section of the file has its own parser; tokenizer_json.c parses the model and calls the
+ * others.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,38 +13,38 @@
 #include "runtime/text/tokenizer.h"
 
 /*
- * `tokenizer` is all zero.  On failure it may be half filled: close it.
- * Errors: FT_EFORMAT for what is no tokenizer.json, FT_EUNSUPPORTED for what this one asks for and
- * cannot get; both name the field, what was found and what was expected.
+ * `tokenizer` is zero-initialized. On failure it may be partially filled: close it.
+ * Errors: FT_EFORMAT for an invalid tokenizer.json, FT_EUNSUPPORTED for an unsupported feature;
+ * both name the field, what was found and what was expected.
  */
 FT_MUST_USE ft_status ft_tokenizer_read_json(ft_tokenizer *tokenizer, const char *name,
                                              const char *json, size_t bytes, ft_error *err);
 
 /*
- * The sections of `file`, the whole.  The vocabulary, and for added tokens the normalizer, must
- * have been read before.
+ * Parse the sections of `file`, the root object. The vocabulary, and for added tokens the
+ * normalizer, must have been read before.
  */
 ft_status ft_json_read_normalizer(ft_normalizer *normalizer, const ft_section *file);
 ft_status ft_json_read_pretokenizer(ft_pretokenizer *pretokenizer, const ft_section *file);
 ft_status ft_json_read_added_tokens(ft_tokenizer *tokenizer, const ft_section *file);
 ft_status ft_json_read_post_processor(ft_tokenizer *tokenizer, const ft_section *file);
 
-/* A decoder that is not known is no failure: decoding->problem tells of it later. */
+/* An unsupported decoder is not an error here: config->problem describes it for later. */
 ft_status ft_json_read_decoder(ft_decoding *decoding, const ft_section *file);
 
-/* `value`, found at `key`, as an id. */
+/* `value`, found at `key`, as a token id. */
 ft_status ft_json_read_id(const ft_section *in, const char *key, const json_t *value, int32_t *id);
 
-/* A member that may be missing or null, which is `otherwise`. */
+/* An optional boolean; `otherwise` is its value when it is missing or null. */
 ft_status ft_json_read_flag(const ft_section *in, const char *key, bool otherwise, bool *flag);
 
-/* A member as a string of its own, at least one character, at most `max_bytes`. */
+/* A copy of a string member of 1 to `max_bytes` bytes; the caller frees it. */
 ft_status ft_json_copy_string(const ft_section *in, const char *key, size_t max_bytes, char **out);
 
-/* Bytes of a string that steps put into text, or look for. */
+/* Maximum length in bytes of a string that steps insert or search for. */
 enum { FT_JSON_CONTENT = 64 };
 
-/* {"pattern": {"String": " "}, "content": ...} as strings of their own; a content of "" is fine. */
+/* {"pattern": {"String": " "}, "content": ...} as copies; an empty content is allowed. */
 ft_status ft_json_read_replace(const ft_section *in, char **pattern, char **content);
 
 #endif

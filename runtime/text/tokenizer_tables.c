@@ -1,5 +1,5 @@
 /*
- * tokenizer_tables.c - find the tables of a tokenizer.json by brackets and quotes alone.
+ * tokenizer_tables.c - locate the tables of a tokenizer.json by brackets and quotes only.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,7 +25,7 @@ static char next_mark(glance *g)
     return g->at < g->end ? *g->at : '\0';
 }
 
-/* Behind the string that starts here. */
+/* Skip the string that starts here. */
 static void skip_string(glance *g)
 {
     for (g->at++; g->at < g->end && *g->at != '"'; g->at++)
@@ -34,7 +34,7 @@ static void skip_string(glance *g)
     g->at = g->at < g->end ? g->at + 1 : g->end;
 }
 
-/* Behind the value that starts here. */
+/* Skip the value that starts here. */
 static void skip_value(glance *g)
 {
     int depth = 0;
@@ -53,7 +53,9 @@ static void skip_value(glance *g)
     }
 }
 
-/* To the value of the member `key` of the object that starts here; false where there is none. */
+/*
+ * Move to the value of the member `key` of the object that starts here; false when there is none.
+ */
 static bool enter_member(glance *g, const char *key)
 {
     size_t bytes = strlen(key);
@@ -77,7 +79,7 @@ static bool enter_member(glance *g, const char *key)
     return false;
 }
 
-/* The member `key` of the model that starts at `model`, if it starts with `open`. */
+/* The member `key` of the model that starts at `model`, if its value starts with `open`. */
 static ft_json_span find_table(const ft_json_tables *tables, glance model, const char *key,
                                char open)
 {
@@ -99,7 +101,7 @@ void ft_json_find_tables(ft_json_tables *tables)
 
 /* ---- The rest ----------------------------------------------------------------------------- */
 
-/* The table that comes first, and the other. */
+/* The tables in the order of the text. */
 static void in_order(const ft_json_tables *tables, ft_json_span span[2])
 {
     bool vocab_first = tables->vocab.start < tables->merges.start;

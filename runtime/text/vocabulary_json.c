@@ -1,5 +1,5 @@
 /*
- * vocabulary_json.c - words with their ids, and pairs of words, token by token.
+ * vocabulary_json.c - read words with ids, and pairs of words, token by token.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A table that is being read: `room` is memory for one entry's strings. */
+/* The state of reading a table: `buffer` has space for one entry's strings. */
 typedef struct {
     ft_scan scan;
     char *room;
@@ -41,7 +41,7 @@ static ft_status open_reader(reader *r, const ft_json_tables *tables, ft_json_sp
     return r->room == NULL ? no_memory(r) : FT_OK;
 }
 
-/* The next string; `first` of its entry: memory of the last entry is used again. */
+/* Read the next string; the `first` of an entry reuses the memory of the previous entry. */
 static ft_status read_string(reader *r, bool first, const char **text, size_t *bytes)
 {
     if (first)
@@ -90,7 +90,7 @@ static ft_status check_ids(reader *r, ft_vocabulary *vocabulary)
     if (token == NULL)
         return FT_OK;
     return ft_fail(r->scan.err, FT_EFORMAT,
-                   "%s: model.vocab: %.*s: id %" PRId32 " is another's too", r->scan.file,
+                   "%s: model.vocab: %.*s: id %" PRId32 " is used twice", r->scan.file,
                    (int) ft_min_size(token->bytes, 64), ft_word_text(vocabulary, token), token->id);
 }
 
@@ -113,11 +113,11 @@ typedef struct {
     const ft_vocabulary *vocabulary;
     ft_merge *merge;
     size_t count, room;
-    ft_text both; /* the two texts of a pair */
-    size_t last;  /* index of the token that the last pair makes */
+    ft_text both; /* the concatenation of a pair */
+    size_t last;  /* index of the token that the last pair merges into */
 } merge_list;
 
-/* The index of the token with that text. */
+/* The index of the token with this text. */
 static ft_status find_word(const reader *r, const merge_list *list, const char *text, size_t bytes,
                            size_t *index)
 {
@@ -129,7 +129,7 @@ static ft_status find_word(const reader *r, const merge_list *list, const char *
     return FT_OK;
 }
 
-/* What a pair makes is most often what the last pair makes, or the token after it. */
+/* A pair usually merges into the token of the previous pair, or the token after it. */
 static ft_status find_both(const reader *r, merge_list *list, int32_t *id)
 {
     const ft_vocabulary *v = list->vocabulary;
@@ -186,7 +186,7 @@ static ft_status read_pair(reader *r, merge_list *list)
     return add_merge(r, list, left, left_bytes, right, right_bytes);
 }
 
-/* "a b"; files that were once text begin with a line that says of which version. */
+/* "a b"; files converted from merges.txt start with a version line. */
 static ft_status read_spaced(reader *r, merge_list *list)
 {
     const char *text;

@@ -1,8 +1,7 @@
 /*
- * word_list.c - a vocabulary of whole words as a tokenizer.
+ * word_list.c - a word-level tokenizer: a vocabulary of whole words.
  *
- * It is written down as the tokenizer.json that does the same: WordPiece, in which no word has a
- * second piece.
+ * It generates an equivalent tokenizer.json: a WordPiece model in which no word has a second piece.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,8 +32,8 @@ static ft_status check_words(json_t *words, ft_error *err)
             return ft_fail(err, FT_EFORMAT, "%s: \"%.64s\" has no integer", file, word);
         if (strstr(word, blank_of_pieces) != NULL)
             return ft_fail(err, FT_EUNSUPPORTED,
-                           "%s: holds pieces of words (\"%.64s\"), which only a tokenizer.json "
-                           "explains: give token ids",
+                           "%s: has subword pieces (\"%.64s\"), which need a tokenizer.json: "
+                           "use token ids instead",
                            file, word);
     }
     return FT_OK;
@@ -73,7 +72,7 @@ static json_t *added_tokens(json_t *words, const int32_t *special, size_t specia
     return list;
 }
 
-/* The text, then the token that ends it. */
+/* The text, followed by the EOS token. */
 static json_t *post_processor(const char *end, int32_t id)
 {
     return json_pack("{ss s[{s{sssi}}{s{sssi}}] s[] s{s{ss s[i] s[s]}}}", "type",
@@ -111,7 +110,7 @@ ft_status ft_word_list_open(ft_tokenizer **out, const char *json, size_t bytes, 
     *out = NULL;
     ft_status status = check_words(words, err);
     if (status == FT_OK && word_of(words, end) == NULL)
-        status = ft_fail(err, FT_EFORMAT, "%s: has no word of id %d, which ends texts", file, end);
+        status = ft_fail(err, FT_EFORMAT, "%s: has no word of the EOS id %d", file, end);
     if (status == FT_OK) {
         tokenizer = describe(words, end, special, specials);
         status = parse(out, tokenizer, err);

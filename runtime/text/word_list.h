@@ -1,5 +1,5 @@
 /*
- * word_list.h - a vocabulary of whole words as a tokenizer.
+ * word_list.h - a word-level tokenizer: a vocabulary of whole words.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,11 +9,11 @@
 #include "runtime/ft.h"
 
 /*
- * Make a tokenizer of a vocab.json, {"word": id, ...}.  Text is cut at white space, each piece is a
- * word or <unk>, and the word of `end` stands behind; decoding puts blanks between words.  The
- * words of `special` [specials] are left out of text for people.
+ * Create a tokenizer from a vocab.json, {"word": id, ...}. Text is split at white space, each piece
+ * is a word or <unk>, and the word of id `end` is appended; decoding joins words by spaces. The
+ * words of `special` [specials] are special tokens, which decoding can skip.
  *
- * FT_EUNSUPPORTED: pieces of words, as SentencePiece makes them; FT_EFORMAT: no list of words.
+ * FT_EUNSUPPORTED: subword pieces, as of SentencePiece; FT_EFORMAT: not a word list.
  */
 FT_MUST_USE ft_status ft_word_list_open(ft_tokenizer **out, const char *json, size_t bytes,
                                         int32_t end, const int32_t *special, size_t specials,

@@ -278,7 +278,7 @@ static void test_producers(void)
            "a producer's failure ends the writing");
     is_str(err.text, "my own words", "and its words arrive");
     is_int(finish_with(give_nothing, NULL, &err), FT_EARG, "a producer that gives nothing is told");
-    has(err.text, "selftest/output: producer gave 0 of 1000 bytes", "with the entry");
+    has(err.text, "selftest/output: callback returned 0 of 1000 bytes", "with the entry");
     is_int(finish_with(give_too_much, NULL, &err), FT_EARG, "so is one that gives too much");
     ft_artifact *a = open_sample(path, FT_VERIFY_SHA256);
     ok(sample_holds(a, &int8_sample), "the artifact that was there stays");

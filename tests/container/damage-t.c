@@ -86,7 +86,7 @@ static const struct {
     { BOTH, { 10, 8 }, 8, "w/embed.word: not stored (method 8)", "a deflated entry" },
     { BOTH, { 20, 18 }, 1, "bytes in the archive", "a stored entry of two sizes" },
     { BOTH, { 46, 30 }, 'W' - 'w', "w/embed.word: missing", "a renamed entry" },
-    { BOTH, { 47, 31 }, '\\' - '/', "is no name for an entry", "a name with a backslash" },
+    { BOTH, { 47, 31 }, '\\' - '/', "is not a valid entry name", "a name with a backslash" },
     { BOTH, { 47, 31 }, 1, "missing", "a name without its folder" },
 };
 

@@ -247,7 +247,7 @@ static const alteration blocks_edits[] = {
       "more rows than panels" },
     { "tensors/1/shape", "[38, 70]", FT_EFORMAT,
       "scale of row 37, group 0 is 0, expected a positive finite number", "more rows than scales" },
-    { "tensors/1/shape", "[36, 70]", FT_EFORMAT, "expected 0, as there is no such row",
+    { "tensors/1/shape", "[36, 70]", FT_EFORMAT, "expected 0 in a padding row",
       "fewer rows than scales" },
     { "tensors/1/shape", "[9223372036854775807, 70]", FT_ELIMIT, "is too large",
       "a shape that overflows" },
@@ -256,7 +256,7 @@ static const alteration blocks_edits[] = {
       "another tensor's scales" },
     { "tensors/1/zero", "\"z/head.weight\"", FT_EFORMAT, "expected z/layer.0.ffn.up.weight",
       "another tensor's zeros" },
-    { "tensors/1/zero", NULL, FT_EFORMAT, "z/layer.0.ffn.up.weight: zeros of no tensor of codes",
+    { "tensors/1/zero", NULL, FT_EFORMAT, "z/layer.0.ffn.up.weight: zeros of no quantized tensor",
       "zeros that nobody names" },
     { "tensors/2/zero", "\"z/head.weight\"", FT_EFORMAT, "z/head.weight: missing: the zeros of",
       "zeros that are not there" },
@@ -450,7 +450,7 @@ static void test_orphans(void)
     json_array_append_new(json_object_get(json, "files"), extra);
     put(&c, "s/embed.word", &one, sizeof one);
     is_int(open_json(&c, json, &err), FT_EFORMAT, "scales of a tensor that is not I8 are refused");
-    has(err.text, "s/embed.word: scales of no tensor of codes", "as such");
+    has(err.text, "s/embed.word: scales of no quantized tensor", "as such");
     json_decref(json);
 }
 

@@ -158,7 +158,7 @@ static void test_bad(void)
     has(err.text, "/tmp: cannot read: Is a directory", "it says why");
 #ifdef HAVE_LIBPNG
     unsigned char *png = folder_read(path_of("rgb.png"), &bytes);
-    refuses(png, bytes, 40 * 30 - 1, FT_ELIMIT, "x: 40 x 30 pixels, at most 1199 are read",
+    refuses(png, bytes, 40 * 30 - 1, FT_ELIMIT, "x: 40 x 30 pixels, at most 1199 are supported",
             "more pixels than are allowed");
     refuses(png, 100, 1 << 20, FT_EFORMAT, "x: the file ends too early", "half a PNG");
     png[20] ^= 1;
@@ -171,7 +171,7 @@ static void test_bad(void)
     free(jpeg);
     jpeg = folder_read(path_of("photo.jpg"), &bytes);
     refuses(jpeg, bytes - 200, 1 << 20, FT_EFORMAT, "x: Premature end of JPEG file", "half a JPEG");
-    refuses(jpeg, bytes, 1199, FT_ELIMIT, "x: 40 x 30 pixels, at most 1199 are read",
+    refuses(jpeg, bytes, 1199, FT_ELIMIT, "x: 40 x 30 pixels, at most 1199 are supported",
             "more pixels than are allowed");
     free(jpeg);
 #endif
@@ -223,7 +223,7 @@ static void test_refusals(void)
         const char *text, *why;
     } bad[] = {
         { "{", "p.json: line 1: " },
-        { "[]", "p.json: is no JSON object" },
+        { "[]", "p.json: is not a JSON object" },
         { "{\"image_processor_type\": \"CLIPImageProcessor\"}",
           "p.json: image_processor_type: found \"CLIPImageProcessor\", expected ViTImageProcessor "
           "or DeiTImageProcessor" },
@@ -243,7 +243,7 @@ static void test_refusals(void)
           "p.json: image_std: found an array, expected three numbers above 0" },
         { "{\"rescale_factor\": \"1\"}", "p.json: rescale_factor: found \"1\", expected a number" },
         { "{\"do_pad\": true}",
-          "p.json: do_pad: found true, expected no such field, for it may change the result" },
+          "p.json: do_pad: found true, expected no such field, because it may change the result" },
     };
     for (size_t i = 0; i < FT_COUNT(bad); i++) {
         ft_processor p;
@@ -274,7 +274,7 @@ static void test_steps(void)
     is_int(parse(&p, "{\"do_resize\": false, \"do_center_crop\": true, \"crop_size\": 3}", false),
            FT_OK, "a middle of 3 x 3");
     is_int(ft_processor_run(&p, &image, "x", out, &err), FT_EUNSUPPORTED, "is not in 4 x 2 pixels");
-    is_str(err.text, "x: 4 x 2 pixels, too few to cut 3 x 3 out of them", "it says why");
+    is_str(err.text, "x: 4 x 2 pixels, too small for a center crop of 3 x 3", "it says why");
 }
 
 int main(void)

@@ -238,7 +238,7 @@ static void test_chats(void)
     refused(ft_chat_render(FT_CHAT_QWEN2, NULL, 2, text, 8, &bytes, &err),
             "ft_chat_render: messages is NULL, but count is 2");
     refused(ft_chat_render(FT_CHAT_QWEN2, NULL, 0, text, 8, &bytes, &err),
-            "found no messages, expected one at least");
+            "found no messages, expected at least one");
     refused(ft_chat_render(FT_CHAT_QWEN2, &mute, 1, text, 8, &bytes, &err),
             "message 0: its content is NULL");
     refused(ft_chat_render(FT_CHAT_QWEN2, &nobody, 1, text, 8, &bytes, &err),

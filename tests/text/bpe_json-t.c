@@ -85,7 +85,7 @@ static void test_malformed(void)
         { "['aa', 'aa']]", "['aa', 'aa']", "expected near end of file" },
         { "'merges': [", "'merges': {}, 'type': [", "duplicate object key" },
         { ", 'merges': [", "}, 'version': [", "duplicate object key" },
-        { "'b': 1", "'b': 0", "model.vocab: b: id 0 is another's too" },
+        { "'b': 1", "'b': 0", "model.vocab: b: id 0 is used twice" },
         { "'b': 1", "'a': 1", "model.vocab: a: file byte 677: duplicate object key" },
         { "'b': 1", "'b' 1", "model.vocab: b: file byte 675: expected ':', found '1'" },
         { "'b': 1", "'b\n': 1", "control character 0x0a in a string" },
@@ -142,7 +142,7 @@ static void test_unsupported(void)
         { "[{", "[" ADDED("15", "x\\u0301\\u0323") ", " ADDED("16", "x\\u0323\\u0301") ", {",
           "normalizes to the same text as another" },
         { "'?': 12, '\\u00c3': 13", "'?': 12, '\\u00c3': 15",
-          "added_tokens: id 15 is that of a word of the vocabulary" },
+          "added_tokens: id 15 is used by a word of the vocabulary" },
     };
     are_refused(tiny_bpe_json, edits, FT_COUNT(edits), FT_EUNSUPPORTED);
 }

@@ -80,7 +80,7 @@ static void test_refused(void)
                                  invalid = { "user", "e\xff" };
     refused(FT_CHAT_NONE, &user, 1, FT_EARG, "found no chat format");
     refused((ft_chat) 99, &user, 1, FT_EARG, "found no chat format");
-    refused(FT_CHAT_QWEN2, &user, 0, FT_EARG, "found no messages, expected one at least");
+    refused(FT_CHAT_QWEN2, &user, 0, FT_EARG, "found no messages, expected at least one");
     refused(FT_CHAT_LLAMA3, (ft_chat_message[]){ user, tool }, 2, FT_EARG,
             "message 1: found role \"tool\", expected system, user or assistant");
     refused(FT_CHAT_LLAMA3, (ft_chat_message[]){ system, invalid }, 2, FT_EFORMAT,

@@ -85,7 +85,7 @@ static void test_malformed(void)
         { "'e': 10", "'\xff': 10", "model.vocab: file byte 715: bad UTF-8 in a string" },
         { "'e': 10", "'\\u0000': 10", "U+0000 in a string" },
         { "'e': 10", "'e': 10]", "line 1, column 770: end of file expected" },
-        { "'e': 10", "'e': 11", "model.vocab: [: id 11 is another's too" },
+        { "'e': 10", "'e': 11", "model.vocab: [: id 11 is used twice" },
         { "'model'", "'decoder'", "model: found nothing, expected an object" },
         { "'e': 10", "'e': -1", "model.vocab: e: file byte 719: expected an integer from 0 to" },
         { "'e': 10", "'e': 2147483648", "found 2147483648, expected at most 2147483647" },

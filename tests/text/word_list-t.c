@@ -74,10 +74,10 @@ int main(void)
     refused("{\"one\": 1,", 2, FT_EFORMAT, "vocab.json: expected a JSON object");
     refused("{\"one\": \"two\"}", 2, FT_EFORMAT, "vocab.json: \"one\" has no integer");
     refused("{\"\\u2581one\": 4, \"</s>\": 2}", 2, FT_EUNSUPPORTED,
-            "vocab.json: holds pieces of words (\"\xe2\x96\x81one\"), which only a tokenizer.json "
-            "explains");
+            "vocab.json: has subword pieces (\"\xe2\x96\x81one\"), which need a tokenizer.json: "
+            "use token ids instead");
     refused("{\"one\": 4, \"<unk>\": 3}", 2, FT_EFORMAT,
-            "vocab.json: has no word of id 2, which ends texts");
+            "vocab.json: has no word of the EOS id 2");
     refused("{\"one\": 4, \"</s>\": 2}", 2, FT_EFORMAT, "unk_token");
     return done_testing();
 }

@@ -117,7 +117,7 @@ sized () {
 }
 
 sized tall.png 1 8388608 1 0 0
-refused 'tall.png: 1 x 8388608 pixels, at most 65536 a side are read' 'a PNG of 8 million rows' \
+refused 'tall.png: 1 x 8388608 pixels, at most 65536 per side are supported' 'a PNG of 8 million rows' \
     "$run" -i vit.ft --image tall.png
 sized wide.png 65537 1 1 0 1
 refused 'wide.png: 65537 x 1 pixels' 'a PNG of one long row' "$run" -i vit.ft --image wide.png
@@ -125,14 +125,14 @@ sized gray.png 32768 2049 1 0 0
 refused 'gray.png: 32768 x 2049 pixels, at most 67108864 are read' 'a PNG of more pixels' \
     "$run" -i vit.ft --image gray.png
 sized deep.png 8192 8192 16 6 0
-refused 'deep.png: needs 512 MiB to be decoded, at most 224 are given' 'a PNG of wide samples' \
+refused 'deep.png: decoding needs 512 MiB, the limit is 224' 'a PNG of wide samples' \
     "$run" -i vit.ft --image deep.png
 sized rows.png 1 65536 8 2 1 262144
 accepted 'an interlaced PNG of 65536 rows' "$run" -i vit.ft --image rows.png
 sized photo.png 6000 4000 8 2 0 72004000
 accepted 'a PNG of 24 million pixels' "$run" -i vit.ft --image photo.png
 { header 1 1 8 2 0; number32 2147483647; printf tEXt; exec cat /dev/zero; } >png 2>cat.err &
-refused 'png: is larger than the 128 MiB that images may have' 'a PNG without end' \
+refused 'png: is larger than 128 MiB, the limit for images' 'a PNG without end' \
     "$run" -i vit.ft --image png
 
 # ---- JPEG ---------------------------------------------------------------------------------------
@@ -173,22 +173,22 @@ scans () {
 }
 
 scans many.jpg 64 64 100000
-refused 'many.jpg: has more than 200 scans, which are read of so many pixels' \
+refused 'many.jpg: has more than 200 scans, the limit for this size' \
     'a JPEG of 100000 scans' "$run" -i vit.ft --image many.jpg
 scans large.jpg 6400 6400 200
-refused 'large.jpg: has more than 13 scans, which are read of so many pixels' \
+refused 'large.jpg: has more than 13 scans, the limit for this size' \
     'a large JPEG of 200 scans' "$run" -i vit.ft --image large.jpg
 scans few.jpg 6400 6400 13
 accepted 'a JPEG of 41 million pixels in 13 scans' "$run" -i vit.ft --image few.jpg
 scans small.jpg 640 640 200
 accepted 'a small JPEG of 200 scans' "$run" -i vit.ft --image small.jpg
 { begun 6000 6000 3; scan 0 0 10; } >coefficients.jpg
-refused 'coefficients.jpg: needs 308 MiB to be decoded, at most 224 are given' \
+refused 'coefficients.jpg: decoding needs 308 MiB, the limit is 224' \
     'a JPEG of more coefficients' "$run" -i vit.ft --image coefficients.jpg
 { begun 65535 65535 1; scan 0 0 10; } >wide.jpg
 refused 'wide.jpg: ' 'a JPEG of 65535 x 65535 pixels' "$run" -i vit.ft --image wide.jpg
 { bytes 255 216 255; exec cat /dev/zero; } >jpeg 2>cat.err &
-refused 'jpeg: is larger than the 128 MiB that images may have' 'a JPEG without end' \
+refused 'jpeg: is larger than 128 MiB, the limit for images' 'a JPEG without end' \
     "$run" -i vit.ft --image jpeg
 { begun 64 64 1; scan 0 0 3; } >cut.jpg
 refused 'cut.jpg: Premature end of JPEG file' 'a JPEG that is cut' "$run" -i vit.ft --image cut.jpg

@@ -77,11 +77,11 @@ for tool in ft-convert ft-calibrate ft-run ft-eval ft-inspect ft-bench; do
     wrong 'unknown option -Z' 'a letter that it has not' $tool -Z
     wrong 'option -i needs an argument' 'a letter without its argument' $tool -i
     wrong 'option --input needs an argument' 'a long option without its argument' $tool --input
-    wrong '--input: the name of a file is empty' 'a file without a name' $tool -i ''
+    wrong '--input: the file name is empty' 'a file without a name' $tool -i ''
     is 0 "$tool has help" "$bin/$tool" --help
     is 0 "$tool has a version" "$bin/$tool" --version
 done
-wrong '--output: the name of a file is empty' 'an output without a name' ft-convert -i a -o ''
+wrong '--output: the file name is empty' 'an output without a name' ft-convert -i a -o ''
 wrong 'unexpected argument b' 'an operand' ft-convert -i a -n b
 wrong 'unexpected argument b' 'an operand' ft-bench -i a b
 wrong '"b" is no option' 'an operand' ft-eval -i a -d a b

@@ -71,10 +71,10 @@ each checkpoint/model.safetensors \
     'model.safetensors: looks like safetensors: convert it first with ft-convert -i ' 'safetensors'
 each checkpoint 'checkpoint: is a folder, expected an artifact; if it is a checkpoint, convert it first' \
     'a folder'
-each no-org/no-model 'no-org/no-model: No such file or directory; if that is a model of a hub, nothing is downloaded here: hf download no-org/no-model --local-dir no-model, then ft-convert -i no-model -o no-model.ft' \
+each no-org/no-model 'no-org/no-model: No such file or directory; if that is a model on the Hugging Face Hub, download it first: hf download no-org/no-model --local-dir no-model, then ft-convert -i no-model -o no-model.ft' \
     'the name of a model on a hub'
 is 1 'ft-convert refuses the name of a model on a hub' "$bin/ft-convert" -i no-org/no-model -n
-says err 'nothing is downloaded here: hf download no-org/no-model --local-dir no-model' \
+says err 'download it first: hf download no-org/no-model --local-dir no-model' \
     'and says how to download it'
 is 1 'ft-convert refuses an artifact' "$bin/ft-convert" -i model.ft -n
 says err 'model.ft: looks like an artifact: ft-convert reads safetensors; ft-run, ft-calibrate, ' \

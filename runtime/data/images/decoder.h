@@ -1,5 +1,5 @@
 /*
- * decoder.h - what the decoders of image formats share; for runtime/images/ alone.
+ * decoder.h - shared by the decoders of image formats; private to runtime/data/images/.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,26 +10,26 @@
 
 enum { FT_IMAGE_SIGNATURE = 8 };
 
-/* A file, and where its pixels go. */
+/* An encoded image file and its decoded output. */
 typedef struct ft_image_source {
-    FILE *file; /* whose first bytes are `signature` */
+    FILE *file; /* positioned after `signature` */
     unsigned char signature[FT_IMAGE_SIGNATURE];
-    size_t read;      /* bytes so far */
-    size_t most;      /* pixels that it may have */
-    const char *what; /* opens error texts */
+    size_t read;      /* bytes read so far */
+    size_t most;      /* maximum number of pixels */
+    const char *what; /* prefix of error messages */
     ft_image *out;
     ft_error *err;
 } ft_image_source;
 
-/* The next bytes: as many, or those up to the file's end.  FT_EIO; FT_ELIMIT. */
+/* Read the next bytes: `bytes`, or fewer at the end of the file. FT_EIO; FT_ELIMIT. */
 FT_MUST_USE ft_status ft_image_take(ft_image_source *from, void *to, size_t bytes, size_t *got);
 
-/* Make room for the pixels; on failure the error is told. */
+/* Allocate the pixels; on failure the error is set. */
 FT_MUST_USE ft_status ft_image_begin(const ft_image_source *from, size_t width, size_t height);
 
 /*
- * Refuse a file that would take more bytes than FT_IMAGE_MOST_MEMORY: of samples as they are
- * stored, or of coefficients beside the pixels.
+ * Reject a file that needs more than FT_IMAGE_MAX_MEMORY bytes: for the samples as stored, or for
+ * coefficients in addition to the pixels.
  */
 FT_MUST_USE ft_status ft_image_check_memory(const ft_image_source *from, size_t bytes);
 

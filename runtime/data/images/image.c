@@ -1,7 +1,7 @@
 /*
- * image.c - which format a file has, and what it may take to read it.
+ * image.c - detect the format of an image, and enforce limits.
  *
- * A file is read as it is decoded, and never lies in memory as a whole.
+ * A file is decoded while it is read; it is never completely in memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ ft_status ft_image_take(ft_image_source *from, void *to, size_t bytes, size_t *g
     if (*got < bytes && ferror(from->file))
         return ft_fail_errno(from->err, "%s: cannot read", from->what);
     if (from->read > FT_IMAGE_MOST_BYTES)
-        return ft_fail(from->err, FT_ELIMIT, "%s: is larger than the %d MiB that images may have",
+        return ft_fail(from->err, FT_ELIMIT, "%s: is larger than %d MiB, the limit for images",
                        from->what, FT_IMAGE_MOST_BYTES >> 20);
     return FT_OK;
 }
@@ -31,7 +31,7 @@ ft_status ft_image_check_memory(const ft_image_source *from, size_t bytes)
 {
     if (bytes <= FT_IMAGE_MOST_MEMORY)
         return FT_OK;
-    return ft_fail(from->err, FT_ELIMIT, "%s: needs %zu MiB to be decoded, at most %d are given",
+    return ft_fail(from->err, FT_ELIMIT, "%s: decoding needs %zu MiB, the limit is %d",
                    from->what, bytes >> 20, FT_IMAGE_MOST_MEMORY >> 20);
 }
 
@@ -41,10 +41,11 @@ ft_status ft_image_begin(const ft_image_source *from, size_t width, size_t heigh
     if (width == 0 || height == 0)
         return ft_fail(from->err, FT_EFORMAT, "%s: %zu x %zu pixels", from->what, width, height);
     if (width > FT_IMAGE_MOST_SIDE || height > FT_IMAGE_MOST_SIDE)
-        return ft_fail(from->err, FT_ELIMIT, "%s: %zu x %zu pixels, at most %d a side are read",
-                       from->what, width, height, FT_IMAGE_MOST_SIDE);
+        return ft_fail(from->err, FT_ELIMIT,
+                       "%s: %zu x %zu pixels, at most %d per side are supported", from->what, width,
+                       height, FT_IMAGE_MOST_SIDE);
     if (!ft_mul(width, height, &pixels) || pixels > from->most)
-        return ft_fail(from->err, FT_ELIMIT, "%s: %zu x %zu pixels, at most %zu are read",
+        return ft_fail(from->err, FT_ELIMIT, "%s: %zu x %zu pixels, at most %zu are supported",
                        from->what, width, height, from->most);
     from->out->width = width;
     from->out->height = height;
@@ -89,7 +90,7 @@ ft_status ft_image_decode(ft_image *out, const void *data, size_t bytes, const c
 {
     const union {
         const void *data;
-        void *writable; /* as the type is, but it is only read */
+        void *writable; /* fmemopen takes a non-const pointer, but only reads */
     } memory = { data };
     FILE *file = fmemopen(memory.writable, bytes, "rb");
     *out = (ft_image){ 0 };

@@ -1,9 +1,9 @@
 /*
- * image.h - pictures from files: PNG and JPEG, decoded to 8 bits of red, green and blue.
+ * image.h - decode PNG and JPEG files to 8-bit RGB.
  *
- * What a file says beside its samples is not applied: neither gamma nor colour profiles nor an
- * orientation, and what is transparent shows what lies under it.  Grey becomes three equal numbers,
- * and of 16 bits the higher 8 are taken.  So do the libraries that models were trained with.
+ * Metadata is not applied: neither gamma nor colour profiles nor orientation, and alpha is dropped.
+ * Grey becomes three equal values, and 16-bit samples keep their high 8 bits. The libraries that
+ * models were trained with do the same.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,13 +12,13 @@
 
 #include "runtime/ft.h"
 
-/* All zero is none. */
+/* Zero-initialized means empty. */
 typedef struct ft_image {
     size_t width, height;
-    uint8_t *rgb; /* [height, width, 3]; free with ft_image_fini() */
+    uint8_t *rgb; /* [height, width, 3]; freed by ft_image_fini() */
 } ft_image;
 
-/* What files may ask for; more is refused. */
+/* Limits; larger files are rejected. */
 enum {
     FT_IMAGE_MOST_BYTES = 1 << 27,  /* of the file */
     FT_IMAGE_MOST_PIXELS = 1 << 26, /* 64 million */
@@ -26,23 +26,26 @@ enum {
     FT_IMAGE_MOST_MEMORY = 224 << 20,
 };
 
-/* Decode a file.  Errors name it; FT_EUNSUPPORTED for what is neither PNG nor JPEG. */
+/* Decode a file. Errors name it; FT_EUNSUPPORTED for formats other than PNG and JPEG. */
 FT_MUST_USE ft_status ft_image_read(ft_image *out, const char *path, ft_error *err);
 
-/* The same from memory; `what` opens error texts.  More than `most` pixels are FT_ELIMIT. */
+/*
+ * The same from memory; `label` is the prefix of error messages. More than `max_pixels` pixels are
+ * FT_ELIMIT.
+ */
 FT_MUST_USE ft_status ft_image_decode(ft_image *out, const void *data, size_t bytes,
                                       const char *what, size_t most, ft_error *err);
 
 void ft_image_fini(ft_image *image);
 
-/* How pixels in between are computed. */
+/* Resampling filters. */
 typedef enum ft_resample {
-    FT_RESAMPLE_LANCZOS = 1, /* the numbers that preprocessor_config.json has for them */
+    FT_RESAMPLE_LANCZOS = 1, /* values as in preprocessor_config.json */
     FT_RESAMPLE_BILINEAR = 2,
     FT_RESAMPLE_BICUBIC = 3,
 } ft_resample;
 
-/* An image of another size. */
+/* Resize an image; the caller frees *out. */
 FT_MUST_USE ft_status ft_image_resize(ft_image *out, const ft_image *image, size_t width,
                                       size_t height, ft_resample how, ft_error *err);
 

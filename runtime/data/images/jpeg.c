@@ -1,8 +1,8 @@
 /*
  * jpeg.c - JPEG through libjpeg-turbo.
  *
- * The library reports errors by our function, which jumps; everything that is owned lies in the
- * caller's frame or in the image.
+ * The library reports errors through our callback, which calls longjmp; all owned resources are in
+ * the caller's frame or in the image.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,13 +21,13 @@
 #include <setjmp.h>
 
 /*
- * More scans than any encoder writes.  Each makes the library go through all of the image, which
- * takes hardly any bytes of the file, so a large image may have fewer: 16 of 32 million pixels.
+ * More scans than any encoder writes. Each scan makes the library process the whole image, but
+ * takes hardly any bytes of the file, so a large image may have fewer: 16 for 32 million pixels.
  */
 enum { MOST_SCANS = 200, MOST_PIXELS_OF_SCANS = 1 << 29, PIECE = 1 << 14 };
 
 typedef struct reader {
-    struct jpeg_error_mgr errors; /* first: the library hands back a pointer to it */
+    struct jpeg_error_mgr errors; /* first member: callbacks receive a pointer to it */
     struct jpeg_progress_mgr progress;
     struct jpeg_source_mgr source;
     JOCTET piece[PIECE];
@@ -42,14 +42,14 @@ static reader *reader_of(j_common_ptr jpeg)
     return jpeg->client_data;
 }
 
-/* Leave the library with a status that is already told. */
+/* Leave the library; the error is already set. */
 static void give_up(reader *r, ft_status status)
 {
     r->status = status;
     longjmp(r->caller, 1);
 }
 
-/* Go on unless there is such a status. */
+/* Leave the library unless the status is FT_OK. */
 static void expect(reader *r, ft_status status)
 {
     if (status != FT_OK)
@@ -64,7 +64,7 @@ static void on_error(j_common_ptr jpeg)
     give_up(r, ft_fail(r->from->err, FT_EFORMAT, "%s: %s", r->from->what, text));
 }
 
-/* Warnings that mean lost samples are errors: the library would make grey of them. */
+/* Warnings about lost samples are errors: the library would fill them with grey. */
 static void on_message(j_common_ptr jpeg, int level)
 {
     if (level < 0 &&
@@ -80,7 +80,7 @@ static void on_progress(j_common_ptr jpeg)
     size_t most = ft_min_size(MOST_SCANS, MOST_PIXELS_OF_SCANS / pixels);
     if ((size_t) r->jpeg.input_scan_number > most)
         give_up(r, ft_fail(r->from->err, FT_ELIMIT,
-                           "%s: has more than %zu scans, which are read of so many pixels",
+                           "%s: has more than %zu scans, the limit for this size",
                            r->from->what, most));
 }
 
@@ -91,7 +91,7 @@ static void on_begin(j_decompress_ptr jpeg)
     (void) jpeg;
 }
 
-/* The next piece; the end of the file is a warning of the library, and an error here. */
+/* The next chunk; the end of the file is a warning of the library, and an error here. */
 static boolean on_read(j_decompress_ptr jpeg)
 {
     reader *r = jpeg->client_data;
@@ -113,7 +113,7 @@ static void on_skip(j_decompress_ptr jpeg, long bytes)
     }
 }
 
-/* The signature has been read. */
+/* The signature has already been read. */
 static void set_source(reader *r)
 {
     r->source = (struct jpeg_source_mgr){ .next_input_byte = r->from->signature,
@@ -142,7 +142,7 @@ static void check_colours(reader *r)
                            colours_of(space)));
 }
 
-/* Several scans are gathered before the first pixel. */
+/* Progressive images buffer all coefficients before the first pixel. */
 static void check_coefficients(reader *r)
 {
     const struct jpeg_decompress_struct *jpeg = &r->jpeg;
@@ -172,7 +172,7 @@ static void read_pixels(reader *r)
     (void) jpeg_finish_decompress(jpeg);
 }
 
-/* What is changed between the two returns of setjmp() must not be its function's own. */
+/* Locals of the function that calls setjmp() must not change before longjmp(), so it has none. */
 static void run(reader *r)
 {
     if (setjmp(r->caller) != 0)
@@ -198,10 +198,11 @@ ft_status ft_image_decode_jpeg(ft_image_source *from)
 
 ft_status ft_image_decode_jpeg(ft_image_source *from)
 {
-    return ft_fail(from->err, FT_EUNSUPPORTED,
-                   "%s: is a JPEG image, which this build cannot read: it was made without "
-                   "libjpeg",
-                   from->what);
+    return ft_fail(
+        from->err, FT_EUNSUPPORTED,
+        "%s: is a JPEG image, but this build has no JPEG support: it was configured without "
+        "libjpeg",
+        from->what);
 }
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * png.c - PNG through libpng.
  *
- * libpng reports errors by a jump.  Nothing that is owned is known only to a function that it
- * leaves: the reader lies in the caller's frame, the pixels in the image.
+ * libpng reports errors by longjmp. All owned resources are in the caller's frame (the reader) or
+ * in the image (the pixels), so none are lost.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ typedef struct reader {
     ft_image_source *from;
     png_structp png;
     png_infop info;
-    png_bytep *row; /* [height]; NULL before the size is known */
+    png_bytep *row; /* [height]; NULL until the size is known */
     ft_status status;
 } reader;
 
@@ -35,20 +35,20 @@ static void on_error(png_structp png, png_const_charp message)
     png_longjmp(png, 1);
 }
 
-/* What can be read although something beside the samples is odd, is read. */
+/* Ignore warnings: they do not concern the samples. */
 static void on_warning(png_structp png, png_const_charp message)
 {
     (void) png, (void) message;
 }
 
-/* Leave the library with a status that is already told. */
+/* Leave the library; the error is already set. */
 static void give_up(reader *r, ft_status status)
 {
     r->status = status;
     png_longjmp(r->png, 1);
 }
 
-/* Go on unless there is such a status. */
+/* Leave the library unless the status is FT_OK. */
 static void expect(reader *r, ft_status status)
 {
     if (status != FT_OK)
@@ -64,7 +64,7 @@ static void on_read(png_structp png, png_bytep out, size_t bytes)
         png_error(png, "the file ends too early");
 }
 
-/* All kinds of samples to 8 bits of red, green and blue. */
+/* Convert all sample formats to 8-bit RGB. */
 static void ask_for_rgb(reader *r)
 {
     png_set_strip_16(r->png);
@@ -93,8 +93,8 @@ static void find_rows(reader *r)
 
 static void read_pixels(reader *r)
 {
-    png_set_user_limits(r->png, 0x7fffffff, 0x7fffffff); /* ours are told in our words */
-    png_set_keep_unknown_chunks(r->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1); /* nor read text, ... */
+    png_set_user_limits(r->png, 0x7fffffff, 0x7fffffff); /* our own limits have better messages */
+    png_set_keep_unknown_chunks(r->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1); /* skip text etc. */
     png_set_sig_bytes(r->png, FT_IMAGE_SIGNATURE);
     png_set_read_fn(r->png, r, on_read);
     png_read_info(r->png, r->info);
@@ -103,12 +103,12 @@ static void read_pixels(reader *r)
     expect(r, ft_image_begin(r->from, png_get_image_width(r->png, r->info), height));
     ask_for_rgb(r);
     if (png_get_rowbytes(r->png, r->info) != 3 * r->from->out->width)
-        png_error(r->png, "its samples do not become red, green and blue");
+        png_error(r->png, "cannot convert its samples to RGB");
     find_rows(r);
     png_read_image(r->png, r->row);
 }
 
-/* What is changed between the two returns of setjmp() must not be its function's own. */
+/* Locals of the function that calls setjmp() must not change before longjmp(), so it has none. */
 static void run(reader *r)
 {
     if (setjmp(png_jmpbuf(r->png)) == 0)
@@ -133,9 +133,10 @@ ft_status ft_image_decode_png(ft_image_source *from)
 
 ft_status ft_image_decode_png(ft_image_source *from)
 {
-    return ft_fail(from->err, FT_EUNSUPPORTED,
-                   "%s: is a PNG image, which this build cannot read: it was made without libpng",
-                   from->what);
+    return ft_fail(
+        from->err, FT_EUNSUPPORTED,
+        "%s: is a PNG image, but this build has no PNG support: it was configured without libpng",
+        from->what);
 }
 
 #endif

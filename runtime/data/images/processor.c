@@ -1,5 +1,5 @@
 /*
- * processor.c - preprocessor_config.json, and its steps.
+ * processor.c - parse preprocessor_config.json, and apply its steps.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,12 +14,12 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Which processor ---------------------------------------------------------------------- */
+/* ---- Processor type ------------------------------------------------------------------------- */
 
-/* What a file need not say.  All later names of a processor begin with the first one's. */
+/* Defaults of optional fields. All class names of a processor start with `name`. */
 typedef struct kind {
     const char *name;
-    size_t size, crop; /* crop 0: nothing is cut */
+    size_t size, crop; /* crop 0: no center crop */
     ft_resample resample;
 } kind;
 
@@ -61,7 +61,7 @@ static ft_status choose_kind(const ft_section *in, bool distilled, const kind **
 
 /* ---- Fields ------------------------------------------------------------------------------- */
 
-/* A field that may be absent or null. */
+/* A field that may be missing or null. */
 static const json_t *field(const ft_section *in, const char *key)
 {
     const json_t *value = json_object_get(in->json, key);
@@ -85,7 +85,7 @@ static bool is_size(const json_t *value)
            json_integer_value(value) <= MOST_SIZE;
 }
 
-/* One number is both; {"shortest_edge": n} would be another size for each image. */
+/* One number for both; {"shortest_edge": n}, a size that depends on the image, is not supported. */
 static ft_status read_size(const ft_section *in, const char *key, size_t otherwise, size_t *width,
                            size_t *height)
 {
@@ -120,7 +120,7 @@ static ft_status read_resample(const ft_section *in, ft_resample otherwise, ft_r
                             "1 (Lanczos), 2 (bilinear) or 3 (bicubic)");
 }
 
-/* Three numbers, or one for all. */
+/* Three numbers, or one for all channels. */
 static ft_status read_colours(const ft_section *in, const char *key, bool divides, float out[3])
 {
     const json_t *value = field(in, key);
@@ -137,7 +137,7 @@ static ft_status read_colours(const ft_section *in, const char *key, bool divide
                                    divides ? "three numbers above 0" : "three numbers");
 }
 
-/* How samples become numbers: (x * factor - mean) / deviation. */
+/* Normalization: (x * rescale_factor - mean) / std. */
 static ft_status read_numbers(ft_processor *out, const ft_section *in)
 {
     bool scales, normalizes;
@@ -158,9 +158,9 @@ static ft_status read_numbers(ft_processor *out, const ft_section *in)
     return FT_OK;
 }
 
-/* ---- All of it ---------------------------------------------------------------------------- */
+/* ---- Parsing -------------------------------------------------------------------------------- */
 
-/* Fields that are read, and those that change nothing: images are always made RGB. */
+/* Fields that are read, and those without effect: images are always converted to RGB. */
 /* clang-format off */
 static const char *const known[] = {
     "image_processor_type", "feature_extractor_type", "do_resize", "size", "resample",
@@ -184,7 +184,7 @@ static ft_status refuse_unknown(const ft_section *in)
             i++;
         if (i == FT_COUNT(known) && !json_is_null(value) && !json_is_false(value))
             return ft_section_wrong(in, FT_EUNSUPPORTED, key, value,
-                                    "no such field, for it may change the result");
+                                    "no such field, because it may change the result");
     }
     return FT_OK;
 }
@@ -193,7 +193,7 @@ static ft_status read_all(ft_processor *out, const ft_section *in, bool distille
 {
     const kind *like;
     if (!json_is_object(in->json))
-        return ft_fail(in->err, FT_EFORMAT, "%s: is no JSON object", in->file);
+        return ft_fail(in->err, FT_EFORMAT, "%s: is not a JSON object", in->file);
     FT_TRY(choose_kind(in, distilled, &like));
     FT_TRY(refuse_unknown(in));
     FT_TRY(read_flag(in, "do_resize", true, &out->resizes));
@@ -234,7 +234,7 @@ void ft_processor_size(const ft_processor *processor, const ft_image *image, siz
                                    : image->height;
 }
 
-/* The middle of an image, [3, height, width]. */
+/* Write the center of an image as [3, height, width]. */
 static void write_numbers(const ft_processor *p, const ft_image *image, size_t width, size_t height,
                           float *out)
 {
@@ -260,7 +260,7 @@ ft_status ft_processor_run(const ft_processor *processor, const ft_image *image,
     ft_status status = FT_OK;
     if (width > from->width || height > from->height)
         status = ft_fail(err, FT_EUNSUPPORTED,
-                         "%s: %zu x %zu pixels, too few to cut %zu x %zu out of them", what,
+                         "%s: %zu x %zu pixels, too small for a center crop of %zu x %zu", what,
                          from->width, from->height, width, height);
     else
         write_numbers(processor, from, width, height, out);

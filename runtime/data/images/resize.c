@@ -1,10 +1,10 @@
 /*
- * resize.c - images of another size, as Pillow computes them.
+ * resize.c - resize images bit-identically to Pillow.
  *
- * Models are trained on what Pillow makes of photos, so its numbers are followed to the bit: an
- * output pixel is a weighted sum of the pixels around its place, as many as the filter spans at the
- * coarser of both scales; columns first, rounded to 8 bits, then rows.  Weights are whole numbers
- * of 2^-22.  (Pillow 13 may take rows first: single samples then differ by one.)
+ * Models are trained on images resized by Pillow, so its results are reproduced to the bit: an
+ * output pixel is a weighted sum of the pixels around its position, over the filter's support at
+ * the coarser of both scales; columns first, rounded to 8 bits, then rows. Weights are integers in
+ * units of 2^-22. (Pillow 13 may process rows first: single samples then differ by one.)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -60,9 +60,9 @@ static const struct {
 
 enum { BITS = 22 };
 
-/* Along one axis: output i is the sum of weight[i * most + k] * input first[i] + k. */
+/* Along one axis: output i is the sum over k of weight[i * max_taps + k] * input[first[i] + k]. */
 typedef struct axis {
-    size_t from, to, most; /* sizes; inputs of an output at most */
+    size_t from, to, most; /* input size, output size, maximum number of inputs per output */
     size_t *first, *count; /* [to] */
     int32_t *weight;       /* [to, most] */
 } axis;
@@ -74,7 +74,7 @@ static void axis_fini(axis *a)
     free(a->weight);
 }
 
-/* The inputs that output i is made of, and what each weighs. */
+/* Compute the inputs of output i and their weights. */
 static void weigh(axis *a, size_t i, ft_resample how, double *real)
 {
     double scale = (double) a->from / (double) a->to, wide = fmax(scale, 1.0), sum = 0.0;
@@ -90,7 +90,7 @@ static void weigh(axis *a, size_t i, ft_resample how, double *real)
     for (size_t k = 0; k < a->count[i]; k++) {
         double part = sum != 0.0 ? real[k] / sum : real[k];
         a->weight[i * a->most + k] =
-            (int32_t) (part * (1 << BITS) + (part < 0.0 ? -0.5 : 0.5)); /* towards zero */
+            (int32_t) (part * (1 << BITS) + (part < 0.0 ? -0.5 : 0.5)); /* the cast truncates */
     }
 }
 
@@ -112,7 +112,7 @@ static ft_status axis_init(axis *a, size_t from, size_t to, ft_resample how, ft_
 
 /* ---- Sums --------------------------------------------------------------------------------- */
 
-/* A weighted sum of pixels `step` bytes apart, as one of 8 bits. */
+/* A weighted sum of samples `step` bytes apart, rounded and clamped to 8 bits. */
 static uint8_t sum_of(const uint8_t *in, size_t step, const int32_t *weight, size_t count)
 {
     int32_t sum = 1 << (BITS - 1);
@@ -154,7 +154,7 @@ static ft_status room_for(ft_image *out, size_t width, size_t height, ft_error *
                : ft_fail(err, FT_ENOMEM, "no memory for an image of %zu x %zu", width, height);
 }
 
-/* Along one axis; an axis that keeps its size keeps its pixels. */
+/* Resize along one axis; copy if the size is unchanged. */
 static ft_status resize_along(ft_image *out, const ft_image *in, bool rows, size_t size,
                               ft_resample how, ft_error *err)
 {

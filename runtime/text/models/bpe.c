@@ -1,8 +1,8 @@
 /*
- * bpe.c - a linked list of symbols, and a heap of the pairs that can be joined.
+ * bpe.c - a linked list of symbols, and a heap of the pairs that can be merged.
  *
- * Joining a pair makes up to two new ones and outdates others; those stay in the heap and are seen
- * to be out of date when they come up.  So a word of n characters costs n log n, whatever it is.
+ * Merging a pair creates up to two new pairs and invalidates others; stale pairs stay in the heap
+ * and are detected when they are popped. So any word of n characters takes O(n log n).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ enum { GONE = -1, FIRST_ROOM = 64 };
 
 /* ---- Merges ------------------------------------------------------------------------------- */
 
-/* The slot of a pair, or the free one where it belongs. */
+/* The slot of a pair, or the free slot where it belongs. */
 static ft_merge *find_merge(const ft_bpe *bpe, uint32_t left, uint32_t right)
 {
     uint64_t pair = (uint64_t) left << 32 | right;
@@ -79,7 +79,9 @@ void ft_bpe_fini(ft_bpe *bpe)
     *bpe = (ft_bpe){ 0 };
 }
 
-/* ---- The heap: the pair of least order is the first ----------------------------------------- */
+/*
+ * ---- A binary min-heap by order -----------------------------------------------------------------
+ */
 
 static void push_pair(ft_bpe_room *room, ft_bpe_pair pair)
 {
@@ -108,7 +110,7 @@ static ft_bpe_pair pop_pair(ft_bpe_room *room)
     return first;
 }
 
-/* Put the pair that begins at `left` into the heap, if it can be joined. */
+/* Push the pair that starts at `left` if it can be merged. */
 static void offer_pair(const ft_bpe *bpe, ft_bpe_room *room, uint32_t left)
 {
     const ft_bpe_symbol *symbol = &room->symbol[left];
@@ -144,7 +146,7 @@ static void add_symbol(ft_bpe_room *room, int32_t id)
     room->symbol[at] = (ft_bpe_symbol){ .id = id, .last = at - 1, .next = at + 1 };
 }
 
-/* Add the bytes of a character; false, and none, unless all of them are tokens. */
+/* Add the bytes of a character; false, and adds none, unless all of them are tokens. */
 static bool add_bytes(const ft_bpe *bpe, ft_bpe_room *room, const char *text, const char *end)
 {
     for (const char *at = text; at < end; at++)
@@ -156,8 +158,8 @@ static bool add_bytes(const ft_bpe *bpe, ft_bpe_room *room, const char *text, co
 }
 
 /*
- * The symbols that a word begins with.  An unknown token waits for the next character, with which
- * it may be fused; bytes overtake it, as they do in the `tokenizers` library.
+ * Add the initial symbols of a word. An unknown token is delayed until the next character, with
+ * which it may be fused; byte tokens overtake it, as in the `tokenizers` library.
  */
 static void add_characters(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *text,
                            const char *end, ft_bpe_room *room)
@@ -179,7 +181,7 @@ static void add_characters(const ft_bpe *bpe, const ft_vocabulary *vocabulary, c
         add_symbol(room, bpe->unknown);
 }
 
-/* Join two neighbours into `id`. */
+/* Merge two neighbours into `id`. */
 static void join(ft_bpe_room *room, uint32_t left, int32_t id)
 {
     ft_bpe_symbol *symbol = room->symbol, *gone = &symbol[symbol[left].next];
@@ -190,7 +192,7 @@ static void join(ft_bpe_room *room, uint32_t left, int32_t id)
     gone->id = GONE;
 }
 
-/* Whether the pair is still there, and still makes the same. */
+/* Whether the pair still exists and still merges into the same token. */
 static bool is_current(const ft_bpe *bpe, const ft_bpe_room *room, uint32_t left, int32_t id)
 {
     const ft_bpe_symbol *symbol = &room->symbol[left];
@@ -226,7 +228,7 @@ ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, cons
         ft_token_ids_put(ids, whole);
         return FT_OK;
     }
-    /* A character is at most as many symbols as it has bytes; places of symbols have 32 bits. */
+    /* A character gives at most as many symbols as it has bytes; symbol positions have 32 bits. */
     if (bytes >= NOBODY || !make_room(room, bytes))
         return FT_ENOMEM;
     room->symbols = 0;

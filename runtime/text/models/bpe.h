@@ -1,6 +1,6 @@
 /*
- * bpe.h - byte pair encoding: a word is its characters, joined pair by pair in the order that
- * training found.
+ * bpe.h - byte pair encoding: a word is split into characters, which are merged pair by pair in the
+ * order learned by training.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,56 +11,54 @@
 #include "runtime/text/models/token_ids.h"
 #include "runtime/text/models/vocabulary.h"
 
-/* A pair of tokens and what they become. */
+/* A pair of tokens and the token that they merge into. */
 typedef struct ft_merge {
     uint32_t left, right;
-    uint32_t rank; /* pairs of low rank come first; 0 in a free slot */
-    int32_t id;    /* of the token that both make */
+    uint32_t rank; /* pairs of lower rank are merged first; 0 in a free slot */
+    int32_t id;    /* of the merged token */
 } ft_merge;
 
 typedef struct ft_bpe {
-    bool ignore_merges; /* a word that is a token is that token, even if no merges lead there */
-    bool byte_fallback; /* an unknown character is its bytes, "<0xE2>" */
-    bool fuse_unknown;  /* neighbours that are unknown are one token */
-    int32_t unknown;    /* its id; -1: what is unknown is left out */
-    ft_merge *merge;    /* a table with linear probing, at most half full */
+    bool ignore_merges; /* a word in the vocabulary is one token, even if no merges produce it */
+    bool byte_fallback; /* an unknown character is encoded as byte tokens, "<0xE2>" */
+    bool fuse_unknown;  /* consecutive unknown characters are one token */
+    int32_t unknown;    /* id of the unknown token; -1: unknown characters are dropped */
+    ft_merge *merge;    /* hash table with linear probing, at most half full */
     size_t slots;       /* a power of two, or 0 */
     uint64_t key[2];    /* of the hash */
     int32_t byte_id[256];
-    int32_t char_id[FT_BYTE_CHARS_END]; /* of the characters below; -1 for none */
+    int32_t char_id[FT_BYTE_CHARS_END]; /* by code point; -1 for none */
 } ft_bpe;
 
 /*
- * Make the tables; `merge` lists pairs, the first first, with ranks from 1.  Of equal pairs the
- * last one counts.  False when there is no memory.
+ * Build the tables; `merge` lists pairs by priority, with ranks from 1. Of equal pairs the last one
+ * is used. False when out of memory.
  */
 FT_MUST_USE bool ft_bpe_init(ft_bpe *bpe, const ft_vocabulary *vocabulary, const ft_merge *merge,
                              size_t merges);
 void ft_bpe_fini(ft_bpe *bpe);
 
-/* A character of a word, or what it has been joined to. */
+/* A character of a word, or the token that it has been merged into. */
 typedef struct ft_bpe_symbol {
-    int32_t id; /* -1 once it is part of the one before */
+    int32_t id; /* -1 once it is merged into the previous one */
     uint32_t last, next;
 } ft_bpe_symbol;
 
-/* A pair that can be joined. */
+/* A pair that can be merged. */
 typedef struct ft_bpe_pair {
-    uint64_t order; /* rank << 32 | place of the left one */
+    uint64_t order; /* rank << 32 | position of the left symbol */
     int32_t id;
 } ft_bpe_pair;
 
-/* Memory for words, used again from word to word; all zero to begin with. */
+/* A workspace that is reused from word to word; zero-initialize it. */
 typedef struct ft_bpe_room {
     ft_bpe_symbol *symbol;
-    ft_bpe_pair *heap; /* twice as many */
+    ft_bpe_pair *heap; /* twice as many as symbols */
     size_t room, symbols, pairs;
 } ft_bpe_room;
 void ft_bpe_room_fini(ft_bpe_room *room);
 
-/*
- * Append the ids of one word (valid UTF-8, not empty), in time n log n.  FT_ENOMEM without text.
- */
+/* Append the ids of one word (valid UTF-8, not empty), in O(n log n). FT_ENOMEM without text. */
 ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
                         size_t bytes, ft_bpe_room *room, ft_token_ids *ids);
 

@@ -1,6 +1,6 @@
 /*
- * token_ids.h - where encoders put token ids: the caller's array, and a count that goes on behind
- * its end, so that one pass tells how much room would have been enough.
+ * token_ids.h - output of encoders: the caller's array, and a count that continues beyond its
+ * capacity, so that one pass also tells the required capacity.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 typedef struct ft_token_ids {
-    int32_t *id;     /* the caller's; may be NULL when capacity is 0 */
-    size_t capacity; /* ids that it can hold */
-    size_t count;    /* ids that there are */
+    int32_t *id;     /* caller-allocated; may be NULL when capacity is 0 */
+    size_t capacity; /* of the array */
+    size_t count;    /* all ids, including those that did not fit */
 } ft_token_ids;
 
 static inline void ft_token_ids_put(ft_token_ids *ids, int32_t id)

@@ -1,5 +1,5 @@
 /*
- * trie.c - open addressing with linear probing, at most half full.
+ * trie.c - a hash table with linear probing, at most half full.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +18,7 @@ static uint32_t edge_key(uint32_t node, char byte)
     return node << 8 | (unsigned char) byte;
 }
 
-/* The slot that holds `key`, or the free one where it belongs. */
+/* The slot of `key`, or the free slot where it belongs. */
 static ft_trie_edge *find_slot(const ft_trie *trie, uint32_t key)
 {
     uint32_t hash = key * 0x9e3779b1u;
@@ -46,7 +46,7 @@ static bool grow(ft_trie *trie)
     return true;
 }
 
-/* The edge from `node` along `byte`, made if need be. */
+/* The edge from `node` along `byte`, created if necessary. */
 static ft_status make_edge(ft_trie *trie, uint32_t node, char byte, ft_trie_edge **edge)
 {
     if (trie->nodes >= trie->slots / 2 && !grow(trie))

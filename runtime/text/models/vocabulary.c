@@ -1,5 +1,5 @@
 /*
- * vocabulary.c - one block of text, one array of tokens, one table with linear probing.
+ * vocabulary.c - one text buffer, one array of tokens, one hash table with linear probing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,7 +16,7 @@ enum { FIRST_SLOTS = 1024 };
 
 void ft_random_key(uint64_t key[2])
 {
-    if (getentropy(key, 2 * sizeof *key) != 0) { /* then files could collide, and nothing worse */
+    if (getentropy(key, 2 * sizeof *key) != 0) { /* a fixed key only allows crafted collisions */
         key[0] = 0x9e3779b97f4a7c15;
         key[1] = 0xd1b54a32d192ed03;
     }
@@ -36,7 +36,7 @@ static uint32_t hash_of(const ft_vocabulary *v, const char *text, size_t bytes)
     return (uint32_t) (hash ^ hash >> 32);
 }
 
-/* The slot of the token with that text, or the free one where it belongs. */
+/* The slot of the token with this text, or the free slot where it belongs. */
 static ft_vocabulary_slot *find_slot(const ft_vocabulary *v, const char *text, size_t bytes,
                                      uint32_t hash)
 {
@@ -78,7 +78,7 @@ static bool grow_tokens(ft_vocabulary *v)
     return token != NULL;
 }
 
-/* Whether places in the text still fit 32 bits with so many bytes more. */
+/* Whether offsets into the text still fit 32 bits with `bytes` more bytes. */
 static bool has_place(const ft_vocabulary *v, size_t bytes)
 {
     return bytes <= UINT32_MAX && v->text.bytes <= UINT32_MAX - bytes;
@@ -93,7 +93,7 @@ ft_status ft_vocabulary_add(ft_vocabulary *v, const char *text, size_t bytes, in
     if (slot->token != 0)
         return FT_EARG;
     uint32_t start = (uint32_t) v->text.bytes;
-    /* Room for one byte more, so that the text of "" has a place too. */
+    /* One byte more, so that the empty text has an address too. */
     if (!has_place(v, bytes) || !ft_text_reserve(&v->text, bytes + 1) ||
         !ft_text_put(&v->text, text, bytes))
         return FT_ENOMEM;
@@ -130,7 +130,7 @@ static const ft_word *in_order(const ft_vocabulary *v, size_t place)
     return &v->token[v->by_id == NULL ? place : v->by_id[place]];
 }
 
-/* id << 32 | index, which sort as the ids do. */
+/* id << 32 | index, which sort by id. */
 static int compare_places(const void *a, const void *b)
 {
     uint64_t left = *(const uint64_t *) a, right = *(const uint64_t *) b;
@@ -178,7 +178,7 @@ const ft_word *ft_vocabulary_clash(const ft_vocabulary *v)
 const ft_word *ft_vocabulary_at(const ft_vocabulary *v, int32_t id)
 {
     size_t low = 0, high = v->count;
-    /* Without gaps, which is usual, a token's place is its id. */
+    /* Without gaps, the usual case, the position of a token is its id. */
     if (id >= 0 && (size_t) id < v->count && in_order(v, (size_t) id)->id == id)
         return in_order(v, (size_t) id);
     while (low < high) {

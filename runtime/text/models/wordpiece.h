@@ -11,15 +11,15 @@
 
 typedef struct ft_wordpiece {
     ft_trie trie;          /* the vocabulary: token -> id */
-    uint32_t rest;         /* node behind the prefix of pieces that continue a word ("##") */
-    bool has_rest;         /* false when no token has that prefix: words are one piece each */
+    uint32_t rest;         /* node of the continuation prefix ("##") */
+    bool has_rest;         /* false when no token has that prefix: words are single pieces */
     int32_t unknown;       /* id of "[UNK]" */
     size_t max_word_chars; /* longer words are unknown */
 } ft_wordpiece;
 
 /*
- * Append the ids of one word (valid UTF-8, not empty): at each place the longest token that fits.
- * A word that does not come out even is one unknown token.
+ * Append the ids of one word (valid UTF-8, not empty): at each position the longest matching token.
+ * A word that cannot be split completely is one unknown token.
  */
 void ft_wordpiece_encode(const ft_wordpiece *model, const char *word, size_t bytes,
                          ft_token_ids *ids);

@@ -1,8 +1,8 @@
 /*
- * byte_chars.h - the characters that byte-level vocabularies write bytes with.
+ * byte_chars.h - the characters that encode bytes in byte-level vocabularies.
  *
- * Bytes that are visible Latin-1 characters are themselves; the others, in order, are U+0100 and
- * up.  So a blank is U+0120, and every sequence of bytes has a spelling without white space.
+ * Bytes that are visible Latin-1 characters map to themselves; the others, in order, to U+0100 and
+ * up. So a space is U+0120, and every byte sequence is encoded without white space.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 enum {
-    FT_BYTE_CHARS_END = 0x144, /* no byte is written with this character or a higher one */
-    FT_BYTE_HIDDEN_LOW = 0x21, /* bytes 0 to 0x20, 0x7f to 0xa0, and 0xad are not themselves */
+    FT_BYTE_CHARS_END = 0x144, /* all encoding characters are below */
+    FT_BYTE_HIDDEN_LOW = 0x21, /* bytes 0 to 0x20, 0x7f to 0xa0, and 0xad are remapped */
     FT_BYTE_HIDDEN_HIGH = 0xa1 - 0x7f,
 };
 
@@ -29,7 +29,7 @@ static inline uint32_t ft_char_of_byte(uint8_t byte)
     return byte;
 }
 
-/* The byte that a character stands for; false where it is none of them. */
+/* The byte that a character encodes; false when it encodes none. */
 static inline bool ft_byte_of_char(uint32_t c, uint8_t *byte)
 {
     uint32_t place = c - 0x100;

@@ -1,5 +1,5 @@
 /*
- * combining_marks.c - a mark and its place are one number, so any sort is a stable one.
+ * combining_marks.c - a mark and its position are packed into one number, so any sort is stable.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -1,9 +1,9 @@
 /*
- * combining_marks.h - combining marks in their canonical order.
+ * combining_marks.h - canonical ordering of combining marks.
  *
- * Marks of different classes may stand in any order behind a letter and mean the same; the
- * canonical order sorts them by class and leaves equal classes as they came.  A run holds the marks
- * that wait for a character that they cannot cross.
+ * Marks of different combining classes may follow a letter in any order with the same meaning; the
+ * canonical order sorts them by class and keeps equal classes in order. A sequence buffers the
+ * marks until a character of class 0 follows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,16 +14,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All zero is an empty run. */
+/* Zero-initialized means empty. */
 typedef struct ft_mark_run {
-    uint64_t *mark; /* combining class << 56 | position in the run << 24 | code */
+    uint64_t *mark; /* combining class << 56 | position << 24 | code point */
     size_t count, room;
 } ft_mark_run;
 
-/* Append a mark whose class is not 0; false when there is no memory. */
+/* Append a mark whose class is not 0; false when out of memory. */
 bool ft_mark_run_add(ft_mark_run *run, uint32_t c, uint8_t combining_class);
 
-/* Bring the marks into order.  The caller reads them, then sets the count to 0. */
+/* Sort the marks. The caller reads them, then sets the count to 0. */
 void ft_mark_run_sort(ft_mark_run *run);
 
 static inline uint32_t ft_mark_code(uint64_t mark)

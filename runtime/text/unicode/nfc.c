@@ -1,11 +1,11 @@
 /*
- * nfc.c - decompose, order the marks, compose again: a letter with its marks at a time.
+ * nfc.c - decompose, order the marks, compose: one starter with its marks at a time.
  *
- * A letter waits together with the marks behind it.  When the next character of class 0 comes, the
- * marks are put in order, those that compose with the letter do, and what is left goes out; with no
- * mark left in between, the two letters may compose (Hangul, and vowels of Indic scripts).
- * Below U+0300 nothing composes or decomposes unless something above follows, so runs of such
- * characters are copied.
+ * A starter (a character of class 0) is buffered together with the marks after it. When the next
+ * starter arrives, the marks are sorted, those that compose with the buffered starter are composed,
+ * and the rest is written; if no mark is left in between, the two starters may compose (Hangul, and
+ * vowels of Indic scripts). Below U+0300 nothing composes or decomposes unless a higher character
+ * follows, so runs of such characters are copied.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,11 +17,11 @@
 #include "runtime/text/unicode/unicode.h"
 #include "runtime/base/utf8.h"
 
-enum { FIRST_MARK = 0x300 }; /* no character below takes part in a composition as the second */
+enum { FIRST_MARK = 0x300 }; /* no character below is the second of a composition */
 
 typedef struct {
     ft_text *out;
-    uint32_t letter; /* that waits */
+    uint32_t letter; /* buffered */
     bool has_letter;
     ft_mark_run run; /* its marks */
     bool no_memory;
@@ -34,8 +34,8 @@ static void put(writer *w, uint32_t c)
 }
 
 /*
- * Compose the letter with its marks, and keep those that do not.  A mark is blocked from the letter
- * by one left in between whose class is as high; the order makes that the last one left.
+ * Compose the starter with its marks, and keep those that do not compose. A mark is blocked by an
+ * earlier remaining mark whose class is as high; after sorting, that is the last remaining one.
  */
 static void compose_marks(writer *w)
 {
@@ -55,7 +55,7 @@ static void compose_marks(writer *w)
     w->run.count = left;
 }
 
-/* Send what waits on its way. */
+/* Write the buffered characters. */
 static void flush(writer *w)
 {
     if (w->has_letter)
@@ -91,7 +91,10 @@ static void add(writer *w, uint32_t c)
     }
 }
 
-/* The end of the characters below FIRST_MARK, less the last: something may compose with it. */
+/*
+ * The end of the run of characters below FIRST_MARK, without the last one, with which something may
+ * compose.
+ */
 static const char *end_of_plain(const char *text, const char *end)
 {
     const char *last = text, *next = text;

@@ -1,5 +1,5 @@
 /*
- * nfc.h - canonical composition: one spelling of "é", as published texts have it.
+ * nfc.h - canonical composition (NFC): the usual normal form of published text.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,7 +8,7 @@
 
 #include "runtime/base/strbuf.h"
 
-/* Append the normal form C of `text` (valid UTF-8) to *out; false when there is no memory. */
+/* Append the normalization form C of `text` (valid UTF-8) to *out; false when out of memory. */
 FT_MUST_USE bool ft_nfc(const char *text, size_t bytes, ft_text *out);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * regex.c - compile, and match within limits.
+ * regex.c - compile patterns, and match them within limits.
  *
- * PCRE2 calls back before each item of a pattern, and all that it does between two calls is to try
- * one item, or to run over characters that the next call shows.  So calls and characters are the
- * steps that matching takes, wherever matches start and however often, and a text has a number of
- * them.  An ordinary pattern takes 1 to 20 a byte, of texts of any size; one that explodes, or
- * reads on to the end from each byte, is given up soon.
+ * PCRE2 makes a callout before each item of a pattern, and between two callouts it only tries one
+ * item, or runs over characters whose number the next callout shows. So callouts and characters
+ * count the steps of matching, wherever matches start and however often, and each text has a budget
+ * of steps. An ordinary pattern takes 1 to 20 steps per byte, for texts of any size; a pattern with
+ * catastrophic backtracking, or one that reads to the end from each byte, soon exceeds the budget.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@
 enum {
     STEPS_OF_A_TEXT = 1 << 22,
     STEPS_OF_A_BYTE = 32,
-    ORDINARY_CODE = 8 << 10, /* bytes; 5000 are the most of a published pattern */
+    ORDINARY_CODE = 8 << 10, /* bytes; published patterns take at most 5000 */
     STACK_BYTES = 64 << 20,
     HEAP_KIB = 64 << 10,
     NESTING = 64,
@@ -34,7 +34,7 @@ enum {
 
 /* ---- Compiling ---------------------------------------------------------------------------- */
 
-/* The largest number behind a brace: an item that fails may have run over as many characters. */
+/* The largest number after a brace: an item that fails may have run over as many characters. */
 static unsigned long longest_run(const char *pattern, size_t bytes)
 {
     unsigned long most = 0;
@@ -46,7 +46,7 @@ static unsigned long longest_run(const char *pattern, size_t bytes)
     return most;
 }
 
-/* What a step costs: long code may be a class of thousands of ranges. */
+/* The cost of a step: long code may be a class of thousands of ranges. */
 static uint64_t weigh(const void *code, const char *pattern, size_t bytes)
 {
     size_t size = 0;
@@ -70,7 +70,7 @@ static ft_status compile(ft_regex *regex, const char *pattern, size_t bytes, uin
     pcre2_compile_context_free(context);
     if (regex->code != NULL) {
         regex->step = weigh(regex->code, pattern, bytes);
-        pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE); /* where it cannot, matching is slow */
+        pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE); /* without JIT, matching is slow */
         return FT_OK;
     }
     pcre2_get_error_message(code, text, sizeof text);
@@ -93,7 +93,7 @@ ft_status ft_regex_compile(ft_regex *regex, const char *pattern, char why[FT_REG
     ft_text spelled = { 0 };
     FT_TRY(check_length(pattern, why));
     ft_status rc = ft_regex_translate(pattern, &spelled, why);
-    /* Oniguruma's ^ and $ are those of lines. */
+    /* In Oniguruma, ^ and $ match at lines. */
     if (rc == FT_OK)
         rc = compile(regex, spelled.data, spelled.bytes, PCRE2_UCP | PCRE2_MULTILINE, why);
     ft_text_fini(&spelled);
@@ -114,7 +114,7 @@ void ft_regex_fini(ft_regex *regex)
 
 /* ---- Matching ----------------------------------------------------------------------------- */
 
-/* Before each item of the pattern: pay for what has been done since the one before. */
+/* Callout before each item of the pattern: charge for the steps since the previous one. */
 static int on_item(pcre2_callout_block *block, void *user)
 {
     ft_regex_room *room = user;
@@ -149,7 +149,7 @@ void ft_regex_room_fini(ft_regex_room *room)
     pcre2_jit_stack_free(room->stack);
 }
 
-/* The first place from `at` on where a character starts, or the end of the text. */
+/* The first character boundary from `at` on, or the end of the text. */
 static size_t boundary(const ft_regex_search *search, size_t at)
 {
     while (at < search->bytes && ft_utf8_continues(search->text[at]))
@@ -157,7 +157,7 @@ static size_t boundary(const ft_regex_search *search, size_t at)
     return at < search->bytes ? at : search->bytes;
 }
 
-/* Whether there is a larger stack to try with. */
+/* Switch to a larger stack; false when it is already in use. */
 static bool enlarge_stack(ft_regex_room *room)
 {
     if (room->stack != NULL)
@@ -167,7 +167,7 @@ static bool enlarge_stack(ft_regex_room *room)
     return room->stack != NULL;
 }
 
-/* PCRE2's answer for matches that start from search->at on. */
+/* Match from search->at on; returns PCRE2's result. */
 static int match(const ft_regex_search *search, ft_regex_room *room)
 {
     int rc;

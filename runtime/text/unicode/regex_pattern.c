@@ -1,13 +1,13 @@
 /*
- * regex_pattern.c - a pattern as Oniguruma reads it, spelled for PCRE2.
+ * regex_pattern.c - translate Oniguruma patterns to PCRE2.
  *
- * Spelled differently: \s, which is the White_Space of Unicode for one and has one character more
- * for the other; \uXXXX; and the general categories, to which are added the characters that came
- * with Unicode 15 and 16, so that ids do not depend on the installed PCRE2 (10.40 or later, which
- * knows Unicode 14).
+ * Translated: \s, which is Unicode's White_Space in Oniguruma and has one more character in PCRE2;
+ * \uXXXX; and the general categories, to which the characters added in Unicode 15 and 16 are
+ * appended, so that ids do not depend on the installed PCRE2 (10.40 or later, which has Unicode
+ * 14).
  *
- * Refused: everything that the two read differently, such as \w, \h, \v, classes within classes,
- * and lazy or possessive braces; and everything that no one has compared.
+ * Rejected: everything that differs, such as \w, \h, \v, nested classes, and lazy or possessive
+ * braces; and everything that has not been compared.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,12 +27,12 @@ typedef struct {
     ft_text *out;
     char *why;
     int depth;    /* open groups */
-    int caseless; /* the outermost that is (?i:, counted from 1; 0 for none */
+    int caseless; /* depth of the outermost (?i: group, from 1; 0 for none */
 } spelling;
 
 /* clang-format off */
 
-/* Characters with a meaning since Unicode 15 or 16. */
+/* Characters assigned in Unicode 15 or 16. */
 static const struct {
     uint32_t first, last;
     char category[3];
@@ -83,7 +83,7 @@ static const struct {
 
 /* clang-format on */
 
-/* The general categories that mean the same; of marks, one has moved between two kinds. */
+/* The general categories that agree; among marks, one character has changed its subcategory. */
 static const char *const categories[] = { "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",
                                           "N",  "Nd", "Nl", "No", "P",  "Pc", "Pd",
                                           "Ps", "Pe", "Pi", "Pf", "Po", "S",  "Sm",
@@ -91,7 +91,7 @@ static const char *const categories[] = { "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M
 
 /* ------------------------------------------------------------------------------------------ */
 
-/* Refuse the next `bytes` bytes. */
+/* Reject the next `bytes` bytes. */
 static ft_status refuse(spelling *s, int bytes)
 {
     snprintf(s->why, FT_REGEX_WHY, "a pattern without %.*s, found at byte %d", bytes, s->at,
@@ -127,9 +127,9 @@ __attribute__((format(printf, 2, 3))) static ft_status put_format(spelling *s, c
     return put_string(s, text);
 }
 
-/* ---- Characters by kind ------------------------------------------------------------------- */
+/* ---- Character categories ------------------------------------------------------------------- */
 
-/* What stands between the brackets of a class for a category. */
+/* The contents of a character class for a category. */
 static ft_status put_category(spelling *s, const char *name)
 {
     FT_TRY(put_format(s, "\\p{%s}", name));
@@ -152,7 +152,7 @@ static const char *category_at(const char *escape)
     return NULL;
 }
 
-/* \s, \d, \p{..} and their opposites, which a class cannot take in. */
+/* \s, \d, \p{..} and their negations, which are not supported inside a class. */
 static ft_status spell_kind(spelling *s, bool in_class)
 {
     char letter = s->at[1];
@@ -172,7 +172,7 @@ static ft_status spell_kind(spelling *s, bool in_class)
     return in_class ? FT_OK : put_string(s, "]");
 }
 
-/* \S within a class has one character more for Oniguruma. */
+/* \S inside a class has one more character in Oniguruma. */
 static ft_status spell_no_space_in_class(spelling *s)
 {
     s->at += 2;
@@ -245,7 +245,7 @@ static ft_status spell_end_of_group(spelling *s)
     return copy(s, 1);
 }
 
-/* {n}, {n,} or {n,m}, and nothing behind that PCRE2 reads as lazy or possessive. */
+/* {n}, {n,} or {n,m}, not followed by what PCRE2 reads as lazy or possessive. */
 static ft_status spell_braces(spelling *s)
 {
     const char *digits = "0123456789";

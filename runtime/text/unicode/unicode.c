@@ -1,10 +1,10 @@
 /*
- * unicode.c - utf8proc's tables, seen at the versions that `tokenizers` was built with.
+ * unicode.c - utf8proc's tables, adjusted to the Unicode versions that `tokenizers` was built with.
  *
- * The library reads three generations of the Unicode Character Database: categories of version
- * 8, decompositions of version 9, and lowercase letters of its Rust compiler (version 17 in
- * tokenizers 0.23).  utf8proc has one, 13 or later.  The small tables here are the differences,
- * found by asking both about every code point; tests/golden/make-wordpiece.py keeps the answers.
+ * The library uses three versions of the Unicode Character Database: categories of version 8,
+ * decompositions of version 9, and lowercase mappings of its Rust compiler (version 17 in
+ * tokenizers 0.23). utf8proc has one, 13 or later. The small tables here are the differences, found
+ * by comparing both for every code point; tests/golden/make-wordpiece.py stores the results.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,8 +23,8 @@ typedef struct {
 /* clang-format off */
 
 /*
- * Code points without a meaning in Unicode 8 that have become, or lie between, marks,
- * punctuation, format characters and characters that decompose: the library knows none of it.
+ * Code points unassigned in Unicode 8 that have become, or lie between, marks, punctuation, format
+ * characters and characters that decompose: the library treats all of them as unassigned.
  */
 static const range after_unicode_8[] = {
     { 0x005c8, 0x005c9 }, { 0x0061d, 0x0061d }, { 0x007fd, 0x007fd }, { 0x00890, 0x0089f },
@@ -43,7 +43,7 @@ static const range after_unicode_8[] = {
     { 0x1e944, 0x1e95f },
 };
 
-/* Those of them that combine since Unicode 9, so that the library puts them in order. */
+/* Those of them with a combining class since Unicode 9, which the library reorders. */
 static const range combining_since_unicode_9[] = {
     { 0x008d4, 0x008e1 }, { 0x01dfb, 0x01dfb }, { 0x11442, 0x11442 }, { 0x11446, 0x11446 },
     { 0x11c3f, 0x11c3f }, { 0x1e000, 0x1e02a }, { 0x1e944, 0x1e94a },
@@ -54,12 +54,12 @@ static const range ideographs[] = {
     { 0x2a700, 0x2b81f }, { 0x2b920, 0x2ceaf }, { 0x2f800, 0x2fa1f },
 };
 
-/* Letters in circles and squares are Alphabetic, though their category is "symbol". */
+/* Enclosed letters are Alphabetic, although their category is "symbol". */
 static const range alphabetic_symbols[] = {
     { 0x024b6, 0x024e9 }, { 0x1f130, 0x1f149 }, { 0x1f150, 0x1f169 }, { 0x1f170, 0x1f189 },
 };
 
-/* Numbers that came with Unicode 14 to 17. */
+/* Numbers added in Unicode 14 to 17. */
 static const range late_numbers[] = {
     { 0x10d40, 0x10d49 }, { 0x116d0, 0x116e3 }, { 0x11bf0, 0x11bf9 }, { 0x11de0, 0x11de9 },
     { 0x11f50, 0x11f59 }, { 0x16130, 0x16139 }, { 0x16ac0, 0x16ac9 }, { 0x16d70, 0x16d79 },
@@ -67,7 +67,10 @@ static const range late_numbers[] = {
     { 0x1e5f1, 0x1e5fa },
 };
 
-/* Letters that got a lowercase after Unicode 13: `first` to `last` in steps become `lower` on. */
+/*
+ * Letters with a lowercase mapping since after Unicode 13: `first` to `last` in steps of `step` map
+ * to `lower` and up.
+ */
 static const struct {
     uint32_t first, last, step, lower;
 } lowercase_after_unicode_13[] = {
@@ -81,7 +84,7 @@ static const struct {
 
 /* clang-format on */
 
-/* `ranges` are in rising order. */
+/* `ranges` are in ascending order. */
 static bool within(const range *ranges, size_t count, uint32_t c)
 {
     size_t low = 0, high = count;
@@ -124,14 +127,14 @@ bool ft_char_is_control(uint32_t c)
     }
 }
 
-/* Seven characters, named here and below, changed their category after Unicode 8. */
+/* Seven characters, listed here and below, changed their category after Unicode 8. */
 bool ft_char_is_mark(uint32_t c)
 {
     switch (c) {
-    case 0x1734: /* spacing marks since */
+    case 0x1734: /* spacing marks now */
     case 0x1171e:
         return true;
-    case 0x1885: /* nonspacing marks since; they were letters, a spacing mark, punctuation */
+    case 0x1885: /* nonspacing marks now; formerly letters, a spacing mark, punctuation */
     case 0x1886:
     case 0xa9bd:
     case 0x111c9:
@@ -185,7 +188,7 @@ uint8_t ft_char_combining_class(uint32_t c)
 int ft_char_decompose(uint32_t c, uint32_t out[FT_CHAR_DECOMPOSED])
 {
     utf8proc_int32_t part[FT_CHAR_DECOMPOSED];
-    int boundary_class; /* for grapheme breaks, which nobody asks for here */
+    int boundary_class; /* for grapheme breaks, unused here */
     out[0] = c;
     if (WITHIN(after_unicode_8, c))
         return 1;
@@ -209,7 +212,7 @@ uint32_t ft_char_compose(uint32_t first, uint32_t second)
 
 int ft_char_lower(uint32_t c, uint32_t out[FT_CHAR_LOWERED])
 {
-    /* LATIN CAPITAL LETTER I WITH DOT ABOVE is the one letter that becomes two. */
+    /* LATIN CAPITAL LETTER I WITH DOT ABOVE is the only letter that maps to two. */
     if (c == 0x130) {
         out[0] = 'i';
         out[1] = 0x307;

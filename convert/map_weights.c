@@ -147,7 +147,7 @@ static void find_weight(const finder *f, ft_converted *weight, const ft_weight_s
 
 /* ---- Optional weights ----------------------------------------------------------------------- */
 
-/* Whether the checkpoint has a weight whose name starts with `begin`. */
+/* Whether the checkpoint has a weight whose name starts with `name_prefix`. */
 static bool has_weight(const ft_conversion *conversion, const ft_weight_spec *spec, size_t specs,
                        const char *prefix, const char *begin)
 {

@@ -45,7 +45,7 @@ static void check_neutral(const ft_config_reader *r)
 
 /* ---- Ids ------------------------------------------------------------------------------------ */
 
-/* An optional id; `otherwise` is its default. */
+/* An optional id; `fallback` is its default. */
 static int32_t read_id(const ft_config_reader *r, const char *key, int32_t otherwise)
 {
     const json_t *value = ft_config_value(r, key);

@@ -22,7 +22,7 @@
 
 /* ---- Quantized weights ---------------------------------------------------------------------- */
 
-/* `how` lists the ft-calibrate options that quantize a float model comparably. */
+/* `calibrate_options` are those of ft-calibrate that quantize a float model comparably. */
 static const struct {
     const char *method, *name, *how;
 } methods[] = {

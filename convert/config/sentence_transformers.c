@@ -217,7 +217,7 @@ static void read_length(ft_config *config, ft_checkpoint *checkpoint, ft_message
 
 /* Keys of two of these files that change texts or tokens, unless their value is empty. */
 static const struct {
-    const char *file, *key, *effect; /* NULL file: settings_of() */
+    const char *file, *key, *effect; /* NULL file: settings_file() */
 } habits[] = {
     { NULL, "do_lower_case", "lowercases texts first" },
     { "config_sentence_transformers.json", "default_prompt_name", "prepends this prompt to texts" },

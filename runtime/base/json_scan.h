@@ -32,9 +32,9 @@ ft_status ft_scan_expect(ft_scan *scan, char mark);
 ft_status ft_scan_close(ft_scan *scan, char close);
 
 /*
- * Decode a string to scan->out, zero-terminated, and advance scan->out behind it. A decoded string
- * is never longer than its source with the quotes, so a buffer as long as the text is always large
- * enough. A string that contains U+0000 is rejected, because C code would see it truncated.
+ * Decode a string to scan->room, zero-terminated, and advance scan->room behind it. A decoded
+ * string is never longer than its source with the quotes, so a buffer as long as the text is always
+ * large enough. A string that contains U+0000 is rejected, because C code would see it truncated.
  */
 ft_status ft_scan_string(ft_scan *scan, const char **text);
 

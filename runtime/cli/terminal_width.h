@@ -17,8 +17,8 @@ int ft_columns(void);
 
 /*
  * The width of a text column whose longest text has `widest` characters, when all other columns and
- * separators take `others`: as wide as needed, at least `least`, and beyond that at most what
- * ft_terminal_columns() allows.
+ * separators take `other_columns`: as wide as needed, at least `min_width`, and beyond that at most
+ * what ft_terminal_columns() allows.
  */
 int ft_column_width(size_t widest, int least, int others);
 

@@ -38,7 +38,7 @@ refuse(const ft_scan *scan, ft_status code, const char *format, ...)
     return ft_fail(scan->err, code, "%s: %.256s: %s", scan->file, scan->tensor, what);
 }
 
-/* Read [1, 2, ...], at most `capacity` numbers; more are reported with the status `limit`. */
+/* Read [1, 2, ...], at most `room` numbers; more are reported with the status `limit`. */
 static ft_status read_numbers(ft_scan *scan, int64_t *number, int room, int *count, ft_status limit,
                               const char *what)
 {

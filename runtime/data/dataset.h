@@ -19,10 +19,9 @@ typedef struct ft_dataset {
     int32_t *types;  /* NULL: all 0 */
     int32_t *labels; /* [rows]: class indices; NULL: none */
     size_t number_cols;
-    float *
-        numbers; /* [rows, float_label_cols]: 0 or 1 of each label, or regression values; or NULL */
-    bool masked; /* the file has a mask or lengths; else all are tokens */
-    float *pixels; /* [rows, channels, height, width]; NULL for texts */
+    float *numbers; /* [rows, float_label_cols]: multi-label or regression labels; NULL: none */
+    bool masked;    /* the file has a mask or lengths; else all are tokens */
+    float *pixels;  /* [rows, channels, height, width]; NULL for texts */
     int64_t image[3];
 
     /* Decoder inputs of an encoder-decoder; NULL: none. */

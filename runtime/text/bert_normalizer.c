@@ -109,7 +109,7 @@ static void put_cleaned(writer *w, uint32_t c)
         put_spaced(w, ft_char_is_space(c) ? ' ' : c);
 }
 
-/* put_cleaned() specialized for ASCII, which most text is. */
+/* emit_cleaned() specialized for ASCII, which most text is. */
 static void put_cleaned_ascii(writer *w, unsigned char c)
 {
     if (w->steps->clean_text) {

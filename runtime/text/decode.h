@@ -37,7 +37,7 @@ typedef struct ft_decoding {
 
 void ft_decoding_fini(ft_decoding *decoding);
 
-/* Incremental decoding, token by token. Initialize with { .config = ... }. */
+/* Incremental decoding, token by token. Initialize with { .decoder_config = ... }. */
 typedef struct ft_decode_stream {
     const ft_decoding *decoding;
     ft_text out;   /* decoded text; the caller consumes it and sets bytes to 0 */

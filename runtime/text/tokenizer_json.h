@@ -29,13 +29,13 @@ ft_status ft_json_read_pretokenizer(ft_pretokenizer *pretokenizer, const ft_sect
 ft_status ft_json_read_added_tokens(ft_tokenizer *tokenizer, const ft_section *file);
 ft_status ft_json_read_post_processor(ft_tokenizer *tokenizer, const ft_section *file);
 
-/* An unsupported decoder is not an error here: config->problem describes it for later. */
+/* An unsupported decoder is not an error here: decoder_config->problem describes it for later. */
 ft_status ft_json_read_decoder(ft_decoding *decoding, const ft_section *file);
 
 /* `value`, found at `key`, as a token id. */
 ft_status ft_json_read_id(const ft_section *in, const char *key, const json_t *value, int32_t *id);
 
-/* An optional boolean; `otherwise` is its value when it is missing or null. */
+/* An optional boolean; `fallback` is its value when it is missing or null. */
 ft_status ft_json_read_flag(const ft_section *in, const char *key, bool otherwise, bool *flag);
 
 /* A copy of a string member of 1 to `max_bytes` bytes; the caller frees it. */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of reading a table: `buffer` has space for one entry's strings. */
+/* The state of reading a table: `room` has space for one entry's strings. */
 typedef struct {
     ft_scan scan;
     char *room;

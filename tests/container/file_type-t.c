@@ -168,7 +168,7 @@ static void test_hub(void)
     for (size_t i = 0; i < FT_COUNT(absent); i++) {
         ft_fail(&err, FT_EIO, "as it was");
         ft_mistaken(absent[i].path, FT_WANTED_CHECKPOINT, FT_EIO, &err);
-        ok((strstr(err.text, "nothing is downloaded") != NULL) == absent[i].hub,
+        ok((strstr(err.text, "download it first") != NULL) == absent[i].hub,
            "%s %s the name of a model on a hub", absent[i].path,
            absent[i].hub ? "may be" : "is not");
     }

@@ -131,7 +131,7 @@ static void test_good(void)
 static const bad_origin bad[] = {
     /* Which model */
     { llama, "{\"architectures\": [\"LlamaModel\"]}", FT_EUNSUPPORTED,
-      "architectures is LlamaModel, which has no head to predict tokens; save it as "
+      "architectures is LlamaModel, which has no language modeling head; save it as "
       "LlamaForCausalLM" },
     { mistral, "{\"architectures\": [\"MistralModel\"]}", FT_EUNSUPPORTED,
       "MistralModel, which has" },

@@ -137,10 +137,10 @@ static const struct {
 } bad[] = {
     /* Which model */
     { m2m, "{\"architectures\": [\"M2M100Model\"]}", NULL, FT_EUNSUPPORTED,
-      "config.json: architectures is M2M100Model, which has no head to predict tokens; save it as "
+      "config.json: architectures is M2M100Model, which has no language modeling head; save it as "
       "M2M100ForConditionalGeneration" },
     { opus, "{\"architectures\": [\"MarianModel\"]}", NULL, FT_EUNSUPPORTED,
-      "config.json: architectures is MarianModel, which has no head to predict tokens; save it as "
+      "config.json: architectures is MarianModel, which has no language modeling head; save it as "
       "MarianMTModel" },
     { opus, "{\"architectures\": [\"MarianForCausalLM\"]}", NULL, FT_EUNSUPPORTED,
       "config.json: architectures [\"MarianForCausalLM\"] is not supported; supported for marian "

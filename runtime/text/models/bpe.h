@@ -56,10 +56,10 @@ typedef struct ft_bpe_room {
     ft_bpe_pair *heap; /* twice as many as symbols */
     size_t room, symbols, pairs;
 } ft_bpe_room;
-void ft_bpe_room_fini(ft_bpe_room *room);
+void ft_bpe_room_fini(ft_bpe_room *workspace);
 
 /* Append the ids of one word (valid UTF-8, not empty), in O(n log n). FT_ENOMEM without text. */
 ft_status ft_bpe_encode(const ft_bpe *bpe, const ft_vocabulary *vocabulary, const char *word,
-                        size_t bytes, ft_bpe_room *room, ft_token_ids *ids);
+                        size_t bytes, ft_bpe_room *workspace, ft_token_ids *ids);
 
 #endif

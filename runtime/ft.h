@@ -1,24 +1,24 @@
 /*
- * ft.h - the whole public interface of libftruntime: open an artifact, run it, read the results.
+ * ft.h - the public API of libftruntime: open an artifact, run it, read the outputs.
  *
  *     ft_model *model;
  *     ft_session *session;
  *     ft_error err;
  *     if (ft_model_open(&model, "model.int8.ft", NULL, &err) != FT_OK ||
  *         ft_session_open(&session, model, NULL, &err) != FT_OK)
- *         ...err.text says what, where, expected and found...
+ *         ...err.text names the file, what was found and what was expected...
  *     ft_session_set(session, "input_ids", &ids, &err);
  *     ft_session_run(session, &err);
  *     ft_session_get(session, "logits", &logits, &err);
  *
- * Rules for every call.  The object comes first, then inputs, then outputs, then the error.
- * Pointers are non-NULL unless said otherwise; `err` may always be NULL, and so may an array of no
- * elements.  A call with an error answers another NULL with FT_EARG, one without an error with its
- * word for nothing: NULL, 0, -1 or false.  Strings are UTF-8, sizes are bytes.  Option structures
- * are all-zero by default, and zero always means the default, so
- * &(ft_session_options){ .threads = 4 } is the whole idiom; NULL options mean all defaults.
- * The library never logs, exits or aborts on bad input, and keeps no global state: a model may be
- * used by many threads at once, a session by one at a time.
+ * Conventions.  Arguments come in this order: the object, inputs, outputs, the error.  Pointers
+ * must not be NULL unless the comment allows it; `err` may always be NULL, and so may an array of
+ * zero elements.  For any other NULL pointer, a call that takes an error returns FT_EARG, and a
+ * call that takes none returns its empty value: NULL, 0, -1 or false.  Strings are UTF-8 and sizes
+ * are in bytes.  In option structures zero always means the default, so it is enough to write
+ * &(ft_session_options){ .threads = 4 }; NULL options mean all defaults.  The library never logs,
+ * exits or aborts on invalid input, and it keeps no global state.  Many threads may use a model at
+ * the same time, but only one thread at a time may use a session.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,26 +46,26 @@ extern "C" {
 
 typedef enum ft_status {
     FT_OK = 0,
-    FT_ENOMEM,       /* no memory */
-    FT_EIO,          /* the operating system refused to read or write */
-    FT_EFORMAT,      /* a file is not what it should be */
+    FT_ENOMEM,       /* out of memory */
+    FT_EIO,          /* the operating system failed to read or write */
+    FT_EFORMAT,      /* a file is malformed or not of the expected type */
     FT_ESHAPE,       /* a shape differs from the expected one */
-    FT_EUNSUPPORTED, /* valid, but not something this build or device can do */
-    FT_EARG,         /* the caller's mistake */
-    FT_EDEVICE,      /* a device failed or is absent */
+    FT_EUNSUPPORTED, /* valid, but not supported by this build or device */
+    FT_EARG,         /* invalid argument */
+    FT_EDEVICE,      /* a device failed or is not available */
     FT_ELIMIT,       /* a limit was exceeded */
-    FT_ENUMBER,      /* a model computed what is no finite number */
+    FT_ENUMBER,      /* a model output is NaN or infinite */
 } ft_status;
 
 typedef struct ft_error {
     ft_status code;
-    char text[1020]; /* one line, no full stop, always terminated */
+    char text[1020]; /* one line without full stop, always NUL-terminated */
 } ft_error;
 
-/* "FT_EFORMAT" and so on; "unknown" for other numbers. */
+/* "FT_EFORMAT" etc.; "unknown" for a value outside the enum. */
 FT_API const char *ft_status_name(ft_status status);
 
-/* "0.1.0". */
+/* The library version, for example "0.1.0". */
 FT_API const char *ft_version(void);
 
 /* ---- Tensors ------------------------------------------------------------------------------ */
@@ -81,10 +81,10 @@ typedef enum ft_dtype {
     FT_I64,
     FT_U8,
     FT_BOOL,
-    FT_U4, /* two to a byte; weights of artifacts only */
+    FT_U4, /* two per byte; only for weights in artifacts */
 } ft_dtype;
 
-/* How the elements of a matrix lie in memory; kernels/layout.h has the formulas. */
+/* Memory layout of a matrix; kernels/layout.h defines the index formulas. */
 typedef enum ft_layout {
     FT_ROW,
     FT_COL32,
@@ -100,31 +100,32 @@ typedef struct ft_tensor {
     ft_layout layout;
     int ndim;
     int64_t dim[FT_MAX_DIMS];
-    void *data; /* owned by whoever made the tensor */
+    void *data; /* owned by the code that created the tensor */
 } ft_tensor;
 
-/* "F32", "BF16", ...; NULL for a value that is no dtype. */
+/* "F32", "BF16", ...; NULL for a value outside the enum. */
 FT_API const char *ft_dtype_name(ft_dtype dtype);
 
-/* Bytes of one element; 0 for a value that is no dtype, and for U4. */
+/* Bytes per element; 0 for a value outside the enum, and for U4. */
 FT_API size_t ft_dtype_size(ft_dtype dtype);
 
-/* Elements and bytes of a tensor; both 0 when a dimension is negative or the product overflows. */
+/* Number of elements, and bytes; both are 0 if a dimension is negative or the product overflows. */
 FT_API size_t ft_tensor_count(const ft_tensor *tensor);
 FT_API size_t ft_tensor_bytes(const ft_tensor *tensor);
 
 /* ---- Devices ------------------------------------------------------------------------------ */
 
 typedef struct ft_device_info {
-    char name[32];    /* what options take: "cpu", "cuda:0" */
-    char detail[128]; /* processor or GPU model and the instruction set in use, or why it is absent
-                       */
+    char name[32];    /* as accepted in options: "cpu", "cuda:0" */
+    char detail[128]; /* processor or GPU model and instruction set in use, or the reason why the
+                         device is not usable */
     bool usable;
 } ft_device_info;
 
 /*
- * List devices: the CPU first, then GPUs.  Writes at most `capacity` entries and returns how many
- * there are.  A machine without GPU gets one unusable "cuda" entry that says why.
+ * List the devices: first the CPU, then the GPUs.  Writes at most `capacity` entries and returns
+ * the total number.  On a machine without a GPU, one "cuda" entry with usable = false gives the
+ * reason.
  */
 FT_API size_t ft_devices(ft_device_info *out, size_t capacity);
 
@@ -132,48 +133,48 @@ FT_API size_t ft_devices(ft_device_info *out, size_t capacity);
 
 typedef struct ft_model ft_model;
 
-/* How much of a file is checked before it is used.  Its structure always is. */
+/* How thoroughly a file is verified when it is opened.  Its structure is always checked. */
 typedef enum ft_verify { FT_VERIFY_STRUCTURE, FT_VERIFY_CRC, FT_VERIFY_SHA256 } ft_verify;
 
-/* What keys and values are cached in.  Codes have one scale for each token and head. */
+/* dtype of the KV cache.  INT8 stores one scale per token and head. */
 typedef enum ft_kv { FT_KV_AUTO, FT_KV_F16, FT_KV_INT8 } ft_kv;
 
 typedef struct ft_model_options {
     const char *device; /* "cpu" (default) or "cuda:N" */
     ft_verify verify;
-    ft_kv kv;     /* decoders only; default: as attention's other values, F32 or a half */
-    bool no_fuse; /* run every operation of the graph alone; slow, for tests */
-    bool fake; /* run an int8 artifact with codes held in float, multiplied by the float library */
+    ft_kv kv;     /* decoders only; default: the dtype of the attention inputs, F32 or F16 / BF16 */
+    bool no_fuse; /* run the graph without operator fusion; slow, for tests */
+    bool fake;    /* run an int8 artifact fake-quantized: int8 values held in float, float GEMMs */
 } ft_model_options;
 
 typedef struct ft_model_info {
     const char *family;    /* "bert" */
-    const char *precision; /* "float", "blocks" (codes, computed with in float) or "int8" */
+    const char *precision; /* "float", "groupwise" (group-wise quantized weights) or "int8" */
     int32_t layers, hidden, heads, vocabulary, max_positions,
-        max_seq_length,  /* tokens to which texts are cut, where they are; <= max_positions */
-        labels;          /* labels: 0 = no classifier */
-    const char *problem; /* what becomes of logits: "single_label_classification" (softmax),
-                            "multi_label_classification" (sigmoid of each) or "regression"
-                            (nothing: they are the result); NULL: no classifier */
-    bool embedding;      /* has the output "embedding" */
+        max_seq_length,  /* length to which texts are truncated; <= max_positions */
+        labels;          /* labels: 0 = no classification head */
+    const char *problem; /* problem_type of transformers: "single_label_classification" (softmax),
+                            "multi_label_classification" (a sigmoid per label) or "regression"
+                            (logits are the predictions); NULL: no classification head */
+    bool embedding;      /* the model has the output "embedding" */
     size_t weight_bytes; /* of all tensors in the file */
 } ft_model_info;
 
 /*
- * Map an artifact, check it, and plan its execution.  On failure *out is NULL.
- * Weights are used in place on the CPU; the file must stay unchanged while the model is open.
+ * Memory-map an artifact, verify it and plan its execution.  On failure *out is NULL.
+ * The CPU reads the weights in place, so the file must not change while the model is open.
  */
 FT_API FT_MUST_USE ft_status ft_model_open(ft_model **out, const char *path,
                                            const ft_model_options *options, ft_error *err);
-FT_API void ft_model_close(ft_model *model); /* takes NULL; close all sessions first */
+FT_API void ft_model_close(ft_model *model); /* accepts NULL; close all sessions first */
 
-/* Strings live as long as the model. */
+/* The strings stay valid as long as the model is open. */
 FT_API ft_model_info ft_model_get_info(const ft_model *model);
 
-/* Name of class `index` from the checkpoint's id2label, or NULL. */
+/* Name of label `index` from the checkpoint's id2label, or NULL. */
 FT_API const char *ft_model_label(const ft_model *model, int32_t index);
 
-/* Write the plan, one operation a line, for people. */
+/* Write the plan as text, one operation per line. */
 FT_API FT_MUST_USE ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err);
 
 /* ---- Sessions ----------------------------------------------------------------------------- */
@@ -181,31 +182,34 @@ FT_API FT_MUST_USE ft_status ft_model_write_plan(const ft_model *model, FILE *fi
 typedef struct ft_session ft_session;
 
 typedef struct ft_session_options {
-    int threads;           /* <= 1024; default: the processors that affinity and CPU quota allow */
-    int64_t max_tokens;    /* of one run, padding not counted; default 4096 */
-    int64_t max_sequences; /* of one run; default 512, of a decoder 64; of images those that
-                              max_tokens allows, which are as many as fit if only this is set */
-    const char *const *keep; /* values to keep for ft_session_get, NULL-terminated; may be NULL */
+    int threads; /* <= 1024; default: the processors allowed by CPU affinity and cgroup quota */
+    int64_t max_tokens;    /* per forward pass, without padding; default 4096 */
+    int64_t max_sequences; /* per forward pass; default 512, decoders 64; vision models: as many as
+                              max_tokens allows.  If only max_sequences is set for a vision model,
+                              max_tokens follows from it */
+    const char *const *keep; /* intermediate values to keep for ft_session_get, NULL-terminated;
+                                may be NULL */
 
     /* Decoders only. */
-    int64_t context;      /* tokens of one sequence; default: the model's positions, at most 4096 */
-    int64_t cache_tokens; /* of all sequences together; default: what one run reads, or a context */
-    bool every_logits;    /* "logits" of every token of a run, not of each sequence's last one */
-    int64_t
-        source_tokens; /* encoder-decoders: of all sources together; default: what a run reads */
+    int64_t context;      /* tokens per sequence; default: the model's positions, at most 4096 */
+    int64_t cache_tokens; /* KV cache capacity in tokens, for all sequences; default: one forward
+                             pass or one context, whichever is larger */
+    bool every_logits; /* return "logits" for every token instead of the last token per sequence */
+    int64_t source_tokens; /* encoder-decoders: capacity of the cross-attention KV cache in tokens,
+                              for all sources; default: one forward pass */
 } ft_session_options;
 
-/* All memory of a session is allocated here; running allocates nothing. */
+/* Allocates all memory of the session; running it allocates nothing. */
 FT_API FT_MUST_USE ft_status ft_session_open(ft_session **out, const ft_model *model,
                                              const ft_session_options *options, ft_error *err);
-FT_API void ft_session_close(ft_session *session); /* takes NULL */
+FT_API void ft_session_close(ft_session *session); /* accepts NULL */
 
 /*
- * Set an input by copy: "input_ids" [N, S] I32 or I64, and optionally "attention_mask" and
- * "token_type_ids" of the same shape (1 = token).  Setting "input_ids" forgets the other two.
- * Masked positions are dropped, not computed.  An encoder-decoder reads sources from these and
- * targets from "decoder_input_ids" [N, T] and "decoder_attention_mask".  A model of images has the
- * one input "pixel_values" [N, channels, height, width] F32, already scaled and normalized.
+ * Copy an input: "input_ids" [N, S] I32 or I64, and optionally "attention_mask" (1 = token) and
+ * "token_type_ids" of the same shape.  Setting "input_ids" clears the other two.  Masked positions
+ * are removed before the computation.  Encoder-decoders read the source from these inputs and the
+ * target from "decoder_input_ids" [N, T] and "decoder_attention_mask".  Vision models have a single
+ * input, "pixel_values" [N, channels, height, width] F32, already rescaled and normalized.
  */
 FT_API FT_MUST_USE ft_status ft_session_set(ft_session *session, const char *name,
                                             const ft_tensor *tensor, ft_error *err);
@@ -213,105 +217,110 @@ FT_API FT_MUST_USE ft_status ft_session_set(ft_session *session, const char *nam
 FT_API FT_MUST_USE ft_status ft_session_run(ft_session *session, ft_error *err);
 
 /*
- * Read an output of the last run: "logits" [N, C] (of a decoder [N, V], the last token's; with
- * options.every_logits [N, S, V]), "embedding" [N, H], "last_hidden_state"
- * [N, S, H] (of images the class's row, then patches; zeros at masked positions; of an
- * encoder-decoder the target's, and "encoder_last_hidden_state" the source's), or a value named in
- * options.keep ([tokens, columns], tokens packed without padding).  Always F32, real values: codes
- * are multiplied by their scale. With out->data NULL only dtype and shape are filled in; otherwise
- * data must hold that many bytes.
+ * Read an output of the last forward pass:
+ *   "logits"                     [N, C]; decoders [N, V] for the last token, or [N, S, V] with
+ *                                options.every_logits
+ *   "embedding"                  [N, H]
+ *   "last_hidden_state"          [N, S, H], zeros at masked positions; vision models: the class
+ *                                token, then the patches; encoder-decoders: of the decoder
+ *   "encoder_last_hidden_state"  [N, S, H] of an encoder-decoder's encoder
+ *   a name from options.keep     [tokens, columns], packed without padding
+ * The result is always F32; quantized values are dequantized.  If out->data is NULL, only dtype and
+ * shape are filled in; otherwise out->data must have room for the whole tensor.
  *
- * FT_ENUMBER: a row of an output holds NaN or infinity, and the text says which one; data are
- * filled in all the same.  Kept values are handed out whatever they are.
+ * Returns FT_ENUMBER if a row of an output holds NaN or infinity; the error text names the row, and
+ * the data are copied nevertheless.  Values from options.keep are returned without this check.
  */
 FT_API FT_MUST_USE ft_status ft_session_get(const ft_session *session, const char *name,
                                             ft_tensor *out, ft_error *err);
 
 /* ---- Generation --------------------------------------------------------------------------- */
 
-/* Why a text ended. */
+/* Why generation of a sequence finished. */
 typedef enum ft_reason {
-    FT_REASON_NONE,   /* it goes on */
-    FT_REASON_END,    /* a stop id: the token is the last one, and is not part of the text */
-    FT_REASON_STRING, /* a stop string has appeared */
-    FT_REASON_LENGTH, /* max_new_tokens, or the end of the context */
-    FT_REASON_CALLER, /* the callback said so */
-    FT_REASON_FAILED, /* a logit was NaN or +infinity; one of -infinity is never chosen */
+    FT_REASON_NONE,   /* not finished */
+    FT_REASON_END,    /* a stop token, which is the last token and not part of the text */
+    FT_REASON_STRING, /* the text contains a stop string */
+    FT_REASON_LENGTH, /* max_new_tokens or the context length is reached */
+    FT_REASON_CALLER, /* cancelled by the callback */
+    FT_REASON_FAILED, /* a logit was NaN or +infinity; tokens with -infinity are never sampled */
 } ft_reason;
 
 /* "none", "end", "string", "length", "caller", "failed". */
 FT_API const char *ft_reason_name(ft_reason reason);
 
 /*
- * A text to be continued.  Logits are changed in this order: repetition, presence and frequency
- * penalty, ban of repeated runs, temperature, top_k, top_p, min_p.  The same request gives the same
- * tokens whatever else a session generates beside it.
+ * A generation request.  Logits are processed in this order: repetition, presence and frequency
+ * penalty, no_repeat_ngram, temperature, top_k, top_p, min_p.  The same request yields the same
+ * tokens regardless of what else is in the batch.
  */
 typedef struct ft_request {
-    const int32_t *prompt; /* [prompt_tokens], at least one; of an encoder-decoder NULL: */
-    size_t prompt_tokens;  /* the model's start, and the first token that it forces */
-    const int32_t *source; /* [source_tokens], encoder-decoders: what is read; at least one */
+    const int32_t *prompt; /* [prompt_tokens], at least one; encoder-decoders: NULL means */
+    size_t prompt_tokens;  /* decoder_start_token_id, then forced_bos_token_id */
+    const int32_t *source; /* [source_tokens], encoder-decoders: the encoder input; at least one */
     size_t source_tokens;
-    int32_t max_new_tokens; /* default: what the context leaves */
-    int32_t min_new_tokens; /* no stop id is chosen before */
-    float temperature;      /* default 0: the most likely token each time */
-    int32_t top_k;          /* only the k most likely; default all */
-    float top_p;            /* only the fewest that have this probability together; default all */
-    float min_p;            /* only those this likely, relative to the most likely; default all */
-    float
-        repetition_penalty; /* logits of all tokens of the text: / if positive, else *; default 1 */
-    float presence_penalty; /* off the logits of new tokens that occurred */
-    float frequency_penalty; /* the same, for each time that they did */
-    int32_t no_repeat_ngram; /* no run of so many tokens occurs twice; default: any may */
+    int32_t max_new_tokens; /* default: up to the context length */
+    int32_t min_new_tokens; /* stop tokens are suppressed until then */
+    float temperature;      /* default 0: greedy decoding */
+    int32_t top_k;          /* keep the k most likely tokens; default all */
+    float top_p; /* nucleus sampling: smallest set with this cumulative probability; default all */
+    float min_p; /* minimum probability relative to the most likely token; default all */
+    float repetition_penalty; /* as in transformers: divides positive and multiplies negative logits
+                                 of all tokens of prompt and output; default 1 */
+    float presence_penalty;   /* subtracted from the logits of generated tokens */
+    float frequency_penalty;  /* the same, times the number of occurrences */
+    int32_t no_repeat_ngram;  /* no n-gram of this size occurs twice; default: no limit */
     uint64_t seed;
-    const int32_t *stop_ids; /* [stops]; NULL: those of the model */
+    const int32_t *stop_ids; /* [stops]; NULL: the model's eos_token_id */
     size_t stops;
-    const char *const *stop_strings; /* NULL-terminated; may be NULL; need options.tokenizer */
+    const char *const *stop_strings; /* NULL-terminated; may be NULL; requires
+                                        options.tokenizer */
 } ft_request;
 
-/* One new token. */
+/* A generated token. */
 typedef struct ft_token {
     size_t request; /* index of its request */
-    size_t index;   /* 0 for the first new token */
+    size_t index;   /* 0 for the first generated token */
     int32_t id;     /* -1 with FT_REASON_FAILED */
-    float logprob;  /* of the unchanged logits */
+    float logprob;  /* log-softmax of the unmodified logits */
     ft_reason reason;
 
     /*
-     * With options.tokenizer, what the text has grown by: whole characters, and nothing that may
-     * still become a stop string.  So a token may add nothing, and a later one more.  The last one
-     * adds all that is left.  Until the callback returns; not terminated.
+     * With options.tokenizer, the new text: complete UTF-8 characters that cannot become part of a
+     * stop string any more.  So a token may add no text, and a later token adds more.  The last
+     * token adds the rest.  Valid until the callback returns; not NUL-terminated.
      */
     const char *text;
     size_t text_bytes;
 } ft_token;
 
 /*
- * Called for every token, in order within a request.  False ends that request.  A GPU may be busy
- * with the next tokens meanwhile.
+ * Called for every token, in order within each request.  Return false to cancel the request.  A GPU
+ * may compute the next decode step meanwhile.
  */
 typedef bool (*ft_on_token)(void *user, const ft_token *token);
 
 struct ft_tokenizer;
 
-/* Where the time went: a text's first new token comes out of reading its prompt. */
+/* Throughput.  The first new token of a sequence is part of its prefill. */
 typedef struct ft_generate_stats {
-    size_t prompt_tokens, step_tokens; /* read from prompts; chosen by later steps */
+    size_t prompt_tokens, step_tokens; /* of prompts; generated by decode steps */
     double prompt_seconds, step_seconds;
 } ft_generate_stats;
 
 typedef struct ft_generate_options {
-    int64_t chunk; /* prompt tokens of one run; default and most: the session's max_tokens */
-    const struct ft_tokenizer *tokenizer; /* for text, and so for stop strings; may be NULL */
-    ft_generate_stats *stats;             /* filled in, also on failure; may be NULL */
+    int64_t chunk; /* prompt tokens per forward pass (chunked prefill); default and maximum: the
+                      session's max_tokens */
+    const struct ft_tokenizer *tokenizer; /* for text and stop strings; may be NULL */
+    ft_generate_stats *stats;             /* also written on failure; may be NULL */
 } ft_generate_options;
 
 /*
- * Continue all texts, as many at a time as the session has sequences and room in its cache; a text
- * that ends makes room for one that waits.  All requests are checked before work begins: ids
- * outside the vocabulary, an empty prompt, one that leaves no room in the context, or a text that
- * cannot fit into the cache.  A text whose logits are no finite numbers ends; the others go on,
- * then that is the error, FT_ENUMBER.
+ * Generate text for all requests with continuous batching: a waiting request starts as soon as a
+ * sequence slot and enough KV cache pages are free.  All requests are validated first: token ids,
+ * non-empty prompts, prompts that leave room in the context, and KV cache capacity.  A sequence
+ * with non-finite logits ends with FT_REASON_FAILED; the others continue, and the call returns
+ * FT_ENUMBER at the end.
  */
 FT_API FT_MUST_USE ft_status ft_generate(ft_session *session, const ft_request *requests,
                                          size_t count, const ft_generate_options *options,
@@ -319,57 +328,61 @@ FT_API FT_MUST_USE ft_status ft_generate(ft_session *session, const ft_request *
 
 /* ---- Beam search -------------------------------------------------------------------------- */
 
-/* When a search that has found as many texts as it has beams ends. */
+/* early_stopping of transformers: when a search that has `beams` finished hypotheses ends. */
 typedef enum ft_early {
-    FT_EARLY_FALSE, /* when the best beam, ending now, would be no better than the worst of them */
+    FT_EARLY_FALSE, /* when the best running beam, finished now, would not beat the worst hypothesis
+                     */
     FT_EARLY_TRUE,  /* at once */
-    FT_EARLY_NEVER, /* when it could be no better even by ending at the largest length */
+    FT_EARLY_NEVER, /* when it could not beat it even at the maximum length */
 } ft_early;
 
 /*
- * How texts are searched for, with the meanings that Hugging Face transformers gave to these words.
- * The score of a text is the sum of its new tokens' log-probabilities, divided by their number to
- * the power of the length penalty.
+ * Beam search parameters, with the semantics of Hugging Face transformers.  The score of a
+ * hypothesis is the sum of the log-probabilities of its new tokens, divided by
+ * (number of new tokens)^length_penalty.
  */
 typedef struct ft_search_options {
     int32_t beams;             /* 1 (default) to 64 */
-    int32_t n_best;            /* texts of each source, at most `beams`; default 1 */
+    int32_t n_best;            /* hypotheses returned per source, at most `beams`; default 1 */
     double length_penalty;     /* default 1 */
-    bool keep_sums;            /* a length penalty of 0: scores are sums */
+    bool keep_sums;            /* a length penalty of 0: scores are sums of log-probabilities */
     ft_early early_stopping;   /* default FT_EARLY_FALSE */
-    int32_t beam_groups;       /* divides `beams`: so many searches that avoid each other's tokens;
+    int32_t beam_groups;       /* diverse beam search: number of groups, divides `beams`;
                                   default 1 */
-    float diversity_penalty;   /* what a token costs for each beam of earlier groups that took it */
-    const int32_t *forced_bos; /* the first new token, -1 for any; NULL: as the model's files say */
-    int32_t look_every;        /* steps between looks whether searches are over, which make a device
-                                  wait; default 1 on the CPU, elsewhere 4 */
-    ft_generate_stats *stats;  /* prompts are sources here, and steps those of all beams; may be
-                                  NULL */
+    float diversity_penalty;   /* subtracted per beam of an earlier group that selected the token */
+    const int32_t *forced_bos; /* forced_bos_token_id, -1 for none; NULL: from the checkpoint */
+    int32_t look_every;        /* decode steps between checks for finished searches, each of which
+                                  synchronizes with the device; default 1 on the CPU, 4 on GPUs */
+    ft_generate_stats *stats;  /* here prompt_tokens counts source tokens, and decode tokens count
+                                  all beams; may be NULL */
 } ft_search_options;
 
-/* One text that was found. */
+/* A finished hypothesis. */
 typedef struct ft_found {
     size_t request;     /* index of its request */
     size_t rank;        /* 0 for the best */
-    size_t count;       /* texts of this request: n_best, or less where no more have ended */
-    const int32_t *ids; /* [tokens]: new ones, an end included; until the callback returns */
+    size_t count;       /* hypotheses of this request: n_best, or fewer if fewer have finished */
+    const int32_t *ids; /* [tokens]: new tokens, including the stop token; valid until the callback
+                           returns */
     size_t tokens;
     float score;
-    ft_reason reason; /* FT_REASON_END or _LENGTH; _FAILED: there is no text */
+    ft_reason reason; /* FT_REASON_END or FT_REASON_LENGTH; FT_REASON_FAILED: no hypothesis */
 } ft_found;
 
-/* Called for the texts of a request, the best first, once its search is over.  False ends it all.
+/*
+ * Called for the hypotheses of a request, best first, when its search is finished.  Return false to
+ * cancel all requests.
  */
 typedef bool (*ft_on_found)(void *user, const ft_found *found);
 
 /*
- * Search for the best texts of all sources, as many sources at a time as the session has groups of
- * `beams` sequences and room in its caches.  Of a request, `source` is what is translated; `prompt`
- * is how every text begins, by default with the model's start alone: a first token that is forced
- * behind a prompt of one token is a new one.  The bounds of length, repetition_penalty (of
- * log-probabilities here), no_repeat_ngram and stop_ids hold; all else must be zero.  All is
- * checked before work begins.  A source where a logit is NaN or +infinity has no text; the others
- * go on, then that is the error.
+ * Beam search for all requests; the session's sequence slots (`beams` per source) and KV cache
+ * capacity limit how many sources run at the same time.  request.source is the encoder input and
+ * request.prompt is the decoder prefix, by default decoder_start_token_id alone; a token forced
+ * after a prefix of one token counts as a new token.  max_new_tokens, min_new_tokens,
+ * repetition_penalty (applied to log-probabilities), no_repeat_ngram and stop_ids apply; all other
+ * sampling fields must be zero.  All requests are validated first.  A source with a logit of NaN or
+ * +infinity has no hypothesis; the others continue, and the call returns FT_ENUMBER at the end.
  */
 FT_API FT_MUST_USE ft_status ft_search(ft_session *session, const ft_request *requests,
                                        size_t count, const ft_search_options *options,
@@ -379,66 +392,67 @@ FT_API FT_MUST_USE ft_status ft_search(ft_session *session, const ft_request *re
 
 typedef struct ft_tokenizer ft_tokenizer;
 
-/* From a model's own tokenizer.json, or from a file. */
+/* From the tokenizer.json inside a model, or from a file. */
 FT_API FT_MUST_USE ft_status ft_tokenizer_open_model(ft_tokenizer **out, const ft_model *model,
                                                      ft_error *err);
 FT_API FT_MUST_USE ft_status ft_tokenizer_open(ft_tokenizer **out, const char *path, ft_error *err);
-FT_API void ft_tokenizer_close(ft_tokenizer *tokenizer); /* takes NULL */
+FT_API void ft_tokenizer_close(ft_tokenizer *tokenizer); /* accepts NULL */
 
 /*
- * Encode text with the special tokens around it.  Writes at most `capacity` ids; *count is the
- * number that there are, so a second call with more room is enough.  A maximum length is the
- * caller's business.  Invalid UTF-8 is FT_EFORMAT.  May be used by many threads at once.
+ * Encode text and add the special tokens of the post-processor.  Writes at most `capacity` ids and
+ * sets *count to the total number, so the caller can retry with a larger buffer.  Does not
+ * truncate. FT_EFORMAT: invalid UTF-8.  Thread-safe.
  */
 FT_API FT_MUST_USE ft_status ft_tokenizer_encode(const ft_tokenizer *tokenizer, const char *text,
                                                  size_t bytes, int32_t *ids, size_t capacity,
                                                  size_t *count, ft_error *err);
 
-/* The same without special tokens around it: for texts that spell them out, such as chats. */
+/* The same with add_special_tokens = false: for text that already contains them, such as chats. */
 FT_API FT_MUST_USE ft_status ft_tokenizer_encode_bare(const ft_tokenizer *tokenizer,
                                                       const char *text, size_t bytes, int32_t *ids,
                                                       size_t capacity, size_t *count,
                                                       ft_error *err);
 
 /*
- * Decode ids to text, which is valid UTF-8 and not terminated.  Writes at most `capacity` bytes,
- * *bytes is how many there are.  Bytes that are no UTF-8 become U+FFFD; ids without a token add
- * nothing, nor do special tokens with `skip_special`.  FT_EUNSUPPORTED for a decoder that is not
- * known.  May be used by many threads at once.
+ * Decode ids to valid UTF-8 text, not NUL-terminated.  Writes at most `capacity` bytes and sets
+ * *bytes to the total number.  Invalid UTF-8 becomes U+FFFD.  Ids without a token are ignored, and
+ * so are special tokens if `skip_special` is set.  FT_EUNSUPPORTED: unknown decoder type.
+ * Thread-safe.
  */
 FT_API FT_MUST_USE ft_status ft_tokenizer_decode(const ft_tokenizer *tokenizer, const int32_t *ids,
                                                  size_t count, bool skip_special, char *text,
                                                  size_t capacity, size_t *bytes, ft_error *err);
 
-/* How many tokens there are; ids may have gaps and so go further. */
+/* Number of tokens in the vocabulary; ids may have gaps, so the largest id may exceed it. */
 FT_API size_t ft_tokenizer_count(const ft_tokenizer *tokenizer);
 
-/* The id of a token by its text as tokenizer.json writes it ("</s>", "\u0120the"), or -1. */
+/* The id of a token as written in tokenizer.json ("</s>", "\u0120the"), or -1. */
 FT_API int32_t ft_tokenizer_find(const ft_tokenizer *tokenizer, const char *token);
 
-/* Whether an id is that of a special token, which text for people leaves out. */
+/* Whether `id` is a special token. */
 FT_API bool ft_tokenizer_is_special(const ft_tokenizer *tokenizer, int32_t id);
 
-/* The id of the token that closes a sequence ("[SEP]"), or -1: for those who must cut one. */
+/* The id of the token that ends a sequence ("[SEP]"), or -1; needed for truncation. */
 FT_API int32_t ft_tokenizer_end_id(const ft_tokenizer *tokenizer);
 
 typedef struct ft_decoder ft_decoder;
 
-/* Decode ids as they come.  The tokenizer must stay open. */
+/* Incremental (streaming) decoding.  The tokenizer must stay open. */
 FT_API FT_MUST_USE ft_status ft_decoder_open(ft_decoder **out, const ft_tokenizer *tokenizer,
                                              bool skip_special, ft_error *err);
-FT_API void ft_decoder_close(ft_decoder *decoder); /* takes NULL */
+FT_API void ft_decoder_close(ft_decoder *decoder); /* accepts NULL */
 
 /*
- * Decode one more id: *text shows the *bytes that are ready, until the next call.  They are whole
- * characters and final: what a later id could change waits, so there may be none.
+ * Decode one more id.  *text points to *bytes of new text, valid until the next call.  The text
+ * consists of complete characters and is final: whatever a later id may change is held back, so
+ * *bytes may be 0.
  */
 FT_API FT_MUST_USE ft_status ft_decoder_push(ft_decoder *decoder, int32_t id, const char **text,
                                              size_t *bytes, ft_error *err);
 
 /*
- * Show what still waits, as the end of the text: all pieces together are what ft_tokenizer_decode
- * makes of the ids.  The decoder is then ready for another text.
+ * Return the text that was held back.  All pieces together equal the result of ft_tokenizer_decode
+ * for the ids.  The decoder can then be reused for another sequence.
  */
 FT_API FT_MUST_USE ft_status ft_decoder_finish(ft_decoder *decoder, const char **text,
                                                size_t *bytes, ft_error *err);
@@ -446,7 +460,7 @@ FT_API FT_MUST_USE ft_status ft_decoder_finish(ft_decoder *decoder, const char *
 /* ---- Chats -------------------------------------------------------------------------------- */
 
 /*
- * The texts that chat models are trained on, with special tokens spelled out:
+ * Chat templates, with the special tokens written out:
  *
  *   llama2    <s>[INST] <<SYS>>\nSYSTEM\n<</SYS>>\n\nUSER [/INST] ASSISTANT </s><s>[INST] USER
  * [/INST] llama3    <|begin_of_text|>, then for each message
@@ -455,9 +469,10 @@ FT_API FT_MUST_USE ft_status ft_decoder_finish(ft_decoder *decoder, const char *
  *   qwen2     for each message <|im_start|>ROLE\nCONTENT<|im_end|>\n; without a system message
  *             one goes before, "You are a helpful assistant."
  *
- * Where the last message is not the assistant's, its turn is opened, so that what a model adds is
- * the answer.  llama2 and llama3 trim white space around contents.  Llama 3.1 and later were also
- * given the date by a system message; who wants that writes it.
+ * If the last message is not from the assistant, the template opens the assistant's turn
+ * (add_generation_prompt).  llama2 and llama3 strip white space around message contents.  The
+ * templates of Llama 3.1 and later also insert the date into a system message; add such a message
+ * if you need it.
  */
 typedef enum ft_chat {
     FT_CHAT_NONE,
@@ -472,22 +487,22 @@ typedef struct ft_chat_message {
     const char *content;
 } ft_chat_message;
 
-/* "llama2" and so on, "none"; NULL for other numbers. */
+/* "llama2" etc., "none"; NULL for a value outside the enum. */
 FT_API const char *ft_chat_name(ft_chat chat);
 
 /*
- * The chat format of a model.  The tokenizer decides: one with <|start_header_id|> and <|eot_id|>
- * is for llama3, with <|im_start|> and <|im_end|> for qwen2.  With neither, but with <s> and </s>,
- * it is mistral or llama2 for a model_type of "mistral" or "llama" (NULL where that is not known).
- * That a model was trained to chat at all, no file says.
+ * Detect the chat template of a model from its special tokens: <|start_header_id|> and <|eot_id|>
+ * mean llama3, <|im_start|> and <|im_end|> mean qwen2.  With neither pair but with <s> and </s>,
+ * the model_type "mistral" or "llama" (NULL if unknown) decides between mistral and llama2.  The
+ * files do not tell whether a model was actually trained for chat.
  */
 FT_API ft_chat ft_chat_find(const ft_tokenizer *tokenizer, const char *model_type);
 
 /*
- * Write a conversation as text, for ft_tokenizer_encode_bare.  Writes at most `capacity` bytes, not
- * terminated; *bytes is how many there are.  A system message may come first; in llama2 and
- * mistral, then, user and assistant take turns.  Contents go in as they are: who lets strangers
- * write them must keep special tokens out.
+ * Render a conversation as text for ft_tokenizer_encode_bare.  Writes at most `capacity` bytes, not
+ * NUL-terminated, and sets *bytes to the total number.  A system message may come first; llama2 and
+ * mistral then require user and assistant messages to alternate.  Contents are inserted verbatim:
+ * remove special tokens from untrusted input.
  */
 FT_API FT_MUST_USE ft_status ft_chat_render(ft_chat chat, const ft_chat_message *messages,
                                             size_t count, char *text, size_t capacity,

@@ -1,5 +1,5 @@
 /*
- * error.c - status names and the one place that formats error texts.
+ * error.c - status names, and the only place that formats error messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -43,7 +43,7 @@ const char *ft_status_name(ft_status status)
     return "unknown";
 }
 
-/* Texts quote names from files: keep them on one line and away from the terminal's escapes. */
+/* Messages quote names from files: replace control characters, which may be escape sequences. */
 static void defuse(char *text)
 {
     for (unsigned char *p = (unsigned char *) text; *p != '\0'; p++)

@@ -1,5 +1,6 @@
 /*
- * error.h - the first function that knows the facts writes the text; callers pass it on.
+ * error.h - error handling: the function that detects an error formats the message, callers return
+ * it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,16 +12,16 @@
 /*
  * Fill *err (which may be NULL) and return `code`, so that a failure is one statement:
  *     return ft_fail(err, FT_ESHAPE, "%s: %s: shape %s, expected %s", file, name, found, expected);
- * Control characters in the text, which may come from a hostile file, are replaced by '?'.
+ * Control characters in the message, which may come from an untrusted file, are replaced by '?'.
  */
 ft_status ft_fail(ft_error *err, ft_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
-/* The same, with ": " and the system's message for errno at the end. */
+/* The same with FT_EIO, and with ": " and strerror(errno) appended. */
 ft_status ft_fail_errno(ft_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 
-/* Return on failure, where nothing must be undone. */
+/* Return the status of a failed call; only where no cleanup is needed. */
 #define FT_TRY(call)                                                                               \
     do {                                                                                           \
         ft_status ft_try_status = (call);                                                          \
@@ -28,14 +29,14 @@ ft_status ft_fail_errno(ft_error *err, const char *format, ...)
             return ft_try_status;                                                                  \
     } while (0)
 
-/* FT_EARG where a pointer that a public call needs is NULL: "ft_session_set: name is NULL". */
+/* Return FT_EARG if a required pointer argument is NULL: "ft_session_set: name is NULL". */
 #define FT_NEED(pointer, err)                                                                      \
     do {                                                                                           \
         if ((pointer) == NULL)                                                                     \
             return ft_fail(err, FT_EARG, "%s: " #pointer " is NULL", __func__);                    \
     } while (0)
 
-/* The same for an array of so many elements, which may be NULL where there are none. */
+/* The same for an array of `count` elements, which may be NULL if count is 0. */
 #define FT_NEED_ARRAY(array, count, err)                                                           \
     do {                                                                                           \
         if ((array) == NULL && (count) > 0)                                                        \

@@ -1,5 +1,5 @@
 /*
- * mem.h - sizes from outside are multiplied, added and read with care.
+ * mem.h - overflow-checked size arithmetic, little-endian loads and stores, allocation helpers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,7 +13,7 @@
 
 #define FT_COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* *out = a * b or a + b; false when that does not fit a size_t. */
+/* *out = a * b, or a + b; false if the result overflows size_t. */
 static inline bool ft_mul(size_t a, size_t b, size_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);
@@ -24,7 +24,7 @@ static inline bool ft_add(size_t a, size_t b, size_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
-/* The next multiple of `unit`; the caller knows that it does not overflow. */
+/* Round up to a multiple of `unit`; the caller ensures that this does not overflow. */
 static inline size_t ft_round_up(size_t n, size_t unit)
 {
     return (n + unit - 1) / unit * unit;
@@ -35,7 +35,7 @@ static inline size_t ft_min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Files are little-endian, on every machine. */
+/* Files are little-endian on every machine. */
 static inline uint16_t ft_le16(const void *bytes)
 {
     const unsigned char *b = bytes;
@@ -69,34 +69,33 @@ static inline void ft_put_le64(void *bytes, uint64_t value)
 }
 
 /*
- * Memory that starts on a cache line (64 bytes), zeroed; NULL when there is none.
+ * Zeroed memory aligned to a cache line (64 bytes); NULL if the allocation fails.
  * Free with free().
  */
 void *ft_alloc(size_t bytes);
 
 /*
- * Bytes that this machine can give without taking them from others; SIZE_MAX where it does not say.
- * Linux promises more memory than there is, and ends programs that believe it.
+ * MemAvailable of /proc/meminfo in bytes, or SIZE_MAX if unknown.  Linux overcommits memory, so a
+ * successful allocation is no guarantee, and the OOM killer ends programs that use too much.
  */
 size_t ft_memory_free(void);
 
-/* calloc(count, size) that never returns NULL for zero elements. */
+/* calloc(count, size), but never NULL for count 0. */
 void *ft_array(size_t count, size_t size);
 
 /*
- * An array that realloc() may move, with room for twice as many elements, or for `first` where
- * *room is 0.  NULL: no memory, and nothing has changed.
+ * Grow an array with realloc() to twice its capacity, or to the minimum capacity if it is 0.
+ * NULL: out of memory, and nothing has changed.
  */
 void *ft_grown(void *array, size_t *room, size_t first, size_t size);
 
 /*
- * Close a stream of open_memstream(); false where it has not got all of its text, which is then
- * freed and NULL.  The C library gives the memory its final size here, and loses it where that
- * fails.
+ * Close a stream of open_memstream().  False if a write or the final reallocation of the buffer
+ * failed; the buffer is then freed and *text is NULL.
  */
 bool ft_memstream_close(FILE *stream, char **text);
 
-/* A copy of a string, or NULL. */
+/* A copy of a string, or NULL if out of memory. */
 char *ft_strdup(const char *text);
 
 #endif

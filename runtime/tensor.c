@@ -1,5 +1,5 @@
 /*
- * tensor.c - dtypes, layouts and shapes as data and as text.
+ * tensor.c - names and sizes of dtypes and layouts, shapes as text.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

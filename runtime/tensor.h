@@ -1,5 +1,5 @@
 /*
- * tensor.h - what dtypes and layouts are called and how large things are.
+ * tensor.h - names and sizes of dtypes and layouts, access to tensor elements.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,18 +8,18 @@
 
 #include "runtime/ft.h"
 
-/* "row", "col32", "col4_4r2_8c", "col32_2r_4r4". */
+/* "row", "col32", "col4_4r2_8c", "col32_2r_4r4", "panel32". */
 const char *ft_layout_name(ft_layout layout);
 
 /* Inverses of ft_dtype_name and ft_layout_name; false for an unknown name. */
 bool ft_dtype_parse(const char *name, ft_dtype *out);
 bool ft_layout_parse(const char *name, ft_layout *out);
 
-/* "[768, 3072]", written into `text`, which is returned.  Any ndim: dim has FT_MAX_DIMS at most. */
+/* Write "[768, 3072]" into `text` and return it.  Dimensions beyond FT_MAX_DIMS become "...". */
 enum { FT_SHAPE_TEXT = 192 };
 char *ft_shape_text(char text[FT_SHAPE_TEXT], int ndim, const int64_t *dim);
 
-/* Element i of an I32 or I64 tensor, or of one of F32 too; the tensor may be unaligned. */
+/* Element i of an I32 or I64 tensor, or (second function) also of F32; data may be unaligned. */
 int64_t ft_tensor_whole(const ft_tensor *tensor, size_t i);
 float ft_tensor_number(const ft_tensor *tensor, size_t i);
 

@@ -1,5 +1,5 @@
 /*
- * bind.c - give every weight of the family's table its data.
+ * bind.c - bind the weights of a model to their data.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,21 +34,21 @@ static ft_status check_shape(const ft_model *model, const ft_artifact_tensor *te
                    ft_shape_text(expected, spec->ndim, spec->dim));
 }
 
-/* The head is codes where the recipe says so, and then never the matrix of embeddings. */
+/* The recipe may quantize the LM head; a quantized head is never tied to the embedding. */
 static bool is_coded_head(const ft_model *model, const char *name)
 {
     return model->purpose.coded_head && strcmp(name, FT_HEAD_WEIGHT) == 0;
 }
 
-/* Codes that a linear may be: int8 with a scale a row, or in blocks. */
+/* The quantized formats of linears: int8 with one scale per row, or group-wise. */
 static bool is_linear_codes(const ft_artifact_tensor *tensor)
 {
     return tensor->dtype == FT_I8 ? tensor->layout == FT_COL4_4R2_8C : tensor->layout == FT_PANEL32;
 }
 
 /*
- * Vectors are F32; matrices are floats, or codes where the role allows it.  Which codes a state can
- * have was checked when the artifact was opened.
+ * Vectors are F32.  Matrices are float, or quantized if their role allows it; whether the format
+ * fits the artifact's state was checked when the artifact was opened.
  */
 static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *tensor,
                                const ft_weight_spec *spec, ft_error *err)
@@ -61,9 +61,10 @@ static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *
         fine = (spec->role == FT_ROLE_LINEAR && is_linear_codes(tensor)) ||
                (fine && is_float_dtype(tensor->dtype));
     if (!fine)
-        return ft_fail(err, FT_EFORMAT, "%s: %s: stored as %s %s, which no %s weight is",
-                       model->path, spec->name, ft_dtype_name(tensor->dtype),
-                       ft_layout_name(tensor->layout), ft_role_name(spec->role));
+        return ft_fail(err, FT_EFORMAT,
+                       "%s: %s: stored as %s %s, which is not valid for a %s weight", model->path,
+                       spec->name, ft_dtype_name(tensor->dtype), ft_layout_name(tensor->layout),
+                       ft_role_name(spec->role));
     ft_role role = is_float && is_coded_head(model, spec->name) ? FT_ROLE_DENSE : spec->role;
     if (strcmp(tensor->role, ft_role_name(role)) != 0)
         return ft_fail(err, FT_EFORMAT, "%s: %s: role %s, expected %s", model->path, spec->name,
@@ -71,7 +72,7 @@ static ft_status check_storage(const ft_model *model, const ft_artifact_tensor *
     return FT_OK;
 }
 
-/* Weight `index` as the artifact has it. */
+/* Bind weight `index` to a tensor of the artifact. */
 static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *spec, ft_error *err)
 {
     bool borrows = model->borrows_head && strcmp(spec->name, FT_HEAD_WEIGHT) == 0;
@@ -80,7 +81,7 @@ static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *s
     if (tensor == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: %s: missing", model->path, spec->name);
     FT_TRY(check_shape(model, tensor, spec, err));
-    if (!borrows) /* it has been checked under its own name */
+    if (!borrows) /* it was checked under its own name */
         FT_TRY(check_storage(model, tensor, spec, err));
     ft_weight *weight = &model->weight[index];
     memcpy(weight->name, spec->name, sizeof weight->name);
@@ -94,7 +95,7 @@ static ft_status read_weight(ft_model *model, int index, const ft_weight_spec *s
     return FT_OK;
 }
 
-/* Weight `index` as somebody made it. */
+/* Bind weight `index` to a weight in memory. */
 static ft_status take_weight(ft_model *model, int index, const ft_weight_spec *spec,
                              const ft_weight *given, ft_error *err)
 {
@@ -110,8 +111,7 @@ static ft_status take_weight(ft_model *model, int index, const ft_weight_spec *s
     return FT_OK;
 }
 
-/* Whether a linear is int8, or will be: of an artifact with codes nothing becomes what it is not.
- */
+/* Whether a linear is int8 or becomes int8.  Weights of quantized artifacts keep their format. */
 static bool is_quantizable(const ft_model *model, const ft_weight *weight)
 {
     const ft_purpose *purpose = &model->purpose;
@@ -123,7 +123,7 @@ static bool is_quantizable(const ft_model *model, const ft_weight *weight)
     return purpose->is_int8 == NULL || purpose->is_int8(purpose->user, weight->name);
 }
 
-/* `parts` NULL: from the artifact. */
+/* From the artifact if `parts` is NULL. */
 static ft_status bind_weight(ft_model *model, int index, const ft_weight_spec *spec,
                              const ft_model_parts *parts, ft_error *err)
 {
@@ -146,20 +146,21 @@ static bool is_weight(const ft_weight_spec *spec, size_t count, const char *name
     return false;
 }
 
-/* Name a tensor of the artifact that the model has no use for. */
+/* Report a tensor of the artifact that is not a weight of the model. */
 static ft_status refuse_stranger(const ft_model *model, const ft_weight_spec *spec, size_t count,
                                  ft_error *err)
 {
     size_t i = 0;
     while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name))
         i++;
-    return ft_fail(err, FT_EFORMAT, "%s: %s: is no weight of the model", model->path,
-                   ft_artifact_at(model->artifact, i)->name);
+    return ft_fail(err, FT_EFORMAT,
+                   "%s: %s: is not a weight of the model; convert the checkpoint again",
+                   model->path, ft_artifact_at(model->artifact, i)->name);
 }
 
 /*
- * The weight that the configuration alone decides, if there is one: frequencies of rotary
- * positions, or a table of sinusoids.  It lies behind those of the family's table.
+ * Compute the position table that depends on the configuration alone, if there is one: RoPE
+ * frequencies or sinusoidal embeddings.  It follows the weights of the family's table.
  */
 static ft_status make_positions(ft_model *model, ft_error *err)
 {

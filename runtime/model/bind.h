@@ -1,5 +1,5 @@
 /*
- * bind.h - give every weight of the family's table its data.
+ * bind.h - bind the weights of a model to their data.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,8 +9,9 @@
 #include "runtime/model/model.h"
 
 /*
- * Fill in model->weight, and what belongs to it, from model->artifact, or from `parts` if they are
- * not NULL.  All weights must be there, in the shapes of the table, and no others.
+ * Fill in model->weight and the arrays that go with it from model->artifact, or from `parts` if it
+ * is not NULL.  The source must contain exactly the weights of the family's table, with the shapes
+ * given there: FT_EFORMAT, FT_ESHAPE or FT_EARG otherwise.
  */
 FT_MUST_USE ft_status ft_model_bind(ft_model *model, const ft_model_parts *parts, ft_error *err);
 

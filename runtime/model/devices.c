@@ -1,5 +1,5 @@
 /*
- * devices.c - the list of backends.  The only file that knows whether CUDA was built in.
+ * devices.c - the list of backends.  The only file that depends on HAVE_CUDA.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ size_t ft_devices(ft_device_info *out, size_t capacity)
         for (int index = 0; more; index++) {
             memset(&info, 0, sizeof info);
             more = backends[b]->describe(index, &info);
-            /* A backend without any device says why in one entry. */
+            /* A backend without devices gives the reason in a single entry. */
             if ((more || index == 0) && count++ < capacity)
                 out[count - 1] = info;
         }
@@ -44,7 +44,7 @@ size_t ft_devices(ft_device_info *out, size_t capacity)
     return count;
 }
 
-/* Split "cuda:1" into its backend's name and its index; false for a bad index. */
+/* Split "cuda:1" into backend name and index; false for an invalid index. */
 static bool split_name(const char *name, size_t *length, int *index)
 {
     *length = strcspn(name, ":");

@@ -1,5 +1,5 @@
 /*
- * devices.h - which backends this build has, and what "cuda:1" means.
+ * devices.h - the backends of this build, and parsing of device names such as "cuda:1".
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,12 +8,12 @@
 
 #include "kernels/backend.h"
 
-/* Whether "cpu", "cuda" or "cuda:N" is meant, be it there or not; FT_EARG else. */
+/* FT_EARG unless the name is "cpu", "cuda" or "cuda:N"; the device need not exist. */
 FT_MUST_USE ft_status ft_device_name_check(const char *name, ft_error *err);
 
 /*
  * Open "cpu", "cuda" or "cuda:N"; NULL means "cpu".
- * FT_EARG for another word; FT_EDEVICE, with the reason, for a device that is not there.
+ * FT_EARG for any other name; FT_EDEVICE, with the reason, if the device is not available.
  */
 FT_MUST_USE ft_status ft_device_open(const ft_backend **backend, ft_device **device,
                                      const char *name, ft_error *err);

@@ -1,5 +1,6 @@
 /*
- * explain_gemm.c - asks the device about every operation of a plan, and says alike things once.
+ * explain_gemm.c - query the kernel selection of a device for every operation of a plan, and merge
+ * equal lines.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the device says of one operation in a run of one size. */
+/* The kernel description of one operation for one batch size. */
 typedef struct way {
     char text[120];
 } way;
 
-/* ways[op]: the text of every int8 product, "" of other operations. */
+/* descriptions[op]: the kernel of every int8 GEMM, "" for other operations. */
 static void ask(way *ways, const ft_session *session, const ft_batch *run)
 {
     const ft_backend *backend = session->model->backend;
@@ -27,7 +28,7 @@ static void ask(way *ways, const ft_session *session, const ft_batch *run)
         int joined = backend->explain(session->exec, run, op, text, sizeof ways[op].text);
         size_t length = strlen(text);
         if (joined > 1)
-            snprintf(text + length, sizeof ways[op].text - length, ", %d at once", joined);
+            snprintf(text + length, sizeof ways[op].text - length, ", %d merged", joined);
         for (int i = 1; i < joined; i++)
             ways[op + i] = ways[op];
         op += joined > 1 ? joined : 1;
@@ -42,7 +43,7 @@ static bool same_product(const ft_plan *plan, const ft_op *a, const ft_op *b)
            a->attr.activation == b->attr.activation;
 }
 
-/* All that has been asked: [count][nop]. */
+/* The descriptions for all batches: [count][nop]. */
 typedef struct answers {
     const ft_plan *plan;
     const ft_batch *runs;
@@ -55,7 +56,7 @@ static const char *text_of(const answers *a, int op, size_t i)
     return a->ways[i * (size_t) a->plan->nop + (size_t) op].text;
 }
 
-/* Whether one line speaks of both operations. */
+/* Whether both operations share a line: same GEMM, same kernels. */
 static bool alike(const answers *a, int op, int other)
 {
     for (size_t i = 0; i < a->count; i++)
@@ -64,7 +65,7 @@ static bool alike(const answers *a, int op, int other)
     return same_product(a->plan, &a->plan->op[op], &a->plan->op[other]);
 }
 
-/* "mma (1, 16 tokens); wgmma (128 tokens)", or "mma" where all runs go one way. */
+/* "mma (1, 16 tokens); wgmma (128 tokens)", or just "mma" if all batches use one kernel. */
 static void write_ways(const answers *a, int op, FILE *file)
 {
     for (size_t i = 0, end; i < a->count; i = end) {
@@ -86,7 +87,7 @@ static void write_product(const answers *a, int op, int times, FILE *file)
     const ft_op *o = &plan->op[op];
     const ft_weight *w = &plan->weight[o->weight[0]];
     bool to_codes = o->codes >= 0;
-    fprintf(file, "      product     %s x %zu x %zu  %s", ft_rows_name(plan->value[o->in[0]].rows),
+    fprintf(file, "      gemm        %s x %zu x %zu  %s", ft_rows_name(plan->value[o->in[0]].rows),
             w->rows, w->cols, ft_dtype_name(plan->value[to_codes ? o->codes : o->out].dtype));
     if (o->attr.activation != FT_ACT_NONE)
         fprintf(file, " + %s", ft_activation_name(o->attr.activation));
@@ -104,7 +105,7 @@ static void write_all(const answers *a, FILE *file)
         while (before >= 0 && (text_of(a, before, 0)[0] == '\0' || !alike(a, op, before)))
             before--;
         if (before >= 0)
-            continue; /* has been counted with that one */
+            continue; /* already counted there */
         for (int other = op + 1; other < a->plan->nop; other++)
             times += text_of(a, other, 0)[0] != '\0' && alike(a, op, other);
         write_product(a, op, times, file);
@@ -117,7 +118,7 @@ ft_status ft_products_write(const ft_session *session, const ft_batch *runs, siz
     size_t nop = (size_t) session->plan.nop;
     way *ways = ft_array(nop * count, sizeof *ways);
     if (ways == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory to describe %zu products", nop);
+        return ft_fail(err, FT_ENOMEM, "no memory to describe %zu operations", nop);
     for (size_t i = 0; i < count; i++)
         ask(ways + i * nop, session, &runs[i]);
     write_all(&(answers){ &session->plan, runs, count, ways }, file);

@@ -1,5 +1,5 @@
 /*
- * explain_gemm.h - which way a device computes the int8 products of a plan, in words.
+ * explain_gemm.h - report which kernels a device selects for the int8 GEMMs of a plan.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,20 +9,20 @@
 #include "runtime/model/session.h"
 
 /*
- * Write a line for each shape of int8 product in the session's plan: rows x columns x depth, what
- * becomes of it, how often the plan has it, and the ways by which these runs, each within the
- * session's limits, compute it.  Of the runs only their sizes are read.  Nothing is written where
- * the plan has no int8 product.
+ * Write one line per int8 GEMM shape in the session's plan: M x N x K, the output dtype and
+ * activation, how often the plan contains it, and the kernel selected for each of the batches.
+ * Only the sizes of the batches are read, and they must be within the session's limits.  Writes
+ * nothing if the plan has no int8 GEMM.
  */
 FT_MUST_USE ft_status ft_products_write(const ft_session *session, const ft_batch *runs,
                                         size_t count, FILE *file, ft_error *err);
 
-/* A run of so many tokens, its sequences as long as the model allows. */
+/* A batch of `tokens` tokens with sequences as long as the model allows. */
 ft_batch ft_products_run(const ft_session *session, size_t tokens);
 
 enum { FT_USUAL_RUNS = 6 };
 
-/* Runs to ask about where nobody has named any, up to what the session allows; how many. */
+/* The default batch sizes, up to the session's limit; returns their number. */
 size_t ft_products_usual(const ft_session *session, ft_batch runs[FT_USUAL_RUNS]);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * fake_quantize.c - weights as int8 sees them, with the codes held in float.
+ * fake_quantize.c - fake-quantized weights: the int8 values, held in float.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,8 +32,8 @@ static float element(const ft_weight *weight, size_t row, size_t col)
 }
 
 /*
- * Quantize one row in place; returns its scale: 1 for a row of zeros, or of values so small that
- * their scale has no normal inverse.
+ * Quantize one row in place and return its scale.  The scale is 1 for a row of zeros, or if it
+ * would be subnormal, so that its inverse is finite.
  */
 static float quantize_row(float *row, size_t n)
 {
@@ -52,7 +52,8 @@ ft_status ft_fake_weight(ft_weight *weight, void **memory, ft_error *err)
     size_t count = weight->rows * weight->cols;
     float *codes = ft_alloc((count + weight->rows) * sizeof *codes);
     if (codes == NULL)
-        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu codes in float", weight->name, count);
+        return ft_fail(err, FT_ENOMEM, "%s: no memory for %zu fake-quantized values", weight->name,
+                       count);
     float *scales = codes + count;
     for (size_t row = 0; row < weight->rows; row++) {
         float *out = codes + row * weight->cols;

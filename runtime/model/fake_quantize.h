@@ -1,5 +1,5 @@
 /*
- * fake_quantize.h - weights as int8 sees them, with the codes held in float.
+ * fake_quantize.h - fake-quantized weights: the int8 values, held in float.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,9 +9,9 @@
 #include "kernels/op.h"
 
 /*
- * Replace `weight` by its codes in float, row by row; a float matrix is quantized by the largest
- * magnitude of each row, an int8 one keeps its codes and scales.  *memory is what the weight now
- * points into; free it with free().
+ * Replace the data of `weight` [rows, cols] by its int8 values held in F32, with one scale per row.
+ * A float matrix is quantized with the absmax of each row; an int8 matrix keeps its values and
+ * scales.  The weight points into *memory; release it with free().  FT_ENOMEM: out of memory.
  */
 FT_MUST_USE ft_status ft_fake_weight(ft_weight *weight, void **memory, ft_error *err);
 

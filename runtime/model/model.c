@@ -1,7 +1,7 @@
 /*
- * model.c - from weights to a plan: bind the weights, build the graph, lower it, check it.
+ * model.c - open a model: bind the weights, build the graph, lower it to a plan, check the plan.
  *
- * The weights are those of an artifact, or somebody made them in memory.
+ * The weights come from an artifact or from memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,9 +37,9 @@ static ft_status build_graph(ft_model *model, ft_error *err)
 }
 
 /*
- * Halves end at 65504.  What lies between two points nobody has measured (a product, its sum with
- * the residual stream), and what lies beyond an amax a method may have clipped: so halves are for
- * models whose every amax stays 16 times below.
+ * F16 overflows above 65504.  Values between two calibration points (a GEMM output, its sum with
+ * the residual) are not observed, and calibration may have clipped values above the amax.  So F16
+ * is used only if every amax is at least 16 times smaller.
  */
 #define MOST_AMAX_OF_HALVES 4096.0f
 
@@ -51,7 +51,7 @@ static bool has_room_in_halves(const ft_amax *amax)
     return true;
 }
 
-/* The precision of the matrices that are floats: of linears, or of tables beside linears of codes.
+/* The dtype of the float matrices: of the linears, or of the embeddings if linears are quantized.
  */
 static ft_dtype matrix_dtype(const ft_model *model)
 {
@@ -64,7 +64,8 @@ static ft_dtype matrix_dtype(const ft_model *model)
     return FT_F32;
 }
 
-/* Whether tokens of a model of codes pass through products of floats, which have one precision. */
+/* Whether an int8 model also has float GEMMs on tokens, whose input and output dtypes must agree.
+ */
 static bool has_float_products(const ft_model *model)
 {
     for (int i = 0; i < model->graph.nop; i++) {
@@ -77,8 +78,8 @@ static bool has_float_products(const ft_model *model)
 }
 
 /*
- * What real values are stored in: float plans, in the precision of the model's matrices where the
- * device keeps that; plans of codes, in halves on every device, so that all give the same bits.
+ * The dtype of float activations.  Float plans use the dtype of the weights if the device supports
+ * it.  Int8 plans use F16 on every device, so that all devices give the same bits.
  */
 static ft_dtype real_dtype(const ft_model *model)
 {
@@ -92,7 +93,7 @@ static ft_dtype real_dtype(const ft_model *model)
     return halves ? FT_F16 : FT_F32;
 }
 
-/* What the device refuses it must refuse before there are sessions. */
+/* An operation that the device does not support is rejected when the model is opened. */
 static ft_status check_op(const ft_model *model, const ft_op *op, ft_error *err)
 {
     FT_TRY(ft_op_check(&model->plan, op, model->path, err));
@@ -133,8 +134,8 @@ static ft_status choose_purpose(ft_model *model, const ft_model_options *options
     ft_state state = ft_artifact_get_head(model->artifact)->state;
     bool is_int8 = state == FT_STATE_INT8;
     if (purpose != NULL && state != FT_STATE_FLOAT)
-        return ft_fail(err, FT_EARG, "%s: is an artifact of state %s, expected a float one",
-                       model->path, ft_state_name(state));
+        return ft_fail(err, FT_EARG, "%s: has state %s, expected a float artifact", model->path,
+                       ft_state_name(state));
     if (purpose != NULL) {
         model->purpose = *purpose;
         model->borrows_head = purpose->coded_head && model->config.tied;
@@ -143,7 +144,7 @@ static ft_status choose_purpose(ft_model *model, const ft_model_options *options
         return FT_OK;
     }
     if (options->fake && !is_int8)
-        return ft_fail(err, FT_EARG, "%s: is an artifact of state %s: there is no int8 to fake",
+        return ft_fail(err, FT_EARG, "%s: has state %s, but --fake needs an int8 artifact",
                        model->path, ft_state_name(state));
     model->purpose.mode = !is_int8 ? FT_MODE_FLOAT : options->fake ? FT_MODE_FAKE : FT_MODE_INT8;
     return ft_contract_recipe(model, &model->purpose, err);
@@ -159,7 +160,7 @@ static ft_status read_head(ft_model *model, ft_error *err)
     return ft_config_from_json(&model->config, head->config, model->path, err);
 }
 
-/* id2label of the checkpoint, for people; a model without it has numbers. */
+/* id2label of the checkpoint; optional. */
 static void read_labels(ft_model *model)
 {
     const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, "config.json");
@@ -170,7 +171,7 @@ static void read_labels(ft_model *model)
     json_decref(json);
 }
 
-/* From bound weights to a plan on a device. */
+/* From bound weights to a plan on the device. */
 static ft_status finish(ft_model *model, const ft_model_options *options, ft_error *err)
 {
     FT_TRY(ft_device_open(&model->backend, &model->device, options->device, err));
@@ -204,7 +205,7 @@ static ft_status assemble(ft_model *model, const ft_model_parts *parts,
     return finish(model, options, err);
 }
 
-/* From an artifact if `parts` is NULL, else `name` is theirs. */
+/* From the artifact `name` if `parts` is NULL, otherwise from the parts, with name parts->name. */
 static ft_status make_model(ft_model **out, const char *name, const ft_model_parts *parts,
                             const ft_model_options *options, const ft_purpose *purpose,
                             ft_error *err)
@@ -243,7 +244,7 @@ ft_status ft_model_open_for(ft_model **out, const char *path, const ft_model_opt
     return make_model(out, path, NULL, options, purpose, err);
 }
 
-/* Numbers that stand for nothing are no defaults. */
+/* Values outside the enums are errors, not defaults. */
 static ft_status check_options(const ft_model_options *options, ft_error *err)
 {
     if (options == NULL)
@@ -350,7 +351,7 @@ ft_status ft_model_write_plan(const ft_model *model, FILE *file, ft_error *err)
     return ft_plan_write(&model->plan, file, err);
 }
 
-/* Translators may come with a list of words alone. */
+/* Some Marian checkpoints have only vocab.json. */
 static ft_status open_word_list(ft_tokenizer **out, const ft_model *model,
                                 const ft_artifact_entry *words, ft_error *err)
 {
@@ -358,7 +359,8 @@ static ft_status open_word_list(ft_tokenizer **out, const ft_model *model,
     const ft_config *config = &model->config;
     FT_TRY(ft_stop_ids_read(&ends, model->artifact, model->path, config->vocabulary, err));
     if (ends.count == 0)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: no token ends its texts: give token ids",
+        return ft_fail(err, FT_EUNSUPPORTED,
+                       "%s: has no eos_token_id, which vocab.json needs: give token ids",
                        model->path);
     const int32_t special[] = { config->start_id, config->pad_id, ends.id[0] };
     return ft_word_list_open(out, words->data, words->bytes, ends.id[0], special, FT_COUNT(special),

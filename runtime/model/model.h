@@ -1,5 +1,6 @@
 /*
- * model.h - an open artifact, its graph and its plan: what the tools see of a model.
+ * model.h - an open model: artifact, weights, graph and plan; internal to the library and its
+ * tools.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,51 +13,51 @@
 #include "runtime/families/family.h"
 #include "runtime/graph/lower.h"
 
-/* The matrix that makes logits. */
+/* The LM head: hidden states to logits. */
 #define FT_HEAD_WEIGHT "head.weight"
 
-/* What a float artifact is opened for; ft_model_open() chooses by the artifact's state. */
+/* How to quantize a model when it is opened; ft_model_open() derives this from the artifact. */
 typedef struct ft_purpose {
     ft_mode mode;
     bool int8_residual;
-    bool dynamic;        /* activations are scaled row by row in the run; there is no amax */
-    bool coded_head;     /* the matrix that makes logits is made codes like the others */
-    const ft_amax *amax; /* of every point; FAKE from a float artifact, and ft_model_make() */
+    bool dynamic;    /* dynamic activation scales, one per row; there is no amax */
+    bool coded_head; /* the LM head is quantized like the other linears */
+    const ft_amax
+        *amax; /* of every calibration point; for FAKE on a float artifact, and ft_model_make() */
 
-    /* Of float linears, whether one becomes int8; asked while the model is opened.  NULL: all do.
-     */
+    /* Selects the float linears to quantize, called while the model is opened.  NULL: all. */
     bool (*is_int8)(const void *user, const char *weight);
     const void *user;
 } ft_purpose;
 
 struct ft_model {
-    char *path;            /* owned, as everything here; what error texts begin with */
-    ft_artifact *artifact; /* NULL: made from weights in memory */
+    char *path;            /* owned like all members; prefix of error messages */
+    ft_artifact *artifact; /* NULL: built from weights in memory */
     const ft_family *family;
     ft_config config;
     ft_purpose purpose;
     bool fuse, has_cache, int8_cache, half_cache;
-    bool borrows_head; /* of a float artifact that shares it with embeddings, for a head of codes */
+    bool borrows_head; /* the quantized head is made from the tied embedding of a float artifact */
     ft_weight *weight;
-    bool *quantizable; /* [nweight]: is int8, or may become that */
-    void **faked;      /* [nweight]: codes and scales made for FAKE mode, or NULL */
+    bool *quantizable; /* [nweight]: is int8 or can be quantized to int8 */
+    void **faked;      /* [nweight]: fake-quantized data for FAKE mode, or NULL */
     int nweight;
-    float *positions; /* made: rotary frequencies or a table of sinusoids; or NULL */
-    ft_plan graph;    /* as the family wrote it */
-    ft_plan plan;     /* lowered; sessions lay out copies */
+    float *positions; /* computed RoPE frequencies or sinusoidal table, or NULL */
+    ft_plan graph;    /* as built by the family */
+    ft_plan plan;     /* lowered; each session lays out a copy */
     const ft_backend *backend;
     ft_device *device;
-    json_t *labels; /* names of classes by number, or NULL */
+    json_t *labels; /* id2label of the checkpoint, or NULL */
 };
 
-/* ft_model_open() for a purpose of the caller's; `purpose` NULL lets the artifact decide. */
+/* ft_model_open() with the caller's quantization; NULL: as the artifact says. */
 FT_MUST_USE ft_status ft_model_open_for(ft_model **out, const char *path,
                                         const ft_model_options *options, const ft_purpose *purpose,
                                         ft_error *err);
 
-/* A model whose weights somebody else made, in memory. */
+/* A model built from weights in memory. */
 typedef struct ft_model_parts {
-    const char *name; /* for error texts */
+    const char *name; /* for error messages */
     const ft_family *family;
     const ft_config *config;
     const ft_weight *weight; /* [nweight], in the order of ft_family_weights() */
@@ -64,9 +65,9 @@ typedef struct ft_model_parts {
 } ft_model_parts;
 
 /*
- * Plan these weights for a purpose: vectors in F32; linears in floats, in blocks, or as int8 codes,
- * which FAKE makes itself if need be.  Their data stay the caller's and must outlive the model,
- * which has neither labels nor a tokenizer.
+ * Build a model from weights in memory: vectors in F32; linears in float, group-wise quantized or
+ * int8 (FAKE quantizes float linears itself).  The caller keeps ownership of the data, which must
+ * outlive the model.  The model has no labels and no tokenizer.
  */
 FT_MUST_USE ft_status ft_model_make(ft_model **out, const ft_model_parts *parts,
                                     const ft_model_options *options, const ft_purpose *purpose,

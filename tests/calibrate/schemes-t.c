@@ -291,7 +291,7 @@ static void test_refusals(const calibrated *files)
     t.job.save = "never.counts";
     is_refused(&t, FT_EARG, "no matrix is w8a8, so there are no counters to save or merge");
     begin(&t, files->codes, "w4a16");
-    is_refused(&t, FT_EARG, "is an artifact of state int8, expected a float one");
+    is_refused(&t, FT_EARG, "has state int8, expected a float artifact");
 }
 
 /* ---- Codes that samples choose ------------------------------------------------------------ */

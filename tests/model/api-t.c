@@ -67,7 +67,7 @@ static void test_open(const calibrated *files)
     is_int(ft_model_open(&model, files->real, &(ft_model_options){ .fake = true }, &err), FT_EARG,
            "a float artifact cannot be faked");
     is_str(after_path(err.text, files->real),
-           ": is an artifact of state float: there is no int8 to fake", "for it has no codes");
+           ": has state float, but --fake needs an int8 artifact", "for it has no codes");
     refused(ft_model_open(&model, files->real, &(ft_model_options){ .device = "gpu" }, &err),
             FT_EARG, "device gpu: unknown, expected \"cpu\" or \"cuda:N\"");
     refused(ft_model_open(&model, files->real, &(ft_model_options){ .device = "cpu:1" }, &err),

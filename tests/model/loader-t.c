@@ -185,7 +185,7 @@ static const refusal weights[] = {
     { { .tensor = "layer.1.ffn.up.bias", .rename = "layer.2.ffn.up.bias" },
       FT_EFORMAT,
       "layer.1.ffn.up.bias: missing" },
-    { { .extra = "layer.0.ffn.gate" }, FT_EFORMAT, "layer.0.ffn.gate: is no weight of the model" },
+    { { .extra = "layer.0.ffn.gate" }, FT_EFORMAT, "layer.0.ffn.gate: is not a weight of the model" },
     { { .tensor = "layer.0.ffn.up.weight", .role = "dense" },
       FT_EFORMAT,
       "layer.0.ffn.up.weight: role dense, expected linear" },
@@ -206,22 +206,22 @@ static const refusal storage[] = {
       "layer.0.attn.norm: has an amax, but is no point of the model" },
     { { .tensor = "embed.word", .store = true, .dtype = FT_U8, .layout = FT_PANEL32 },
       FT_EFORMAT,
-      "embed.word: stored as U8 panel32, which no table weight is" },
+      "embed.word: stored as U8 panel32, which is not valid for a table weight" },
     { { .tensor = "layer.0.ffn.up.weight", .store = true, .dtype = FT_I8 },
       FT_EFORMAT,
-      "layer.0.ffn.up.weight: stored as I8 row, which no linear weight is" },
+      "layer.0.ffn.up.weight: stored as I8 row, which is not valid for a linear weight" },
     { { .tensor = "layer.0.ffn.up.weight", .store = true, .dtype = FT_I8, .layout = FT_COL32 },
       FT_EFORMAT,
-      "layer.0.ffn.up.weight: stored as I8 col32, which no linear weight is" },
+      "layer.0.ffn.up.weight: stored as I8 col32, which is not valid for a linear weight" },
     { { .tensor = "embed.norm.bias", .store = true, .dtype = FT_F16 },
       FT_EFORMAT,
-      "embed.norm.bias: stored as F16 row, which no vector weight is" },
+      "embed.norm.bias: stored as F16 row, which is not valid for a vector weight" },
     { { .tensor = "embed.word", .store = true, .dtype = FT_I8 },
       FT_EFORMAT,
-      "embed.word: stored as I8 row, which no table weight is" },
+      "embed.word: stored as I8 row, which is not valid for a table weight" },
     { { .tensor = "classifier.weight", .store = true, .dtype = FT_F64 },
       FT_EFORMAT,
-      "classifier.weight: stored as F64 row, which no dense weight is" },
+      "classifier.weight: stored as F64 row, which is not valid for a dense weight" },
 };
 
 static const refusal scales[] = {
@@ -259,7 +259,7 @@ static const refusal heads[] = {
     { { .config = "{\"layers\": 3}" }, FT_EFORMAT, "layer.2.attn.q.weight: missing" },
     { { .config = "{\"layers\": 1}" },
       FT_EFORMAT,
-      "layer.1.attn.q.weight: is no weight of the model" },
+      "layer.1.attn.q.weight: is not a weight of the model" },
 };
 
 static void check(const char *path, const ft_artifact *from, const refusal *r, size_t count)
@@ -293,7 +293,7 @@ static void test_good(const char *path, const ft_artifact *from)
     ft_model_close(model);
     is_int(ft_model_open_for(&model, path, NULL, &(ft_purpose){ .mode = FT_MODE_OBSERVE }, &err),
            FT_EARG, "an int8 artifact cannot be observed");
-    has(err.text, "is an artifact of state int8, expected a float one", "... and that is said");
+    has(err.text, "has state int8, expected a float artifact", "... and that is said");
 }
 
 int main(void)

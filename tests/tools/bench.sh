@@ -129,7 +129,7 @@ test "$(cat planned)" -gt 0 && cmp -s planned found
 check $? 'are as many as the plan has'
 diff planned found | sed 's/^/# /'
 holds 'and stand in its order' 'if ($6 != NR - 2) bad()' out
-grep -q '^ *product  *T x 384 x 384  .* 18 times: [a-z0-9]*, [a-z]*$' err
+grep -q '^ *gemm  *T x 384 x 384  .* 18 times: [a-z0-9]*, [a-z]*$' err
 check $? '-v says how the case computes its products'
 awk -F, 'NR > 1 { sum += $8 } END { exit !(sum > 0.99 && sum < 1.01) }' out
 check $? 'their shares add up to 1'

@@ -44,7 +44,7 @@ says out 'new.ft: bert, blocks, written by ft-calibrate' 'by its state'
 says out 'panel32  64,zeros' 'and by its groups'
 is 0 'the plan of one in blocks can be shown' "$inspect" --plan new.ft
 is 1 'it is not quantized again' "$calibrate" -i new.ft -o again.ft --scheme w8a16
-says err 'new.ft: is an artifact of state blocks, expected a float one' '... and that is said'
+says err 'new.ft: has state blocks, expected a float artifact' '... and that is said'
 
 "$calibrate" -q -i model.ft -o one.ft --scheme w4a16 --clip mse -t 1
 "$calibrate" -q -i model.ft -o three.ft --scheme w4a16 --clip mse -t 3

@@ -192,7 +192,7 @@ for model in percentile residual; do
 done
 # Which way products are computed is said for each shape, and by run sizes only where it matters.
 FT_CPU=generic "$inspect" --plan percentile.ft >out
-sed -n 's/^ *product  *//p' out >found
+sed -n 's/^ *gemm  *//p' out >found
 cat >wanted <<'EOF'
 T x 256 x 256  I8, 12 times: generic, panels
 T x 256 x 256  F16, 4 times: generic, panels
@@ -203,7 +203,7 @@ diff wanted found >difference
 check $? 'the plan says how the int8 products are computed'
 sed 's/^/# /' difference
 FT_CPU=generic "$run" -v -i percentile.ft -d few.safetensors 2>err >out
-sed -n 's/^ *product  *//p' err | cmp -s - wanted
+sed -n 's/^ *gemm  *//p' err | cmp -s - wanted
 check $? 'so does ft-run -v'
 if FT_CPU=avx2 "$inspect" --plan --tokens 1,8,9,4097 percentile.ft >out 2>err; then
     grep -qF 'I8, 12 times: avx2, stream (1, 8 tokens); avx2, panels (9, 4097 tokens)' out

@@ -130,7 +130,7 @@ done
 
 # Which way it is, is said; so is what was asked for and cannot be had.
 is 0 'the plan says which way computes each product' "$inspect" --plan --device cuda float.ft
-test "$(sed -n 's/^ *product  *.*, \([0-9]*\) times*: .*\(mma\|lt\|plain\).*/\1/p' out |
+test "$(sed -n 's/^ *gemm  *.*, \([0-9]*\) times*: .*\(mma\|lt\|plain\).*/\1/p' out |
     awk '{ n += $1 } END { print n + 0 }')" -eq "$(grep -c '^ *[0-9].* linear .*I8 col4' out)"
 check $? 'for all of them'
 grep '^ *product' out | sed 's/^/# /'

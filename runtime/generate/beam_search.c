@@ -1,12 +1,13 @@
 /*
- * beam_search.c - the loop around a beam search: sources, how their texts begin, then steps.
+ * beam_search.c - the beam search loop: encode the sources, prefill the prefixes, decode step by
+ * step.
  *
- * A source has a group of seats, one for each beam.  What all texts of it begin with is read once,
- * in the seat of lane 0; kernels/beam_search.h says how the lanes go on from there.  A source waits until
- * there are seats, and room for all that its beams may become.
+ * A source occupies a group of sequence slots, one per beam.  The common prefix is prefilled once,
+ * in the slot of beam 0; kernels/beam_search.h describes the steps that follow.  A source waits
+ * until enough slots are free, and enough pages for the maximum length of all its beams.
  *
- * Whether a search is over, the device knows: to ask means to wait for it, so that is done every
- * few steps.  What a search does beyond its end changes nothing.
+ * Only the device knows whether a search is finished, and asking synchronizes with it, so the host
+ * polls every few steps.  Further steps of a finished search have no effect.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,29 +23,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A source that has seats. */
+/* A source with slots. */
 typedef struct group {
-    const ft_request *request; /* NULL: nobody sits here */
+    const ft_request *request; /* NULL: the slots are free */
     size_t index;              /* of the request */
     const int32_t *prompt;
     size_t prompt_tokens;
-    bool remembered; /* its source has been read */
-    size_t cached;   /* tokens of the prompt that have been read */
-    size_t steps;    /* taken */
-    ft_beams rules;  /* but what differs from step to step */
+    bool remembered; /* the encoder has run */
+    size_t cached;   /* prefix tokens in the KV cache */
+    size_t steps;    /* decode steps so far */
+    ft_beams rules;  /* without the members that change every step */
 } group;
 
 typedef struct loop {
     ft_search_plan plan;
     ft_session *session;
     const ft_request *request;
-    size_t count, next; /* requests before `next` have had seats */
+    size_t count, next; /* requests before `next` have been started */
     size_t width, groups;
     group *group;      /* [groups] */
-    ft_beams *step;    /* [groups]: those that take one in this run */
-    size_t unseen;     /* steps since the last look */
-    ft_beam *beam;     /* [seats]: the device's, at the last look */
-    int32_t *finished; /* [seats, context] */
+    ft_beams *step;    /* [groups]: parameters of the groups in this pass */
+    size_t unseen;     /* steps since the last poll */
+    ft_beam *beam;     /* [slots]: device state at the last poll */
+    int32_t *finished; /* [slots, context] */
     int beam_value, finished_value;
     ft_generate_stats stats;
     ft_on_found on_found;
@@ -53,7 +54,7 @@ typedef struct loop {
     ft_error failure; /* of the first source that failed; code FT_OK: none */
 } loop;
 
-/* ---- Rules -------------------------------------------------------------------------------- */
+/* ---- Parameters --------------------------------------------------------------------------- */
 
 static void set_ends(ft_beams *rules, const ft_search_plan *plan, const ft_request *r)
 {
@@ -91,7 +92,7 @@ static size_t known_of(const group *g)
     return g->prompt_tokens + g->steps;
 }
 
-/* The only token that may come next, or -1. */
+/* The forced next token, or -1. */
 static int32_t forced_now(const loop *l, const group *g)
 {
     if (known_of(g) == 1)
@@ -99,7 +100,7 @@ static int32_t forced_now(const loop *l, const group *g)
     return ft_beams_close(&g->rules) ? l->session->model->config.last_id : -1;
 }
 
-/* The group takes a step in this run; lane 0's row is selected row `row`. */
+/* Add a beam search step of the group to this pass; the logits of beam 0 are in row `row`. */
 static void take_step(loop *l, group *g, size_t row)
 {
     ft_batch *batch = &l->session->passages->batch;
@@ -112,7 +113,7 @@ static void take_step(loop *l, group *g, size_t row)
     batch->beams = l->step;
 }
 
-/* ---- Runs --------------------------------------------------------------------------------- */
+/* ---- Forward passes ----------------------------------------------------------------------- */
 
 static ft_status run(loop *l, double *seconds, size_t *tokens, ft_error *err)
 {
@@ -123,7 +124,7 @@ static ft_status run(loop *l, double *seconds, size_t *tokens, ft_error *err)
     return status;
 }
 
-/* A free group and its pages for the next request; false: there are too few. */
+/* Assign the group and its pages to the next request; false if too few pages are free. */
 static bool seat_next(loop *l, size_t g)
 {
     ft_passages *p = l->session->passages;
@@ -143,7 +144,7 @@ static bool seat_next(loop *l, size_t g)
     return false;
 }
 
-/* Let sources that wait take free groups, in their order. */
+/* Start waiting sources in order while groups are free. */
 static void admit(loop *l)
 {
     for (size_t g = 0; g < l->groups && l->next < l->count; g++)
@@ -151,7 +152,7 @@ static void admit(loop *l)
             return;
 }
 
-/* One run of sources, as many as it holds; false: none is left to read. */
+/* Build one encoder pass with as many sources as fit; false if none is left. */
 static bool add_sources(loop *l)
 {
     ft_passages *p = l->session->passages;
@@ -168,7 +169,7 @@ static bool add_sources(loop *l)
     return p->batch.tokens > 0;
 }
 
-/* One run of prompts, each in lane 0's seat; one that ends takes its first step. */
+/* Build one prefill pass, in the slots of beam 0; a completed prefix takes its first step. */
 static bool add_prompts(loop *l)
 {
     ft_passages *p = l->session->passages;
@@ -194,7 +195,7 @@ static bool add_prompts(loop *l)
     return p->batch.tokens > 0;
 }
 
-/* One run with the last token of every beam; false: all searches are over. */
+/* Build one decode step with the last token of every beam; false if no search is running. */
 static bool add_steps(loop *l)
 {
     ft_passages *p = l->session->passages;
@@ -221,9 +222,9 @@ static bool add_steps(loop *l)
     return p->batch.tokens > 0;
 }
 
-/* ---- What has been found ------------------------------------------------------------------ */
+/* ---- Hypotheses --------------------------------------------------------------------------- */
 
-/* No step may follow: the device has ended the search, or no longer text is allowed. */
+/* The search is finished: by the device, or because the maximum length is reached. */
 static bool is_over(const loop *l, const group *g)
 {
     size_t first = (size_t) g->rules.seat, span = (size_t) ft_beams_span(&g->rules);
@@ -250,7 +251,7 @@ static bool is_better(const ft_beam *a, const ft_beam *b)
            (a->finished_score == b->finished_score && a->finished_order < b->finished_order);
 }
 
-/* Seats of the texts that have ended, the best first; of equal ones the earlier. */
+/* Slots of the finished hypotheses, best first; the earlier one of equal scores first. */
 static size_t rank_texts(const loop *l, const group *g, size_t seat[FT_MAX_BEAMS])
 {
     size_t count = 0, first = (size_t) g->rules.seat, span = (size_t) ft_beams_span(&g->rules);
@@ -290,7 +291,7 @@ static void tell_texts(loop *l, const group *g)
     }
 }
 
-/* The search is over: its seats and its pages serve others. */
+/* The search is finished: release its slots and pages. */
 static void leave(loop *l, group *g)
 {
     ft_passages *p = l->session->passages;
@@ -313,7 +314,7 @@ static ft_status read_texts(loop *l, ft_error *err)
                                       seats * l->session->limits.context, err);
 }
 
-/* Read from the device how far searches are, and hand out what those have found that are over. */
+/* Poll the device, and report the hypotheses of finished searches. */
 static ft_status look(loop *l, ft_error *err)
 {
     const ft_backend *backend = l->session->model->backend;
@@ -334,7 +335,7 @@ static ft_status look(loop *l, ft_error *err)
     return FT_OK;
 }
 
-/* Every few steps, and where a search has taken its last one. */
+/* Every poll_every steps, and after the last step of a search. */
 static bool must_look(const loop *l)
 {
     for (size_t i = 0; i < l->groups; i++) {
@@ -355,7 +356,7 @@ static bool has_free_group(const loop *l)
     return false;
 }
 
-/* Sources and prompts; some searches may then be over already. */
+/* Encode and prefill new sources; some searches may already finish here. */
 static ft_status begin_searches(loop *l, ft_error *err)
 {
     ft_generate_stats *stats = &l->stats;
@@ -400,7 +401,7 @@ static ft_status prepare(loop *l, const ft_search_options *options, ft_error *er
 {
     ft_session *s = l->session;
     size_t seats = s->limits.sequences,
-           context = s->limits.context; /* their product is a value's */
+           context = s->limits.context; /* the product was checked for overflow */
     FT_TRY(ft_search_plan_make(&l->plan, s, options, err));
     FT_TRY(ft_search_check(&l->plan, l->request, l->count, err));
     l->width = (size_t) l->plan.options.beams;

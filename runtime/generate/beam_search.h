@@ -1,5 +1,5 @@
 /*
- * beam_search.h - what a beam search needs to know of its requests, and what can be wrong with them.
+ * beam_search.h - validation and defaults of beam search options and requests.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,30 +9,30 @@
 #include "runtime/model/session.h"
 #include "runtime/text/stop_ids.h"
 
-/* What all searches of a call have in common: options whose defaults have been put in. */
+/* The configuration shared by all searches of a call, with defaults filled in. */
 typedef struct ft_search_plan {
     const ft_session *session;
     ft_search_options options;
     int32_t forced_bos; /* -1: none */
-    ft_stop_ids stops;  /* the model's */
+    ft_stop_ids stops;  /* eos_token_id of the model */
 } ft_search_plan;
 
-/* Put defaults in, and refuse options that no search of this session can have. */
+/* Fill in defaults and validate the options: FT_EUNSUPPORTED, FT_EARG or FT_ELIMIT. */
 FT_MUST_USE ft_status ft_search_plan_make(ft_search_plan *out, const ft_session *session,
                                           const ft_search_options *options, ft_error *err);
 
-/* Refuse, before any work, what cannot be searched for. */
+/* Validate all requests before the search starts: FT_EARG or FT_ELIMIT. */
 FT_MUST_USE ft_status ft_search_check(const ft_search_plan *plan, const ft_request *requests,
                                       size_t count, ft_error *err);
 
-/* How the texts of a request begin. */
+/* The decoder prefix of a request [*tokens]. */
 const int32_t *ft_search_prompt(const ft_search_plan *plan, const ft_request *request,
                                 size_t *tokens);
 
-/* The most tokens that a text may have, its beginning included. */
+/* Maximum length of a hypothesis in tokens, including the prefix. */
 size_t ft_search_longest(const ft_search_plan *plan, const ft_request *request);
 
-/* Sources that can be searched for at a time. */
+/* Maximum number of sources that are searched concurrently. */
 size_t ft_search_groups(const ft_search_plan *plan);
 
 #endif

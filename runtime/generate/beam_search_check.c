@@ -1,6 +1,5 @@
 /*
- * beam_search_check.c - what a beam search needs to know of its requests, and what can be wrong with
- * them.
+ * beam_search_check.c - validation and defaults of beam search options and requests.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -42,7 +41,7 @@ static void put_defaults(ft_search_plan *plan)
     plan->forced_bos = o->forced_bos != NULL ? *o->forced_bos : model->config.first_id;
 }
 
-/* Powers of lengths must be numbers, not 0, and logarithms of probabilities are far below 1e6. */
+/* Powers of lengths must stay finite and nonzero; log-probabilities are far below 1e6. */
 static ft_status check_options(const ft_search_plan *plan, ft_error *err)
 {
     const ft_search_options *o = &plan->options;
@@ -60,7 +59,8 @@ static ft_status check_options(const ft_search_plan *plan, ft_error *err)
         return ft_fail(err, FT_EARG, "beam_groups is %d, which does not divide %d beams",
                        o->beam_groups, o->beams);
     if (o->diversity_penalty != 0.0f && o->beam_groups == 1)
-        return ft_fail(err, FT_EARG, "diversity_penalty is %g, but there is one group of beams",
+        return ft_fail(err, FT_EARG,
+                       "diversity_penalty is %g, which needs beam_groups of at least 2",
                        (double) o->diversity_penalty);
     return FT_OK;
 }
@@ -81,15 +81,16 @@ ft_status ft_search_plan_make(ft_search_plan *out, const ft_session *session,
     if (options != NULL)
         out->options = *options;
     if (!can_search(&session->plan))
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: a model of family %s has no beam search",
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: models of family %s do not support beam search",
                        model->path, model->family->name);
     put_defaults(out);
     FT_TRY(check_options(out, err));
     if (ft_search_groups(out) == 0)
-        return ft_fail(err, FT_ELIMIT,
-                       "%d beams need as many sequences and tokens of a run; the session has %zu "
-                       "and %zu",
-                       out->options.beams, session->limits.sequences, session->limits.tokens);
+        return ft_fail(
+            err, FT_ELIMIT,
+            "%d beams need max_sequences and max_tokens of at least that many; the session "
+            "has %zu and %zu",
+            out->options.beams, session->limits.sequences, session->limits.tokens);
     if (model->artifact == NULL)
         return FT_OK;
     return ft_stop_ids_read(&out->stops, model->artifact, model->path, model->config.vocabulary,
@@ -118,7 +119,7 @@ size_t ft_search_longest(const ft_search_plan *plan, const ft_request *request)
     return r.prompt_tokens + ft_request_room(&r, plan->session->context);
 }
 
-/* What belongs to choices by chance, or to texts that are told as they come. */
+/* Fields for sampling and streaming do not apply to beam search. */
 static ft_status check_unused(const ft_request *r, size_t index, ft_error *err)
 {
     const char *name = r->temperature != 0.0f         ? "temperature"
@@ -129,8 +130,9 @@ static ft_status check_unused(const ft_request *r, size_t index, ft_error *err)
                        : r->frequency_penalty != 0.0f ? "frequency_penalty"
                        : r->stop_strings != NULL      ? "stop_strings"
                                                       : NULL;
-    return name == NULL ? FT_OK
-                        : ft_fail(err, FT_EARG, "prompt %zu: a beam search has no %s", index, name);
+    return name == NULL
+               ? FT_OK
+               : ft_fail(err, FT_EARG, "prompt %zu: %s does not apply to beam search", index, name);
 }
 
 static ft_status check_cache(const ft_search_plan *plan, const ft_request *r, size_t index,
@@ -142,7 +144,7 @@ static ft_status check_cache(const ft_search_plan *plan, const ft_request *r, si
     if (pages <= limits->pages)
         return FT_OK;
     return ft_fail(err, FT_ELIMIT,
-                   "prompt %zu: %zu beams of %zu tokens need %zu of the cache, which has %zu",
+                   "prompt %zu: %zu beams of %zu tokens need %zu tokens of KV cache, which has %zu",
                    index, beams, longest, pages * FT_PAGE, limits->pages * FT_PAGE);
 }
 

@@ -1,13 +1,14 @@
 /*
- * generate.c - the loop around a decoder: prompts in chunks, then a token for each text and run.
+ * generate.c - the generation loop: continuous batching, chunked prefill, asynchronous decode
+ * steps.
  *
- * Texts wait until there is a seat and room in the cache for all that they may become, so none is
- * ever stopped for lack of memory.  Prompts of several texts share runs; a run of steps has one row
- * for each text that goes on.
+ * A request waits until a sequence slot is free and enough KV cache pages for its maximum length,
+ * so no sequence is preempted.  Prefill passes combine chunks of several prompts; a decode step has
+ * one row per running sequence.
  *
- * A device that runs on gets the next step before the host has seen the tokens of this one, which
- * are on the device already.  So a text that ends by a token, or because somebody says so, has been
- * given one step too many, whose token nobody sees.
+ * On an asynchronous device the host launches the next decode step before it has read the tokens of
+ * the current one, which are already on the device.  So a sequence that ends at a stop token, or is
+ * cancelled, has run one extra step, whose token is discarded.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -35,17 +36,18 @@ const char *ft_reason_name(ft_reason reason)
     return (size_t) reason < FT_COUNT(names) ? names[reason] : "unknown";
 }
 
-/* A text that has a seat. */
+/* The sequence in a slot. */
 typedef struct text {
-    const ft_request *request; /* NULL: nobody sits here */
+    const ft_request *request; /* NULL: the slot is free */
     size_t index;              /* of the request */
-    bool knows_source;         /* what it has to know of a source has been read */
-    size_t cached;             /* tokens that the cache holds, when all runs have ended */
-    size_t asked, made;        /* new tokens: that runs are to choose, and that are there */
-    size_t most;               /* of them */
+    bool knows_source;         /* the encoder has run, or the model has none */
+    size_t cached;             /* tokens in the KV cache after all launched passes */
+    size_t asked, made;        /* new tokens: launched, and received */
+    size_t most;               /* maximum of new tokens */
 } text;
 
-/* A run that chooses tokens: the seat of each row.  Of a text that has ended since, nobody asks. */
+/* A launched pass that samples tokens: the slot of each row.  Rows of ended sequences are ignored.
+ */
 typedef struct flight {
     size_t count;
     size_t *seat; /* [selected] */
@@ -54,25 +56,25 @@ typedef struct flight {
 typedef struct loop {
     ft_session *session;
     const ft_request *request;
-    ft_request *begun;  /* the requests with a prompt; NULL: all have one of their own */
-    int32_t start[2];   /* the prompt of those that had none */
-    size_t count, next; /* requests before `next` have had a seat */
+    ft_request *begun;  /* copies of the requests with default prompts; NULL: not needed */
+    int32_t start[2];   /* the default prompt */
+    size_t count, next; /* requests before `next` have been started */
     size_t chunk;
-    size_t seats;     /* texts at a time: a step is one run, with a row for each */
+    size_t seats;     /* concurrent sequences: a decode step has one row for each */
     text *text;       /* [seats] */
-    flight flight[2]; /* the run that is next to hand out tokens, and the one behind it */
+    flight flight[2]; /* the oldest launched pass, and the one after it */
     unsigned flights;
     int32_t *token; /* [selected] */
     float *logprob;
-    ft_stop_ids stops;     /* the model's */
-    ft_stop_text *written; /* [seats]; NULL: nobody asks for text */
+    ft_stop_ids stops;     /* eos_token_id of the model */
+    ft_stop_text *written; /* [slots]; NULL: no tokenizer, only ids */
     ft_generate_stats stats;
     ft_on_token on_token;
     void *user;
-    ft_error failure; /* the first text that failed; code FT_OK: none */
+    ft_error failure; /* the first failed sequence; code FT_OK: none */
 } loop;
 
-/* ---- Choices ------------------------------------------------------------------------------ */
+/* ---- Sampling ----------------------------------------------------------------------------- */
 
 static const int32_t *stops_of(const loop *l, const ft_request *r, size_t *count)
 {
@@ -90,7 +92,7 @@ static bool is_stop(const loop *l, const ft_request *r, int32_t id)
     return false;
 }
 
-/* How the next token of a text is chosen. */
+/* Sampling parameters of the next token of a sequence. */
 static ft_choice choice_of(const loop *l, size_t seat)
 {
     const text *t = &l->text[seat];
@@ -121,7 +123,7 @@ static ft_choice choice_of(const loop *l, size_t seat)
     return choice;
 }
 
-/* ---- Runs --------------------------------------------------------------------------------- */
+/* ---- Forward passes ----------------------------------------------------------------------- */
 
 static void add(loop *l, size_t seat, const int32_t *ids, size_t count, bool chooses)
 {
@@ -143,7 +145,7 @@ static void add(loop *l, size_t seat, const int32_t *ids, size_t count, bool cho
     t->cached += count;
 }
 
-/* A text has ended: its seat and its pages serve others. */
+/* The sequence has ended: release its slot and pages. */
 static void leave(loop *l, size_t seat)
 {
     ft_pages_release(&l->session->passages->pages, seat);
@@ -159,7 +161,7 @@ static void fail_text(loop *l, const text *t)
                        "prompt %zu: the logits of new token %zu are not finite", t->index, t->made);
 }
 
-/* Why the text ends with this token, unless the caller thinks otherwise. */
+/* The finish reason with this token, unless the caller cancels. */
 static ft_reason reason_of(const loop *l, const text *t, int32_t id)
 {
     if (id < 0)
@@ -169,7 +171,7 @@ static ft_reason reason_of(const loop *l, const text *t, int32_t id)
     return t->made + 1 == t->most ? FT_REASON_LENGTH : FT_REASON_NONE;
 }
 
-/* Some models end whatever reaches the greatest length. */
+/* forced_eos_token_id: the last token at the maximum length. */
 static void force_last(const loop *l, ft_token *token)
 {
     const ft_config *config = &l->session->model->config;
@@ -179,7 +181,7 @@ static void force_last(const loop *l, ft_token *token)
     token->logprob = 0.0f;
 }
 
-/* What the token adds to the text, which a stop string may end. */
+/* Decode the token to text; a stop string may end the sequence. */
 static ft_status write_text(loop *l, size_t seat, ft_token *token, ft_error *err)
 {
     bool stopped, last = token->reason != FT_REASON_NONE;
@@ -209,13 +211,13 @@ static ft_status take_token(loop *l, size_t seat, int32_t id, float logprob, ft_
     return FT_OK;
 }
 
-/* A device may still be busy with a part of a prompt: the run that ends the prompt waits for it. */
+/* Prefill chunks may still run on the device: the last chunk of a prompt includes their time. */
 static double *seconds_of(loop *l, bool step)
 {
     return step ? &l->stats.step_seconds : &l->stats.prompt_seconds;
 }
 
-/* Begin to run what has been added. */
+/* Launch the batch that has been built. */
 static ft_status launch(loop *l, ft_error *err)
 {
     const ft_batch *batch = &l->session->passages->batch;
@@ -228,7 +230,7 @@ static ft_status launch(loop *l, ft_error *err)
     return FT_OK;
 }
 
-/* Hand out the tokens of the first run that has some. */
+/* Retire the oldest launched pass: read its tokens and report them. */
 static ft_status land(loop *l, bool step, ft_error *err)
 {
     ft_session *s = l->session;
@@ -248,7 +250,7 @@ static ft_status land(loop *l, bool step, ft_error *err)
     return FT_OK;
 }
 
-/* Prompts: their tokens are handed out before anything else runs. */
+/* Prefill is synchronous: its tokens are reported before the next launch. */
 static ft_status run(loop *l, ft_error *err)
 {
     FT_TRY(launch(l, err));
@@ -262,7 +264,7 @@ static bool reads_prompt(const text *t)
     return t->request != NULL && t->made == 0;
 }
 
-/* Let texts that wait take free seats, in their order; a step has a row for each of them. */
+/* Start waiting requests in order while slots and pages are free. */
 static void admit(loop *l)
 {
     ft_passages *passages = l->session->passages;
@@ -285,7 +287,7 @@ static void admit(loop *l)
     }
 }
 
-/* One run of sources, as many as it has room for; false: none is left to read. */
+/* Build one encoder pass with as many sources as fit; false if none is left. */
 static bool add_sources(loop *l)
 {
     ft_passages *passages = l->session->passages;
@@ -301,7 +303,7 @@ static bool add_sources(loop *l)
     return passages->batch.tokens > 0;
 }
 
-/* One run of prompts, as much of them as a chunk holds; false: none is left to read. */
+/* Build one prefill pass of up to `chunk` prompt tokens; false if no prompt is left. */
 static bool add_prompts(loop *l)
 {
     ft_passages_clear(l->session->passages);
@@ -317,9 +319,9 @@ static bool add_prompts(loop *l)
     return room < l->chunk;
 }
 
-/* ---- Steps -------------------------------------------------------------------------------- */
+/* ---- Decode steps ------------------------------------------------------------------------- */
 
-/* One run with the last token of every text, which the device knows; false: none goes on. */
+/* Build one decode step; the last tokens are on the device.  False if no sequence continues. */
 static bool add_steps(loop *l)
 {
     ft_passages *passages = l->session->passages;
@@ -341,7 +343,7 @@ static bool has_free_seat(const loop *l)
     return false;
 }
 
-/* At least one step; until all texts have ended, or one that waits may find a seat. */
+/* At least one step, until all sequences have ended or a waiting request may find a free slot. */
 static ft_status run_steps(loop *l, ft_error *err)
 {
     unsigned most = l->session->model->backend->runs_on ? 2 : 1;
@@ -369,7 +371,7 @@ static ft_status work(loop *l, ft_error *err)
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* A decoder for each seat, where somebody wants text. */
+/* A streaming detokenizer per slot, if there is a tokenizer. */
 static ft_status open_written(loop *l, const ft_tokenizer *tokenizer, ft_error *err)
 {
     size_t seats = l->session->limits.sequences;
@@ -396,7 +398,7 @@ static void fini(loop *l)
     free(l->logprob);
 }
 
-/* An encoder-decoder begins texts by itself. */
+/* Default prompts of encoder-decoders: decoder_start_token_id, forced_bos_token_id. */
 static ft_status begin_texts(loop *l, ft_error *err)
 {
     const ft_config *config = &l->session->model->config;
@@ -423,7 +425,7 @@ static ft_status prepare(loop *l, const ft_generate_options *options, ft_error *
     ft_session *s = l->session;
     const ft_model *model = s->model;
     if (!model->has_cache)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: a model of family %s does not generate",
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: models of family %s do not generate text",
                        model->path, model->family->name);
     if (options->chunk < 0)
         return ft_fail(err, FT_EARG, "a chunk cannot be negative");

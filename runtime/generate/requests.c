@@ -1,5 +1,5 @@
 /*
- * requests.c - what a text may become, and all that can be wrong with a request for it.
+ * requests.c - length limits and validation of generation requests.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@ size_t ft_request_room(const ft_request *request, size_t context)
     return request->max_new_tokens > 0 ? ft_min_size((size_t) request->max_new_tokens, left) : left;
 }
 
-/* The last new token is never read again. */
+/* The last new token is not fed back, so it needs no cache entry. */
 size_t ft_request_cached(const ft_request *request, size_t context)
 {
     return request->prompt_tokens + ft_request_room(request, context) - 1;
@@ -51,7 +51,7 @@ static ft_status check_prompt(const checker *c)
     return FT_OK;
 }
 
-/* A source is read whole, by one run. */
+/* The encoder reads a complete source in one pass. */
 static ft_status check_source(const checker *c)
 {
     const ft_request *r = c->request;
@@ -62,8 +62,8 @@ static ft_status check_source(const checker *c)
     if (!ft_config_has_source(config))
         return r->source_tokens == 0
                    ? FT_OK
-                   : ft_fail(c->err, FT_EARG, "prompt %zu: has a source, but the model reads none",
-                             c->index);
+                   : ft_fail(c->err, FT_EARG,
+                             "prompt %zu: has a source, but the model has no encoder", c->index);
     if (r->source_tokens == 0)
         return ft_fail(c->err, FT_EARG, "prompt %zu: its source has no token", c->index);
     if (r->source == NULL)
@@ -86,10 +86,11 @@ static ft_status check_cache(const checker *c)
     size_t context = c->session->context, pages = ft_pages_for(ft_request_cached(r, context));
     if (pages <= c->session->limits.pages)
         return FT_OK;
-    return ft_fail(c->err, FT_ELIMIT,
-                   "prompt %zu: %zu tokens and %zu new ones need %zu of the cache, which has %zu",
-                   c->index, r->prompt_tokens, ft_request_room(r, context), pages * FT_PAGE,
-                   c->session->limits.pages * FT_PAGE);
+    return ft_fail(
+        c->err, FT_ELIMIT,
+        "prompt %zu: %zu tokens and %zu new ones need %zu tokens of KV cache, which has %zu",
+        c->index, r->prompt_tokens, ft_request_room(r, context), pages * FT_PAGE,
+        c->session->limits.pages * FT_PAGE);
 }
 
 static ft_status check_number(const checker *c, const char *name, float value, float low,
@@ -125,7 +126,7 @@ static ft_status check_stop_ids(const checker *c)
     int32_t vocabulary = c->session->model->config.vocabulary;
     size_t most = FT_MAX_BANS - (size_t) c->session->model->config.banneds;
     if (r->stops > most)
-        return ft_fail(c->err, FT_ELIMIT, "prompt %zu: %zu stop ids, but there can be %zu",
+        return ft_fail(c->err, FT_ELIMIT, "prompt %zu: %zu stop ids, expected at most %zu",
                        c->index, r->stops, most);
     for (size_t i = 0; r->stop_ids != NULL && i < r->stops; i++)
         if (r->stop_ids[i] < 0 || r->stop_ids[i] >= vocabulary)

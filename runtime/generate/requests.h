@@ -1,5 +1,5 @@
 /*
- * requests.h - what a text may become, and all that can be wrong with a request for it.
+ * requests.h - length limits and validation of generation requests.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,13 +8,13 @@
 
 #include "runtime/model/session.h"
 
-/* The most new tokens that there can be; the prompt is shorter than the context. */
+/* Maximum number of new tokens; the prompt must be shorter than the context. */
 size_t ft_request_room(const ft_request *request, size_t context);
 
-/* The most tokens that the cache must hold at once. */
+/* Maximum number of tokens in the KV cache. */
 size_t ft_request_cached(const ft_request *request, size_t context);
 
-/* Refuse, before any work, what cannot be generated in this session; `index` is for the error. */
+/* Validate requests against the session: FT_EARG or FT_ELIMIT; `index` is for the error message. */
 FT_MUST_USE ft_status ft_request_check(const ft_session *session, const ft_request *request,
                                        size_t index, bool has_tokenizer, ft_error *err);
 FT_MUST_USE ft_status ft_requests_check(const ft_session *session, const ft_request *requests,

@@ -153,9 +153,8 @@ static ft_status refuse_stranger(const ft_model *model, const ft_weight_spec *sp
     size_t i = 0;
     while (is_weight(spec, count, ft_artifact_at(model->artifact, i)->name))
         i++;
-    return ft_fail(err, FT_EFORMAT,
-                   "%s: %s: is not a weight of the model; convert the checkpoint again",
-                   model->path, ft_artifact_at(model->artifact, i)->name);
+    return ft_fail(err, FT_EFORMAT, "%s: %s: is not a weight of the model", model->path,
+                   ft_artifact_at(model->artifact, i)->name);
 }
 
 /*

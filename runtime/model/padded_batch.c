@@ -1,5 +1,5 @@
 /*
- * padded_batch.c - texts as callers give them, in padded matrices, and the rows that become of them.
+ * padded_batch.c - the caller's padded inputs [sequences, positions], and packing without padding.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -85,7 +85,7 @@ static ft_status check_mask(const char *name, const int64_t *mask, size_t count,
     return FT_OK;
 }
 
-/* A copy of the tensor's numbers; free() it. */
+/* A copy of the tensor as int64; free() it. */
 static ft_status copy_input(int64_t **out, const char *name, bool is_mask, const ft_tensor *tensor,
                             ft_error *err)
 {
@@ -141,7 +141,7 @@ static bool is_token(const ft_padded *p, size_t place)
     return mask == NULL || mask[place] != 0;
 }
 
-/* The rows of text `row`: where each came from. */
+/* Pack one sequence. */
 static ft_status pack_text(ft_padded *p, size_t row, ft_error *err)
 {
     const char *const *name = p->limits.name;
@@ -160,7 +160,7 @@ static ft_status pack_text(ft_padded *p, size_t row, ft_error *err)
         return ft_fail(err, FT_EARG, "%s: sequence %zu has no token", name[FT_INPUT_MASK], row);
     if (p->place[before] != row * p->cols && p->limits.reads_first)
         return ft_fail(err, FT_EARG,
-                       "%s: sequence %zu masks its first token, which the model reads",
+                       "%s: sequence %zu masks its first token, which the model pools",
                        name[FT_INPUT_MASK], row);
     if (p->longest < p->tokens - before)
         p->longest = p->tokens - before;
@@ -197,7 +197,7 @@ ft_status ft_padded_column(const ft_padded *p, int input, int32_t bound, int32_t
 void ft_padded_positions(const ft_padded *p, int32_t offset, int32_t padding_id, int32_t *out)
 {
     const int64_t *ids = p->input[FT_INPUT_IDS];
-    size_t next = 0; /* tokens before this place are counted */
+    size_t next = 0; /* tokens before this index are counted */
     int32_t counted = 0;
     for (size_t i = 0; i < p->tokens; i++) {
         size_t place = p->place[i], column = place % p->cols;
@@ -216,7 +216,7 @@ void ft_padded_positions(const ft_padded *p, int32_t offset, int32_t padding_id,
     }
 }
 
-/* From the last row on: none is overwritten before it has moved. */
+/* From the last row to the first, so that no row is overwritten before it is moved. */
 void ft_padded_unpack(const ft_padded *p, float *values, size_t cols)
 {
     size_t place = p->rows * p->cols;

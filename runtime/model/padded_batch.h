@@ -1,8 +1,8 @@
 /*
- * padded_batch.h - texts as callers give them, in padded matrices, and the rows that become of them.
+ * padded_batch.h - the caller's padded inputs [sequences, positions], and packing without padding.
  *
- * Only the places that a mask keeps become rows, one text after the other.  Everything that could
- * go wrong in a kernel because of an input is refused here.
+ * Unmasked positions are packed into rows, one sequence after the other.  All inputs are validated
+ * here, so kernels need not check them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,56 +13,57 @@
 
 enum { FT_INPUT_IDS, FT_INPUT_MASK, FT_INPUT_TYPES, FT_INPUTS };
 
-/* What texts may be. */
+/* Limits of the inputs. */
 typedef struct ft_padded_limits {
-    const char *name[FT_INPUTS]; /* "input_ids", ...; NULL: there is no such input */
-    size_t tokens, sequences;    /* of a run */
-    int64_t positions;           /* of a text ... */
-    const char *whose;           /* ... which "the %s has": "model" */
-    bool reads_first;            /* the first token of each text is needed */
+    const char *name[FT_INPUTS]; /* "input_ids", ...; NULL: the model has no such input */
+    size_t tokens, sequences;    /* per forward pass */
+    int64_t positions;           /* per sequence ... */
+    const char *whose;           /* ... and what imposes this limit, for messages: "model" */
+    bool reads_first;            /* the model pools the first token, so it must not be masked */
 } ft_padded_limits;
 
 typedef struct ft_padded {
     ft_padded_limits limits;
-    int64_t *input[FT_INPUTS]; /* [rows, cols], as given; NULL: not set */
+    int64_t *input[FT_INPUTS]; /* [rows, cols], copies; NULL: not set */
     size_t rows, cols;
 
-    /* Once packed. */
+    /* Set by ft_padded_pack(). */
     size_t tokens, longest;
-    int32_t *start; /* [rows + 1] */
-    size_t *place;  /* [tokens]: where each row came from, row * cols + column */
+    int32_t *start; /* [rows + 1]: cumulative sequence lengths */
+    size_t
+        *place; /* [tokens]: index of each packed row in the padded matrix, row * cols + column */
 } ft_padded;
 
-/* Room for runs within limits.  Free with ft_padded_fini(), also after an error. */
+/* Allocate for the limits.  Free with ft_padded_fini(), also after an error. */
 FT_MUST_USE ft_status ft_padded_init(ft_padded *padded, const ft_padded_limits *limits,
                                      ft_error *err);
 void ft_padded_fini(ft_padded *padded);
 
-/* The input of that name, or -1. */
+/* Index of the input with this name, or -1. */
 int ft_padded_find(const ft_padded *padded, const char *name);
 
-/* Copy an input, I32 or I64 [rows, cols].  New ids make the others be forgotten. */
+/* Copy an input, I32 or I64 [rows, cols].  Setting the ids clears the other inputs. */
 FT_MUST_USE ft_status ft_padded_set(ft_padded *padded, int input, const ft_tensor *tensor,
                                     ft_error *err);
 
-/* Texts of one length without inputs, as images are: every place is a row. */
+/* Sequences of equal length without id inputs, such as images: every position is a row. */
 void ft_padded_fill(ft_padded *padded, size_t rows, size_t cols);
 
-/* Find the rows. */
+/* Pack: fill in the members above.  FT_ELIMIT: too many tokens; FT_EARG: an empty sequence. */
 FT_MUST_USE ft_status ft_padded_pack(ft_padded *padded, ft_error *err);
 
-/* The numbers of an input, 0 where it is not set, one a row: each from 0 to bound - 1. */
+/* The packed values of an input [tokens], 0 if it is not set.  FT_EARG: outside 0 .. bound - 1. */
 FT_MUST_USE ft_status ft_padded_column(const ft_padded *padded, int input, int32_t bound,
                                        int32_t *out, ft_error *err);
 
 /*
- * Positions of rows.  Without an offset they are columns, as in BERT.  With one they begin there
- * and count the tokens of a text that are not padding, also masked ones, and padding tokens have
- * the padding id itself, as in RoBERTa.
+ * Position ids of the packed rows.  With offset 0 they are the columns, as in BERT.  Otherwise they
+ * start at the offset and count the non-padding tokens of the sequence, including masked ones;
+ * padding tokens get the padding id, as in RoBERTa.
  */
 void ft_padded_positions(const ft_padded *padded, int32_t offset, int32_t padding_id, int32_t *out);
 
-/* Move packed rows of `cols` floats to their places in [rows, columns, cols]; the rest is zeros. */
+/* Unpack rows of `cols` floats in place to [rows, columns, cols]; other positions become zero. */
 void ft_padded_unpack(const ft_padded *padded, float *values, size_t cols);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * page_table.c - who owns which page of a cache.
+ * page_table.c - page allocation of a paged KV cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,7 +29,7 @@ ft_status ft_pages_init(ft_pages *pages, size_t count, size_t seats, size_t most
     pages->taken = ft_array(seats, sizeof *pages->taken);
     if (pages->free == NULL || pages->list == NULL || pages->taken == NULL) {
         ft_pages_fini(pages);
-        return ft_fail(err, FT_ENOMEM, "no memory for lists of %zu pages", count);
+        return ft_fail(err, FT_ENOMEM, "no memory for a table of %zu pages", count);
     }
     ft_pages_clear(pages);
     return FT_OK;
@@ -40,7 +40,7 @@ void ft_pages_clear(ft_pages *pages)
     memset(pages->list, 0, pages->seats * pages->most * sizeof *pages->list);
     memset(pages->taken, 0, pages->seats * sizeof *pages->taken);
     pages->nfree = pages->count;
-    for (size_t i = 0; i < pages->count; i++) /* the lowest is taken first */
+    for (size_t i = 0; i < pages->count; i++) /* lower pages are allocated first */
         pages->free[i] = (int32_t) (pages->count - 1 - i);
 }
 

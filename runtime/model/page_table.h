@@ -1,8 +1,8 @@
 /*
- * page_table.h - who owns which page of a cache.
+ * page_table.h - page allocation of a paged KV cache.
  *
- * Each seat has a list of pages that grows with its text; pages that a seat gives back serve
- * others.
+ * Each sequence slot has a row of page numbers that grows with its sequence; released pages return
+ * to a free list.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,29 +12,28 @@
 #include "kernels/kv_cache.h"
 
 typedef struct ft_pages {
-    size_t seats, most; /* most: pages of one seat */
-    int32_t *free;      /* [count]: the first `nfree` are nobody's */
+    size_t seats, most; /* slots, and pages per slot */
+    int32_t *free;      /* [count]: stack of free pages, of which the first `nfree` are valid */
     size_t count, nfree;
-    int32_t *list; /* [seats, most]: the first taken[i] of row i are in use */
-    size_t *taken; /* [seats] */
+    int32_t *list; /* [slots, max_pages]: the first used[i] entries of row i are in use */
+    size_t *taken; /* [slots] */
 } ft_pages;
 
-/* `count` pages for `seats` sequences of at most `most` pages each.  Free with ft_pages_fini(). */
+/* `count` pages for slots with a maximum number of pages each.  Free with ft_pages_fini(). */
 FT_MUST_USE ft_status ft_pages_init(ft_pages *pages, size_t count, size_t seats, size_t most,
                                     ft_error *err);
 void ft_pages_fini(ft_pages *pages);
 
-/* Take all pages back, as if nobody had ever had one. */
+/* Release all pages of all slots. */
 void ft_pages_clear(ft_pages *pages);
 
-/* Let the seat have room for so many tokens; false, and nothing changes, where pages are lacking.
- */
+/* Reserve pages for `tokens` tokens in total; false, and nothing changes, if too few are free. */
 bool ft_pages_reserve(ft_pages *pages, size_t seat, size_t tokens);
 
-/* Give back all pages of a seat. */
+/* Release all pages of a slot. */
 void ft_pages_release(ft_pages *pages, size_t seat);
 
-/* The seat's list, `most` numbers; those that it does not use yet are 0. */
+/* The slot's row [max_pages]; unused entries are 0. */
 const int32_t *ft_pages_of(const ft_pages *pages, size_t seat);
 
 #endif

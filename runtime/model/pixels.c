@@ -1,5 +1,5 @@
 /*
- * pixels.c - what images must be.
+ * pixels.c - validation of pixel_values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ static ft_status refuse_shape(const ft_config *config, const ft_tensor *tensor, 
                    config->channels, config->image_height, config->image_width);
 }
 
-/* A value that is no number would become any code. */
+/* NaN and infinity have no int8 value. */
 static ft_status check_values(const ft_tensor *tensor, const char *what, ft_error *err)
 {
     const float *x = tensor->data;

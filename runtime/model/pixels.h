@@ -1,5 +1,5 @@
 /*
- * pixels.h - images as callers give them: [images, channels, height, width] in float.
+ * pixels.h - validation of pixel_values [images, channels, height, width], F32.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,10 +8,10 @@
 
 #include "runtime/graph/model_config.h"
 
-/* The name of the one input of models that read images. */
+/* The input of vision models. */
 #define FT_PIXEL_VALUES "pixel_values"
 
-/* Whether a tensor holds images that the model reads, at least one; `what` opens the error text. */
+/* Check dtype, shape (at least one image) and finite values; `what` starts the error message. */
 FT_MUST_USE ft_status ft_pixels_check(const ft_config *config, const ft_tensor *tensor,
                                       const char *what, ft_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * prefill_chunks.c - packs pieces of text into the batch of one run.
+ * prefill_chunks.c - pack the chunks of sequences into the batch of one forward pass.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,7 +17,7 @@
 static bool allocate(ft_passages *p)
 {
     size_t tokens = p->limits.tokens, sequences = p->limits.sequences, most = p->pages.most;
-    size_t listed = sequences * most; /* ft_pages_init() has multiplied them before */
+    size_t listed = sequences * most; /* checked for overflow by ft_pages_init() */
     p->ids = ft_array(tokens, sizeof *p->ids);
     p->owner = ft_array(tokens, sizeof *p->owner);
     p->start = ft_array(sequences + 1, sizeof *p->start);
@@ -52,7 +52,7 @@ ft_status ft_passages_open(ft_passages **out, const ft_limits *limits, ft_error 
         status = ft_pages_init(&p->sources, limits->memory_pages, limits->sequences,
                                limits->memory / FT_PAGE, err);
     if (status == FT_OK && !allocate(p))
-        status = ft_fail(err, FT_ENOMEM, "no memory for runs of %zu tokens", limits->tokens);
+        status = ft_fail(err, FT_ENOMEM, "no memory for a batch of %zu tokens", limits->tokens);
     if (status != FT_OK) {
         ft_passages_close(p);
         return status;
@@ -117,7 +117,7 @@ static void want(ft_passages *p, size_t row, const ft_choice *choice)
     p->select[p->batch.selected++] = (int32_t) row;
 }
 
-/* Another sequence of so many rows; returns its index. */
+/* Add a sequence of `count` tokens; returns its index in the batch. */
 static size_t add_sequence(ft_passages *p, const int32_t *ids, size_t count)
 {
     ft_batch *b = &p->batch;
@@ -134,7 +134,7 @@ static size_t add_sequence(ft_passages *p, const int32_t *ids, size_t count)
     return i;
 }
 
-/* What sequence `i` of the run knows of a source. */
+/* Attach the cross-attention KV of a source to sequence `i` of the batch. */
 static void remember(ft_passages *p, size_t i, size_t source)
 {
     size_t most = p->sources.most;

@@ -1,8 +1,8 @@
 /*
- * prefill_chunks.h - the pieces of text that one run of a decoder reads, packed without padding.
+ * prefill_chunks.h - the batch of one decoder forward pass, packed without padding.
  *
- * A passage is the next tokens of one sequence: a prompt, a part of one, or the token that was
- * chosen last.  Together they are the ft_batch of a run.
+ * A chunk holds the next tokens of one sequence: a prompt, a part of it (chunked prefill), or the
+ * last sampled token (decode step).  All chunks together form the ft_batch of a forward pass.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,51 +12,50 @@
 #include "kernels/backend.h"
 #include "runtime/model/page_table.h"
 
-/* Which rows of a passage results are wanted of. */
+/* The tokens of a chunk for which logits are computed. */
 typedef enum ft_wanted { FT_WANT_NONE, FT_WANT_LAST, FT_WANT_ALL } ft_wanted;
 
 typedef struct ft_passage {
     size_t seat;
-    size_t source;      /* encoder-decoders: the source that it belongs to */
-    size_t past;        /* tokens of the sequence that the cache holds */
-    size_t reach;       /* tokens of the whole text, as far as it is known */
+    size_t source;      /* encoder-decoders: index of its source */
+    size_t past;        /* tokens of the sequence in the KV cache */
+    size_t reach;       /* tokens of the sequence that are known */
     const int32_t *ids; /* [count] */
     size_t count;
     ft_wanted wanted;
-    const ft_choice *choice; /* of the next token, or NULL; WANT_LAST only */
+    const ft_choice *choice; /* how to sample the next token, or NULL; FT_WANT_LAST only */
 } ft_passage;
 
 typedef struct ft_passages {
     ft_limits limits;
     ft_pages pages;
-    ft_batch batch; /* what has been added */
+    ft_batch batch; /* of the chunks added so far */
     int32_t *ids;   /* [tokens] */
     int32_t *start, *owner, *past, *reach, *seat, *list, *select;
     ft_choice *choice;
 
-    /* Encoder-decoders: what is remembered of sources, of which there are as many as seats. */
+    /* Encoder-decoders: cross-attention KV of the sources, one per slot. */
     ft_pages sources;
     int32_t *source_tokens;        /* [sources] */
     int32_t *memory, *memory_list; /* of the batch */
 } ft_passages;
 
-/* Room for runs within limits that have a cache.  Free with ft_passages_close(), which takes NULL.
- */
+/* Allocate for limits with a KV cache.  Free with ft_passages_close(), which accepts NULL. */
 FT_MUST_USE ft_status ft_passages_open(ft_passages **out, const ft_limits *limits, ft_error *err);
 void ft_passages_close(ft_passages *passages);
 
-/* Begin another run. */
+/* Start the batch of another forward pass. */
 void ft_passages_clear(ft_passages *passages);
 
 /*
- * Add a passage.  The caller has seen to it that it fits: rows, sequences, selected rows, and pages
- * that are reserved for all of its tokens.
+ * Add a chunk.  The caller ensures that it fits: tokens, sequences, logit rows, and pages reserved
+ * for all of its tokens.
  */
 void ft_passages_add(ft_passages *passages, const ft_passage *passage);
 
 /*
- * Begin a run that reads sources, and add source `index` whole: pages of `sources` are reserved for
- * it.
+ * Start the batch of an encoder pass, and add the complete source `index`; pages of `sources` must
+ * be reserved for it.
  */
 void ft_passages_clear_for_sources(ft_passages *passages);
 void ft_passages_add_source(ft_passages *passages, size_t index, const int32_t *ids, size_t count);

@@ -1,7 +1,7 @@
 /*
- * session.c - one user's memory and inputs: pack rows, run the plan, hand out results.
+ * session.c - set inputs, run the plan, read outputs.
  *
- * An encoder-decoder runs twice: its first part on the sources, the other on the targets.
+ * An encoder-decoder runs in two passes: the encoder on the sources, the decoder on the targets.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@
 
 /* ---- Inputs ------------------------------------------------------------------------------- */
 
-/* Images go where the run reads them: nothing else is made of them before. */
+/* Images are copied directly into the plan's input value. */
 static ft_status set_images(ft_session *session, const ft_tensor *tensor, ft_error *err)
 {
     const ft_config *config = &session->model->config;
@@ -42,13 +42,14 @@ static ft_status set_images(ft_session *session, const ft_tensor *tensor, ft_err
     return FT_OK;
 }
 
-/* What no input may be, whatever it is called. */
+/* Checks that apply to every input. */
 static ft_status check_tensor(const char *name, const ft_tensor *tensor, ft_error *err)
 {
     if (ft_dtype_name(tensor->dtype) == NULL)
-        return ft_fail(err, FT_EARG, "%s: dtype is %d, which is none", name, (int) tensor->dtype);
+        return ft_fail(err, FT_EARG, "%s: dtype is %d, which is not an ft_dtype", name,
+                       (int) tensor->dtype);
     if (tensor->layout != FT_ROW)
-        return ft_fail(err, FT_EARG, "%s: layout is %d, expected %d, row by row", name,
+        return ft_fail(err, FT_EARG, "%s: layout is %d, expected %d (FT_ROW)", name,
                        (int) tensor->layout, FT_ROW);
     if (tensor->ndim < 0 || tensor->ndim > FT_MAX_DIMS)
         return ft_fail(err, FT_EARG, "%s: ndim is %d, expected 0 to %d", name, tensor->ndim,
@@ -80,7 +81,7 @@ static ft_status write_column(ft_session *session, int value, size_t tokens, ft_
     return session->model->backend->write(session->exec, value, session->column, tokens, err);
 }
 
-/* The ids of a text, packed, into session->column. */
+/* Pack the ids of an input into session->column. */
 static ft_status take_ids(ft_session *session, int text, ft_error *err)
 {
     FT_TRY(ft_padded_pack(&session->text[text], err));
@@ -88,7 +89,7 @@ static ft_status take_ids(ft_session *session, int text, ft_error *err)
                             session->column, err);
 }
 
-/* Inputs beside the ids. */
+/* token_type_ids and position ids. */
 static ft_status write_others(ft_session *session, ft_error *err)
 {
     const ft_config *config = &session->model->config;
@@ -111,7 +112,7 @@ static ft_status run(ft_session *session, ft_counts *const *counts, ft_error *er
     return session->model->backend->run(session->exec, &session->batch, counts, err);
 }
 
-/* An encoder, or of an encoder-decoder the encoder. */
+/* The batch of an encoder pass. */
 static ft_batch batch_of(const ft_padded *text)
 {
     return (ft_batch){ .tokens = text->tokens,
@@ -128,7 +129,7 @@ static ft_status refuse_to_keep(const ft_session *session, int text, const char 
                    pages * FT_PAGE);
 }
 
-/* Every text from its beginning, in a cache that forgets what it held. */
+/* One chunk per complete sequence, in a cleared KV cache. */
 static ft_status add_passages(ft_session *session, int text, ft_error *err)
 {
     ft_passages *passages = session->passages;
@@ -151,7 +152,7 @@ static ft_status add_passages(ft_session *session, int text, ft_error *err)
     return FT_OK;
 }
 
-/* Every source, into a memory that forgets what it held. */
+/* All sources, into a cleared cross-attention KV cache. */
 static ft_status add_sources(ft_session *session, ft_error *err)
 {
     ft_passages *passages = session->passages;
@@ -161,7 +162,8 @@ static ft_status add_sources(ft_session *session, ft_error *err)
     for (size_t i = 0; i < from->rows; i++) {
         size_t first = (size_t) from->start[i], count = (size_t) from->start[i + 1] - first;
         if (!ft_pages_reserve(&passages->sources, i, count))
-            return refuse_to_keep(session, FT_SOURCE, "memory", session->limits.memory_pages, err);
+            return refuse_to_keep(session, FT_SOURCE, "cross-attention cache",
+                                  session->limits.memory_pages, err);
         ft_passages_add_source(passages, i, session->column + first, count);
     }
     session->batch = session->source_batch = passages->batch;
@@ -177,7 +179,7 @@ static ft_status run_sources(ft_session *session, ft_counts *const *counts, ft_e
     return run(session, counts, err);
 }
 
-/* A decoder's texts, or the targets of an encoder-decoder. */
+/* A decoder, or the decoder of an encoder-decoder. */
 static ft_status run_texts(ft_session *session, int text, ft_counts *const *counts, ft_error *err)
 {
     FT_TRY(take_ids(session, text, err));
@@ -240,7 +242,7 @@ ft_status ft_session_run(ft_session *session, ft_error *err)
     return ft_session_run_counting(session, NULL, err);
 }
 
-/* Positions of sources that were added without padding: ft_padded_positions() of such a matrix. */
+/* Position ids of packed sources; the same rule as ft_padded_positions(). */
 static ft_status write_source_positions(ft_session *session, ft_error *err)
 {
     const ft_config *config = &session->model->config;
@@ -271,7 +273,7 @@ ft_status ft_session_run_passages(ft_session *session, ft_error *err)
 
 /* ---- Outputs ------------------------------------------------------------------------------ */
 
-/* The value that holds output or kept value `name`, or -1. */
+/* The plan value of output or kept value `name`, or -1. */
 static int find_result(const ft_session *session, const char *name)
 {
     for (int i = 0; i < session->plan.noutput; i++)
@@ -288,7 +290,7 @@ static bool is_padded_output(const ft_session *session, const char *name)
            (session->every_logits && strcmp(name, "logits") == 0);
 }
 
-/* Element i of a matrix as it is stored: a real value, a code, or the number of an input. */
+/* Element i of a stored matrix as float, without its scale. */
 static float stored_number(ft_dtype dtype, const void *data, size_t i)
 {
     int32_t number;
@@ -308,7 +310,7 @@ static float stored_number(ft_dtype dtype, const void *data, size_t i)
     return real;
 }
 
-/* Stored elements may be narrower than real numbers, so expand from the back. */
+/* Stored elements may be smaller than F32, so convert in place from the last to the first. */
 ft_status ft_session_read_real(const ft_session *session, int value, float *out, size_t rows,
                                ft_error *err)
 {
@@ -342,7 +344,7 @@ static bool is_output(const ft_session *session, const char *name)
     return false;
 }
 
-/* What is no finite number would be taken for a class, or written as nothing. */
+/* NaN and infinity must not silently become a class or a null in JSON. */
 static ft_status check_finite(const ft_session *session, const char *name, size_t first,
                               const ft_tensor *out, ft_error *err)
 {
@@ -363,9 +365,11 @@ ft_status ft_session_get_from(const ft_session *session, const char *name, size_
 {
     int value = find_result(session, name);
     if (value < 0)
-        return ft_fail(err, FT_EARG, "%s: neither an output of the model nor a kept value", name);
+        return ft_fail(err, FT_EARG,
+                       "%s: neither an output of the model nor a value named in options.keep",
+                       name);
     if (!session->ran)
-        return ft_fail(err, FT_EARG, "%s: nothing has been run", name);
+        return ft_fail(err, FT_EARG, "%s: call ft_session_run() after setting the inputs", name);
     const ft_value *v = &session->plan.value[value];
     bool source = ft_session_has_source_rows(session, value);
     const ft_padded *text = &session->text[source ? FT_SOURCE : session->texts - 1];

@@ -1,5 +1,5 @@
 /*
- * session_open.c - what a session may hold at once, and the memory for it.
+ * session_open.c - open a session: derive its limits from the options, allocate its memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,14 +24,16 @@ static ft_status keep_values(ft_session *session, const char *const *names, ft_e
             return ft_fail(err, FT_EARG, "%s: no value \"%s\" in the plan", session->model->path,
                            names[i]);
         if (!ft_plan_stores(&session->plan, value))
-            return ft_fail(err, FT_EARG, "%s: value \"%s\" exists only inside a fused operation",
-                           session->model->path, names[i]);
+            return ft_fail(
+                err, FT_EARG,
+                "%s: value \"%s\" is not stored, since it is inside a fused operation; use no_fuse",
+                session->model->path, names[i]);
         session->plan.value[value].keep = true;
     }
     return FT_OK;
 }
 
-/* Whether positions beyond those of the model are rotated too. */
+/* Whether RoPE scaling is dynamic and so extends beyond the model's positions. */
 static bool stretches(const ft_plan *plan)
 {
     for (int i = 0; i < plan->nop; i++)
@@ -40,7 +42,7 @@ static bool stretches(const ft_plan *plan)
     return false;
 }
 
-/* One whole context, or all sequences of a run that are read from their beginning. */
+/* Enough for one full context, and for a pass with new sequences only. */
 static size_t pages_of_one_run(const ft_limits *limits)
 {
     size_t run = ft_pages_for(limits->tokens) + ft_min_size(limits->sequences, limits->tokens);
@@ -48,7 +50,7 @@ static size_t pages_of_one_run(const ft_limits *limits)
     return run > context ? run : context;
 }
 
-/* What is remembered of sources: of one as much as a run can read, of all as much as they are. */
+/* Cross-attention KV cache: per source up to one forward pass, in total options->source_tokens. */
 static ft_status set_source_limits(ft_session *session, const ft_session_options *options,
                                    ft_error *err)
 {
@@ -56,7 +58,7 @@ static ft_status set_source_limits(ft_session *session, const ft_session_options
     const ft_config *config = &session->model->config;
     size_t positions = (size_t) (config->positions - config->position_offset);
     if (options->source_tokens < 0)
-        return ft_fail(err, FT_EARG, "tokens of sources cannot be negative");
+        return ft_fail(err, FT_EARG, "source_tokens cannot be negative");
     if (options->source_tokens > INT32_MAX)
         return ft_fail(err, FT_ELIMIT, "sources have at most %d tokens", INT32_MAX);
     limits->memory = ft_round_up(ft_min_size(positions, limits->tokens), FT_PAGE);
@@ -67,7 +69,7 @@ static ft_status set_source_limits(ft_session *session, const ft_session_options
     return FT_OK;
 }
 
-/* Every page of every sequence may be there, or fewer: memory is what the tokens need. */
+/* The cache is paged, so its capacity may be less than sequences x context. */
 static ft_status set_cache_limits(ft_session *session, const ft_session_options *options,
                                   ft_error *err)
 {
@@ -101,7 +103,7 @@ static bool reads_first(const ft_plan *plan)
     return false;
 }
 
-/* The matrices that callers set. */
+/* The padded inputs. */
 static ft_status open_texts(ft_session *session, ft_error *err)
 {
     const ft_config *config = &session->model->config;
@@ -122,7 +124,7 @@ static ft_status open_texts(ft_session *session, ft_error *err)
                           session->model->has_cache && !has_source ? &cached : &model, err));
     session->ids_value[FT_TEXT] = ft_plan_find(&session->plan, "input_ids");
     session->pixels_value = sees ? ft_plan_find(&session->plan, FT_PIXEL_VALUES) : -1;
-    if (sees) /* they are written once, for as many runs as there are */
+    if (sees) /* images are written once and may be run several times */
         session->plan.value[session->pixels_value].keep = true;
     if (!has_source)
         return FT_OK;
@@ -148,8 +150,9 @@ static ft_status allocate(ft_session *session, ft_error *err)
 }
 
 /*
- * All images have as many rows: a run takes so many that both bounds hold.  The default is not that
- * of texts, for images take memory before they are rows.
+ * Every image has the same number of rows, so max_tokens and max_sequences determine each other.
+ * The default number of sequences differs from text models, since images take memory before
+ * patchify.
  */
 static ft_status set_image_limits(ft_session *session, const ft_session_options *options,
                                   ft_error *err)
@@ -161,12 +164,13 @@ static ft_status set_image_limits(ft_session *session, const ft_session_options 
     else if (options->max_tokens == 0 && most == 0)
         most = 1;
     if (most == 0)
-        return ft_fail(err, FT_ELIMIT, "runs of %zu tokens, but an image has %zu", limits->tokens,
-                       rows);
+        return ft_fail(err, FT_ELIMIT, "max_tokens is %zu, but an image has %zu rows",
+                       limits->tokens, rows);
     limits->sequences = ft_min_size(limits->sequences, most);
     if (limits->sequences > INT32_MAX / rows)
-        return ft_fail(err, FT_ELIMIT, "a run has at most %d tokens, but %zu images have more",
-                       INT32_MAX, limits->sequences);
+        return ft_fail(err, FT_ELIMIT,
+                       "a forward pass has at most %d tokens, but %zu images have more", INT32_MAX,
+                       limits->sequences);
     limits->tokens = limits->sequences * rows;
     return FT_OK;
 }
@@ -176,7 +180,8 @@ static ft_status set_limits(ft_session *session, const ft_session_options *optio
     if (options->threads < 0 || options->max_tokens < 0 || options->max_sequences < 0)
         return ft_fail(err, FT_EARG, "threads, tokens and sequences cannot be negative");
     if (options->max_tokens > INT32_MAX || options->max_sequences > INT32_MAX)
-        return ft_fail(err, FT_ELIMIT, "a run has at most %d tokens and sequences", INT32_MAX);
+        return ft_fail(err, FT_ELIMIT, "a forward pass has at most %d tokens and sequences",
+                       INT32_MAX);
     if (options->threads > FT_MAX_THREADS)
         return ft_fail(err, FT_ELIMIT, "%d threads, but a session has at most %d", options->threads,
                        FT_MAX_THREADS);
@@ -187,7 +192,7 @@ static ft_status set_limits(ft_session *session, const ft_session_options *optio
                                                  : 512,
         .threads = options->threads > 0 ? options->threads : ft_processors(),
     };
-    /* Counters have one owner: calibration runs a session for each thread instead. */
+    /* Counters are not thread-safe: calibration opens one session per thread instead. */
     if (session->model->purpose.mode == FT_MODE_OBSERVE)
         session->limits.threads = 1;
     if (ft_config_sees(&session->model->config))

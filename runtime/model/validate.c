@@ -1,5 +1,5 @@
 /*
- * validate.c - state, recipe, family, weights and ranges of an artifact against each other.
+ * validate.c - consistency of state, recipe, family, weights and calibrated ranges of an artifact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,13 +21,14 @@ ft_status ft_contract_family(const ft_model *model, ft_error *err)
     const ft_config *config = &model->config;
     ft_kind kind = ft_config_kind(config), expected = model->family->kind;
     if (kind != expected)
-        return ft_fail(err, FT_EFORMAT, "%s: config is that of %s, but family %s is %s",
+        return ft_fail(err, FT_EFORMAT, "%s: the config describes %s, but family %s is %s",
                        model->path, ft_kind_name(kind), model->family->name,
                        ft_kind_name(expected));
     if (ft_config_writes(config) && (config->labels > 0 || config->embedding != FT_EMBEDDING_NONE))
-        return ft_fail(err, FT_EFORMAT,
-                       "%s: config: %s with classes or an embedding, which family %s has not",
-                       model->path, ft_kind_name(kind), model->family->name);
+        return ft_fail(
+            err, FT_EFORMAT,
+            "%s: config: %s with labels or an embedding, which family %s does not support",
+            model->path, ft_kind_name(kind), model->family->name);
     return FT_OK;
 }
 
@@ -38,7 +39,7 @@ static const json_t *recipe_of(const ft_model *model)
     return ft_artifact_get_head(model->artifact)->recipe;
 }
 
-/* Whether the recipe's word under `key` is the second of these two; it must be one of them. */
+/* Read a recipe key with two allowed values; *is_second tells which. */
 static ft_status read_word(const ft_model *model, const char *key, const char *first,
                            const char *second, bool *is_second, ft_error *err)
 {
@@ -50,7 +51,7 @@ static ft_status read_word(const ft_model *model, const char *key, const char *f
                    second);
 }
 
-/* "float" where the recipe does not speak of it; NULL for what is no word. */
+/* "float" if the recipe has no such key; NULL if the value is not a string. */
 static const char *head_word(const ft_model *model)
 {
     const json_t *head = json_object_get(recipe_of(model), "head");
@@ -67,7 +68,7 @@ static ft_status read_head(const ft_model *model, ft_purpose *purpose, ft_error 
                        model->path);
     if (purpose->coded_head && !ft_config_writes(&model->config))
         return ft_fail(err, FT_EFORMAT,
-                       "%s: recipe: head is %s, but family %s has no head that may be codes",
+                       "%s: recipe: head is %s, but family %s has no LM head to quantize",
                        model->path, head, model->family->name);
     return FT_OK;
 }
@@ -93,7 +94,7 @@ ft_status ft_contract_recipe(const ft_model *model, ft_purpose *purpose, ft_erro
 
 /* ---- Head --------------------------------------------------------------------------------- */
 
-/* "float", "int8" or "blocks": how a matrix is stored. */
+/* The storage of a matrix in the recipe's words: "float", "int8" or "blocks". */
 static const char *storage(const ft_artifact_tensor *tensor)
 {
     return tensor->dtype == FT_I8 ? "int8" : tensor->layout == FT_PANEL32 ? "blocks" : "float";
@@ -123,22 +124,23 @@ static ft_status find_scales(const ft_model *model, float *scale, size_t *points
             continue;
         const ft_amax_entry *entry = ft_amax_find(model->purpose.amax, value->name);
         if (entry == NULL)
-            return ft_fail(err, FT_EFORMAT, "%s: %s: no amax for this point", model->path,
-                           value->name);
+            return ft_fail(err, FT_EFORMAT, "%s: %s: no amax for this calibration point",
+                           model->path, value->name);
         scale[i] = ft_scale_from_amax(entry->amax);
         (*points)++;
     }
     return FT_OK;
 }
 
-/* Name a range of what is no point of the model. */
+/* Report a range without a calibration point. */
 static ft_status refuse_stranger(const ft_model *model, ft_error *err)
 {
     const ft_amax *amax = model->purpose.amax;
     for (size_t i = 0; i < amax->count; i++) {
         int value = ft_plan_find(&model->graph, amax->entry[i].name);
         if (value < 0 || !model->graph.value[value].point)
-            return ft_fail(err, FT_EFORMAT, "%s: %s: has an amax, but is no point of the model",
+            return ft_fail(err, FT_EFORMAT,
+                           "%s: %s: has an amax, but is not a calibration point of the model",
                            model->path, amax->entry[i].name);
     }
     return FT_OK;
@@ -151,8 +153,8 @@ ft_status ft_contract_scales(const ft_model *model, float *scale, ft_error *err)
     size_t points;
     if (codes && purpose->dynamic && !model->has_cache)
         return ft_fail(err, FT_EFORMAT,
-                       "%s: recipe: activations are int8 per token, which family %s cannot "
-                       "compute: it needs calibrated ranges (" FT_AMAX_ENTRY ")",
+                       "%s: recipe: activations are int8 per token, which family %s does not "
+                       "support: it needs calibrated ranges (" FT_AMAX_ENTRY ")",
                        model->path, model->family->name);
     if (codes && !purpose->dynamic && purpose->amax == NULL)
         return ft_fail(err, FT_EFORMAT, "%s: no calibrated ranges (" FT_AMAX_ENTRY ")",

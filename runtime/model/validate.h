@@ -1,17 +1,16 @@
 /*
- * validate.h - what the parts of an artifact must be to each other before a plan is made of them.
+ * validate.h - consistency checks between the parts of an artifact, before a plan is built.
  *
- * Each part has been checked by itself when it was read: manifest, configuration, scales, ranges.
- * Which of them belong together is decided here and nowhere else; behind it a plan has all that
- * its arithmetic needs.
+ * The readers check each part on its own: manifest, configuration, scales, ranges.  All checks of
+ * combinations are here; after them the plan has everything that its kernels need.
  *
  *     state    activations       residual        amax.tsv                 family
  *     float    -                 -               none                     any
  *     blocks   -                 -               none                     any
- *     int8     int8 per tensor   float or int8   one range a point        any
- *     int8     int8 per token    float           none                     with a cache
+ *     int8     int8 per tensor   float or int8   one amax per point       any
+ *     int8     int8 per token    float           none                     with a KV cache
  *
- * A head of codes is for families that write text, and then head.weight is stored as such codes.
+ * Only decoders may have a quantized LM head; head.weight is then stored in the recipe's format.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,19 +19,19 @@
 
 #include "runtime/model/model.h"
 
-/* Whether the configuration is one of the model's family. */
+/* Check that the configuration fits the model's family. */
 FT_MUST_USE ft_status ft_contract_family(const ft_model *model, ft_error *err);
 
-/* Fill in *purpose from the artifact's state and recipe; its mode is the caller's. */
+/* Fill in *purpose from the artifact's state and recipe, except for its mode. */
 FT_MUST_USE ft_status ft_contract_recipe(const ft_model *model, ft_purpose *purpose, ft_error *err);
 
-/* Whether the head is stored as the recipe says, once weights are bound. */
+/* Check that the LM head is stored as the recipe says; after the weights are bound. */
 FT_MUST_USE ft_status ft_contract_head(const ft_model *model, ft_error *err);
 
 /*
- * scale[model->graph.nvalue]: of every point of the graph, where the model's purpose has ranges.
- * Every point must have one, and every range a point; a plan of codes without ranges must be able
- * to make them in the run.
+ * Fill in scale[model->graph.nvalue] for every calibration point, if the model has calibrated
+ * ranges. Points and ranges must match one to one.  An int8 plan without ranges needs dynamic
+ * scales, which only decoders support.
  */
 FT_MUST_USE ft_status ft_contract_scales(const ft_model *model, float *scale, ft_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * class_scores.c - probabilities and figures of classifiers.
+ * class_scores.c - predictions, probabilities and metrics of classifiers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -54,7 +54,7 @@ bool ft_classes_agree(ft_problem problem, const float *a, const float *b, size_t
     return true;
 }
 
-/* ---- Beside what is right ----------------------------------------------------------------- */
+/* ---- Metrics ------------------------------------------------------------------------------ */
 
 bool ft_dataset_has_labels(const ft_dataset *dataset)
 {
@@ -67,9 +67,9 @@ ft_status ft_tally_init(ft_tally *out, const ft_config *config, ft_error *err)
     if (config->problem != FT_PROBLEM_REGRESSION)
         return FT_OK;
     out->correlation = ft_array(out->labels, sizeof *out->correlation);
-    return out->correlation != NULL ? FT_OK
-                                    : ft_fail(err, FT_ENOMEM, "no memory for %zu correlations",
-                                              out->labels);
+    return out->correlation != NULL
+               ? FT_OK
+               : ft_fail(err, FT_ENOMEM, "no memory for %zu correlations", out->labels);
 }
 
 void ft_tally_fini(ft_tally *tally)
@@ -78,7 +78,7 @@ void ft_tally_fini(ft_tally *tally)
     *tally = (ft_tally){ .rows = 0 };
 }
 
-/* The pair number `count`, by Welford's recurrences. */
+/* Add pair number `count` with Welford's algorithm. */
 static void correlate(ft_correlation *c, double x, double y, size_t count)
 {
     double from[2] = { x - c->mean[0], y - c->mean[1] };

@@ -1,9 +1,8 @@
 /*
- * token_scores.c - the logits of every token of many rows, a run at a time.
+ * token_scores.c - logits of every token of a dataset, one forward pass at a time.
  *
- * Rows are read in their order.  Only the last one of a run may be unfinished; it is the first one
- * of the next.  Pairs of an encoder-decoder are read whole, the targets as data gives them,
- * whatever the model would have chosen.
+ * Rows are read in order.  Only the last row of a pass may be incomplete; it continues as the first
+ * row of the next pass.  Pairs of encoder-decoders are never split, and use teacher forcing.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,12 +21,12 @@
 struct ft_scorer {
     ft_session *session;
     const ft_dataset *data;
-    int32_t *ids;           /* tokens of all rows, without padding */
+    int32_t *ids;           /* tokens of all rows, packed */
     size_t *start;          /* [rows + 1] */
-    size_t current, cached; /* the row that is being read, and how much of it has been */
+    size_t current, cached; /* the current row, and its tokens in the KV cache */
     int logits_value;
-    bool pairs;         /* sources and targets: `ids` and `start` are not used */
-    size_t count, *row; /* of a run */
+    bool pairs;         /* source-target pairs: `ids` and `start` are unused */
+    size_t count, *row; /* of the pass */
     int32_t *next;
     float *logits;
     size_t vocabulary;
@@ -77,14 +76,14 @@ static ft_status check(const ft_scorer *s, ft_error *err)
     return FT_OK;
 }
 
-/* A label can be judged only where the decoder reads what is before it. */
+/* A label can be scored only if the decoder input at its position is not padding. */
 static ft_status check_pairs(const ft_scorer *s, ft_error *err)
 {
     const ft_dataset *d = s->data;
     for (size_t i = 0; i < d->rows * d->target_cols; i++)
         if (d->target_labels[i] >= 0 && d->target_mask[i] == 0)
             return ft_fail(err, FT_EFORMAT,
-                           "labels[%zu][%zu] is %d, but what the decoder reads before it is "
+                           "labels[%zu][%zu] is %d, but the decoder input at this position is "
                            "padding",
                            i / d->target_cols, i % d->target_cols, d->target_labels[i]);
     return FT_OK;
@@ -143,13 +142,14 @@ static void note(ft_scorer *s, size_t first, size_t count)
     }
 }
 
-/* As much of the current row as there is room for; false: it must wait for another run. */
+/* Add as much of the current row as fits; false: the row waits for the next pass. */
 static bool add_piece(ft_scorer *s)
 {
     ft_passages *passages = s->session->passages;
     size_t first = s->start[s->current] + s->cached, left = s->start[s->current + 1] - first;
     size_t count = ft_min_size(left, s->session->limits.tokens - s->count);
-    size_t seat = s->current % s->session->limits.sequences; /* neighbours have different ones */
+    size_t seat =
+        s->current % s->session->limits.sequences; /* consecutive rows use different slots */
     size_t tokens = s->cached + left;
     if (count == 0 || passages->batch.sequences == s->session->limits.sequences ||
         !ft_pages_reserve(&passages->pages, seat, tokens))
@@ -165,7 +165,7 @@ static bool add_piece(ft_scorer *s)
     return true;
 }
 
-/* Rows that this run has ended give back their pages once it has been made. */
+/* Pages of completed rows are released after the pass. */
 static void add_rows(ft_scorer *s)
 {
     ft_passages_clear(s->session->passages);
@@ -186,7 +186,7 @@ static void release_ended(ft_scorer *s)
                              s->row[i] % s->session->limits.sequences);
 }
 
-/* The targets of the next rows, as many as a run takes, in the order in which they are packed. */
+/* Record the target tokens of the next rows, as many as fit, in packing order. */
 static size_t note_pairs(ft_scorer *s)
 {
     const ft_dataset *d = s->data;

@@ -1,8 +1,8 @@
 /*
- * token_scores.h - the logits of every token of many rows, a run at a time.
+ * token_scores.h - logits of every token of a dataset, one forward pass at a time.
  *
- * Memory is that of one run: a row that is longer goes on in the cache.  What a token's logits are
- * does not depend on how rows were cut, nor on their neighbours.
+ * Needs memory for one pass only: longer rows continue in the KV cache.  The logits of a token do
+ * not depend on how rows are split into chunks, nor on the batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,26 +14,27 @@
 
 typedef struct ft_scorer ft_scorer;
 
-/* What one run has computed, until the next one. */
+/* The result of one pass; valid until the next one. */
 typedef struct ft_scored {
-    size_t count;        /* 0: all rows have been read */
-    const size_t *row;   /* [count]: of the data */
-    const int32_t *next; /* [count]: what follows in this row; -1: nobody knows */
+    size_t count;        /* tokens; 0: the dataset is finished */
+    const size_t *row;   /* [count]: row of the dataset */
+    const int32_t *next; /* [count]: the next token of the row; -1: unknown */
     const float *logits; /* [count, vocabulary] */
     size_t vocabulary;
 } ft_scored;
 
 /*
- * The session has options.every_logits, and room in its cache for the longest row; nobody else uses
- * it meanwhile.  Both stay the caller's.  Two scorers of the same data, in sessions with the same
- * limits, make the same runs.  FT_ELIMIT: a row does not fit.
+ * The session must have options.every_logits and KV cache capacity for the longest row, and must
+ * not be used otherwise until the scorer is closed.  The caller keeps ownership of session and
+ * data.  Two scorers of the same data, in sessions with equal limits, use the same batches.
+ * FT_ELIMIT: a row does not fit.
  *
- * Data with labels of targets (ft_dataset.target_labels) are read in pairs: the session's model is
- * an encoder-decoder, and a run has room for the longest source and target.
+ * A dataset with target_labels is read in source-target pairs: the model is an encoder-decoder, and
+ * a pass must have room for the longest source and target.
  */
 FT_MUST_USE ft_status ft_scorer_open(ft_scorer **out, ft_session *session, const ft_dataset *data,
                                      ft_error *err);
-void ft_scorer_close(ft_scorer *scorer); /* takes NULL */
+void ft_scorer_close(ft_scorer *scorer); /* accepts NULL */
 
 FT_MUST_USE ft_status ft_scorer_run(ft_scorer *scorer, ft_scored *out, ft_error *err);
 

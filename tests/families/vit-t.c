@@ -159,7 +159,7 @@ static void test_limits(const ft_model *model)
     ft_session *none;
     is_int(ft_session_open(&none, model, &(ft_session_options){ .max_tokens = ROWS - 1 }, &err),
            FT_ELIMIT, "no image fits into fewer tokens than it has");
-    is_str(err.text, "runs of 9 tokens, but an image has 10", "it says so");
+    is_str(err.text, "max_tokens is 9, but an image has 10 rows", "it says so");
 }
 
 /* Images stay until others are set; the shapes of outputs are those of their rows. */

@@ -1,5 +1,6 @@
 /*
- * beam_search-t.c - beam search from sources: what transformers finds, whatever else is searched for.
+ * beam_search-t.c - beam search from sources: what transformers finds, whatever else is searched
+ * for.
  *
  * numbers-m2m is compared with the texts and scores of its reference file; the random models of
  * tests/golden/translator-variants.json with tests/golden/translations.txt, and with themselves,
@@ -515,19 +516,21 @@ static void test_bad_texts(void)
                     FT_EARG, negative);
     refused_request(REQUEST(.min_new_tokens = -1), FT_EARG, negative);
     refused_request(REQUEST(.no_repeat_ngram = -1), FT_EARG, negative);
-    refused_request(REQUEST(.temperature = 1.0f), FT_EARG, "a beam search has no temperature");
-    refused_request(REQUEST(.top_k = 1), FT_EARG, "a beam search has no top_k");
-    refused_request(REQUEST(.top_p = 0.5f), FT_EARG, "a beam search has no top_p");
-    refused_request(REQUEST(.min_p = 0.5f), FT_EARG, "a beam search has no min_p");
+    refused_request(REQUEST(.temperature = 1.0f), FT_EARG,
+                    "temperature does not apply to beam search");
+    refused_request(REQUEST(.top_k = 1), FT_EARG, "top_k does not apply to beam search");
+    refused_request(REQUEST(.top_p = 0.5f), FT_EARG, "top_p does not apply to beam search");
+    refused_request(REQUEST(.min_p = 0.5f), FT_EARG, "min_p does not apply to beam search");
     refused_request(REQUEST(.presence_penalty = 1.0f), FT_EARG,
-                    "a beam search has no presence_penalty");
+                    "presence_penalty does not apply to beam search");
     refused_request(REQUEST(.frequency_penalty = NAN), FT_EARG,
-                    "a beam search has no frequency_penalty");
-    refused_request(REQUEST(.stop_strings = strings), FT_EARG, "a beam search has no stop_strings");
+                    "frequency_penalty does not apply to beam search");
+    refused_request(REQUEST(.stop_strings = strings), FT_EARG,
+                    "stop_strings does not apply to beam search");
     refused_request(REQUEST(.repetition_penalty = NAN), FT_EARG,
                     "repetition_penalty is nan, expected 0 to 1e+06");
     refused_request(REQUEST(.stop_ids = many, .stops = FT_MAX_BANS + 1), FT_ELIMIT,
-                    "17 stop ids, but there can be 16");
+                    "17 stop ids, expected at most 16");
     refused_request(REQUEST(.stop_ids = high, .stops = 2), FT_EARG, "stop id 97, expected 0 to 96");
 }
 
@@ -544,7 +547,7 @@ static void test_bad_options(void)
     refused(fine, &(ft_search_options){ .beams = 4, .beam_groups = 3 }, FT_EARG,
             "beam_groups is 3, which does not divide 4 beams");
     refused(fine, &(ft_search_options){ .beams = 4, .diversity_penalty = 0.5f }, FT_EARG,
-            "diversity_penalty is 0.5, but there is one group of beams");
+            "diversity_penalty is 0.5, which needs beam_groups of at least 2");
     refused(fine, &(ft_search_options){ .beams = 4, .beam_groups = 2, .diversity_penalty = -1.0f },
             FT_EARG, "diversity_penalty is -1, expected 0 to 1e+06");
     refused(fine, &(ft_search_options){ .early_stopping = (ft_early) 3 }, FT_EARG,
@@ -558,7 +561,8 @@ static void test_bad_options(void)
     refused(fine, &(ft_search_options){ .forced_bos = &low }, FT_EARG,
             "forced_bos is -2, expected -1 to 96");
     refused(fine, &(ft_search_options){ .beams = 5 }, FT_ELIMIT,
-            "5 beams need as many sequences and tokens of a run; the session has 4 and 20");
+            "5 beams need max_sequences and max_tokens of at least that many; the session has 4 "
+            "and 20");
 }
 
 static void test_bad_room(const ft_model *model)
@@ -569,7 +573,7 @@ static void test_bad_room(const ft_model *model)
                                                          .context = 40,
                                                          .source_tokens = 64 });
     refused(REQUEST(.seed = 0), &(ft_search_options){ .beams = 4 }, FT_ELIMIT,
-            "prompt 0: 4 beams of 3 tokens need 256 of the cache, which has 64");
+            "prompt 0: 4 beams of 3 tokens need 256 tokens of KV cache, which has 64");
     ft_session_close(session);
 }
 

@@ -69,9 +69,8 @@ static void test_prompts(void)
     refused(&(ft_request){ .prompt = prompt, .prompt_tokens = CONTEXT }, FT_ELIMIT,
             "100 tokens leave no room in a context of 100");
     refused(&(ft_request){ .prompt = prompt, .prompt_tokens = 60, .max_new_tokens = 6 }, FT_ELIMIT,
-            "60 tokens and 6 new ones need 128 of the cache, which has 64");
-    refused(&(ft_request){ .prompt_tokens = 3 }, FT_EARG,
-            "prompt is NULL, but prompt_tokens is 3");
+            "60 tokens and 6 new ones need 128 tokens of KV cache, which has 64");
+    refused(&(ft_request){ .prompt_tokens = 3 }, FT_EARG, "prompt is NULL, but prompt_tokens is 3");
 }
 
 static void test_choices(void)
@@ -97,7 +96,7 @@ static void test_stops(void)
     const int32_t many[FT_MAX_BANS + 1] = { 1 }, high[2] = { 5, 97 };
     const char *const strings[] = { "end", NULL };
     refused(REQUEST(.stop_ids = many, .stops = FT_MAX_BANS + 1), FT_ELIMIT,
-            "17 stop ids, but there can be 16");
+            "17 stop ids, expected at most 16");
     refused(REQUEST(.stop_ids = high, .stops = 2), FT_EARG, "stop id 97, expected 0 to 96");
     refused(REQUEST(.stop_strings = strings), FT_EARG, "stop strings need a tokenizer");
     const ft_generate_options options = { .chunk = -1 };

@@ -115,10 +115,10 @@ static void test_open_session(const ft_model *model, const calibrated *files)
     ok(session == NULL, "and no session is left");
     refused(ft_session_open(&session, model,
                             &(ft_session_options){ .max_tokens = (int64_t) 1 << 31 }, &err),
-            FT_ELIMIT, "a run has at most 2147483647 tokens and sequences");
+            FT_ELIMIT, "a forward pass has at most 2147483647 tokens and sequences");
     refused(ft_session_open(&session, model,
                             &(ft_session_options){ .max_sequences = (int64_t) 1 << 31 }, &err),
-            FT_ELIMIT, "a run has at most 2147483647 tokens and sequences");
+            FT_ELIMIT, "a forward pass has at most 2147483647 tokens and sequences");
     refused(ft_session_open(&session, model, &(ft_session_options){ .threads = 1025 }, &err),
             FT_ELIMIT, "1025 threads, but a session has at most 1024");
     is_int(ft_session_open(&session, model, &(ft_session_options){ .keep = unknown }, &err),
@@ -128,7 +128,7 @@ static void test_open_session(const ft_model *model, const calibrated *files)
     is_int(ft_session_open(&session, model, &(ft_session_options){ .keep = swallowed }, &err),
            FT_EARG, "nor can one that a fusion swallowed");
     is_str(after_path(err.text, files->real),
-           ": value \"layer.0.ffn.up\" exists only inside a fused operation", "the text says so");
+           ": value \"layer.0.ffn.up\" is not stored, since it is inside a fused operation; use no_fuse", "the text says so");
     ft_session_close(NULL);
 }
 
@@ -181,7 +181,7 @@ static void test_run(ft_session *session)
     refused(try(session, &(model_input){ 2, 3, fine, empty, NULL }), FT_EARG,
             "attention_mask: sequence 1 has no token");
     refused(try(session, &(model_input){ 2, 3, fine, late, NULL }), FT_EARG,
-            "attention_mask: sequence 1 masks its first token, which the model reads");
+            "attention_mask: sequence 1 masks its first token, which the model pools");
     refused(try(session, &(model_input){ 3, 3, many, NULL, NULL }), FT_ELIMIT,
             "input_ids: more than the 8 tokens that the session allows");
     is_int(try(session, &(model_input){ 2, 3, high, first, NULL }), FT_OK,
@@ -237,12 +237,12 @@ static void test_get(const ft_model *model)
     const int32_t ids[6] = { 2, 3, 4, 5, 6, 7 }, mask[6] = { 1, 1, 1, 1, 0, 0 };
     ft_session *session = calibrated_session(model, &(ft_session_options){ .keep = keep });
     ft_tensor out = { .data = NULL };
-    refused(ft_session_get(session, "logits", &out, &err), FT_EARG, "logits: nothing has been run");
+    refused(ft_session_get(session, "logits", &out, &err), FT_EARG, "logits: call ft_session_run() after setting the inputs");
     calibrated_run(session, &(model_input){ 2, 3, ids, mask, NULL });
     refused(ft_session_get(session, "embedding", &out, &err), FT_EARG,
-            "embedding: neither an output of the model nor a kept value");
+            "embedding: neither an output of the model nor a value named in options.keep");
     refused(ft_session_get(session, "layer.1.ffn.act", &out, &err), FT_EARG,
-            "layer.1.ffn.act: neither an output of the model nor a kept value");
+            "layer.1.ffn.act: neither an output of the model nor a value named in options.keep");
     is_int(ft_session_get(session, "logits", &out, &err), FT_OK,
            "without data only a shape is asked");
     ok(out.dtype == FT_F32 && out.ndim == 2 && out.dim[0] == 2 && out.dim[1] == 3,
@@ -255,7 +255,7 @@ static void test_get(const ft_model *model)
     ok(out.ndim == 2 && out.dim[0] == 4 && out.dim[1] == 12, "they are [tokens, columns]");
     if (set(session, "input_ids", 2, 3, ids) != FT_OK)
         bail_out("%s", err.text);
-    refused(ft_session_get(session, "logits", &out, &err), FT_EARG, "logits: nothing has been run");
+    refused(ft_session_get(session, "logits", &out, &err), FT_EARG, "logits: call ft_session_run() after setting the inputs");
     ft_session_close(session);
 }
 

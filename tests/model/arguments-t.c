@@ -86,11 +86,11 @@ static void test_inputs(ft_session *session)
     t = fine;
     t.dtype = NO_SUCH(ft_dtype);
     refused(ft_session_set(session, "input_ids", &t, &err),
-            "input_ids: dtype is 77, which is none");
+            "input_ids: dtype is 77, which is not an ft_dtype");
     t = fine;
     t.layout = NO_SUCH(ft_layout);
     refused(ft_session_set(session, "input_ids", &t, &err),
-            "input_ids: layout is 77, expected 0, row by row");
+            "input_ids: layout is 77, expected 0 (FT_ROW)");
     t = fine;
     t.ndim = FT_MAX_DIMS + 1;
     refused(ft_session_set(session, "input_ids", &t, &err),

@@ -203,7 +203,7 @@ static const refusal weights[] = {
 static const refusal storage[] = {
     { { .tensor = "layer.0.ffn.up.weight", .store = true, .dtype = FT_F32 },
       FT_EFORMAT, /* a linear may stay float: then nobody asks for the range of its input */
-      "layer.0.attn.norm: has an amax, but is no point of the model" },
+      "layer.0.attn.norm: has an amax, but is not a calibration point of the model" },
     { { .tensor = "embed.word", .store = true, .dtype = FT_U8, .layout = FT_PANEL32 },
       FT_EFORMAT,
       "embed.word: stored as U8 panel32, which is not valid for a table weight" },
@@ -225,16 +225,16 @@ static const refusal storage[] = {
 };
 
 static const refusal scales[] = {
-    { { .drop_amax = "layer.0.ffn.act" }, FT_EFORMAT, "layer.0.ffn.act: no amax for this point" },
+    { { .drop_amax = "layer.0.ffn.act" }, FT_EFORMAT, "layer.0.ffn.act: no amax for this calibration point" },
     { { .drop_amax = "layer.1.attn.probs", .add_amax = "layer.2.ffn.act" },
       FT_EFORMAT,
-      "layer.1.attn.probs: no amax for this point" },
+      "layer.1.attn.probs: no amax for this calibration point" },
     { { .add_amax = "layer.2.ffn.act" },
       FT_EFORMAT,
-      "layer.2.ffn.act: has an amax, but is no point of the model" },
+      "layer.2.ffn.act: has an amax, but is not a calibration point of the model" },
     { { .add_amax = "layer.0.ffn.up" },
       FT_EFORMAT,
-      "layer.0.ffn.up: has an amax, but is no point of the model" },
+      "layer.0.ffn.up: has an amax, but is not a calibration point of the model" },
 };
 
 static const refusal heads[] = {

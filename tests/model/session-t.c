@@ -129,7 +129,7 @@ static void test_shapes(const ft_model *model)
     is_int(ft_session_get(session, "logits", &t, &err), FT_EARG,
            "after another input there is nothing to read");
     is_int(ft_session_get(session, "loss", &t, &err), FT_EARG, "an unknown output is refused");
-    has(err.text, "loss: neither an output of the model nor a kept value", "by name");
+    has(err.text, "loss: neither an output of the model nor a value named in options.keep", "by name");
     ft_session_close(session);
 }
 

@@ -241,7 +241,7 @@ refused 1 '--ctx cuts texts of decoders' 'pairs to be cut' -i m2m.ft -d pairs.st
 quietly "$make_tensors" empty.st input_ids:I32:2,9=$sources labels:I32:2,2=1,1,-100,1
 refused 1 'empty.st: labels are all padding' 'labels that say nothing' -i m2m.ft -d empty.st
 quietly "$make_tensors" gap.st input_ids:I32:2,9=$sources labels:I32:2,3=16,-100,20,42,20,47
-refused 1 'labels[0][2] is 20, but what the decoder reads before it is padding' \
+refused 1 'labels[0][2] is 20, but the decoder input at this position is padding' \
     'labels with a gap' -i m2m.ft -d gap.st
 refused 1 'is of family llama' 'a decoder beside an encoder-decoder' -i m2m.ft --against m7.ft \
     -d pairs.st

@@ -37,7 +37,7 @@ says out '"problem": null' 'ft-inspect --verify --json has no problem with the p
 
 # ---- Ranges -------------------------------------------------------------------------------------
 
-refused 'recipe: activations are int8 per token, which family bert cannot compute' \
+refused 'recipe: activations are int8 per token, which family bert does not support' \
     'an encoder whose activations have no ranges' bert.int8.ft \
     set recipe/activations '"int8 per token"' drop amax.tsv
 is 1 'ft-inspect --verify --json refuses it, too' "$inspect" --verify --json forged.ft
@@ -51,13 +51,13 @@ import sys, zipfile
 sys.stdout.buffer.write(zipfile.ZipFile("bert.int8.ft").read("amax.tsv"))'; }
 test -s amax.tsv || bert_amax >amax.tsv
 grep -v '^layer\.2\.attn\.q' amax.tsv >less.tsv
-refused 'layer.2.attn.q: no amax for this point' \
+refused 'layer.2.attn.q: no amax for this calibration point' \
     'an encoder where one point has no range' bert.int8.ft put amax.tsv less.tsv
 sed 's/^layer\.2\.attn\.q	/layer.2.attn.Q	/' amax.tsv >other.tsv
-refused 'layer.2.attn.q: no amax for this point' \
+refused 'layer.2.attn.q: no amax for this calibration point' \
     'an encoder where a range has the name of no point' bert.int8.ft put amax.tsv other.tsv
 { cat amax.tsv; printf 'layer.9.attn.q\t1\tmax\t0\t40\n'; } >more.tsv
-refused 'layer.9.attn.q: has an amax, but is no point of the model' \
+refused 'layer.9.attn.q: has an amax, but is not a calibration point of the model' \
     'an encoder with a range too many' bert.int8.ft put amax.tsv more.tsv
 
 # ---- Recipe -------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ refused 'recipe: activations is neither int8 per tensor nor int8 per token' \
     'a recipe with an unknown kind of activations' bert.int8.ft set recipe/activations '"int4"'
 refused 'recipe: int8 residuals need calibrated ranges' \
     'a decoder whose residual stream has no ranges' llama.int8.ft set recipe/residual '"int8"'
-refused 'recipe: head is int8, but family bert has no head that may be codes' \
+refused 'recipe: head is int8, but family bert has no LM head to quantize' \
     'an encoder with a head of codes' bert.int8.ft set recipe/head '"int8"'
 refused 'recipe: head is int8, but head.weight is float' \
     'a recipe that calls the float head of a decoder int8' llama.int8.ft \
@@ -79,11 +79,11 @@ refused 'recipe: head is blocks, but head.weight is float' \
 
 # ---- Family -------------------------------------------------------------------------------------
 
-refused 'config is that of an encoder of texts, but family llama is a decoder' \
+refused 'the config describes an encoder of texts, but family llama is a decoder' \
     'an encoder that calls itself a llama' bert.int8.ft set family '"llama"'
-refused 'config is that of a decoder, but family bert is an encoder of texts' \
+refused 'the config describes a decoder, but family bert is an encoder of texts' \
     'a decoder that calls itself a bert' llama.int8.ft set family '"bert"'
-refused 'config is that of a decoder, but family m2m100 is an encoder-decoder' \
+refused 'the config describes a decoder, but family m2m100 is an encoder-decoder' \
     'a decoder that calls itself an m2m100' llama.ft set family '"m2m100"'
 
 # ---- State: what the manifest says is wrong when it is read --------------------------------------

@@ -147,7 +147,7 @@ refused 2 '--beams: --outputs and --keep do not generate' 'a search without toke
     -d one.st --beams 2 --outputs logits
 quietly "$make_decoder" checkpoint 7 98
 quietly "$FT_BUILDDIR/ft-convert" -i checkpoint -o llama.ft
-refused 1 'llama.ft: a model of family llama has no beam search' 'a decoder without sources' \
+refused 1 'llama.ft: models of family llama do not support beam search' 'a decoder without sources' \
     -i llama.ft -d one.st --beams 2
 
 echo "1..$count"

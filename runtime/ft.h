@@ -246,7 +246,7 @@ typedef enum ft_reason {
     FT_REASON_FAILED, /* a logit was NaN or +infinity; tokens with -infinity are never sampled */
 } ft_reason;
 
-/* "none", "end", "string", "length", "caller", "failed". */
+/* "none", "stop_id", "stop_string", "length", "cancelled", "failed". */
 FT_API const char *ft_reason_name(ft_reason reason);
 
 /*

@@ -30,8 +30,9 @@
 const char *ft_reason_name(ft_reason reason)
 {
     static const char *const names[] = {
-        [FT_REASON_NONE] = "none",     [FT_REASON_END] = "end",       [FT_REASON_STRING] = "string",
-        [FT_REASON_LENGTH] = "length", [FT_REASON_CALLER] = "caller", [FT_REASON_FAILED] = "failed",
+        [FT_REASON_NONE] = "none",          [FT_REASON_END] = "stop_id",
+        [FT_REASON_STRING] = "stop_string", [FT_REASON_LENGTH] = "length",
+        [FT_REASON_CALLER] = "cancelled",   [FT_REASON_FAILED] = "failed",
     };
     return (size_t) reason < FT_COUNT(names) ? names[reason] : "unknown";
 }

@@ -77,9 +77,9 @@ static void test_lines(void)
     is_str(TEXTS_OF("one\ntwo", false), "|one|two|", "the last line needs no end");
     is_str(TEXTS_OF("one\r\n\r\ntwo\r\n", false), "|one||two|",
            "carriage returns belong to the ends of lines, and an empty line is a text");
-    is_str(TEXTS_OF("", false), "in.txt: holds no text", "an empty file is refused");
+    is_str(TEXTS_OF("", false), "in.txt: contains no text", "an empty file is refused");
     is_str(TEXTS_OF("one\r\ntwo\n", true), "|one\r\ntwo\n|", "a whole file keeps its line ends");
-    is_str(TEXTS_OF("", true), "in.txt: holds no text", "an empty whole file is refused");
+    is_str(TEXTS_OF("", true), "in.txt: contains no text", "an empty whole file is refused");
 }
 
 static void test_bytes(void)
@@ -90,9 +90,9 @@ static void test_bytes(void)
     is_str(TEXTS_OF("one\n\xc3\xa4\xff\n", true),
            "in.txt: line 2: byte 2 is 0xff, expected valid UTF-8",
            "in a whole file, too, by its line");
-    is_str(TEXTS_OF("one\ntw\0o\n", false), "in.txt: line 2 holds a NUL at byte 2, expected text",
+    is_str(TEXTS_OF("one\ntw\0o\n", false), "in.txt: line 2: NUL at byte 2, expected text",
            "a NUL is refused by file, line and byte");
-    is_str(TEXTS_OF("one\ntw\0o\n", true), "in.txt: line 2 holds a NUL at byte 2, expected text",
+    is_str(TEXTS_OF("one\ntw\0o\n", true), "in.txt: line 2: NUL at byte 2, expected text",
            "in a whole file, too, by its line");
     is_str(TEXTS_OF("one\n\xe2\x82", false), "in.txt: line 2: byte 0 is 0xe2, expected valid UTF-8",
            "a character that the end of the file cuts is refused");

@@ -19,20 +19,20 @@ quietly "$FT_BUILDDIR/ft-convert" -i decoder -o decoder.ft
 
 # ---- Texts --------------------------------------------------------------------------------------
 
-refused '/dev/zero: line 1 holds a NUL at byte 0, expected text' 'an endless file of zeros' \
+refused '/dev/zero: line 1: NUL at byte 0, expected text' 'an endless file of zeros' \
     "$run" -i bert.ft --text /dev/zero
-refused '/dev/zero: line 1 holds a NUL at byte 0, expected text' 'the same as one text' \
+refused '/dev/zero: line 1: NUL at byte 0, expected text' 'the same as one text' \
     "$run" -i bert.ft --text /dev/zero --whole
 refused '/dev/urandom: line ' 'an endless file of noise' "$run" -i bert.ft --text /dev/urandom
 mkfifo line lines newlines messages || exit 99
 tr '\0' a </dev/zero >line 2>tr.err &
-refused 'standard input: line 1 is longer than the 16 MiB that a text may have' \
+refused 'standard input: line 1 exceeds the limit of 16 MiB per text' \
     'a line without end' "$run" -i bert.ft --text - <line
 yes 'a text' >lines 2>yes.err &
-refused 'the texts up to here are more than the 128 MiB that are read at once' \
+refused 'the texts up to this line exceed the limit of 128 MiB' \
     'a list of lines without end' "$run" -i bert.ft --text - <lines
 tr '\0' '\n' </dev/zero >newlines 2>tr.err &
-refused 'standard input: is larger than the 16 MiB that a text may have' \
+refused 'standard input: exceeds the limit of 16 MiB per text' \
     'a whole text without end' "$run" -i bert.ft --text - --whole <newlines
 { echo a line; exec tr '\0' a </dev/zero; } >messages 2>tr.err &
 refused 'standard input: line 2 is longer' 'a message without end' \

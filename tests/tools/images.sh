@@ -88,7 +88,7 @@ says err 'half.png: the file ends too early' 'by its name'
 is 1 'a missing one too' "$run" -i float.ft --image nowhere.png
 says err 'nowhere.png: cannot open: No such file or directory' 'by its name'
 is 1 'texts are refused' "$run" -i float.ft 'a text'
-says err 'float.ft: reads images, not texts: use --image' 'with advice'
+says err 'float.ft: is a vision model: use --image' 'with advice'
 is 2 'data and images at once are refused' "$run" -i float.ft -d "$reference" --image half.png
 says err 'give either -d FILE, --text FILE, --image FILE or texts' 'with what there is'
 is 2 'an image is not overwritten' "$run" -i float.ft --image half.png -o half.png -f
@@ -97,7 +97,7 @@ says err 'half.png' 'by its name'
 echo '{"size": 31}' >model/preprocessor_config.json
 quietly "$FT_BUILDDIR/ft-convert" -i model -o small.ft
 is 1 'a processor of another size is refused' "$run" -i small.ft --image "$images/rgb.png"
-says err 'rgb.png: becomes 31 x 31 pixels, but the model reads images of 12 x 12' 'with both sizes'
+says err 'rgb.png: has 31 x 31 pixels after preprocessing, but the model expects 12 x 12' 'with both sizes'
 echo '{"do_pad": true}' >model/preprocessor_config.json
 quietly "$FT_BUILDDIR/ft-convert" -i model -o pad.ft
 is 1 'one that does more is refused' "$run" -i pad.ft --image "$images/rgb.png"

@@ -87,7 +87,7 @@ for seed in '' '--temperature 1 --seed 1'; do
     is 1 "generation${seed:+ by chance}: refused" \
         "$run" -i decoder.ft -d prompts.st --max-new-tokens 3 --json $seed
     says err "$message" 'the message names the prompt and the step'
-    test "$(grep -c '"reason": "failed"' out) $(grep -c '"reason": "length"' out)" = '1 2'
+    test "$(grep -c '"finish_reason": "failed"' out) $(grep -c '"finish_reason": "length"' out)" = '1 2'
     check $? 'the other texts are told'
 done
 refused 'logits of a decoder' 'decoder.ft: logits: row 1 holds nan' \

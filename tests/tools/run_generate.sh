@@ -75,12 +75,12 @@ json () {
 
 quietly "$run" -i m.ft -d prompts.st --max-new-tokens 20 --json --ignore-end
 cp log greedy.json
-test "$(json greedy.json reason | sort -u)" = length && test "$(json greedy.json new_tokens)" = 80
+test "$(json greedy.json finish_reason | sort -u)" = length && test "$(json greedy.json new_tokens)" = 80
 check $? 'texts end where they are as long as they may be'
 stop=$(sed -n '/"ids"/,/]/p' greedy.json | sed -n '4s/[ ,]//gp') # the third token of the first text
 is 0 'a stop id ends a text' "$run" -i m.ft -d prompts.st --max-new-tokens 20 --json --ignore-end \
     --stop-id "$stop"
-json out reason | head -n 1 | grep -qx end
+json out finish_reason | head -n 1 | grep -qx stop_id
 check $? 'with that reason'
 test "$(sed -n '/"ids"/,/]/p' out | sed '/]/q' | grep -c '[0-9]')" -le 3
 check $? 'and is its last token'
@@ -122,7 +122,7 @@ test -n "$stop"
 same expected out 'and is no part of it'
 is 0 'the reason of an end is told to programs' "$run" -i m.ft --max-new-tokens 24 --ignore-end \
     --json --stop "$stop" 'an apple'
-json out reason | grep -qx string
+json out finish_reason | grep -qx stop_string
 check $? 'here a stop string'
 
 # ---- Chats --------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ refused 1 'prompt 2: 9 tokens leave no room in a context of 9' 'a prompt as long
     -d prompts.st --ctx 9
 refused 1 'm.ft: a context of 4194305 tokens, but the model has 4194304 positions' \
     'a context that the model has no positions for' -d prompts.st --ctx 4194305
-refused 1 '--stop-id 300: the model has tokens 0 to 299' 'a stop id that is no token' \
+refused 1 '--stop-id 300: expected a token id from 0 to 299' 'a stop id that is no token' \
     -d prompts.st --stop-id 300
 refused 2 '--top-p: "1.5" is not a number from 0 to 1' 'a probability above 1' \
     -d prompts.st --top-p 1.5
@@ -172,10 +172,10 @@ refused 2 '--temperature: "nan" is not a number' 'one that only looks like a num
 refused 2 '--seed: "-1" is not a whole number' 'a negative seed' -d prompts.st --seed -1
 refused 2 '--kv: "int4" is none of auto, f16 and int8' 'an unknown cache' -d prompts.st --kv int4
 refused 2 'a stop string cannot be empty' 'an empty stop string' --stop '' fig
-refused 2 '--chat is for texts' 'a chat about token ids' -d prompts.st --chat
+refused 2 '--chat applies to texts' 'a chat about token ids' -d prompts.st --chat
 refused 2 'give either -d FILE, --text FILE, --image FILE or texts' 'nothing to continue'
-refused 2 '--truncate: is for --outputs and --keep' 'an option of single runs' --truncate fig
-refused 2 '--top-k: --outputs and --keep do not generate' 'a choice without tokens' \
+refused 2 '--truncate: needs --outputs or --keep' 'an option of single runs' --truncate fig
+refused 2 '--top-k: does not apply with --outputs or --keep' 'a choice without tokens' \
     --outputs logits --top-k 3 fig
 
 # 500 texts of 2^22 tokens: 545 GB.
@@ -212,20 +212,20 @@ for option in '--max-new-tokens 4' '--min-new-tokens 1' '--temperature 1' '--top
     '--ctx 4' '--chunk 4' '--batch 4' '--kv int8' '--beams 2' '--forced-bos 3' --every-logits; do
     is 2 "$option is a wrong command line for an encoder" \
         "$run" -i classifier.ft $option -o classes.st 'a b'
-    says err "${option%% *} is for models that write text, but classifier.ft is an encoder of texts" \
+    says err "${option%% *} applies to decoders and encoder-decoders, but classifier.ft is an encoder of texts" \
         'which the message says'
 done
 test -z "$(find . -name '*classes.st*')"
 check $? 'and nothing is left of the output'
 is 2 'a decoder has no --forced-bos' "$run" -i m.ft --forced-bos 3 'a b'
-says err '--forced-bos is for encoder-decoders, but m.ft is a decoder' 'which the message says'
+says err '--forced-bos applies to encoder-decoders, but m.ft is a decoder' 'which the message says'
 
 # ---- More than the context ----------------------------------------------------------------------
 
 quietly "$make_tensors" long.st input_ids:I32:2,3=5,6,7,8,9,10 lengths:I32:2=3,1
 is 0 'more new tokens than the context has' "$run" -i m.ft -d long.st --ctx 8 --max-new-tokens 6 \
     --ignore-end --json
-says err '--max-new-tokens 6: a context of 8 tokens leaves 5 behind a prompt of 3; texts end there' \
+says err '--max-new-tokens 6: a context of 8 tokens leaves 5 after a prompt of 3; generation stops there' \
     'there is a warning'
 test "$(grep -c '^    [0-9-]*,\{0,1\}$' out)" = 11
 check $? 'and texts end with the context, or with the number that was asked for'

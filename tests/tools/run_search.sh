@@ -136,14 +136,14 @@ refused 1 'prompt 0: token 1 is 97, expected 0 to 96' 'without beams too' -i m.f
     --forced-bos 97
 refused 1 'prompt 0: a beam search has no temperature' 'chance' -i m.ft -d one.st --beams 4 \
     --temperature 1
-refused 1 '--logprobs: a beam search has none' 'log-probabilities of each token' -i m.ft \
+refused 1 '--logprobs: does not apply to beam search' 'log-probabilities of each token' -i m.ft \
     -d one.st --beams 4 --logprobs
-refused 2 '--n-best is for --beams' 'an option of searches alone' -i m.ft -d one.st --n-best 2
+refused 2 '--n-best requires --beams' 'an option of searches alone' -i m.ft -d one.st --n-best 2
 refused 2 '--early-stopping: "maybe" is not true, false or never' 'an unknown word' -i m.ft \
     -d one.st --beams 2 --early-stopping maybe
 refused 2 '--length-penalty: "long" is not a number' 'a penalty that is no number' -i m.ft \
     -d one.st --beams 2 --length-penalty long
-refused 2 '--beams: --outputs and --keep do not generate' 'a search without tokens' -i m.ft \
+refused 2 '--beams: does not apply with --outputs or --keep' 'a search without tokens' -i m.ft \
     -d one.st --beams 2 --outputs logits
 quietly "$make_decoder" checkpoint 7 98
 quietly "$FT_BUILDDIR/ft-convert" -i checkpoint -o llama.ft

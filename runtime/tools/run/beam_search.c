@@ -1,5 +1,5 @@
 /*
- * beam_search.c - translate by beam search: the sources of a file or texts, n best of each.
+ * beam_search.c - beam search: the n best hypotheses for each source.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One text that was found; none: it has no token. */
+/* A hypothesis; without tokens if there is none. */
 typedef struct text {
     int32_t *id; /* [tokens]; owned */
     size_t tokens;
@@ -25,7 +25,7 @@ typedef struct text {
 typedef struct job {
     const ft_run *run;
     const ft_model *model;
-    ft_tokenizer *tokenizer; /* NULL: nobody asks for text */
+    ft_tokenizer *tokenizer; /* NULL: only ids are printed */
     ft_prompts sources;
     ft_request *request; /* [sources.count] */
     int32_t *stop_id;
@@ -58,7 +58,7 @@ static ft_status make_requests(job *j, ft_error *err)
 
 /* ---- Searching ---------------------------------------------------------------------------- */
 
-/* Room for some sources at a time, each with all that its beams may become. */
+/* Capacity for some concurrent sources, with all beams at maximum length. */
 static ft_status open_session(ft_session **out, job *j, ft_error *err)
 {
     const ft_run *run = j->run;
@@ -121,9 +121,9 @@ static ft_status search(job *j, ft_error *err)
     return status;
 }
 
-/* ---- Telling ------------------------------------------------------------------------------ */
+/* ---- Output ------------------------------------------------------------------------------- */
 
-/* The text of ids; the caller frees it. */
+/* Decode a hypothesis; the caller frees *out. */
 static ft_status decode(const job *j, const text *t, char **out, size_t *bytes, ft_error *err)
 {
     *out = NULL;
@@ -134,7 +134,7 @@ static ft_status decode(const job *j, const text *t, char **out, size_t *bytes, 
     return ft_tokenizer_decode(j->tokenizer, t->id, t->tokens, true, *out, *bytes, bytes, err);
 }
 
-/* A text in words, or its ids where there are none. */
+/* Print a hypothesis as text, or as ids without a tokenizer. */
 static ft_status print_text(const job *j, const text *t, ft_error *err)
 {
     char *words;
@@ -150,7 +150,7 @@ static ft_status print_text(const job *j, const text *t, ft_error *err)
     return status;
 }
 
-/* A line for each text; where there are several of a source, its number and their scores. */
+/* One line per hypothesis; with --n-best, source number and score first. */
 static ft_status print_texts(const job *j, ft_error *err)
 {
     for (size_t i = 0; i < j->sources.count * j->best; i++) {
@@ -196,7 +196,7 @@ static ft_status put_text(ft_json_stream *json, const job *j, const text *t, ft_
     ft_json_open(json, NULL, '{');
     ft_json_wholes(json, "ids", t->id, t->tokens);
     ft_json_real(json, "score", (double) t->score);
-    ft_json_word(json, "reason", ft_reason_name(t->reason));
+    ft_json_word(json, "finish_reason", ft_reason_name(t->reason));
     if (j->tokenizer != NULL)
         ft_json_stream_text(json, "text", words, bytes);
     ft_json_close(json, '{');
@@ -209,7 +209,7 @@ static ft_status put_source(ft_json_stream *json, const job *j, size_t i, ft_err
     const text *t = &j->text[i * j->best];
     ft_json_open(json, NULL, '{');
     ft_json_whole(json, "source_tokens", (int64_t) j->request[i].source_tokens);
-    ft_json_open(json, "texts", '[');
+    ft_json_open(json, "hypotheses", '[');
     for (size_t k = 0; k < j->best && t[k].tokens > 0; k++)
         FT_TRY(put_text(json, j, &t[k], err));
     ft_json_close(json, '[');
@@ -224,8 +224,8 @@ static ft_status print_json(const job *j, ft_error *err)
     ft_json_whole(&json, "sources", (int64_t) j->sources.count);
     ft_json_whole(&json, "source_tokens", (int64_t) j->sources.start[j->sources.count]);
     ft_json_whole(&json, "new_tokens", (int64_t) tokens_of_best(j));
-    ft_json_real(&json, "source_seconds", j->stats.prompt_seconds);
-    ft_json_real(&json, "search_seconds", j->stats.step_seconds);
+    ft_json_real(&json, "prefill_seconds", j->stats.prompt_seconds);
+    ft_json_real(&json, "decode_seconds", j->stats.step_seconds);
     ft_json_open(&json, "results", '[');
     for (size_t i = 0; i < j->sources.count; i++)
         FT_TRY(put_source(&json, j, i, err));
@@ -234,7 +234,7 @@ static ft_status print_json(const job *j, ft_error *err)
     return FT_OK;
 }
 
-/* As many as were asked for and the context has, or as there are: start and new tokens. */
+/* Start token plus --max-new-tokens limited by the context, or the longest hypothesis. */
 static size_t columns(const job *j)
 {
     size_t most = 0;
@@ -245,7 +245,7 @@ static size_t columns(const job *j)
     return 1 + most;
 }
 
-/* Start, new tokens, padding; a text that was not found is all padding and scores -inf. */
+/* Start token, new tokens, padding; a missing hypothesis is all padding with score -inf. */
 static ft_status write_texts(const job *j, ft_output *output, ft_error *err)
 {
     const ft_config *config = &j->model->config;
@@ -290,7 +290,7 @@ static ft_status tell(const job *j, ft_output *output, ft_error *err)
 
 /* ---- All ---------------------------------------------------------------------------------- */
 
-/* Whether all searches have come to an end: then those that did not fail are worth telling. */
+/* Whether all searches have finished, so that those that did not fail can be reported. */
 static bool is_complete(const job *j)
 {
     for (size_t i = 0; j->text != NULL && i < j->sources.count; i++)
@@ -299,11 +299,11 @@ static bool is_complete(const job *j)
     return j->text != NULL && !j->no_memory;
 }
 
-/* As of texts that are continued; sources that failed have no text, then that is the error. */
+/* Failed sources have no hypothesis; the others are reported, then the error is returned. */
 static ft_status work(job *j, ft_output *output, ft_error *err)
 {
     if (j->run->chat || j->run->logprobs)
-        return ft_fail(err, FT_EARG, "--%s: a beam search has none",
+        return ft_fail(err, FT_EARG, "--%s: does not apply to beam search",
                        j->run->chat ? "chat" : "logprobs");
     FT_TRY(ft_run_tokenizer(&j->tokenizer, j->run, j->model, err));
     FT_TRY(ft_prompts_read(&j->sources, j->run, j->model, j->tokenizer, err));

@@ -1,8 +1,7 @@
 /*
- * chat.c - talk: a message a line from standard input, answers as they come.
+ * chat.c - interactive chat: one message per line of standard input, streamed answers.
  *
- * Every answer reads the whole conversation again, so that it is what the same messages would give
- * at any time.
+ * Every turn prefills the whole conversation again, so an answer depends only on the messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +27,7 @@ typedef struct chat {
     ft_request how;
     int32_t *stop_id;
     ft_text answer;
-    size_t tokens; /* of the answer */
+    size_t tokens; /* of the current answer */
     bool no_memory;
 } chat;
 
@@ -55,7 +54,7 @@ static bool take_token(void *user, const ft_token *token)
     return !c->no_memory;
 }
 
-/* Go on from what has been said; the answer is printed, and becomes a part of it. */
+/* Generate, print and append the assistant's answer. */
 static ft_status answer(chat *c, ft_error *err)
 {
     ft_generate_stats stats;

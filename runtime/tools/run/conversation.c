@@ -1,5 +1,5 @@
 /*
- * conversation.c - a conversation with a model: what has been said, and the tokens to go on from.
+ * conversation.c - the messages of a chat, and their rendering to token ids with the chat template.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* model_type of the checkpoint; what is not there decides nothing. */
+/* Detect the template from the tokenizer and, if present, the checkpoint's model_type. */
 static ft_chat find_format(const ft_model *model, const ft_tokenizer *tokenizer)
 {
     const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, "config.json");
@@ -32,8 +32,8 @@ ft_status ft_talk_init(ft_talk *out, const ft_model *model, const ft_tokenizer *
     *out = (ft_talk){ .format = find_format(model, tokenizer) };
     if (out->format == FT_CHAT_NONE)
         return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: no chat format that is known: its tokenizer has none of the tokens "
-                       "that begin and end messages",
+                       "%s: no known chat template: its tokenizer has none of the tokens that "
+                       "begin and end messages; run it without --chat",
                        model->path);
     return system != NULL ? ft_talk_say(out, "system", system, err) : FT_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * forward.c - run sequences once: gather outputs, tell classes and embeddings.
+ * forward.c - single forward passes: collect outputs, print predictions and embeddings.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,14 +28,14 @@ typedef struct job {
     ft_session_options options; /* of the session */
     ft_session *session;
     ft_texts texts;
-    const char *const *title; /* of each row: a text, or an image's path; NULL: of data */
+    const char *const *title; /* label of each row: a text or an image path; NULL: -d */
     ft_dataset dataset;
-    char *names;         /* a copy of --outputs, cut at its commas */
-    const char **wanted; /* distinct names */
+    char *names;         /* a copy of --outputs, split at commas */
+    const char **wanted; /* distinct names of outputs */
     size_t nwanted;
     ft_results results;
-    ft_tally tally;      /* of the rows that have labels */
-    ft_json_stream json; /* open once there is something to tell */
+    ft_tally tally;      /* metrics, if the rows have labels */
+    ft_json_stream json; /* open after the first batch */
     double seconds;
     ft_progress_line line;
 } job;
@@ -45,8 +45,7 @@ static ft_status read_texts(job *j, ft_error *err)
     const ft_run *r = j->run;
     ft_tokenizer *tokenizer;
     if (ft_config_sees(&j->model->config))
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: reads images, not texts: use --image",
-                       j->model->path);
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: is a vision model: use --image", j->model->path);
     FT_TRY(ft_run_texts(&j->texts, r, err));
     j->title = (const char *const *) j->texts.line;
     FT_TRY(ft_tokenizer_open_model(&tokenizer, j->model, err));
@@ -67,7 +66,7 @@ static ft_status read_inputs(job *j, ft_error *err)
     return ft_images_read(&j->dataset, j->model, j->run->image, j->run->nimage, err);
 }
 
-/* A run must be able to take the longest sequence, and a cache all that are in a run. */
+/* A batch must hold the longest sequence, and the KV cache a full batch. */
 static void fit_session(job *j)
 {
     ft_session_options *o = &j->options;
@@ -83,10 +82,10 @@ static void fit_session(job *j)
     if (o->context == 0)
         o->context = (int64_t) ft_dataset_context(&j->dataset);
     o->cache_tokens = o->source_tokens =
-        o->max_tokens + o->max_sequences * FT_PAGE; /* one page begun for each */
+        o->max_tokens + o->max_sequences * FT_PAGE; /* one partial page per sequence */
 }
 
-/* Gathering a value once is enough, however often it is named. */
+/* Collect each value once, even if it is named several times. */
 static void want(job *j, const char *name)
 {
     for (size_t i = 0; i < j->nwanted; i++)
@@ -95,13 +94,13 @@ static void want(job *j, const char *name)
     j->wanted[j->nwanted++] = name;
 }
 
-/* Whether somebody is told of an output of the model, if nobody names it. */
+/* The outputs collected by default. */
 static bool is_told(const char *name, bool writes)
 {
     return writes || strcmp(name, "logits") == 0 || strcmp(name, "embedding") == 0;
 }
 
-/* What --outputs names, or all that is told or written; and the kept values. */
+/* The outputs in --outputs, or the defaults; and the kept values. */
 static ft_status choose_outputs(job *j, bool writes, ft_error *err)
 {
     const ft_plan *plan = &j->model->plan;
@@ -133,9 +132,9 @@ static void job_fini(job *j)
     free(j->wanted);
 }
 
-/* ---- Telling ------------------------------------------------------------------------------ */
+/* ---- Output ------------------------------------------------------------------------------- */
 
-/* Logits of classes; those of a decoder are of words. */
+/* Logits of a classifier; NULL for decoders, whose logits are over the vocabulary. */
 static const ft_tensor *class_logits(const job *j)
 {
     return j->model->has_cache ? NULL : ft_results_find(&j->results, "logits");
@@ -152,7 +151,7 @@ static void print_embedding(const float *x, size_t count)
         printf("%.7g%c", (double) x[i], i + 1 < count ? ' ' : '\n');
 }
 
-/* For people: the results of texts and images; of data there will be a summary. */
+/* Text output: one line per text or image; for -d only a summary. */
 static void print_rows(const job *j, size_t first, size_t count)
 {
     const ft_tensor *logits = class_logits(j);
@@ -166,7 +165,7 @@ static void print_rows(const job *j, size_t first, size_t count)
     }
 }
 
-/* What is known before the first row. */
+/* Open the JSON object before the first row. */
 static void begin_json(job *j)
 {
     ft_json_stream *json = &j->json;
@@ -190,13 +189,12 @@ static void put_rows(job *j, size_t count)
         if (logits != NULL)
             ft_classes_to_json(&j->json, j->model, row_at(logits, i));
         if (embedding != NULL)
-            ft_json_reals(&j->json, "embedding", row_at(embedding, i),
-                          (size_t) embedding->dim[1]);
+            ft_json_reals(&j->json, "embedding", row_at(embedding, i), (size_t) embedding->dim[1]);
         ft_json_close(&j->json, '{');
     }
 }
 
-/* The rows that have just been run. */
+/* Print the rows of the last batch. */
 static void tell_rows(job *j, size_t first, size_t count)
 {
     const ft_tensor *logits = class_logits(j);
@@ -208,7 +206,7 @@ static void tell_rows(job *j, size_t first, size_t count)
         print_rows(j, first, count);
 }
 
-/* What is known behind the last row. */
+/* Print the summary after the last row. */
 static void tell_summary(job *j)
 {
     ft_metric metric[FT_METRICS];

@@ -1,5 +1,5 @@
 /*
- * ft-run.c - run an artifact on token ids, text or images: classify, embed, continue or translate.
+ * ft-run.c - run a model on token ids, text or images: classify, embed, generate or translate.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,36 +14,38 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The output comes first: where it cannot be written, no work is started. */
+/* Open the output first, so that an error shows before any work is done. */
 static ft_status open_output(ft_output **out, const ft_run *run, ft_error *err)
 {
     return run->output == NULL ? FT_OK : ft_output_open(out, run->output, run->force, err);
 }
 
-/* Decoders continue texts, unless values of the plan are asked for. */
+/* Decoders generate text, unless intermediate values are requested. */
 static bool is_single_run(const ft_run *run, const ft_model *model)
 {
     return !model->has_cache || run->outputs != NULL || run->nkeep > 0 || run->nimage > 0;
 }
 
-/* Which options are for a model is known when it is open: FT_EARG, a wrong command line. */
+/* Reject options that do not apply to the model's type: FT_EARG, a usage error. */
 static ft_status check_use(const ft_run *run, const ft_model *model, ft_error *err)
 {
     const char *kind = ft_kind_name(ft_config_kind(&model->config));
     const char *writing = run->generating != NULL ? run->generating : run->caching;
     if (!model->has_cache && (writing != NULL || run->session.every_logits))
-        return ft_fail(err, FT_EARG, "--%s is for models that write text, but %s is %s",
+        return ft_fail(err, FT_EARG, "--%s applies to decoders and encoder-decoders, but %s is %s",
                        writing != NULL ? writing : "every-logits", model->path, kind);
     if (run->forces_bos && !ft_config_has_source(&model->config))
-        return ft_fail(err, FT_EARG, "--forced-bos is for encoder-decoders, but %s is %s",
+        return ft_fail(err, FT_EARG, "--forced-bos applies to encoder-decoders, but %s is %s",
                        model->path, kind);
     if (!is_single_run(run, model))
         return run->running == NULL
                    ? FT_OK
-                   : ft_fail(err, FT_EARG, "--%s: is for --outputs and --keep, or for encoders",
+                   : ft_fail(err, FT_EARG, "--%s: needs --outputs or --keep, or an encoder",
                              run->running);
     if (run->generating != NULL)
-        return ft_fail(err, FT_EARG, "--%s: --outputs and --keep do not generate", run->generating);
+        return ft_fail(err, FT_EARG,
+                       "--%s: does not apply with --outputs or --keep, which do not generate",
+                       run->generating);
     return FT_OK;
 }
 
@@ -93,7 +95,7 @@ void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char
     ft_progress_begin(line, "running", unit, run->data == NULL || mixes);
 }
 
-/* The plan, and how its int8 products are computed in runs of up to the size of this session's. */
+/* The plan, and the int8 GEMM kernels for batch sizes up to the session's limit. */
 ft_status ft_run_explain(const ft_run *run, ft_session *session, ft_error *err)
 {
     ft_batch runs[FT_USUAL_RUNS];

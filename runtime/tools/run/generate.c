@@ -1,5 +1,5 @@
 /*
- * generate.c - continue texts: those of a file all at once, one text as it comes.
+ * generate.c - text generation: one text is streamed, several are batched.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,7 @@ static ft_status check_stop_ids(const ft_run *run, const ft_model *model, ft_err
 {
     for (size_t i = 0; i < run->nstop_id; i++)
         if (run->stop_id[i] >= model->config.vocabulary)
-            return ft_fail(err, FT_EARG, "--stop-id %d: the model has tokens 0 to %d",
+            return ft_fail(err, FT_EARG, "--stop-id %d: expected a token id from 0 to %d",
                            run->stop_id[i], model->config.vocabulary - 1);
     return FT_OK;
 }
@@ -91,7 +91,7 @@ static size_t longest_prompt(const ft_generation *g)
     return longest;
 }
 
-/* As long as texts may become, or 4096 tokens where only the model's positions limit them. */
+/* The maximum length of the texts; without --max-new-tokens, up to 4096 tokens. */
 static size_t choose_context(const ft_generation *g)
 {
     size_t positions = (size_t) ft_model_get_info(g->model).max_positions;
@@ -109,7 +109,7 @@ static int larger_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* What the largest texts need that can be there together. */
+/* KV cache tokens of the largest sequences that may run concurrently. */
 static ft_status sum_cache(const ft_generation *g, size_t seats, size_t *tokens, ft_error *err)
 {
     size_t count = g->prompts.count, *need = ft_array(count, sizeof *need);
@@ -119,7 +119,7 @@ static ft_status sum_cache(const ft_generation *g, size_t seats, size_t *tokens,
         const ft_request *r = &g->request[i];
         need[i] = r->prompt_tokens > 0 && r->prompt_tokens < g->context
                       ? ft_request_cached(r, g->context)
-                      : 1; /* will be refused */
+                      : 1; /* will be rejected */
     }
     qsort(need, count, sizeof *need, larger_first);
     *tokens = 0;
@@ -138,7 +138,7 @@ static ft_status open_session(ft_session **out, const ft_generation *g, ft_error
     size_t source = g->begins > 0 ? ft_prompts_longest(&g->prompts) : 0;
     FT_TRY(sum_cache(g, seats, &cache, err));
     options.max_sequences = (int64_t) seats;
-    if (chunk < source) /* which is read whole */
+    if (chunk < source) /* the encoder needs complete sources */
         chunk = source;
     options.max_tokens = (int64_t) (chunk > seats ? chunk : seats);
     options.source_tokens = (int64_t) (seats * ft_round_up(source, FT_PAGE));
@@ -184,7 +184,7 @@ static bool add_id(ft_growth *grown, int32_t id, float logprob, bool keeps_logpr
     return true;
 }
 
-/* Ids are for files and programs, and for people where there are no words. */
+/* Ids are kept for files and JSON, or if there is no tokenizer. */
 static bool add_token(ft_generation *g, ft_growth *grown, const ft_token *token)
 {
     g->tokens++;
@@ -209,7 +209,7 @@ static bool take_token(void *user, const ft_token *token)
 
 /* ---- All ---------------------------------------------------------------------------------- */
 
-/* Whether all texts have come to an end: then those that did not fail are worth telling. */
+/* Whether all texts have finished, so that those that did not fail can be reported. */
 static bool is_complete(const ft_generation *g)
 {
     for (size_t i = 0; g->grown != NULL && i < g->prompts.count; i++)

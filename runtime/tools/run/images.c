@@ -1,5 +1,5 @@
 /*
- * images.c - image files become what a model reads.
+ * images.c - read image files and preprocess them to pixel values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ static ft_status open_processor(ft_processor *out, const ft_model *model, ft_err
                        model->path, model->family->name);
     if (config->channels != 3)
         return ft_fail(err, FT_EUNSUPPORTED,
-                       "%s: images of %d channels, but files have 3: give pixel_values",
+                       "%s: expects %d channels, but image files have 3: give pixel_values",
                        model->path, config->channels);
     const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, name);
     if (file == NULL)
@@ -38,8 +38,8 @@ static ft_status check_size(const ft_processor *processor, const ft_image *image
     if (width == (size_t) config->image_width && height == (size_t) config->image_height)
         return FT_OK;
     return ft_fail(err, FT_ESHAPE,
-                   "%s: becomes %zu x %zu pixels, but the model reads images of %d x %d", path,
-                   width, height, config->image_width, config->image_height);
+                   "%s: has %zu x %zu pixels after preprocessing, but the model expects %d x %d",
+                   path, width, height, config->image_width, config->image_height);
 }
 
 static ft_status read_image(float *out, const ft_processor *processor, const ft_config *config,

@@ -1,5 +1,5 @@
 /*
- * images.h - image files become what a model reads.
+ * images.h - read image files and preprocess them to pixel values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,8 +10,8 @@
 #include "runtime/model/model.h"
 
 /*
- * Decode images as their model's preprocessor_config.json says.  FT_ESHAPE: one does not become as
- * large as the model reads them; FT_EUNSUPPORTED: the model reads none, or has no such file.
+ * Decode and preprocess images as preprocessor_config.json says.  FT_ESHAPE: a preprocessed image
+ * has another size than the model's input; FT_EUNSUPPORTED: no vision model, or no such file.
  */
 FT_MUST_USE ft_status ft_images_read(ft_dataset *out, const ft_model *model,
                                      const char *const *path, size_t count, ft_error *err);

@@ -63,9 +63,9 @@ static const ft_option options[] = {
       "safetensors with input_ids [N, S], and optionally\n"
       "attention_mask, lengths [N], token_type_ids,\n"
       "labels [N]; of images pixel_values [N, C, H, W]" },
-    { TEXT, "text", "FILE", "one text a line; - is standard input" },
+    { TEXT, "text", "FILE", "read one text per line; - is standard input" },
     { IMAGE, "image", "FILE...",
-      "a PNG or JPEG image; may be repeated, and those that\nfollow need no --image" },
+      "a PNG or JPEG image; may be repeated, further files\nmay follow without --image" },
     { WHOLE, "whole", NULL, "the whole file is one text" },
     { 'o', "output", "FILE", "write the results to this safetensors file" },
     { 'f', "force", NULL, "replace the output file" },
@@ -73,55 +73,55 @@ static const ft_option options[] = {
     { 't', "threads", "N", "threads; default all processors" },
     { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
     { VERIFY, "verify", "LEVEL", "structure (default), crc or sha256" },
-    { FAKE, "fake", NULL, "hold the codes of an int8 artifact in float" },
-    { NO_FUSE, "no-fuse", NULL, "run every operation of the graph alone" },
-    { 'v', "verbose", NULL, "print the plan to standard error" },
+    { FAKE, "fake", NULL, "fake-quantize: compute an int8 artifact in float" },
+    { NO_FUSE, "no-fuse", NULL, "disable operator fusion" },
+    { 'v', "verbose", NULL, "print plan and int8 GEMM kernels to standard error" },
 
-    /* Encoders, and single runs of decoders. */
-    { TRUNCATE, "truncate", NULL, "cut texts that are longer than the model takes" },
-    { OUTPUTS, "outputs", "NAMES", "gather only these outputs, separated by commas" },
-    { KEEP, "keep", "NAME", "gather this value of the plan too; may be repeated" },
-    { EVERY_LOGITS, "every-logits", NULL, "logits of all tokens of a decoder, not the last" },
-    { TOKENS, "max-tokens", "N", "tokens of one run; default 4096" },
+    /* Encoders, and single forward passes of decoders. */
+    { TRUNCATE, "truncate", NULL, "truncate texts to the model's maximum length" },
+    { OUTPUTS, "outputs", "NAMES", "collect only these outputs, separated by commas" },
+    { KEEP, "keep", "NAME", "also collect this intermediate value; may be repeated" },
+    { EVERY_LOGITS, "every-logits", NULL, "decoders: logits of all tokens, not only the last" },
+    { TOKENS, "max-tokens", "N", "tokens per forward pass; default 4096" },
 
-    /* Texts to be continued. */
-    { MAX_NEW, "max-new-tokens", "N", "of each text; default what the context leaves" },
-    { MIN_NEW, "min-new-tokens", "N", "no end is chosen before" },
-    { TEMPERATURE, "temperature", "T", "default 0: the most likely token each time" },
-    { TOP_K, "top-k", "K", "choose among the K most likely" },
-    { TOP_P, "top-p", "P", "choose among the fewest that have this probability" },
-    { MIN_P, "min-p", "P", "choose among those P times as likely as the best" },
-    { REPETITION, "repetition-penalty", "R", "makes all tokens of the text less likely" },
-    { PRESENCE, "presence-penalty", "X", "off the logits of new tokens that occurred" },
-    { FREQUENCY, "frequency-penalty", "X", "the same, for each time that they did" },
-    { NGRAM, "no-repeat-ngram-size", "N", "no run of N tokens occurs twice" },
-    { SEED, "seed", "S", "of random choices; default 0" },
-    { STOP, "stop", "TEXT", "end before this text; may be repeated" },
-    { STOP_ID, "stop-id", "ID", "end at this token too; may be repeated" },
-    { IGNORE_END, "ignore-end", NULL, "the model's own ends do not end a text" },
+    /* Text generation. */
+    { MAX_NEW, "max-new-tokens", "N", "per text; default up to the context length" },
+    { MIN_NEW, "min-new-tokens", "N", "suppress stop tokens before" },
+    { TEMPERATURE, "temperature", "T", "sampling temperature; default 0: greedy decoding" },
+    { TOP_K, "top-k", "K", "sample from the K most likely tokens" },
+    { TOP_P, "top-p", "P", "nucleus sampling with cumulative probability P" },
+    { MIN_P, "min-p", "P", "minimum probability relative to the most likely" },
+    { REPETITION, "repetition-penalty", "R", "penalize tokens of prompt and output" },
+    { PRESENCE, "presence-penalty", "X", "subtracted from logits of generated tokens" },
+    { FREQUENCY, "frequency-penalty", "X", "the same, times the number of occurrences" },
+    { NGRAM, "no-repeat-ngram-size", "N", "no n-gram of N tokens occurs twice" },
+    { SEED, "seed", "S", "random seed; default 0" },
+    { STOP, "stop", "TEXT", "stop string; may be repeated" },
+    { STOP_ID, "stop-id", "ID", "additional stop token; may be repeated" },
+    { IGNORE_END, "ignore-end", NULL, "ignore the model's eos_token_id" },
     { CHAT, "chat", NULL,
-      "texts are messages to a model that talks; without\n"
-      "any, talk by standard input" },
-    { SYSTEM, "system", "TEXT", "what the model is told before a chat" },
-    { LOGPROBS, "logprobs", NULL, "tell the log-probabilities of chosen tokens" },
-    { CTX, "ctx", "N", "tokens of a text at most, new ones included" },
-    { CHUNK, "chunk", "N", "prompt tokens of one run; default 512" },
-    { BATCH, "batch", "N", "texts at a time; default 64" },
-    { KV, "kv", "auto|f16|int8", "what keys and values are cached in" },
+      "apply the chat template; without texts, read one\n"
+      "message per line from standard input" },
+    { SYSTEM, "system", "TEXT", "system message of the chat" },
+    { LOGPROBS, "logprobs", NULL, "output log-probabilities of the new tokens" },
+    { CTX, "ctx", "N", "context length: prompt and new tokens" },
+    { CHUNK, "chunk", "N", "prompt tokens per forward pass; default 512" },
+    { BATCH, "batch", "N", "concurrent sequences; default 64" },
+    { KV, "kv", "auto|f16|int8", "dtype of the KV cache" },
 
-    /* Texts to be translated. */
-    { BEAMS, "beams", "K", "search with K beams, at most 64" },
-    { N_BEST, "n-best", "N", "texts of each source; default 1" },
+    /* Beam search. */
+    { BEAMS, "beams", "K", "beam search with K beams, at most 64" },
+    { N_BEST, "n-best", "N", "hypotheses per source; default 1" },
     { LENGTH_PENALTY, "length-penalty", "A",
       "scores are divided by the length to the power of A;\n"
       "default 1" },
     { EARLY, "early-stopping", "WHEN",
-      "with K texts found: true, at once; false (default),\n"
-      "when no better one is likely; never, when none is\n"
-      "possible" },
-    { BEAM_GROUPS, "beam-groups", "G", "G groups of beams that avoid each other's tokens" },
-    { DIVERSITY, "diversity-penalty", "X", "what a token costs that an earlier group has taken" },
-    { FORCED_BOS, "forced-bos", "ID", "the first new token: the target language" },
+      "stop with K hypotheses: true, at once; false (default),\n"
+      "when a better one is unlikely; never, when a better\n"
+      "one is impossible" },
+    { BEAM_GROUPS, "beam-groups", "G", "diverse beam search with G groups" },
+    { DIVERSITY, "diversity-penalty", "X", "penalty for tokens selected by an earlier group" },
+    { FORCED_BOS, "forced-bos", "ID", "first new token, such as the target language" },
     { 0, NULL, NULL, NULL },
 };
 
@@ -132,9 +132,8 @@ const ft_tool ft_run_tool = {
              "-i FILE [OPTION]... TEXT...\n"
              "-i FILE [OPTION]... --image FILE...\n"
              "-i FILE --chat [OPTION]...",
-    .about = "Run an artifact on sequences of token ids, on texts or on images: an encoder\n"
-             "classifies or embeds them, a decoder continues them, an encoder-decoder translates\n"
-             "them.",
+    .about = "Run a model on token ids, texts or images: encoders classify or embed, decoders\n"
+             "generate text, encoder-decoders translate.",
     .option = options,
 };
 
@@ -156,13 +155,13 @@ static uint64_t seed(const char *text)
     errno = 0;
     unsigned long long number = strtoull(text, &end, 10);
     if (end == text || *end != '\0' || errno != 0 || strchr(text, '-') != NULL)
-        ft_tool_usage(&ft_run_tool, "--seed: \"%s\" is not a whole number below 2^64", text);
+        ft_tool_usage(&ft_run_tool, "--seed: \"%s\" is not an integer below 2^64", text);
     return number;
 }
 
 /* ---- Options ------------------------------------------------------------------------------ */
 
-/* How tokens are chosen. */
+/* Sampling. */
 static bool take_choice(ft_run *r, int option, const char *value)
 {
     const double any = 1e6;
@@ -200,7 +199,7 @@ static bool take_choice(ft_run *r, int option, const char *value)
     }
 }
 
-/* Where texts end, and what is told of them. */
+/* Length, stop criteria and output of generation. */
 static bool take_end(ft_run *r, int option, const char *value)
 {
     switch (option) {
@@ -258,7 +257,7 @@ static ft_early early(const char *text)
     ft_tool_usage(&ft_run_tool, "--early-stopping: \"%s\" is not true, false or never", text);
 }
 
-/* How beams are searched with. */
+/* Beam search. */
 static bool take_search(ft_run *r, int option, const char *value)
 {
     ft_search_options *search = &r->search;
@@ -287,7 +286,7 @@ static bool take_search(ft_run *r, int option, const char *value)
     }
 }
 
-/* What is for single runs. */
+/* Single forward passes. */
 static bool take_run(ft_run *r, int option, const char *value)
 {
     switch (option) {
@@ -311,7 +310,7 @@ static bool take_run(ft_run *r, int option, const char *value)
     }
 }
 
-/* What is remembered of a text, also in single runs. */
+/* KV cache, also in single forward passes. */
 static bool take_cache(ft_run *r, int option, const char *value)
 {
     switch (option) {
@@ -402,20 +401,20 @@ static void check(const ft_run *r)
     if (inputs > 1 || (inputs == 0 && !r->chat))
         ft_tool_usage(&ft_run_tool, "give either -d FILE, --text FILE, --image FILE or texts");
     if (r->chat && (r->data != NULL || r->nimage > 0))
-        ft_tool_usage(&ft_run_tool, "--chat is for texts, not for %s",
+        ft_tool_usage(&ft_run_tool, "--chat applies to texts, not to %s",
                       r->data != NULL ? "-d" : "--image");
     if (r->chat && inputs == 0 && (r->json || r->output != NULL))
-        ft_tool_usage(&ft_run_tool, "a chat by standard input has neither -o nor --json");
+        ft_tool_usage(&ft_run_tool, "an interactive chat supports neither -o nor --json");
     if (r->system != NULL && !r->chat)
-        ft_tool_usage(&ft_run_tool, "--system is for --chat");
+        ft_tool_usage(&ft_run_tool, "--system requires --chat");
     if (r->searching != NULL && r->search.beams == 0)
-        ft_tool_usage(&ft_run_tool, "--%s is for --beams", r->searching);
+        ft_tool_usage(&ft_run_tool, "--%s requires --beams", r->searching);
     if (r->whole && r->text == NULL)
-        ft_tool_usage(&ft_run_tool, "--whole is for --text");
+        ft_tool_usage(&ft_run_tool, "--whole requires --text");
     spare_inputs(r);
 }
 
-/* What a shell makes of --image *.png: all of them are images. */
+/* --image *.png: the operands after it are images too. */
 static void take_images(ft_run *r)
 {
     for (size_t i = 0; i < r->noperand && r->nimage > 0; i++)

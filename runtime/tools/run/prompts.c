@@ -1,5 +1,5 @@
 /*
- * prompts.c - what is to be continued: rows of a file of token ids, or texts.
+ * prompts.c - prompts: rows of token ids from a file, or encoded texts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -41,7 +41,7 @@ size_t ft_prompts_longest(const ft_prompts *prompts)
 
 /* ---- Data --------------------------------------------------------------------------------- */
 
-/* pad_token_id of a file of the checkpoint, or -1. */
+/* pad_token_id in a file of the checkpoint, or -1. */
 static int32_t padding_in(const ft_model *model, const char *name)
 {
     const ft_artifact_entry *file = ft_artifact_find_file(model->artifact, name);
@@ -53,8 +53,7 @@ static int32_t padding_in(const ft_model *model, const char *name)
     return number >= 0 && number < model->config.vocabulary ? (int32_t) number : -1;
 }
 
-/* What rows are padded with where nothing says how long they are: the end where there is no such
- * token; -1: nothing. */
+/* The padding id of rows without mask or lengths: pad_token_id, else eos_token_id; -1: none. */
 static ft_status find_padding(int32_t *id, const ft_model *model, ft_error *err)
 {
     ft_stop_ids ends;
@@ -68,7 +67,7 @@ static ft_status find_padding(int32_t *id, const ft_model *model, ft_error *err)
     return FT_OK;
 }
 
-/* Take the run of padding at the end of each row out of the mask. */
+/* Mask the trailing padding of each row. */
 static ft_status trim(ft_dataset *data, const ft_model *model, const char *path, ft_error *err)
 {
     int32_t padding;
@@ -113,7 +112,7 @@ static ft_status read_data(ft_prompts *out, const ft_run *run, const ft_model *m
 
 /* ---- Texts -------------------------------------------------------------------------------- */
 
-/* A message that nothing has gone before, and that waits for an answer. */
+/* A chat with a single user message. */
 static ft_status encode_message(const ft_run *run, const ft_model *model,
                                 const ft_tokenizer *tokenizer, const char *text, int32_t **ids,
                                 size_t *count, ft_error *err)

@@ -1,5 +1,5 @@
 /*
- * prompts.h - what is to be continued: rows of a file of token ids, or texts.
+ * prompts.h - prompts: rows of token ids from a file, or encoded texts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,11 +10,11 @@
 #include "runtime/tools/run/text_lines.h"
 
 typedef struct ft_prompts {
-    int32_t *ids;  /* all of them, one behind the other */
+    int32_t *ids;  /* of all prompts, packed */
     size_t *start; /* [count + 1] */
     size_t count;
-    size_t cols;    /* columns of the data, or tokens of the longest text */
-    ft_texts texts; /* none where they came from data */
+    size_t cols;    /* columns of the data, or tokens of the longest prompt */
+    ft_texts texts; /* empty if the prompts are from a file of ids */
 } ft_prompts;
 
 /* Free with ft_prompts_fini(), also after a failure. */
@@ -27,7 +27,7 @@ static inline size_t ft_prompt_tokens(const ft_prompts *prompts, size_t index)
     return prompts->start[index + 1] - prompts->start[index];
 }
 
-/* Tokens of the longest one. */
+/* Tokens of the longest prompt. */
 size_t ft_prompts_longest(const ft_prompts *prompts);
 
 #endif

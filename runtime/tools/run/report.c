@@ -1,5 +1,5 @@
 /*
- * report.c - what has become of texts: for people as it comes, for programs at the end.
+ * report.c - output of generated texts: as text, as JSON and as a safetensors file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- For people --------------------------------------------------------------------------- */
+/* ---- Text --------------------------------------------------------------------------------- */
 
 void ft_print_piece(const char *text, size_t bytes)
 {
@@ -48,12 +48,12 @@ void ft_warn_of_context(const ft_run *run, size_t longest, size_t context)
     if (asked == 0 || longest >= context || asked <= context - longest)
         return;
     fprintf(stderr,
-            "%s: warning: --max-new-tokens %zu: a context of %zu tokens leaves %zu behind a prompt "
-            "of %zu; texts end there\n",
+            "%s: warning: --max-new-tokens %zu: a context of %zu tokens leaves %zu after a prompt "
+            "of %zu; generation stops there\n",
             ft_run_tool.name, asked, context, context - longest, longest);
 }
 
-/* What has been told is not needed any more, unless it is to be written. */
+/* Free what has been reported, unless it is also written to a file. */
 static void forget(ft_growth *grown, bool writes)
 {
     free(grown->text);
@@ -67,14 +67,14 @@ static void forget(ft_growth *grown, bool writes)
     grown->logprob = NULL;
 }
 
-/* The ids of a text that has no words. */
+/* Print ids, without a tokenizer. */
 static void print_ids(const ft_growth *grown)
 {
     for (size_t i = 0; i < grown->tokens; i++)
         printf("%s%d", i > 0 ? " " : "", grown->id[i]);
 }
 
-/* The end of what is printed of one text. */
+/* End a printed text with a newline. */
 static void end_text(const ft_growth *grown)
 {
     if (grown->bytes == 0 || grown->text[grown->bytes - 1] != '\n')
@@ -82,7 +82,7 @@ static void end_text(const ft_growth *grown)
     fflush(stdout);
 }
 
-/* Many texts: each when it is complete, under its number. */
+/* Several texts: each under its number when it is finished. */
 static void print_next(const ft_generation *g, const ft_growth *grown)
 {
     printf("%s==> %zu <==\n", g->told > 0 ? "\n" : "", g->told + 1);
@@ -92,11 +92,11 @@ static void print_next(const ft_generation *g, const ft_growth *grown)
     end_text(grown);
 }
 
-/* A single text: as it grows. */
+/* A single text: streamed. */
 static void print_more(ft_generation *g)
 {
     const ft_growth *grown = &g->grown[0];
-    if (grown->bytes > g->told) /* before that there may be no text at all */
+    if (grown->bytes > g->told) /* the buffer may still be NULL before that */
         ft_print_piece(grown->text + g->told, grown->bytes - g->told);
     g->told = grown->bytes;
     if (grown->reason == FT_REASON_NONE)
@@ -106,7 +106,7 @@ static void print_more(ft_generation *g)
     end_text(grown);
 }
 
-/* ---- For programs ------------------------------------------------------------------------- */
+/* ---- JSON --------------------------------------------------------------------------------- */
 
 static void begin_json(ft_generation *g)
 {
@@ -127,7 +127,7 @@ static void put_next(ft_generation *g, const ft_growth *grown)
         ft_json_stream_text(json, "text", grown->bytes > 0 ? grown->text : "", grown->bytes);
     ft_json_wholes(json, "ids", grown->id, grown->tokens);
     ft_json_reals(json, "logprobs", grown->logprob, grown->tokens);
-    ft_json_word(json, "reason", ft_reason_name(grown->reason));
+    ft_json_word(json, "finish_reason", ft_reason_name(grown->reason));
     ft_json_close(json, '{');
     fflush(stdout);
 }
@@ -169,13 +169,13 @@ void ft_generation_tell_end(ft_generation *g)
 {
     if (g->run->json)
         put_speed(&g->json, g);
-    else /* A text's first new token is chosen by the run that ends its prompt. */
+    else /* The first new token of a text belongs to its prefill. */
         ft_print_speed(g->tells ? stderr : stdout, g->prompts.count, g->tokens, &g->stats);
 }
 
-/* ---- In a file ---------------------------------------------------------------------------- */
+/* ---- File --------------------------------------------------------------------------------- */
 
-/* Columns for new tokens: as many as were asked for and the context has, or as there are. */
+/* Columns for new tokens: --max-new-tokens limited by the context, or the longest text. */
 static size_t new_columns(const ft_generation *g)
 {
     size_t most = 0;
@@ -187,7 +187,7 @@ static size_t new_columns(const ft_generation *g)
     return most;
 }
 
-/* What stands behind the end of a text: an encoder-decoder's padding, else what ends texts. */
+/* Padding after the end of a text: pad_token_id of encoder-decoders, else a stop id. */
 static int32_t padding_of(const ft_generation *g)
 {
     if (g->begins > 0)
@@ -209,7 +209,7 @@ static void fill_row(const ft_generation *g, size_t i, int32_t *row, size_t cols
 
 enum { IDS, LENGTHS, LOGPROBS };
 
-/* One text's row of each tensor; `ids` and `logprobs` have room for them. */
+/* Write one row of each tensor; `ids` and `logprobs` are buffers for a row. */
 static ft_status put_row(ft_safetensors_stream *file, const ft_generation *g, size_t i,
                          int32_t *ids, size_t cols, float *logprobs, size_t fresh, ft_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * results.c - the outputs of many runs, one at a time, and in a file.
+ * results.c - outputs of many forward passes: the last one in memory, all of them in a file.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the plan says so: a run of sequences of one token has as many rows either way. */
+/* The plan value of an output: only its row kind tells tokens from sequences of one token. */
 static int value_of(const ft_plan *plan, const char *name)
 {
     for (int i = 0; i < plan->noutput; i++)
@@ -24,7 +24,7 @@ static int value_of(const ft_plan *plan, const char *name)
     return ft_plan_find(plan, name);
 }
 
-/* The shape of a result over the whole dataset, from its shape in one run. */
+/* The shape of an output for the whole dataset, from its shape in one pass. */
 static void widen(ft_named_tensor *result, const ft_session *session, const ft_dataset *dataset)
 {
     ft_tensor *tensor = &result->tensor;
@@ -76,7 +76,7 @@ void ft_results_fini(ft_results *results)
     *results = (ft_results){ .count = 0 };
 }
 
-/* Room for what the last run made; the next may make less, or more. */
+/* Resize the buffer for the outputs of the last pass. */
 static ft_status make_room(ft_results *r, size_t i, const ft_session *session, ft_error *err)
 {
     ft_tensor shape = { .data = NULL };
@@ -87,9 +87,10 @@ static ft_status make_room(ft_results *r, size_t i, const ft_session *session, f
     free(r->part[i].data);
     r->part[i].data = ft_alloc(bytes);
     r->room[i] = bytes;
-    return r->part[i].data != NULL ? FT_OK
-                                   : ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes of output",
-                                             r->name[i], bytes);
+    return r->part[i].data != NULL
+               ? FT_OK
+               : ft_fail(err, FT_ENOMEM, "%s: no memory for %zu bytes of output", r->name[i],
+                         bytes);
 }
 
 ft_status ft_results_take(ft_results *results, const ft_session *session, size_t first,
@@ -100,8 +101,7 @@ ft_status ft_results_take(ft_results *results, const ft_session *session, size_t
         FT_TRY(make_room(results, i, session, err));
         FT_TRY(ft_session_get_from(session, results->name[i], first, part, err));
         if (results->file != NULL)
-            FT_TRY(
-                ft_safetensors_put(results->file, i, part->data, ft_tensor_bytes(part), err));
+            FT_TRY(ft_safetensors_put(results->file, i, part->data, ft_tensor_bytes(part), err));
     }
     return FT_OK;
 }

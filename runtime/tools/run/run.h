@@ -1,5 +1,5 @@
 /*
- * run.h - what the parts of ft-run share: the command line, and the two things to do with a model.
+ * run.h - declarations shared by the parts of ft-run: the command line and the modes of operation.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,22 +15,22 @@
 /* The command line. */
 typedef struct ft_run {
     const char *input, *data, *text, *output, *outputs;
-    const char **keep; /* NULL-terminated; room for as many as there are arguments */
+    const char **keep; /* NULL-terminated; capacity argc */
     size_t nkeep;
     char *const *operand;
     size_t noperand;
-    const char **image; /* [nimage]: of --image, and then the operands */
+    const char **image; /* [nimage]: --image, then the operands */
     size_t nimage;
     bool force, json, truncate, whole, verbose;
     ft_model_options model;
     ft_session_options session;
 
     /* Decoders. */
-    const char *running;    /* an option that is for a single run; NULL: none given */
-    const char *generating; /* one that is for texts to be continued */
-    const char *caching;    /* one for what a decoder remembers */
-    ft_request how;         /* of every text; its prompt and its stops are not set */
-    const char **stop;      /* NULL-terminated, like `keep` */
+    const char *running;    /* name of a given option for single forward passes; NULL: none */
+    const char *generating; /* ... for text generation */
+    const char *caching;    /* ... for the KV cache */
+    ft_request how;         /* sampling of all requests; prompt and stop ids are not set */
+    const char **stop;      /* NULL-terminated; capacity argc */
     size_t nstop;
     int32_t *stop_id; /* [nstop_id] */
     size_t nstop_id;
@@ -39,10 +39,10 @@ typedef struct ft_run {
     bool ignore_end, chat, logprobs;
 
     /* Encoder-decoders. */
-    ft_search_options search; /* beams 0: there is none */
-    const char *searching;    /* an option that is for a search; NULL: none given */
+    ft_search_options search; /* beams 0: no beam search */
+    const char *searching;    /* name of a given beam search option; NULL: none */
     int32_t forced_bos;
-    bool forces_bos; /* it was given */
+    bool forces_bos; /* --forced-bos was given */
 } ft_run;
 
 extern const ft_tool ft_run_tool;
@@ -51,28 +51,28 @@ extern const ft_tool ft_run_tool;
 void ft_run_parse(ft_run *run, int argc, char **argv);
 void ft_run_free(ft_run *run);
 
-/* The texts that it names. */
+/* Read the texts named on the command line. */
 FT_MUST_USE ft_status ft_run_texts(ft_texts *out, const ft_run *run, ft_error *err);
 
-/* Run sequences once, and tell the outputs.  `output` may be NULL. */
+/* One forward pass per batch, then print the outputs.  `output` may be NULL. */
 FT_MUST_USE ft_status ft_run_forward(const ft_run *run, const ft_model *model, ft_output *output,
                                      ft_error *err);
 
-/* Continue texts. */
+/* Text generation. */
 FT_MUST_USE ft_status ft_run_generate(const ft_run *run, const ft_model *model, ft_output *output,
                                       ft_error *err);
 
-/* Translate by beam search. */
+/* Beam search. */
 FT_MUST_USE ft_status ft_run_search(const ft_run *run, const ft_model *model, ft_output *output,
                                     ft_error *err);
 
 /*
- * Begin to show how far a run of -d is, in units such as "sequences"; `tells`: results are printed
- * meanwhile, which on one terminal would mix.
+ * Start the progress line of -d, in units such as "sequences".  `tells`: results are printed at the
+ * same time, so no progress is shown if both go to one terminal.
  */
 void ft_run_begin_progress(ft_progress_line *line, const ft_run *run, const char *unit, bool tells);
 
-/* With --verbose, print what the session runs and how. */
+/* With --verbose, print the plan and the selected int8 GEMM kernels. */
 FT_MUST_USE ft_status ft_run_explain(const ft_run *run, ft_session *session, ft_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * text_lines.c - lines of text.
+ * text_lines.c - lists of texts, and their encoding.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a text costs beside its bytes: a place in the list, and the head of its memory. */
+/* Overhead per text: the list entry and the allocation header. */
 enum { COST = 32 };
 
 static ft_status append(ft_texts *texts, const char *line, ft_error *err)
@@ -39,13 +39,13 @@ static ft_status read_texts(ft_texts *out, ft_text_reader *from, ft_error *err)
     const char *text;
     FT_TRY(ft_text_reader_next(from, &text, err));
     if (text == NULL)
-        return ft_fail(err, FT_EFORMAT, "%s: holds no text", from->name);
+        return ft_fail(err, FT_EFORMAT, "%s: contains no text", from->name);
     while (text != NULL) {
         FT_TRY(append(out, text, err));
         if (out->bytes > FT_TEXTS_MAX_BYTES)
             return ft_fail(err, FT_ELIMIT,
-                           "%s: line %zu: the texts up to here are more than the %d MiB that are "
-                           "read at once; split the file",
+                           "%s: line %zu: the texts up to this line exceed the limit of %d MiB; "
+                           "split the file",
                            from->name, from->count, FT_TEXTS_MAX_BYTES >> 20);
         FT_TRY(ft_text_reader_next(from, &text, err));
     }
@@ -64,7 +64,7 @@ ft_status ft_texts_read(ft_texts *out, const char *path, bool whole, ft_error *e
     return status;
 }
 
-/* Words of a command line are bytes of any kind. */
+/* Command line arguments may be arbitrary bytes. */
 static ft_status check_operand(const char *text, size_t number, ft_error *err)
 {
     size_t bytes = strlen(text), valid = ft_utf8_valid(text, bytes);
@@ -100,7 +100,7 @@ static ft_status encode(const ft_tokenizer *tokenizer, const char *text, bool ba
 ft_status ft_text_encode(const ft_tokenizer *tokenizer, const char *text, bool bare, int32_t **ids,
                          size_t *count, ft_error *err)
 {
-    size_t room = strlen(text) + 16; /* hardly a text has more tokens than bytes */
+    size_t room = strlen(text) + 16; /* tokens rarely outnumber bytes */
     for (*ids = NULL;;) {
         int32_t *grown = realloc(*ids, room * sizeof *grown);
         if (grown == NULL)

@@ -11,16 +11,16 @@
 #include <stdio.h>
 
 enum {
-    FT_TEXT_MAX_BYTES = 16 << 20,   /* of one text */
-    FT_TEXTS_MAX_BYTES = 128 << 20, /* of all texts that are kept at once, with what each costs */
+    FT_TEXT_MAX_BYTES = 16 << 20,   /* per text */
+    FT_TEXTS_MAX_BYTES = 128 << 20, /* of all texts in memory, with an overhead per text */
 };
 
-/* A file of texts, read one at a time. */
+/* Reads a file text by text. */
 typedef struct ft_text_reader {
     FILE *file;
-    const char *name; /* of the file, in messages */
-    bool whole;       /* all of the file is one text, with its line ends; else each line is one */
-    size_t count;     /* texts so far: of lines, the number of the last one */
+    const char *name; /* of the file, for messages */
+    bool whole;       /* the whole file is one text, including line ends; otherwise one per line */
+    size_t count;     /* texts so far, which is the number of the last line */
     ft_text text;
 } ft_text_reader;
 
@@ -30,27 +30,27 @@ FT_MUST_USE ft_status ft_text_reader_open(ft_text_reader *out, const char *path,
 void ft_text_reader_close(ft_text_reader *reader);
 
 /*
- * The next text without its line end, terminated, which lasts until the next call; NULL at the end.
- * FT_ELIMIT for more than FT_TEXT_MAX_BYTES, FT_EFORMAT for a NUL or what is not UTF-8; both name
- * the file and the line.  No more than that is read ahead, so it may be a terminal or a pipe.
+ * The next text without its line end, NUL-terminated and valid until the next call; NULL at the
+ * end. FT_ELIMIT: more than FT_TEXT_MAX_BYTES; FT_EFORMAT: a NUL byte or invalid UTF-8.  The error
+ * names file and line.  Nothing is read ahead, so the file may be a terminal or a pipe.
  */
 FT_MUST_USE ft_status ft_text_reader_next(ft_text_reader *reader, const char **text, ft_error *err);
 
-/* Texts that are kept at once. */
+/* A list of texts. */
 typedef struct ft_texts {
     char **line; /* without line ends; owned */
     size_t count;
-    size_t bytes; /* what they cost */
+    size_t bytes; /* with overhead */
 } ft_texts;
 
-/* All texts of a file, at most FT_TEXTS_MAX_BYTES and at least one. */
+/* Read all texts of a file.  FT_ELIMIT: more than FT_TEXTS_MAX_BYTES; FT_EFORMAT: no text. */
 FT_MUST_USE ft_status ft_texts_read(ft_texts *out, const char *path, bool whole, ft_error *err);
 
 FT_MUST_USE ft_status ft_texts_copy(ft_texts *out, char *const *line, size_t count, ft_error *err);
 
 void ft_texts_fini(ft_texts *texts);
 
-/* Encode a text, without special tokens around it if `bare`; free(*ids), also after a failure. */
+/* Encode a text, without adding special tokens if `bare`; free(*ids), also after a failure. */
 FT_MUST_USE ft_status ft_text_encode(const ft_tokenizer *tokenizer, const char *text, bool bare,
                                      int32_t **ids, size_t *count, ft_error *err);
 

@@ -1,8 +1,8 @@
 /*
- * text_reader.c - one text at a time, checked before anything is made of it.
+ * text_reader.c - read and validate one text at a time.
  *
- * Bytes are looked at one by one, so that what can be no text is refused where that shows, however
- * much follows.
+ * Bytes are read one by one, so that invalid input is rejected at once, regardless of how much
+ * follows.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,7 +32,7 @@ void ft_text_reader_close(ft_text_reader *reader)
     *reader = (ft_text_reader){ 0 };
 }
 
-/* The line of the file in which byte `at` of the text lies, and where in that line it is. */
+/* Line and column of byte `at` of the text. */
 static size_t find_line(const ft_text_reader *r, size_t at, size_t *column)
 {
     size_t line = r->count, start = 0;
@@ -46,8 +46,8 @@ static ft_status refuse_byte(const ft_text_reader *r, size_t at, unsigned byte, 
 {
     size_t column, line = find_line(r, at, &column);
     if (byte == 0)
-        return ft_fail(err, FT_EFORMAT, "%s: line %zu holds a NUL at byte %zu, expected text",
-                       r->name, line, column);
+        return ft_fail(err, FT_EFORMAT, "%s: line %zu: NUL at byte %zu, expected text", r->name,
+                       line, column);
     return ft_fail(err, FT_EFORMAT, "%s: line %zu: byte %zu is 0x%02x, expected valid UTF-8",
                    r->name, line, column, byte);
 }
@@ -55,10 +55,10 @@ static ft_status refuse_byte(const ft_text_reader *r, size_t at, unsigned byte, 
 static ft_status refuse_length(const ft_text_reader *r, ft_error *err)
 {
     if (r->whole)
-        return ft_fail(err, FT_ELIMIT, "%s: is larger than the %d MiB that a text may have",
-                       r->name, FT_TEXT_MAX_BYTES >> 20);
-    return ft_fail(err, FT_ELIMIT, "%s: line %zu is longer than the %d MiB that a text may have",
-                   r->name, r->count, FT_TEXT_MAX_BYTES >> 20);
+        return ft_fail(err, FT_ELIMIT, "%s: exceeds the limit of %d MiB per text", r->name,
+                       FT_TEXT_MAX_BYTES >> 20);
+    return ft_fail(err, FT_ELIMIT, "%s: line %zu exceeds the limit of %d MiB per text", r->name,
+                   r->count, FT_TEXT_MAX_BYTES >> 20);
 }
 
 static ft_status no_memory(const ft_text_reader *r, ft_error *err)
@@ -67,7 +67,7 @@ static ft_status no_memory(const ft_text_reader *r, ft_error *err)
                    r->count, r->text.bytes);
 }
 
-/* Bytes up to the end of the text; *any says whether there was one before the end of the file. */
+/* Read up to the end of the text; *any is false at the end of the file. */
 static ft_status read_bytes(ft_text_reader *r, bool *any, ft_error *err)
 {
     int byte;

@@ -302,6 +302,12 @@ static ft_state state_of(const ft_model *model)
     return FT_STATE_FLOAT;
 }
 
+/* The public name of a state; manifests say "blocks" for group-wise quantized weights. */
+static const char *precision_name(ft_state state)
+{
+    return state == FT_STATE_BLOCKS ? "groupwise" : ft_state_name(state);
+}
+
 static size_t weight_bytes(const ft_model *model)
 {
     size_t bytes = 0;
@@ -321,7 +327,7 @@ ft_model_info ft_model_get_info(const ft_model *model)
     bool cuts = c->max_seq_length > 0 && c->max_seq_length < positions;
     return (ft_model_info){
         .family = model->family->name,
-        .precision = ft_state_name(state_of(model)),
+        .precision = precision_name(state_of(model)),
         .layers = c->layers,
         .hidden = c->hidden,
         .heads = c->heads,

@@ -477,9 +477,9 @@ int main(void)
     test_blocks(FT_U8, 0);
     test_scheme(FT_SYNTHETIC_FLOAT, "float");
     test_scheme(FT_SYNTHETIC_F16, "float");
-    test_scheme(FT_SYNTHETIC_W4A16, "blocks");
-    test_scheme(FT_SYNTHETIC_W8A16, "blocks");
-    test_scheme(FT_SYNTHETIC_W8A8_BLOCK, "blocks");
+    test_scheme(FT_SYNTHETIC_W4A16, "groupwise");
+    test_scheme(FT_SYNTHETIC_W8A16, "groupwise");
+    test_scheme(FT_SYNTHETIC_W8A8_BLOCK, "groupwise");
     test_scheme(FT_SYNTHETIC_INT8, "int8");
     test_scheme(FT_SYNTHETIC_INT8_RESIDUAL, "int8");
     test_info();

@@ -43,10 +43,10 @@ refused 2 ' is none of bert-base, bert-large, minilm, vit-base, llama-2-7b, llam
     "$bench" --shape tiny
 refused 2 '"int4" is none of float, f16, int8, int8-residual' "$bench" --shape minilm --scheme int4
 refused 2 '--group: "48" is neither 32, 64, 128 nor 0' "$bench" --shape minilm --group 48
-refused 2 '--group goes with shapes in blocks' "$bench" --shape minilm --group 64
-refused 2 '--group goes with shapes in blocks' "$bench" -i model.ft --group 64
+refused 2 '--group requires --shape' "$bench" --shape minilm --group 64
+refused 2 '--group requires --shape' "$bench" -i model.ft --group 64
 refused 2 '--kv: "int4" is none of auto, f16 and int8' "$bench" --shape minilm --kv int4
-refused 2 '--scheme goes with --shape' "$bench" -i model.ft --scheme int8
+refused 2 '--scheme requires --shape' "$bench" -i model.ft --scheme int8
 refused 2 '--batch: "" is not a number' "$bench" --shape minilm -b 1,
 refused 2 '--length: "x" is not a number' "$bench" --shape minilm -l 8,x,9
 refused 2 '--runs: "0" is not a number' "$bench" --shape minilm -r 0
@@ -57,22 +57,22 @@ refused 2 '--decode: "0" is not a number from 1 to 1048576' "$bench" --shape ft-
 refused 2 '--beams: "0" is not a number from 1 to 64' "$bench" --shape ft-decoding --beams 0
 refused 2 '--beams: "65" is not a number from 1 to 64' "$bench" --shape ft-decoding --beams 4,65
 refused 2 '--beams: "many" is not a number' "$bench" --shape ft-decoding --beams many
-refused 1 '--beams: bert-base does not translate' "$bench" --shape bert-base --beams 4
-refused 1 '--beams: llama-1b does not translate' "$bench" --shape llama-1b --beams 1 --decode 8
-refused 1 '--top-p: ft-decoding is timed in searches, which draw no tokens' \
+refused 1 '--beams: bert-base is not an encoder-decoder' "$bench" --shape bert-base --beams 4
+refused 1 '--beams: llama-1b is not an encoder-decoder' "$bench" --shape llama-1b --beams 1 --decode 8
+refused 1 '--top-p: ft-decoding is timed with beam search, which does not sample' \
     "$bench" --shape ft-decoding --top-p 0.5
 refused 1 'scheme int8-residual is for encoders' "$bench" --shape ft-decoding --scheme int8-residual
 refused 1 'scheme w8a8-dynamic is for decoders' "$bench" --shape minilm --scheme w8a8-dynamic
 for option in --length=8 --fill=0.5 --decode=8; do
-    refused 1 '--length, --fill and --decode are for texts, but vit-base reads images' \
+    refused 1 '--length, --fill and --decode apply to text models, but vit-base is a vision model' \
         "$bench" --shape vit-base "$option"
 done
-refused 1 '--beams: vit-base does not translate' "$bench" --shape vit-base --beams 4
+refused 1 '--beams: vit-base is not an encoder-decoder' "$bench" --shape vit-base --beams 4
 refused 1 'scheme int8-residual is for encoders of text' \
     "$bench" --shape vit-base --scheme int8-residual
 refused 2 '--ops and --gemm exclude each other' "$bench" --shape minilm --ops --gemm
 refused 2 '--json and --csv exclude each other' "$bench" --shape minilm --json --csv
-refused 2 '-q and -v at once' "$bench" --shape minilm -q -v
+refused 2 '-q and -v exclude each other' "$bench" --shape minilm -q -v
 refused 2 'unexpected argument model.ft' "$bench" --shape minilm model.ft
 refused 1 'nowhere.ft: No such file' "$bench" -i nowhere.ft
 refused 2 'device tpu: unknown' "$bench" --shape minilm --device tpu
@@ -110,7 +110,7 @@ holds 'has its mean too' 'if ($6 != 27) bad()' out
 
 is 0 'float of more tokens than a shape has positions' \
     "$bench" --shape minilm --scheme float -b 1 -l 520 -r 1 -t 2
-grep -q '^minilm, float, ' out && grep -q 'TFLOPS of float products' out &&
+grep -q '^minilm, float, ' out && grep -q 'TFLOPS in float GEMMs' out &&
     ! grep -q 'int8' out && grep -q '^ *1  *520  *520 ' out
 check $? 'is a table for people'
 sed 's/^/# /' out
@@ -163,19 +163,19 @@ if have_python; then
     python3 - out >found 2>&1 <<'EOF'
 import json, sys
 root = json.load(open(sys.argv[1]))
-own = [p for p in root["products"] if p["chosen"] == "yes"]
-assert [(p["m"], p["n"], p["k"], p["way"], p["activation"], p["count"]) for p in own] == [
+own = [p for p in root["gemms"] if p["selected"] == "yes"]
+assert [(p["m"], p["n"], p["k"], p["kernel"], p["activation"], p["count"]) for p in own] == [
     (27, 384, 384, "I8.I8->I8", "none", 18), (27, 384, 384, "I8.I8->F16", "none", 6),
     (27, 1536, 384, "I8.I8->I8", "gelu_codes", 6), (27, 384, 1536, "I8.I8->F16", "none", 6)], own
-others = [p for p in root["products"] if p["chosen"] == "no"]
-assert [p["way"] for p in others] == 4 * ["F32.F16->F32"], others
+others = [p for p in root["gemms"] if p["selected"] == "no"]
+assert [p["kernel"] for p in others] == 4 * ["F32.F16->F32"], others
 for p, other in zip(own, others):
-    assert (p["m"], p["n"], p["k"], p["to"]) == (other["m"], other["n"], other["k"], other["to"])
-    assert p["ratio"] == 1 and abs(other["ratio"] - other["ms"] / p["ms"]) < 1e-3 * other["ratio"]
-for p in root["products"]:
+    assert (p["m"], p["n"], p["k"], p["out_dtype"]) == (other["m"], other["n"], other["k"], other["out_dtype"])
+    assert p["relative_time"] == 1 and abs(other["relative_time"] - other["ms"] / p["ms"]) < 1e-3 * other["relative_time"]
+for p in root["gemms"]:
     work = 2e-9 * p["m"] * p["n"] * p["k"]
     assert abs(p["tops"] * p["ms"] - work) < 1e-3 * work
-    assert abs(p["of_best"] - p["tops"] / root["ceilings"]["int8_tops"]) < 1e-3
+    assert abs(p["peak_fraction"] - p["tops"] / root["roofline"]["int8_tops"]) < 1e-3
 assert root["model"]["name"] == "minilm" and root["device"]["name"] == "cpu" and "cases" not in root
 EOF
     check $? 'are JSON, each shape once, with what belongs to it'
@@ -187,7 +187,7 @@ is 0 'products with weights in blocks' "$bench" --shape minilm --scheme w4a16 -b
 grep -q 'F32\.U4/32->F32$' out && grep -q 'F32\.F16->F32$' out
 check $? 'stand beside those of floats'
 is 0 'products by codes of blocks' "$bench" --shape minilm --scheme w8a8-block -b 1 -l 9 -r 3 -t 1 --gemm
-grep -q 'F32\.U8/32 by codes->F32$' out
+grep -q 'F32\.U8/32 int8->F32$' out
 check $? 'are called so'
 
 # ---- Searches -----------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ assert near(own[0], 4 * 6 * 4 * 512) and near(own[1], 4 * 512 * (2 * 6 + 6 * 4 *
 assert near(work("beam", "head")[1], 4 * 6 * 30000), work("beam", "head")
 # What this step does not do costs nothing.
 assert work("choose", "token") == (0, 0) and work("note", "decoder_input_ids") == (0, 0)
-kinds = {kind["kind"]: kind["count"] for kind in root["kinds"]}
+kinds = {kind["kind"]: kind["count"] for kind in root["op_kinds"]}
 assert kinds["attend"] == 12 and kinds["beam"] == 1 and sum(kinds.values()) == len(ops), kinds
 EOF
     check $? 'are those of the decoder for every beam, and the search is one of them'

@@ -111,7 +111,7 @@ refused () {
 
 refused 2 'no artifact given' 'nothing to judge' -d rows.st
 refused 2 'no data given' 'nothing to judge by' -i m7.ft
-refused 2 '"more" is no option' 'a stray argument' -i m7.ft -d rows.st more
+refused 2 'unexpected argument "more"' 'a stray argument' -i m7.ft -d rows.st more
 refused 2 '--chunk: "0" is not a positive number' 'runs of nothing' -i m7.ft -d rows.st --chunk 0
 refused 1 'no.ft: No such file' 'an artifact that is not there' -i no.ft -d rows.st
 refused 1 'no.st: No such file' 'data that are not there' -i m7.ft -d no.st
@@ -146,7 +146,7 @@ if test -f "$sample/model.safetensors"; then
     check $? 'and agrees with itself'
     refused 1 'is of family bert' 'two kinds of models' -i m7.ft --against c.ft -d rows.st
     quietly "$make_tensors" plain.st input_ids:I32:1,3=1,2,3
-    refused 1 'plain.st: no labels to judge by' 'a classifier without labels' -i c.ft -d plain.st
+    refused 1 'plain.st: no labels' 'a classifier without labels' -i c.ft -d plain.st
 else
     for i in 1 2 3 4 5 6 7; do
         skip "no checkpoint source-language-bert in $FT_SRCDIR/samples or $FT_MODELS"
@@ -237,7 +237,7 @@ check $? 'which is near, but not the same'
 quietly "$make_tensors" sources.st input_ids:I32:2,9=$sources
 refused 1 'the data must hold labels [2, T], the target tokens of each row' \
     'sources without targets' -i m2m.ft -d sources.st
-refused 1 '--ctx cuts texts of decoders' 'pairs to be cut' -i m2m.ft -d pairs.st --ctx 5
+refused 1 '--ctx applies to decoders' 'pairs to be cut' -i m2m.ft -d pairs.st --ctx 5
 quietly "$make_tensors" empty.st input_ids:I32:2,9=$sources labels:I32:2,2=1,1,-100,1
 refused 1 'empty.st: labels are all padding' 'labels that say nothing' -i m2m.ft -d empty.st
 quietly "$make_tensors" gap.st input_ids:I32:2,9=$sources labels:I32:2,3=16,-100,20,42,20,47

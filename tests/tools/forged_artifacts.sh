@@ -31,9 +31,9 @@ quietly "$forge" bert.int8.ft same.ft
 is 0 'an artifact that was taken apart and put together again runs' "$run" -i same.ft 'x = 1'
 is 0 'ft-inspect --verify finds nothing in it' "$inspect" --verify same.ft
 says out 'ok      plan' 'ft-inspect --verify says that the model can be planned'
-says out '0 failed; the model has a plan' 'ft-inspect --verify ends with the same'
+says out '0 failed; the model can be planned' 'ft-inspect --verify ends with the same'
 is 0 'ft-inspect --verify --json finds nothing either' "$inspect" --verify --json same.ft
-says out '"problem": null' 'ft-inspect --verify --json has no problem with the plan'
+says out '"error": null' 'ft-inspect --verify --json has no problem with the plan'
 
 # ---- Ranges -------------------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ refused 'recipe: activations are int8 per token, which family bert does not supp
     set recipe/activations '"int8 per token"' drop amax.tsv
 is 1 'ft-inspect --verify --json refuses it, too' "$inspect" --verify --json forged.ft
 says out '"ok": false' 'ft-inspect --verify --json says so'
-says out '"problem": "forged.ft: recipe: activations' 'ft-inspect --verify --json says why'
+says out '"error": "forged.ft: recipe: activations' 'ft-inspect --verify --json says why'
 is 1 'ft-run --fake refuses it, too' "$run" --fake -i forged.ft 'x = 1'
 is 1 'ft-inspect --plan refuses it, too' "$inspect" --plan forged.ft
 

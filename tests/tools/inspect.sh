@@ -72,18 +72,18 @@ is 0 'ft-inspect lists matrices in blocks' "$inspect" c.ft
 says out 'c.ft: bert, blocks, written' 'their state'
 says out 'U4     [37, 70]  panel32  32,zeros ' 'their bits, groups and zeros'
 says out 'U8     [3, 5]    panel32  row,int8 ' 'and what multiplies inputs as codes'
-says out 's/..., scales of 2 tensors' 'counts scales'
-says out 'z/..., zeros of 1 tensors' 'and zeros'
+says out 's/...: scales of 2 tensors' 'counts scales'
+says out 'z/...: zero points of 1 tensors' 'and zeros'
 
 # The sample has an entry of every kind, but is no model: it has no plan.
 is 1 '--verify finds that an artifact without a model cannot be planned' "$inspect" --verify a.ft
 says out 'ok      w/embed.word' '--verify says of each entry that it is intact'
 says out 'FAILED  a.ft: config: "activation" is absent or unknown' '--verify says why there is no plan'
-says out 'checked by sha256, 0 failed; the model has no plan' '--verify says both in all'
+says out 'checked by sha256, 0 failed; the model cannot be planned' '--verify says both in all'
 quietly "$FT_BUILDDIR/tests/programs/make-decoder" model 1
 quietly "$FT_BUILDDIR/ft-convert" -i model -o model.ft
 is 0 '--verify finds nothing in an intact model' "$inspect" --verify model.ft
-says out 'checked by sha256, 0 failed; the model has a plan' '--verify says so'
+says out 'checked by sha256, 0 failed; the model can be planned' '--verify says so'
 is 0 '--verify=crc finds nothing in it, too' "$inspect" --verify=crc model.ft
 says out 'checked by crc' '--verify=crc says that it is less'
 
@@ -119,7 +119,7 @@ says out 'tensor layer.0.ffn.up.weight: zeros: none | stored' 'in zeros'
 is 1 'different codes in blocks' "$inspect" --diff c.ft d.ft
 says out 'tensor layer.0.ffn.up.weight: sha256: ' 'are named'
 is 1 '--diff --json lists the differences' "$inspect" --diff --json float.ft a.ft
-says out '"aspect": "dtype"' 'one by one'
+says out '"field": "dtype"' 'one by one'
 
 # ---- Ranges -------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ says out '    97               0  feed-forward down weight amax, channel 1' 'to 
 is 0 'underscores do for hyphens' "$inspect" --amax_list=0 --json a.ft
 says out '"meaning": "v after bias: 127 / amax"' 'and JSON has the same'
 is 1 'a layer without list is an error' "$inspect" --amax-list 7 a.ft
-says err 'no amaxList of layer 7, but of 0' 'that tells which there are'
+says err 'no amaxList of layer 7; available: 0' 'that tells which there are'
 
 # ---- Usage --------------------------------------------------------------------------------------
 

@@ -186,7 +186,7 @@ is 0 'labels that exclude nothing are compared' "$eval" -i multi.ft --against mu
 test "$(value kl_mean) $(value agreement)" = '0.0 1.0'
 check $? 'and agree with themselves'
 is 1 'kinds of labels are not compared' "$eval" -i multi.ft --against plain.ft -d ids.st
-says err 'plain.ft: is for single_label_classification, but multi.ft for multi_label_classification' \
+says err 'plain.ft: problem_type is single_label_classification, but multi.ft has multi_label_classification' \
     'the message says which they are'
 
 # ---- Labels that do not fit ----------------------------------------------------------------------

@@ -169,7 +169,7 @@ refused 2 '--temperature: "warm" is not a number' 'a temperature that is no numb
     -d prompts.st --temperature warm
 refused 2 '--temperature: "nan" is not a number' 'one that only looks like a number' \
     -d prompts.st --temperature nan
-refused 2 '--seed: "-1" is not a whole number' 'a negative seed' -d prompts.st --seed -1
+refused 2 '--seed: "-1" is not an integer' 'a negative seed' -d prompts.st --seed -1
 refused 2 '--kv: "int4" is none of auto, f16 and int8' 'an unknown cache' -d prompts.st --kv int4
 refused 2 'a stop string cannot be empty' 'an empty stop string' --stop '' fig
 refused 2 '--chat applies to texts' 'a chat about token ids' -d prompts.st --chat

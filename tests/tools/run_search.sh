@@ -134,7 +134,7 @@ refused 1 'forced_bos is 97, expected -1 to 96' 'a first token that is none' -i 
     --beams 4 --forced-bos 97
 refused 1 'prompt 0: token 1 is 97, expected 0 to 96' 'without beams too' -i m.ft -d one.st \
     --forced-bos 97
-refused 1 'prompt 0: a beam search has no temperature' 'chance' -i m.ft -d one.st --beams 4 \
+refused 1 'prompt 0: temperature does not apply to beam search' 'chance' -i m.ft -d one.st --beams 4 \
     --temperature 1
 refused 1 '--logprobs: does not apply to beam search' 'log-probabilities of each token' -i m.ft \
     -d one.st --beams 4 --logprobs

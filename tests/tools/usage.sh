@@ -84,7 +84,7 @@ done
 wrong '--output: the file name is empty' 'an output without a name' ft-convert -i a -o ''
 wrong 'unexpected argument b' 'an operand' ft-convert -i a -n b
 wrong 'unexpected argument b' 'an operand' ft-bench -i a b
-wrong '"b" is no option' 'an operand' ft-eval -i a -d a b
+wrong 'unexpected argument "b"' 'an operand' ft-eval -i a -d a b
 wrong 'one file is expected' 'a second file' ft-inspect a b
 wrong 'operands are counters files' 'an operand' ft-calibrate -i a -d a -n b
 

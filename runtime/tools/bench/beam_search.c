@@ -1,10 +1,10 @@
 /*
- * beam_search.c - one case of translating: so many sources, each searched for its best text.
+ * beam_search.c - one benchmark case of encoder-decoders: end-to-end beam search.
  *
- * What is timed is the search as its callers see it, from the first token of the sources to the
- * texts in the hands of the host.  No token ends a text, so all become as long as they may.  The
- * same search for texts of one token tells what comes before steps: sources and prompts; the rest
- * is that of the steps.
+ * The time is that of ft_search() as seen by its caller, from the source ids to the best hypotheses
+ * on the host.  There are no stop tokens, so all hypotheses reach the maximum length.  The same
+ * search for one new token measures encoder and prefill; the difference is the time of the decode
+ * steps.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@
 
 enum { IDS_KEY = 14 };
 
-/* What is repeated. */
+/* The search that is repeated. */
 typedef struct search {
     const ft_bench *bench;
     const ft_bench_texts *texts;
@@ -30,13 +30,13 @@ typedef struct search {
     size_t *length;      /* [sources] */
     int32_t *ids;        /* [sources, length] */
     ft_request *request; /* [sources] */
-    ft_beams *rules;     /* [sources]: of one step */
-    size_t made;         /* new tokens of the last search */
+    ft_beams *rules;     /* [sources]: parameters of one step */
+    size_t made;         /* new tokens of the last search, best hypotheses */
 } search;
 
 /* ---- Requests ----------------------------------------------------------------------------- */
 
-/* Room for all sources at once. */
+/* Capacity for all sources concurrently. */
 static ft_status open_session(search *s, ft_error *err)
 {
     const ft_bench_texts *t = s->texts;
@@ -54,7 +54,7 @@ static ft_status open_session(search *s, ft_error *err)
                            err);
 }
 
-/* Random sources, and texts that nothing ends but their length. */
+/* Random sources, without stop tokens. */
 static ft_status draw_requests(search *s, ft_error *err)
 {
     static const int32_t no_ids[1] = { 0 };
@@ -99,7 +99,7 @@ static ft_status search_once(search *s, size_t new_tokens, double *seconds, ft_e
     return FT_OK;
 }
 
-/* After searches of a tenth of a second: caches fill, clocks rise, and devices learn their runs. */
+/* Warm up for 0.1 s: caches, clocks, and the CUDA graphs of the batch sizes. */
 static ft_status warm(search *s, size_t new_tokens, ft_error *err)
 {
     double sum = 0.0, seconds;
@@ -133,11 +133,11 @@ static double source_tokens(const search *s)
     return (double) sum;
 }
 
-/* `all` was timed last: its tokens are those that were made. */
+/* `all` was timed last, so s->made counts its tokens. */
 static void add_row(ft_bench *bench, const search *s, const ft_times *first, const ft_times *all)
 {
     const ft_bench_texts *t = s->texts;
-    double steps = (double) t->new_tokens - 1.0; /* none: their time is no number */
+    double steps = (double) t->new_tokens - 1.0; /* 0 steps: the cell is empty */
     ft_cell cells[] = {
         { .name = "model", .text = bench->name, .column = FT_FOR_CSV },
         { .name = "scheme", .text = bench->scheme, .column = FT_FOR_CSV },
@@ -149,7 +149,7 @@ static void add_row(ft_bench *bench, const search *s, const ft_times *first, con
         { .name = "median_ms", .number = 1e3 * all->median, .digits = 4 },
         { .name = "min_ms", .number = 1e3 * all->least, .digits = 4 },
         { .name = "p95_ms", .number = 1e3 * all->p95, .digits = 4 },
-        { .name = "first_ms", .number = 1e3 * first->median, .digits = 4 },
+        { .name = "prefill_ms", .number = 1e3 * first->median, .digits = 4 },
         { .name = "step_ms",
           .number = steps > 0.0 ? 1e3 * (all->median - first->median) / steps : (double) NAN,
           .digits = 4 },

@@ -1,10 +1,10 @@
 /*
- * beam_step.c - the step of a search that finds the last token of its texts, left behind in a
- * session, so that its operations can be timed one by one.
+ * beam_step.c - run a beam search up to its last step and leave that step in the session, so that
+ * its operations can be timed one by one.
  *
- * A search that ends takes its last step with it, so its runs are made here by themselves: sources,
- * what texts begin with, then a token of every beam again and again.  No text ends, not even in
- * that step: BEAM still finds beams that go on, however often it is repeated.
+ * ft_search() releases the state when the search finishes, so the passes are run here directly: the
+ * encoder, the prefix, then decode steps for every beam.  No hypothesis finishes, not even in the
+ * last step, so the beam search operation finds running beams however often it is repeated.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +28,8 @@ static ft_status reserve(ft_passages *p, const ft_request *requests, const ft_be
             fits = ft_pages_reserve(&p->pages, g * t->beams + lane, t->new_tokens);
     }
     return fits ? FT_OK
-                : ft_fail(err, FT_ELIMIT, "a cache without room for %zu texts of %zu tokens",
+                : ft_fail(err, FT_ELIMIT,
+                          "the KV cache has no room for %zu hypotheses of %zu tokens",
                           t->sources * t->beams, t->new_tokens);
 }
 
@@ -50,7 +51,7 @@ static void set_rules(ft_beams *rules, const ft_config *config, const ft_bench_t
     ft_beams_measure(rules, 1.0);
 }
 
-/* Beams have `known` tokens, of which the last is read: one beam at first, then all. */
+/* Add the last of `known` tokens: for one beam in the first step, then for all beams. */
 static void add_group(ft_session *session, const ft_bench_texts *t, size_t group, size_t known)
 {
     size_t first = group * t->beams;

@@ -1,9 +1,9 @@
 /*
- * case.c - one case of ft-bench: so many random sequences, run again and again.
+ * case.c - one benchmark case: repeated forward passes of random sequences.
  *
- * Inputs are set once; what is timed is the backend's run of the plan.  Its latency is the time
- * until the device has finished; a device that queues runs is also timed on many of them in a row,
- * which is what a server with enough to do sees.
+ * Inputs are set once; the time is that of the backend's run of the plan.  Latency is the time
+ * until the device has finished.  On an asynchronous device, back-to-back runs are timed too, which
+ * is the throughput of a busy server.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -33,7 +33,7 @@ void ft_bench_lengths(size_t *out, size_t count, size_t length, double fill)
     else
         high = fmax(2.0 * mean - low, low);
     long before = 0;
-    for (size_t i = 0; i < count; i++) { /* rounding the sums keeps their last one */
+    for (size_t i = 0; i < count; i++) { /* rounding the prefix sums preserves the total */
         double n = (double) i + 1.0;
         long sum = lround(low * n + (high - low) * n * n / (2.0 * (double) count));
         out[i] = (size_t) (sum - before);
@@ -81,7 +81,7 @@ static ft_status set_inputs(ft_session *session, size_t sequences, size_t length
     return status;
 }
 
-/* A session whose inputs outlive a run, so that it can be repeated without writing them again. */
+/* A session that keeps its inputs, so that runs can be repeated without writing them again. */
 static ft_status open_session(ft_session **out, const ft_bench *bench, size_t sequences,
                               size_t length, ft_error *err)
 {
@@ -106,7 +106,7 @@ static ft_status open_session(ft_session **out, const ft_bench *bench, size_t se
 
 typedef struct result {
     ft_times run;
-    double queued; /* seconds a run of many in a row; NaN where runs do not queue */
+    double queued; /* average seconds of back-to-back runs; NaN if runs are synchronous */
 } result;
 
 static ft_status time_runs(result *out, const ft_target *target, int runs, ft_error *err)
@@ -156,15 +156,15 @@ static void add_row(ft_bench *bench, const ft_session *session, const result *r)
           .digits = 1 },
         { .name = "tokens_per_s", .head = "tokens/s", .number = tokens / median, .digits = 0 },
         { .name = "tops", .number = 1e-12 * operations / median, .digits = 3 },
-        { .name = "roof_ms", .number = 1e3 * roof, .digits = 4 },
-        { .name = "of_roof", .number = roof / median, .digits = 3 },
+        { .name = "roofline_ms", .head = "roof_ms", .number = 1e3 * roof, .digits = 4 },
+        { .name = "roofline_fraction", .head = "of_roof", .number = roof / median, .digits = 3 },
     };
     ft_table_row(&bench->cases, cells, FT_COUNT(cells));
 }
 
 static ft_status run_case(ft_bench *bench, ft_session *session, ft_error *err)
 {
-    /* Packs and writes the inputs; what follows repeats its run. */
+    /* Packs and writes the inputs; the timed runs repeat this pass. */
     FT_TRY(ft_session_run(session, err));
     if (bench->verbose)
         FT_TRY(ft_products_write(session, &session->batch, 1, stderr, err));

@@ -1,9 +1,10 @@
 /*
- * decode.c - one case of decoding: so many sequences with so much context get a token each.
+ * decode.c - one benchmark case of decoding: decode steps of several sequences with a given
+ * context.
  *
- * The context is read first, so that the cache holds what a model makes of tokens; then one step is
- * repeated, each of the tokens that the one before it has chosen.  Its time is that of a step of
- * generation, from the host's having the tokens of one to its having those of the next.
+ * The context is prefilled first, so that the KV cache holds realistic values; then the decode step
+ * is repeated, each with the tokens sampled by the previous one.  The time of a step is the
+ * interval between the host's receiving the tokens of two consecutive steps.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +22,7 @@
 
 enum { IDS_KEY = 13, CHUNK = 2048 };
 
-/* What is repeated. */
+/* The step that is repeated. */
 typedef struct step {
     ft_session *session;
     int32_t *chosen; /* [sequences] */
@@ -43,14 +44,14 @@ static ft_status open_session(ft_session **out, const ft_bench *bench, size_t se
                            err);
 }
 
-/* Random tokens, which are different ones in each sequence. */
+/* Random tokens, different in each sequence. */
 static void draw_ids(int32_t *ids, size_t count, size_t seat, int32_t vocabulary)
 {
     for (size_t i = 0; i < count; i++)
         ids[i] = (int32_t) ft_noise_below(IDS_KEY, (seat << 24) + i, (uint32_t) vocabulary);
 }
 
-/* Read `context` tokens of every sequence. */
+/* Prefill `context` tokens of every sequence. */
 static ft_status read_context(const step *s, int32_t *ids, size_t context, ft_error *err)
 {
     ft_session *session = s->session;
@@ -58,7 +59,7 @@ static ft_status read_context(const step *s, int32_t *ids, size_t context, ft_er
     for (size_t seat = 0; seat < session->limits.sequences; seat++) {
         draw_ids(ids, context, seat, session->model->config.vocabulary);
         if (!ft_pages_reserve(&passages->pages, seat, context + 1))
-            return ft_fail(err, FT_ELIMIT, "a cache without room for %zu tokens", context + 1);
+            return ft_fail(err, FT_ELIMIT, "the KV cache has no room for %zu tokens", context + 1);
         for (size_t past = 0, count; past < context; past += count) {
             count = ft_min_size(context - past, CHUNK);
             ft_passages_clear(passages);
@@ -74,7 +75,7 @@ static ft_status read_context(const step *s, int32_t *ids, size_t context, ft_er
     return FT_OK;
 }
 
-/* The token that each sequence has chosen last, behind its context. */
+/* Add the last sampled token of each sequence. */
 static void add_steps(const step *s, const ft_bench *bench, size_t context)
 {
     ft_passages *passages = s->session->passages;
@@ -97,7 +98,7 @@ static void add_steps(const step *s, const ft_bench *bench, size_t context)
     }
 }
 
-/* Steps as ft_generate() takes them; `sample` may be NULL, else it has the seconds of each. */
+/* Run steps as ft_generate() does; `sample` [count] receives their seconds, unless NULL. */
 static ft_status take_steps(const step *s, int count, double *sample, ft_error *err)
 {
     const ft_backend *backend = s->session->model->backend;
@@ -118,7 +119,7 @@ static ft_status take_steps(const step *s, int count, double *sample, ft_error *
     return FT_OK;
 }
 
-/* The first and the last step of a row have no other beside them, so they are not counted. */
+/* The first and the last step do not overlap with another one, so they are not counted. */
 static ft_status time_all(ft_times *out, const step *s, int runs, ft_error *err)
 {
     double *sample = ft_array((size_t) runs + 2, sizeof *sample);
@@ -152,7 +153,10 @@ static void add_row(ft_bench *bench, const step *s, size_t context, const ft_tim
         { .name = "p95_ms", .number = 1e3 * times->p95, .digits = 4 },
         { .name = "tokens_per_s", .number = sequences / times->median, .digits = 1 },
         { .name = "gb_per_s", .number = 1e-9 * bytes / times->median, .digits = 1 },
-        { .name = "of_read", .number = bytes / times->median / bench->ceilings.read, .digits = 3 },
+        { .name = "bandwidth_fraction",
+          .head = "of_read",
+          .number = bytes / times->median / bench->ceilings.read,
+          .digits = 3 },
     };
     ft_table_row(&bench->cases, cells, FT_COUNT(cells));
 }
@@ -179,7 +183,7 @@ ft_status ft_bench_decode(ft_bench *bench, size_t sequences, size_t context, ft_
 {
     step s = { 0 };
     if (!bench->model->has_cache)
-        return ft_fail(err, FT_EUNSUPPORTED, "%s: does not decode", bench->name);
+        return ft_fail(err, FT_EUNSUPPORTED, "%s: is not a decoder", bench->name);
     s.chosen = ft_array(sequences, sizeof *s.chosen);
     s.logprob = ft_array(sequences, sizeof *s.logprob);
     ft_status status = s.chosen != NULL && s.logprob != NULL

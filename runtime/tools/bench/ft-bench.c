@@ -1,5 +1,5 @@
 /*
- * ft-bench.c - how fast a model, or a shape of models, runs on this machine.
+ * ft-bench.c - benchmark a model, or a model shape with random weights, on this machine.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Work --------------------------------------------------------------------------------- */
+/* ---- Cases -------------------------------------------------------------------------------- */
 
 typedef struct job {
     ft_bench_request *request;
@@ -31,27 +31,28 @@ static void set_default(ft_bench_list *list, size_t item)
         *list = (ft_bench_list){ { item }, 1 };
 }
 
-/* Images are as long as their patches are many. */
+/* The sequence length of vision models follows from the number of patches. */
 static ft_status settle_images(const job *j, const ft_config *config, const char *name,
                                ft_error *err)
 {
     ft_bench_request *r = j->request;
     if (r->lengths.count > 0 || j->bench->fill < 1.0 || r->decode.count > 0)
-        return ft_fail(err, FT_EARG,
-                       "--length, --fill and --decode are for texts, but %s reads images", name);
+        return ft_fail(
+            err, FT_EARG,
+            "--length, --fill and --decode apply to text models, but %s is a vision model", name);
     set_default(&r->lengths, (size_t) config->positions);
     return FT_OK;
 }
 
-/* What the command line leaves open, the kind of model decides. */
+/* Defaults that depend on the type of the model. */
 static ft_status settle(const job *j, const ft_config *config, const char *name, ft_error *err)
 {
     ft_bench_request *r = j->request;
     bool translates = ft_config_has_source(config);
     if (r->beams.count > 0 && !translates)
-        return ft_fail(err, FT_EARG, "--beams: %s does not translate", name);
+        return ft_fail(err, FT_EARG, "--beams: %s is not an encoder-decoder", name);
     if (j->bench->top_p > 0.0 && translates)
-        return ft_fail(err, FT_EARG, "--top-p: %s is timed in searches, which draw no tokens",
+        return ft_fail(err, FT_EARG, "--top-p: %s is timed with beam search, which does not sample",
                        name);
     if (ft_config_sees(config))
         return settle_images(j, config, name, err);
@@ -71,7 +72,7 @@ static size_t largest(const ft_bench_list *list)
     return most;
 }
 
-/* A shape has as many positions as the longest sequence wants, and the tokens before a last one. */
+/* Extend the positions of a shape to the longest sequence of all cases. */
 static void fit_positions(ft_bench_request *r)
 {
     size_t length = largest(&r->lengths), decoded = largest(&r->decode) + 1;
@@ -90,14 +91,14 @@ static ft_status open_model(job *j, ft_error *err)
     }
     FT_TRY(settle(j, &r->config, r->shape, err));
     fit_positions(r);
-    /* A GPU gets a copy of its own of every layer: they may be alike where they come from. */
+    /* On a GPU every layer has its own copy, so layers may share host memory. */
     const ft_synthetic_options what = { r->scheme, r->group, strncmp(r->device, "cpu", 3) != 0,
                                         j->bench->threads };
     FT_TRY(ft_synthetic_make(&j->made, &r->config, &what, err));
     return ft_synthetic_open(&j->model, &j->made, r->shape, &how, err);
 }
 
-/* The entry of the open device: "cuda" is "cuda:0". */
+/* The ft_devices() entry of the open device; "cuda" means "cuda:0". */
 static ft_device_info describe_device(const char *name)
 {
     ft_device_info info[64];
@@ -113,7 +114,7 @@ static const char *scheme_of(const job *j)
     if (j->request->shape != NULL)
         return ft_synthetic_scheme_name(j->request->scheme);
     if (j->model->purpose.mode != FT_MODE_INT8)
-        return ft_model_get_info(j->model).precision; /* "float", "blocks" */
+        return ft_model_get_info(j->model).precision; /* "float", "groupwise" */
     if (j->model->purpose.dynamic)
         return ft_synthetic_scheme_name(FT_SYNTHETIC_DYNAMIC);
     return ft_synthetic_scheme_name(j->model->purpose.int8_residual ? FT_SYNTHETIC_INT8_RESIDUAL
@@ -135,7 +136,7 @@ static ft_status prepare(job *j, ft_error *err)
     return ft_ceilings_measure(&bench->ceilings, &j->model->plan, device, bench->threads, err);
 }
 
-/* The next digit of a number whose digits are the items of lists: *index loses it. */
+/* Mixed-radix decomposition of a case number: take the next digit off *index. */
 static size_t digit(const ft_bench_list *list, size_t *index)
 {
     size_t item = list->item[*index % list->count];
@@ -143,7 +144,7 @@ static size_t digit(const ft_bench_list *list, size_t *index)
     return item;
 }
 
-/* Case number `index`: every number of sequences with every other. */
+/* Run case number `index` of the Cartesian product of the lists. */
 static ft_status run_case(const job *j, size_t index, ft_error *err)
 {
     const ft_bench_request *r = j->request;
@@ -198,13 +199,12 @@ static void print_heading(const job *j)
            (double) ft_model_get_info(j->model).weight_bytes / 1e6, b->device, j->device.detail);
     if (on_cpu(j))
         printf("; %d thread%s", b->threads, b->threads > 1 ? "s" : "");
-    printf("\nceilings: ");
+    printf("\nroofline: ");
     if (b->ceilings.int8 > 0.0)
-        printf("%.3f TOPS of int8 products, ", 1e-12 * b->ceilings.int8);
+        printf("%.3f TOPS in int8 GEMMs, ", 1e-12 * b->ceilings.int8);
     if (b->ceilings.real > 0.0)
-        printf("%.3f TFLOPS of float products, ", 1e-12 * b->ceilings.real);
-    printf("%.1f GB/s copied, %.1f GB/s read\n\n", 1e-9 * b->ceilings.copy,
-           1e-9 * b->ceilings.read);
+        printf("%.3f TFLOPS in float GEMMs, ", 1e-12 * b->ceilings.real);
+    printf("copy %.1f GB/s, read %.1f GB/s\n\n", 1e-9 * b->ceilings.copy, 1e-9 * b->ceilings.read);
     fflush(stdout);
 }
 
@@ -229,7 +229,7 @@ static json_t *json_of_ceilings(const ft_ceilings *c)
     return object;
 }
 
-/* Tables that nobody asked for are empty. */
+/* Omit empty tables. */
 static void add_table(json_t **root, const char *name, const ft_table *table)
 {
     if (table->rows == NULL || json_array_size(table->rows) > 0)
@@ -242,18 +242,18 @@ static ft_status print_json(const job *j, ft_error *err)
     json_t *root = json_pack("{ss, ss, so, s{ss, ss}, si, sf, so}", "tool", ft_bench_tool.name,
                              "version", ft_version(), "model", json_of_model(j), "device", "name",
                              b->device, "detail", j->device.detail, "runs", b->runs, "fill",
-                             b->fill, "ceilings", json_of_ceilings(&b->ceilings));
+                             b->fill, "roofline", json_of_ceilings(&b->ceilings));
     if (on_cpu(j))
         ft_json_set(&root, "threads", json_integer(b->threads));
     add_table(&root, "cases", &b->cases);
     add_table(&root, "ops", &b->ops);
-    add_table(&root, "kinds", &b->kinds);
-    add_table(&root, "products", &b->products);
+    add_table(&root, "op_kinds", &b->kinds);
+    add_table(&root, "gemms", &b->products);
     const size_t how = JSON_INDENT(1) | JSON_REAL_PRECISION(9);
     bool fine = root != NULL && json_dumpf(root, stdout, how) == 0;
     putchar('\n');
     json_decref(root);
-    if (fine || ferror(stdout)) /* which ft_tool_end() tells */
+    if (fine || ferror(stdout)) /* reported by ft_tool_end() */
         return FT_OK;
     return ft_fail(err, FT_ENOMEM, "no memory for the results");
 }

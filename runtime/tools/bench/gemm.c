@@ -1,6 +1,6 @@
 /*
- * gemm.c - the products of a plan, each shape alone: all ways that a device has for it,
- * beside those of its vendor's library; or, where there is one way, int8 beside float.
+ * gemm.c - benchmark the GEMM shapes of a plan: all kernels of the device and the vendor library;
+ * on a device with one kernel, int8 or group-wise against float.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,8 +20,8 @@ static bool same_product(const ft_product *a, const ft_product *b)
 }
 
 /*
- * The next product of the run, from operation *at on, which moves behind it.  `joins`: linears of
- * one input and one shape, as queries, keys and values are, are one product to the device.
+ * The next GEMM of the pass, from operation *at on; *at moves past it.  `joins`: the device merges
+ * linears of the same input and shape, such as Q, K and V, into one GEMM.
  */
 static bool next_product(const ft_session *session, bool joins, int *at, ft_product *out)
 {
@@ -42,7 +42,7 @@ static bool next_product(const ft_session *session, bool joins, int *at, ft_prod
     return true;
 }
 
-/* How many of the products before operation `end` are like `p`. */
+/* Number of GEMMs equal to `p` before operation `end`. */
 static int count_products(const ft_session *session, bool joins, int end, const ft_product *p)
 {
     ft_product other;
@@ -52,7 +52,7 @@ static int count_products(const ft_session *session, bool joins, int end, const 
     return count;
 }
 
-/* ---- Contenders --------------------------------------------------------------------------- */
+/* ---- Candidates --------------------------------------------------------------------------- */
 
 static ft_status time_alone(const ft_bench *bench, const ft_product *p, ft_contender *out,
                             ft_error *err)
@@ -63,13 +63,13 @@ static ft_status time_alone(const ft_bench *bench, const ft_product *p, ft_conte
     out->seconds = times.median;
     char blocks[32] = "";
     if (ft_blocks_bits(p->w) != 0)
-        snprintf(blocks, sizeof blocks, "/%d%s", (int) p->group, p->by_codes ? " by codes" : "");
+        snprintf(blocks, sizeof blocks, "/%d%s", (int) p->group, p->by_codes ? " int8" : "");
     snprintf(out->name, sizeof out->name, "%s.%s%s->%s", ft_dtype_name(p->x), ft_dtype_name(p->w),
              blocks, ft_dtype_name(p->y));
     return FT_OK;
 }
 
-/* The plan's own product, and for one of codes or blocks what float takes for the same. */
+/* The plan's GEMM, and for quantized ones the same GEMM in float. */
 static ft_status time_forms(const ft_bench *bench, ft_product p, ft_contender *out, int *count,
                             ft_error *err)
 {
@@ -117,12 +117,19 @@ static void add_contender(ft_bench *bench, const ft_session *session, const ft_p
         { .name = "count", .width = 5, .number = uses },
         { .name = "ms", .number = 1e3 * c->seconds, .digits = 4 },
         { .name = "tops", .number = 1e-12 * operations / c->seconds, .digits = 3 },
-        { .name = "of_best", .number = operations / c->seconds / best, .digits = 3 },
-        { .name = "ratio", .width = 6, .number = c->seconds / chosen, .digits = 2 },
+        { .name = "peak_fraction",
+          .head = "of_peak",
+          .number = operations / c->seconds / best,
+          .digits = 3 },
+        { .name = "relative_time",
+          .head = "ratio",
+          .width = 6,
+          .number = c->seconds / chosen,
+          .digits = 2 },
         { .name = "activation", .text = ft_activation_name(p->activation) },
-        { .name = "to", .width = 4, .text = ft_dtype_name(p->y) },
-        { .name = "chosen", .text = c->chosen ? "yes" : "no", .column = FT_FOR_MACHINES },
-        { .name = "way", .text = c->name },
+        { .name = "out_dtype", .head = "out", .width = 4, .text = ft_dtype_name(p->y) },
+        { .name = "selected", .text = c->chosen ? "yes" : "no", .column = FT_FOR_MACHINES },
+        { .name = "kernel", .text = c->name },
     };
     ft_table_row(&bench->products, cells, FT_COUNT(cells));
 }

@@ -1,9 +1,10 @@
 /*
- * ops.c - the operations of a plan, timed one by one.
+ * ops.c - benchmark the operations of a plan one by one.
  *
- * A device that queues runs each operation several times in a row, since waiting for it takes
- * longer than many an operation; what it reads is then in the cache, and neighbours neither overlap
- * nor are joined, so the sum is not the time of a run.  On the CPU nothing of this happens.
+ * On an asynchronous device each operation runs several times back to back, since synchronization
+ * takes longer than many operations.  Its operands are then in the cache, and operations neither
+ * overlap nor are fused, so the sum is not the time of a forward pass.  None of this applies to the
+ * CPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 20 }; /* runs of one operation in a row */
+enum { BLOCK = 20 }; /* back-to-back runs of one operation */
 
-/* The operations of the session's last run: begin .. end - 1 of its plan. */
+/* The operations of the session's last pass: begin .. end - 1 of its plan. */
 typedef struct part {
     int begin, end;
 } part;
@@ -29,7 +30,7 @@ static part part_of(const ft_session *session)
                    ft_batch_end_op(&session->plan, &session->batch) };
 }
 
-/* Seconds of each operation of the run: medians of bench->runs. */
+/* Seconds of each operation: medians of bench->runs samples. */
 static ft_status time_ops(double *out, const ft_bench *bench, const ft_session *session,
                           double *sample, ft_error *err)
 {
@@ -68,10 +69,11 @@ static void add_op(ft_bench *bench, const ft_session *session, int index, double
           .column = FT_FOR_MACHINES },
         { .name = "op", .number = index },
         { .name = "ms", .number = 1e3 * seconds, .digits = 4 },
-        { .name = "share", .number = seconds / total, .digits = 4 },
+        { .name = "fraction", .number = seconds / total, .digits = 4 },
         { .name = "tops", .number = 1e-12 * (work.int8 + work.real) / seconds, .digits = 3 },
         { .name = "gb_per_s", .number = 1e-9 * work.bytes / seconds, .digits = 1 },
-        { .name = "of_roof",
+        { .name = "roofline_fraction",
+          .head = "of_roof",
           .number = ft_work_roof(&work, &bench->ceilings) / seconds,
           .digits = 3 },
         { .name = "kind", .text = ft_op_name(op->kind) },
@@ -100,7 +102,7 @@ static void add_kind(ft_bench *bench, const ft_session *session, ft_op_kind kind
           .column = FT_FOR_MACHINES },
         { .name = "count", .number = count },
         { .name = "ms", .number = 1e3 * sum, .digits = 4 },
-        { .name = "share", .number = sum / total, .digits = 4 },
+        { .name = "fraction", .number = sum / total, .digits = 4 },
         { .name = "kind", .text = ft_op_name(kind) },
     };
     if (count > 0)
@@ -123,14 +125,14 @@ static void report(ft_bench *bench, const ft_session *session, const double *sec
     ft_table_restart(&bench->ops);
     for (int i = p.begin; i < p.end; i++)
         add_op(bench, session, i, seconds[i], total);
-    if (bench->kinds.format == FT_FORMAT_CSV) /* one table is all that a file can hold */
+    if (bench->kinds.format == FT_FORMAT_CSV) /* CSV output is a single table */
         return;
     blank_line(bench);
     ft_table_restart(&bench->kinds);
     for (int kind = 0; kind < FT_OP_KINDS; kind++)
         add_kind(bench, session, (ft_op_kind) kind, seconds, total);
     if (bench->ops.format == FT_FORMAT_TEXT)
-        printf("%7d %7.4f the sum of all\n\n", p.end - p.begin, 1e3 * total);
+        printf("%7d %7.4f total\n\n", p.end - p.begin, 1e3 * total);
 }
 
 ft_status ft_bench_ops(ft_bench *bench, const ft_session *session, ft_error *err)

@@ -31,43 +31,41 @@ enum {
 };
 
 static const ft_option options[] = {
-    { 'i', "input", "FILE", "time this artifact" },
+    { 'i', "input", "FILE", "benchmark this artifact" },
     { SHAPE, "shape", "NAME",
-      "time random weights instead: bert-base, bert-large,\nminilm, vit-base, llama-2-7b, "
+      "benchmark random weights: bert-base, bert-large,\nminilm, vit-base, llama-2-7b, "
       "llama-3-8b, llama-1b,\nft-decoding or nllb-600m" },
     { SCHEME, "scheme", "NAME",
-      "of a shape: float, f16, int8 (default), int8-residual\n"
-      "(encoders), w8a8-dynamic (decoders), or in blocks:\n"
+      "with --shape: float, f16, int8 (default), int8-residual\n"
+      "(encoders), w8a8-dynamic (decoders), or group-wise:\n"
       "w4a16, w8a16 or w8a8-block" },
-    { GROUP, "group", "N", "inputs of a block: 32 (default), 64, 128, or 0 for a\nwhole row" },
-    { 'b', "batch", "N,...", "sequences or images of a run; default 1,8,32" },
-    { 'l', "length", "N,...", "tokens of the longest sequence; default 128,\nof translators 32" },
+    { GROUP, "group", "N", "group size: 32 (default), 64, 128, or 0 for one group\nper row" },
+    { 'b', "batch", "N,...", "batch sizes; default 1,8,32" },
+    { 'l', "length", "N,...", "tokens of the longest sequence; default 128,\nencoder-decoders 32" },
     { FILL, "fill", "F", "mean length as a fraction of --length; default 1" },
     { DECODE, "decode", "N,...",
-      "time steps of one token for each sequence, with N\n"
-      "tokens of it in the cache (decoders); of\n"
-      "translators: new tokens of a text, default 32" },
-    { BEAMS, "beams", "K,...", "search with K beams; default 4 (translators)" },
-    { TOP_P, "top-p", "P",
-      "decoding draws from so much probability; default\n"
-      "the most likely token" },
-    { KV, "kv", "NAME", "what keys and values are cached in: auto (default),\nf16 or int8" },
-    { 'r', "runs", "N", "timed runs of each case; default 30" },
-    { OPS, "ops", NULL, "time every operation of the plan" },
-    { GEMM, "gemm", NULL, "time every shape of product, and other ways for it" },
+      "decoders: time decode steps with N tokens in the\n"
+      "KV cache; encoder-decoders: new tokens per text,\n"
+      "default 32" },
+    { BEAMS, "beams", "K,...", "beam search with K beams; default 4\n(encoder-decoders)" },
+    { TOP_P, "top-p", "P", "nucleus sampling in decode steps; default greedy" },
+    { KV, "kv", "NAME", "dtype of the KV cache: auto (default), f16 or int8" },
+    { 'r', "runs", "N", "timed runs per case; default 30" },
+    { OPS, "ops", NULL, "also time every operation of the plan" },
+    { GEMM, "gemm", NULL, "time every GEMM shape with all its kernels" },
     { JSON, "json", NULL, "print one JSON object" },
     { CSV, "csv", NULL, "print CSV" },
     { 't', "threads", "N", "threads; default all processors" },
     { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
     { 'q', "quiet", NULL, "show no progress" },
-    { 'v', "verbose", NULL, "print the plan to standard error" },
+    { 'v', "verbose", NULL, "print plan and int8 GEMM kernels to standard error" },
     { 0, NULL, NULL, NULL },
 };
 
 const ft_tool ft_bench_tool = {
     .name = "ft-bench",
     .usage = "-i FILE [OPTION]...\n--shape NAME [--scheme NAME] [OPTION]...",
-    .about = "Measure how fast a model runs, and how much of what the device can do that is.",
+    .about = "Measure the speed of a model, and compare it with the roofline of the device.",
     .option = options,
 };
 
@@ -108,7 +106,7 @@ static double fraction(const char *option, const char *text)
     return number;
 }
 
-/* Add a word to a list of them. */
+/* Append a name to a comma-separated list. */
 static void append(char *list, size_t bytes, const char *word)
 {
     size_t used = strlen(list);
@@ -239,9 +237,9 @@ void ft_bench_parse(ft_bench_request *r, ft_bench *bench, int argc, char **argv)
     if ((r->input != NULL) + (r->shape != NULL) != 1)
         ft_tool_usage(&ft_bench_tool, "give either -i FILE or --shape NAME");
     if (r->input != NULL && r->has_scheme)
-        ft_tool_usage(&ft_bench_tool, "--scheme goes with --shape: an artifact has its own");
+        ft_tool_usage(&ft_bench_tool, "--scheme requires --shape: an artifact has its own scheme");
     if (r->has_group && (r->input != NULL || !ft_synthetic_scheme_is_blocks(r->scheme)))
-        ft_tool_usage(&ft_bench_tool, "--group goes with shapes in blocks");
+        ft_tool_usage(&ft_bench_tool, "--group requires --shape and a group-wise --scheme");
     if (r->quiet && bench->verbose)
-        ft_tool_usage(&ft_bench_tool, "-q and -v at once");
+        ft_tool_usage(&ft_bench_tool, "-q and -v exclude each other");
 }

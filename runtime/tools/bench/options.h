@@ -1,5 +1,5 @@
 /*
- * options.h - what the command line of ft-bench asks for.
+ * options.h - the command line of ft-bench.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,7 +12,7 @@
 
 enum { FT_BENCH_LIST = 32 };
 
-/* Numbers that an option was given; none: it was not. */
+/* The values of a list option; count 0: not given. */
 typedef struct ft_bench_list {
     size_t item[FT_BENCH_LIST];
     size_t count;
@@ -22,7 +22,7 @@ typedef struct ft_bench_request {
     const char *input, *shape, *device; /* input or shape */
     ft_config config;                   /* of the shape */
     ft_synthetic_scheme scheme;
-    int32_t group; /* of blocks */
+    int32_t group; /* group size of group-wise quantization */
     bool has_scheme, has_group, quiet;
     ft_kv kv;
     ft_bench_list sequences, lengths, decode, beams;
@@ -31,7 +31,7 @@ typedef struct ft_bench_request {
 
 extern const ft_tool ft_bench_tool;
 
-/* Fill in what was given, or end the program. */
+/* Parse the command line; exits on errors. */
 void ft_bench_parse(ft_bench_request *request, ft_bench *bench, int argc, char **argv);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * single_op.c - single operations on random numbers: what a device can do at best, and what the
- * products of a plan take alone.
+ * single_op.c - benchmark single operations on random data: the roofline of a device, and GEMM
+ * shapes.
  *
- * An operation is the end of a short plan, which goes the way that all plans go; so ceilings are
- * measured with the kernels that models run on, whatever the backend.
+ * The operation is the last one of a short plan that runs through the normal backend interface, so
+ * the roofline is measured with the kernels that models use, on every backend.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,23 +23,24 @@
 
 /* ---- One operation ------------------------------------------------------------------------ */
 
-/* A code stands for this much where values have deviation 1: codes then have one of 32. */
+/* int8 scale for values of standard deviation 1: quantized values have deviation 32. */
 #define CODE_STEP (1.0f / 32.0f)
 
-/* Values, weights and how many operations there are at most. */
+/* Values, weights and maximum number of operations. */
 enum { IDS, POSITIONS, REAL, CODES, RESULT, VALUES };
 enum { WORDS, PLACES, MATRIX, BIAS, WEIGHTS };
 enum { STEPS = 3, VOCABULARY = 1024 };
 
 /*
- * A plan that ends in the operation to time, ready to run; it must not move.  Token ids are what a
- * plan can be given, so rows of a random table make its real operand, and are quantized for codes.
+ * A plan that ends in the operation to time.  It contains pointers into itself, so it must not
+ * move. Plans take token ids as input, so the float operand comes from embedding lookups in a
+ * random table, and is quantized for int8.
  */
 typedef struct single {
     ft_plan plan;
     ft_value value[VALUES];
     ft_weight weight[WEIGHTS];
-    ft_weight own[WEIGHTS]; /* the weights as they were made: a device may move the others */
+    ft_weight own[WEIGHTS]; /* host copies; the device may change the pointers in `weight` */
     ft_op op[STEPS];
     ft_batch batch;
     int32_t start[2];
@@ -54,7 +55,7 @@ static void set_value(single *s, int index, const char *name, size_t cols, ft_dt
     snprintf(value->name, sizeof value->name, "%s", name);
 }
 
-/* Begin a plan over `rows` rows of `cols` columns of this dtype: codes, or real numbers. */
+/* Start a plan whose operand is [rows, cols] of this dtype, int8 or float. */
 static void single_init(single *s, const ft_backend *backend, size_t rows, size_t cols,
                         ft_dtype dtype)
 {
@@ -88,7 +89,7 @@ static void single_init(single *s, const ft_backend *backend, size_t rows, size_
     s->own[MATRIX] = s->own[BIAS] = (ft_weight){ .rows = 1, .cols = cols, .dtype = FT_F32 };
 }
 
-/* Add the operation to time, which reads what has been made. */
+/* Add the operation to time, which reads the operand. */
 static ft_op *single_add(single *s, ft_op_kind kind)
 {
     ft_op *op = &s->op[s->plan.nop++];
@@ -106,7 +107,7 @@ static void single_fini(single *s)
         ft_weight_clear(&s->own[i]);
 }
 
-/* Values of deviation 1 from the table, 0.02 in all others. */
+/* The embedding table has standard deviation 1, all other weights 0.02. */
 static ft_status make_weights(single *s, int threads, ft_error *err)
 {
     static const char *const names[] = { "words", "places", "matrix", "bias" };
@@ -134,7 +135,7 @@ static ft_status write_inputs(single *s, ft_error *err)
     return status;
 }
 
-/* Make it ready, and run it once. */
+/* Prepare the plan and run it once. */
 static ft_status single_prepare(single *s, ft_device *device, int threads, ft_error *err)
 {
     ft_limits limits = { .tokens = s->batch.tokens, .sequences = 1, .threads = threads };
@@ -149,7 +150,7 @@ static ft_status single_prepare(single *s, ft_device *device, int threads, ft_er
     return s->backend->wait(s->exec, err);
 }
 
-/* Of single runs, or of blocks of runs where a device queues them. */
+/* Samples are single runs, or batches of back-to-back runs on an asynchronous device. */
 static ft_status single_time(ft_times *out, const single *s, ft_error *err)
 {
     enum { MOST = 10 };
@@ -166,7 +167,7 @@ static ft_status single_time(ft_times *out, const single *s, ft_error *err)
     return FT_OK;
 }
 
-/* ---- Products ----------------------------------------------------------------------------- */
+/* ---- GEMMs -------------------------------------------------------------------------------- */
 
 ft_product ft_product_of(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
 {
@@ -223,12 +224,12 @@ ft_status ft_product_time(ft_times *out, const ft_product *product, const ft_bac
     return status;
 }
 
-/* ---- Ceilings ----------------------------------------------------------------------------- */
+/* ---- Roofline ----------------------------------------------------------------------------- */
 
 static ft_status copy_rate(const ft_backend *backend, ft_device *device, int threads, double *rate,
                            ft_error *err)
 {
-    enum { ROWS = 65536, COLS = 1024 }; /* 256 MiB: more than any cache */
+    enum { ROWS = 65536, COLS = 1024 }; /* 256 MiB: larger than any cache */
     ft_times times = { 0 };
     single s;
     single_init(&s, backend, ROWS, COLS, FT_F32);
@@ -242,7 +243,7 @@ static ft_status copy_rate(const ft_backend *backend, ft_device *device, int thr
     return status;
 }
 
-/* The best rate of square products like `p`; larger ones as long as they are quick. */
+/* The best rate of square GEMMs like `p`; sizes grow while a GEMM takes less than 20 ms. */
 static ft_status product_rate(ft_product p, const ft_backend *backend, ft_device *device,
                               int threads, double *rate, ft_error *err)
 {
@@ -258,8 +259,8 @@ static ft_status product_rate(ft_product p, const ft_backend *backend, ft_device
 }
 
 /*
- * Reading where next to nothing is written: the best of products of one row, whose matrices of 256
- * MiB no cache holds.
+ * Read bandwidth: the best of two GEMVs with matrices of 256 MiB, larger than any cache, and little
+ * output.
  */
 static ft_status read_rate(const ft_backend *backend, ft_device *device, int threads, double *rate,
                            ft_error *err)
@@ -276,7 +277,7 @@ static ft_status read_rate(const ft_backend *backend, ft_device *device, int thr
     return FT_OK;
 }
 
-/* The kinds of products of the plan: those of codes, and those of real numbers. */
+/* Measure the GEMM types that occur in the plan, int8 and float, and the bandwidths. */
 static ft_status measure(ft_ceilings *out, const ft_plan *plan, const ft_backend *backend,
                          ft_device *device, int threads, ft_error *err)
 {

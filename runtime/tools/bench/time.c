@@ -1,5 +1,5 @@
 /*
- * time.c - how long runs take, and how much work they are.
+ * time.c - timing of runs, and the cost model of operations.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -63,7 +63,7 @@ ft_times ft_times_of(double *sample, size_t count)
     };
 }
 
-/* ---- Work --------------------------------------------------------------------------------- */
+/* ---- Cost --------------------------------------------------------------------------------- */
 
 static double rows_of(const ft_value *value, const ft_batch *batch)
 {
@@ -78,7 +78,7 @@ static double bytes_of(const ft_plan *plan, int value, const ft_batch *batch)
     return rows_of(v, batch) * v->cols * (double) ft_dtype_size(v->dtype);
 }
 
-/* Of sources; lanes of a search share theirs. */
+/* Source tokens; the beams of a search share their source. */
 static double remembered_rows(const ft_batch *batch)
 {
     double rows = 0.0;
@@ -87,7 +87,7 @@ static double remembered_rows(const ft_batch *batch)
     return rows;
 }
 
-/* What a state adds: keys and values of all tokens that a row attends to, or those it stores. */
+/* KV cache rows read or written: all tokens attended to, or the tokens stored. */
 static double cached_rows(const ft_op *op, const ft_batch *batch)
 {
     double rows = 0.0;
@@ -116,14 +116,14 @@ static double cache_bytes(const ft_plan *plan, const ft_op *op, const ft_batch *
     return row * cached_rows(op, batch);
 }
 
-/* Codes in panels, and the scales and zeros of their blocks. */
+/* Group-wise quantized values, scales and zero points. */
 static double block_bytes(const ft_weight *w)
 {
     double count = (double) ft_blocks_count(&w->blocks, w->rows, w->cols);
     return (double) ft_weight_bytes(w) + count * (w->blocks.zero != NULL ? 3.0 : 2.0);
 }
 
-/* Of a table as many rows are read as there are tokens. */
+/* Of an embedding table only one row per token is read. */
 static double weight_bytes(const ft_plan *plan, const ft_op *op, int slot, const ft_batch *batch)
 {
     if (op->weight[slot] < 0)
@@ -135,7 +135,7 @@ static double weight_bytes(const ft_plan *plan, const ft_op *op, int slot, const
     return rows * (double) w->cols * (double) ft_dtype_size(w->dtype);
 }
 
-/* Both products of attention: each row of a sequence with each other one. */
+/* Q.K^T and P.V of bidirectional attention. */
 static double attention_operations(const ft_value *q, const ft_batch *batch)
 {
     double pairs = 0.0;
@@ -144,7 +144,7 @@ static double attention_operations(const ft_value *q, const ft_batch *batch)
     return 4.0 * pairs * q->cols;
 }
 
-/* Each row with all of the source. */
+/* Cross-attention: every query with all source tokens. */
 static double memory_operations(const ft_value *q, const ft_batch *batch)
 {
     double pairs = 0.0;
@@ -153,7 +153,7 @@ static double memory_operations(const ft_value *q, const ft_batch *batch)
     return 4.0 * pairs * q->cols;
 }
 
-/* Each row with all before it. */
+/* Causal attention: every query with itself and all tokens before it. */
 static double causal_operations(const ft_value *q, const ft_batch *batch)
 {
     double pairs = 0.0;
@@ -164,7 +164,7 @@ static double causal_operations(const ft_value *q, const ft_batch *batch)
     return 4.0 * pairs * q->cols;
 }
 
-/* Each window of each image by all outputs, what lies in the padding too. */
+/* All windows of all images, including padding. */
 static double conv_operations(const ft_plan *plan, const ft_op *op, const ft_batch *batch)
 {
     const ft_weight *w = &plan->weight[op->weight[0]];
@@ -189,7 +189,7 @@ static double product_operations(const ft_plan *plan, const ft_op *op, const ft_
     return 2.0 * (double) p.m * (double) p.n * (double) p.k;
 }
 
-/* What has been noted, chosen or searched for before, or is by nobody. */
+/* Operations without work in this batch. */
 static bool is_idle(const ft_op *op, const ft_batch *batch)
 {
     return (op->kind == FT_OP_NOTE && batch->step) ||
@@ -197,7 +197,7 @@ static bool is_idle(const ft_op *op, const ft_batch *batch)
            (op->kind == FT_OP_BEAM && batch->beams == NULL);
 }
 
-/* Inputs are codes, or are made codes before they are multiplied. */
+/* The inputs are int8, or are quantized before the GEMM. */
 static bool multiplies_codes(const ft_plan *plan, const ft_op *op)
 {
     bool by_codes = op->weight[0] >= 0 && plan->weight[op->weight[0]].blocks.by_codes;

@@ -1,5 +1,5 @@
 /*
- * classifier.c - judge a classifier: one prediction for each row.
+ * classifier.c - evaluate a classifier: one prediction per row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,10 +14,10 @@
 
 #include <stdlib.h>
 
-enum { ROWS = 64 }; /* of one run */
+enum { ROWS = 64 }; /* per forward pass */
 
 typedef struct reader {
-    ft_session *session; /* NULL: there is no other model */
+    ft_session *session; /* NULL: no baseline */
     float *logits;       /* [ROWS, classes] */
 } reader;
 
@@ -55,7 +55,7 @@ static ft_status read_rows(reader *r, const ft_dataset *data, size_t first, size
     return ft_session_get_from(r->session, "logits", first, &logits, err);
 }
 
-/* How far this row of logits is from the other's. */
+/* Compare a row of logits with the baseline's. */
 static ft_status compare(ft_judgement *out, const float *logits, const float *other, size_t row,
                          ft_error *err)
 {
@@ -104,7 +104,7 @@ static ft_status judge_all(ft_judgement *out, reader *this, reader *other, const
     ft_progress_line line;
     FT_TRY(open_reader(this, eval, model, data, err));
     FT_TRY(open_reader(other, eval, other_model, data, err));
-    ft_progress_begin(&line, "judging", "rows", false);
+    ft_progress_begin(&line, "evaluating", "rows", false);
     ft_status status = judge_batches(out, this, other, data, &line, err);
     ft_progress_end(&line);
     return status;
@@ -116,15 +116,15 @@ static bool same_images(const ft_config *a, const ft_config *b)
            a->image_width == b->image_width;
 }
 
-/* Rows are read for the model with fewer tokens and positions: then both can run them. */
+/* Both models must accept the same rows. */
 static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model *model,
                            const ft_model *other, ft_error *err)
 {
     if (other != NULL && other->config.labels != model->config.labels)
-        return ft_fail(err, FT_ESHAPE, "%s: %d classes, but %s has %d", other->path,
+        return ft_fail(err, FT_ESHAPE, "%s: %d labels, but %s has %d", other->path,
                        other->config.labels, model->path, model->config.labels);
     if (other != NULL && other->config.problem != model->config.problem)
-        return ft_fail(err, FT_EARG, "%s: is for %s, but %s for %s", other->path,
+        return ft_fail(err, FT_EARG, "%s: problem_type is %s, but %s has %s", other->path,
                        ft_problem_name(other->config.problem), model->path,
                        ft_problem_name(model->config.problem));
     if (other != NULL && other->config.vocabulary != model->config.vocabulary)
@@ -132,12 +132,12 @@ static ft_status read_data(ft_dataset *out, const ft_eval *eval, const ft_model 
                        other->path, other->config.vocabulary, model->path,
                        model->config.vocabulary);
     if (other != NULL && !same_images(&model->config, &other->config))
-        return ft_fail(err, FT_ESHAPE, "%s: reads images of another size than %s", other->path,
+        return ft_fail(err, FT_ESHAPE, "%s: expects another image size than %s", other->path,
                        model->path);
     FT_TRY(ft_dataset_read(out, eval->data, model, err));
     if (ft_dataset_has_labels(out) || other != NULL)
         return FT_OK;
-    return ft_fail(err, FT_EFORMAT, "%s: no labels to judge by, and no --against", eval->data);
+    return ft_fail(err, FT_EFORMAT, "%s: no labels; add labels or use --against", eval->data);
 }
 
 ft_status ft_eval_classes(ft_judgement *out, const ft_eval *eval, const ft_model *model,

@@ -1,5 +1,5 @@
 /*
- * eval.h - how good a model's predictions are, and how far they are from another's.
+ * eval.h - quality of a model's predictions, and divergence from a baseline model.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,28 +18,29 @@ typedef struct ft_eval {
     bool json;
 } ft_eval;
 
-/* One prediction. */
+/* Scores of one prediction. */
 typedef struct ft_verdict {
-    double nll;  /* minus the log-probability of what is right; NaN where nobody knows that */
-    double kl;   /* KL(other || this): the sum of p' log(p' / p) */
-    bool right;  /* what is most likely is right */
-    bool agrees; /* and is so for the other, too: the first among equals */
+    double nll; /* negative log-likelihood of the label; NaN without a label */
+    double
+        kl; /* KL(baseline || model), the sum of p' log(p' / p); p' is the baseline's probability */
+    bool right;  /* the top-1 prediction equals the label */
+    bool agrees; /* the baseline has the same top-1 prediction; the first of equal logits */
 } ft_verdict;
 
-/* All of them. */
+/* Accumulated results. */
 typedef struct ft_judgement {
-    bool compares;       /* with another model */
-    bool classifies;     /* rows, instead of predicting their tokens */
-    size_t rows, tokens; /* of the data */
+    bool compares;       /* there is a baseline */
+    bool classifies;     /* one prediction per row instead of per token */
+    size_t rows, tokens; /* of the dataset */
     size_t count;        /* predictions */
-    size_t known;        /* of them where it is known what is right; of tokens */
+    size_t known;        /* predictions with a label; token models */
     size_t right, agreed;
-    ft_tally tally;      /* of rows beside their labels */
-    ft_tally against;    /* of a regression beside the other model's numbers */
-    double *nll;         /* [rows]: sums */
+    ft_tally tally;      /* classifiers: metrics against the labels */
+    ft_tally against;    /* regression: metrics against the baseline */
+    double *nll;         /* [rows]: sum of NLL */
     size_t *predictions; /* [rows] */
-    double *kl;          /* [count]; NULL: compares with nothing */
-    size_t room;         /* for kl */
+    double *kl;          /* [count]; NULL: no baseline */
+    size_t room;         /* capacity of kl */
     double seconds;
 } ft_judgement;
 
@@ -48,25 +49,25 @@ FT_MUST_USE ft_status ft_judgement_init(ft_judgement *out, size_t rows, bool com
 void ft_judgement_fini(ft_judgement *judgement);
 
 /*
- * Judge logits [n]; `other` is NULL or as many of another model; right < 0 where nobody knows.
- * Computed in double, in the order of the logits.
+ * Score logits [n] against label `right` (-1: none) and the baseline's logits `other` [n] (or
+ * NULL). Computed in double, in index order.
  */
 ft_verdict ft_judge(const float *logits, const float *other, size_t n, int32_t right);
 
-/* The distance alone, of labels that may each hold: the divergences of all of them together. */
+/* Multi-label: the sum of the KL divergences of all labels; without NLL. */
 ft_verdict ft_judge_labels(const float *logits, const float *other, size_t n);
 
-/* Count a prediction of this row.  FT_ENUMBER: its logits are not finite. */
+/* Add a prediction of a row.  FT_ENUMBER: its logits are not finite. */
 FT_MUST_USE ft_status ft_judgement_add(ft_judgement *judgement, size_t row, int32_t right,
                                        const ft_verdict *verdict, ft_error *err);
 
-/* exp of the mean; the mean, and the value that so large a part of all does not exceed, for which
- * they are sorted. */
+/* exp of the mean NLL; the mean KL divergence; a quantile of the KL divergences, which sorts them.
+ */
 double ft_judgement_perplexity(const ft_judgement *judgement);
 double ft_judgement_mean_kl(const ft_judgement *judgement);
 double ft_judgement_most_kl(ft_judgement *judgement, double part);
 
-/* Judge all rows; `other` may be NULL. */
+/* Evaluate all rows; `other` is the baseline or NULL. */
 FT_MUST_USE ft_status ft_eval_tokens(ft_judgement *out, const ft_eval *eval, const ft_model *model,
                                      const ft_model *other, ft_error *err);
 FT_MUST_USE ft_status ft_eval_classes(ft_judgement *out, const ft_eval *eval, const ft_model *model,

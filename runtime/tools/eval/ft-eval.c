@@ -1,5 +1,5 @@
 /*
- * ft-eval.c - how good a model is: perplexity or accuracy, and the distance from another one.
+ * ft-eval.c - evaluate a model: perplexity or accuracy, and divergence from a baseline.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,22 +24,22 @@ static const ft_option options[] = {
       "safetensors with input_ids [N, S], and optionally\n"
       "attention_mask or lengths [N]; for classifiers\n"
       "labels [N], for encoder-decoders labels [N, T]" },
-    { AGAINST, "against", "FILE", "compare with this artifact, often the float one" },
+    { AGAINST, "against", "FILE", "baseline artifact, usually the float one" },
     { JSON, "json", NULL, "print one JSON object" },
     { 't', "threads", "N", "threads; default all processors" },
     { DEVICE, "device", "NAME", "cpu (default) or cuda[:N]" },
     { VERIFY, "verify", "LEVEL", "structure (default), crc or sha256" },
-    { CTX, "ctx", "N", "cut rows into texts of N tokens" },
-    { CHUNK, "chunk", "N", "tokens of one run; default 512" },
-    { KV, "kv", "auto|f16|int8", "what keys and values are cached in" },
+    { CTX, "ctx", "N", "split rows into texts of N tokens" },
+    { CHUNK, "chunk", "N", "tokens per forward pass; default 512" },
+    { KV, "kv", "auto|f16|int8", "dtype of the KV cache" },
     { 0, NULL, NULL, NULL },
 };
 
 static const ft_tool tool = {
     .name = "ft-eval",
     .usage = "-i FILE -d FILE [--against FILE] [OPTION]...",
-    .about = "Measure the perplexity of a decoder or an encoder-decoder, or the accuracy of a\n"
-             "classifier, on data, and how far it is from another artifact.",
+    .about = "Measure the perplexity of a decoder or encoder-decoder, or the accuracy of a\n"
+             "classifier, and optionally the KL divergence from a baseline artifact.",
     .option = options,
 };
 
@@ -87,7 +87,7 @@ static void parse(ft_eval *e, int argc, char **argv)
     for (int option; (option = ft_options_next(&tool, argc, argv, &value)) != -1;)
         take_option(e, option, value);
     if (optind < argc)
-        ft_tool_usage(&tool, "\"%s\" is no option", argv[optind]);
+        ft_tool_usage(&tool, "unexpected argument \"%s\"", argv[optind]);
     if (e->input == NULL)
         ft_tool_usage(&tool, "no artifact given: use -i FILE");
     if (e->data == NULL)
@@ -96,13 +96,13 @@ static void parse(ft_eval *e, int argc, char **argv)
 
 /* ---- Printing ----------------------------------------------------------------------------- */
 
-/* Quantities of two models are compared as a model's are with those that are right. */
+/* Regression models are compared with the baseline by the same metrics as with labels. */
 static bool compares_numbers(const ft_judgement *j)
 {
     return j->classifies && j->against.problem == FT_PROBLEM_REGRESSION;
 }
 
-/* Whether models agree is a question of their one likeliest class, or of all labels that hold. */
+/* Agreement on the top-1 class, or multi-label on the set of predicted labels. */
 static const char *agreement_name(const ft_judgement *j)
 {
     bool several = j->classifies && j->against.problem == FT_PROBLEM_MULTI;
@@ -127,7 +127,7 @@ static void print_text(ft_judgement *j)
     printf("%s %.4f\n", agreement_name(j), (double) j->agreed / (double) j->count);
 }
 
-/* Sums or means of rows; the mean of a row of one token, which predicts nothing, is null. */
+/* Sum or mean per row; the mean of a row with one token, which has no prediction, is null. */
 static void put_rows(ft_json_stream *json, const char *key, const ft_judgement *j, bool means)
 {
     ft_json_open(json, key, '[');
@@ -192,15 +192,15 @@ static ft_status judge(ft_judgement *out, const ft_eval *e, const ft_model *mode
         return ft_eval_tokens(out, e, model, other, err);
     if (model->config.labels > 0)
         return ft_eval_classes(out, e, model, other, err);
-    return ft_fail(err, FT_EUNSUPPORTED, "%s: the model predicts neither tokens nor classes",
-                   model->path);
+    return ft_fail(err, FT_EUNSUPPORTED,
+                   "%s: the model has neither a language model head nor labels", model->path);
 }
 
 static ft_status run(const ft_eval *e, ft_error *err)
 {
     ft_model *model = NULL, *other = NULL;
     ft_judgement judgement = { 0 };
-    ft_model_options plain = e->model; /* what is measured by is not narrowed */
+    ft_model_options plain = e->model; /* the baseline has the default KV cache dtype */
     plain.kv = FT_KV_AUTO;
     ft_status status = ft_model_open(&model, e->input, &e->model, err);
     if (status == FT_OK && e->against != NULL)

@@ -1,5 +1,5 @@
 /*
- * judge.c - one prediction, and the sum of many.
+ * judge.c - scores of one prediction, and their accumulation.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- One ---------------------------------------------------------------------------------- */
+/* ---- One prediction ----------------------------------------------------------------------- */
 
-/* The logarithm of the sum of exp(x), where `most` is the largest one. */
+/* logsumexp; `most` is the maximum of x. */
 static double log_sum(const float *x, size_t n, double most)
 {
     double sum = 0.0;
@@ -24,7 +24,7 @@ static double log_sum(const float *x, size_t n, double most)
     return most + log(sum);
 }
 
-/* The mean of y - x where y gives the probabilities; what has none (-inf) adds nothing. */
+/* The mean of y - x weighted by softmax(y); entries of probability 0 (-inf) are skipped. */
 static double mean_difference(const float *x, const float *y, size_t n, double log_sum_y)
 {
     double mean = 0.0;
@@ -48,7 +48,7 @@ ft_verdict ft_judge(const float *logits, const float *other, size_t n, int32_t r
     size_t other_best = ft_largest(other, n);
     double other_all = log_sum(other, n, (double) other[other_best]);
     double kl = mean_difference(logits, other, n, other_all) - other_all + all;
-    verdict.kl = kl > 0.0 || isnan(kl) ? kl : 0.0; /* rounding may leave less than nothing */
+    verdict.kl = kl > 0.0 || isnan(kl) ? kl : 0.0; /* rounding may make it slightly negative */
     verdict.agrees = best == other_best;
     return verdict;
 }
@@ -73,7 +73,7 @@ ft_verdict ft_judge_labels(const float *logits, const float *other, size_t n)
     };
 }
 
-/* ---- Many --------------------------------------------------------------------------------- */
+/* ---- Accumulation ------------------------------------------------------------------------- */
 
 ft_status ft_judgement_init(ft_judgement *out, size_t rows, bool compares, ft_error *err)
 {
@@ -125,7 +125,7 @@ ft_status ft_judgement_add(ft_judgement *judgement, size_t row, int32_t right,
     return FT_OK;
 }
 
-/* ---- What they say ------------------------------------------------------------------------ */
+/* ---- Results ------------------------------------------------------------------------------ */
 
 double ft_judgement_perplexity(const ft_judgement *judgement)
 {

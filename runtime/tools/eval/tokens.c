@@ -1,9 +1,9 @@
 /*
- * tokens.c - judge a decoder: each token of a row, from the second one on, is predicted by
- * those before it; of an encoder-decoder, each label by the source and the labels before it.
+ * tokens.c - evaluate a decoder: each token of a row, from the second one on, is predicted from
+ * those before it; of an encoder-decoder, each label from the source and the previous labels.
  *
- * Of two models, each run of one is compared with the same run of the other, so that logits need
- * the memory of one run only.
+ * With a baseline, both models run the same batches alternately, so memory for the logits of one
+ * batch is enough.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,9 +18,9 @@
 
 #include <stdlib.h>
 
-/* A model that reads the data. */
+/* A model and its scorer. */
 typedef struct reader {
-    ft_session *session; /* NULL: there is no other model */
+    ft_session *session; /* NULL: no baseline */
     ft_scorer *scorer;
     ft_scored scored;
 } reader;
@@ -29,11 +29,11 @@ typedef struct job {
     ft_judgement *out;
     ft_dataset data;
     reader this, other;
-    ft_verdict *verdict; /* [tokens of a run] */
+    ft_verdict *verdict; /* [tokens of a batch] */
     ft_progress_line line;
 } job;
 
-/* Tokens of one run.  A pair is read whole: it may be more than what was asked for. */
+/* Tokens per pass.  Source-target pairs are not split, so it may exceed --chunk. */
 static size_t run_tokens(const ft_eval *eval, const ft_dataset *data)
 {
     size_t asked = eval->chunk > 0 ? (size_t) eval->chunk : 512;
@@ -47,7 +47,7 @@ static ft_status open_reader(reader *out, const ft_eval *eval, const ft_model *m
 {
     size_t seats = ft_min_size(data->rows, 64);
     size_t chunk = run_tokens(eval, data), context = ft_dataset_context(data);
-    /* A row that goes on, rows of a run, and pages that each of them has begun. */
+    /* A continued row, the rows of a pass, and a partial page for each of them. */
     size_t cache = 2 * context + chunk + (seats + 1) * FT_PAGE;
     const ft_session_options options = {
         .threads = eval->threads,
@@ -82,7 +82,7 @@ static void judge_some(const void *of, int thread, size_t first, size_t end)
                                      a->next[i]);
 }
 
-/* Each prediction is judged by one thread, all are added in their order. */
+/* Predictions are scored in parallel and added in order. */
 static ft_status judge_run(job *j, ft_error *err)
 {
     const ft_scored *a = &j->this.scored;
@@ -97,10 +97,10 @@ static ft_status judge_all(job *j, ft_error *err)
 {
     j->verdict = ft_array(j->this.session->limits.tokens, sizeof *j->verdict);
     if (j->verdict == NULL)
-        return ft_fail(err, FT_ENOMEM, "no memory to judge a run");
+        return ft_fail(err, FT_ENOMEM, "no memory for the scores of a batch");
     bool pairs = j->data.target_ids != NULL;
     size_t total = pairs ? ft_dataset_target_tokens(&j->data) : ft_dataset_text_tokens(&j->data);
-    ft_progress_begin(&j->line, "judging", "tokens", false);
+    ft_progress_begin(&j->line, "evaluating", "tokens", false);
     for (size_t done = 0;; done += j->this.scored.count) {
         ft_progress_step(&j->line, done, total);
         FT_TRY(ft_scorer_run(j->this.scorer, &j->this.scored, err));
@@ -112,23 +112,22 @@ static ft_status judge_all(job *j, ft_error *err)
     }
 }
 
-/* Pairs of an encoder-decoder: what is right must be known, and rows are not cut. */
+/* Source-target pairs of an encoder-decoder: labels are required, and rows are not split. */
 static ft_status read_pairs(job *j, const ft_eval *eval, const ft_model *model, ft_error *err)
 {
     if (eval->context > 0)
         return ft_fail(err, FT_EARG,
-                       "%s: --ctx cuts texts of decoders, but this is an encoder-decoder, whose "
-                       "pairs are read whole",
+                       "%s: --ctx applies to decoders, but this is an encoder-decoder, whose "
+                       "pairs are not split",
                        model->path);
     FT_TRY(ft_dataset_read(&j->data, eval->data, model, err));
     if (j->data.target_labels != NULL)
         return FT_OK;
-    return ft_fail(
-        err, FT_EFORMAT,
-        "%s: no labels to judge by: for the encoder-decoder %s the data must hold labels "
-        "[%zu, T], the target tokens of each row of input_ids, padded with -100, and of "
-        "the shape of decoder_input_ids where there are some",
-        eval->data, model->path, j->data.rows);
+    return ft_fail(err, FT_EFORMAT,
+                   "%s: no labels: for the encoder-decoder %s the data must contain labels "
+                   "[%zu, T], the target tokens of each row of input_ids, padded with -100, and of "
+                   "the shape of decoder_input_ids, if given",
+                   eval->data, model->path, j->data.rows);
 }
 
 static ft_status read_data(job *j, const ft_eval *eval, const ft_model *model, ft_error *err)
@@ -159,7 +158,7 @@ static ft_status work(job *j, const ft_eval *eval, const ft_model *model, const 
     FT_TRY(judge_all(j, err));
     if (j->out->count > 0)
         return FT_OK;
-    return ft_fail(err, FT_EFORMAT, "%s: %s: nothing is predicted", eval->data,
+    return ft_fail(err, FT_EFORMAT, "%s: %s: there is nothing to predict", eval->data,
                    j->data.target_labels != NULL ? "labels are all padding"
                                                  : "no row has two tokens");
 }

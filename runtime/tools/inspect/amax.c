@@ -1,5 +1,5 @@
 /*
- * amax.c - the calibrated ranges: amax.tsv, and FasterTransformer's list of a layer.
+ * amax.c - print calibrated ranges: amax.tsv, and FasterTransformer's amaxList of a layer.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +26,7 @@ static void print_amax_json(const ft_amax *list)
         ft_json_real(&json, "amax", (double) e->amax);
         ft_json_word(&json, "method", e->method);
         ft_json_real(&json, "clipped", e->clipped);
-        ft_json_real(&json, "sqnr", e->sqnr); /* without any noise it is null */
+        ft_json_real(&json, "sqnr", e->sqnr); /* infinite without quantization noise: null */
         ft_json_close(&json, '{');
     }
     ft_json_close(&json, '[');
@@ -65,7 +65,7 @@ ft_status ft_inspect_amax(ft_inspection *what, ft_error *err)
 
 /* ---- amaxList ----------------------------------------------------------------------------- */
 
-/* The names of all lists, so that a wrong layer is answered with the right ones. */
+/* The error for an unknown layer lists the available ones. */
 static ft_status no_such_list(const ft_inspection *what, ft_error *err)
 {
     char names[400] = "";
@@ -79,8 +79,8 @@ static ft_status no_such_list(const ft_inspection *what, ft_error *err)
         used += (size_t) wrote;
     }
     if (names[0] == '\0')
-        return ft_fail(err, FT_EARG, "%s: has no amaxList of any layer", what->path[0]);
-    return ft_fail(err, FT_EARG, "%s: has no amaxList of layer %s, but of %s", what->path[0],
+        return ft_fail(err, FT_EARG, "%s: has no amaxList", what->path[0]);
+    return ft_fail(err, FT_EARG, "%s: has no amaxList of layer %s; available: %s", what->path[0],
                    what->layer, names);
 }
 
@@ -118,8 +118,8 @@ ft_status ft_inspect_amax_list(ft_inspection *what, ft_error *err)
     size_t count = file->bytes / sizeof *list;
     size_t hidden = count < FT_AMAX_LIST_HEAD ? 0 : (count - FT_AMAX_LIST_HEAD) / 9;
     if (hidden == 0 || file->bytes != ft_amax_list_count(hidden) * sizeof *list)
-        return ft_fail(err, FT_EFORMAT, "%s: %s: %zu bytes are no list of 80 + 9H floats",
-                       what->path[0], name, file->bytes);
+        return ft_fail(err, FT_EFORMAT, "%s: %s: %zu bytes, expected 80 + 9H floats", what->path[0],
+                       name, file->bytes);
     (what->json ? print_list_json : print_list)(list, count, hidden);
     return FT_OK;
 }

@@ -1,7 +1,7 @@
 /*
- * diff.c - what differs between two artifacts.
+ * diff.c - compare two artifacts.
  *
- * Contents are compared by the digests in the manifests: two models of any size in no time.
+ * Contents are compared by the digests in the manifests, without reading the data.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,7 +24,7 @@ typedef struct {
     bool no_memory;
 } comparison;
 
-/* {"kind", "name", "aspect", "first", "second"}; null where one side has none. */
+/* {"kind", "name", "field", "first", "second"}; null if one side lacks it. */
 static void put(ft_json_stream *json, const char *key, const char *text)
 {
     if (text != NULL)
@@ -56,7 +56,7 @@ static void differ(comparison *c, const char *kind, const char *name, const char
     ft_json_open(&c->json, NULL, '{');
     put(&c->json, "kind", kind);
     put(&c->json, "name", name);
-    put(&c->json, "aspect", aspect);
+    put(&c->json, "field", aspect);
     put(&c->json, "first", first);
     put(&c->json, "second", second);
     ft_json_close(&c->json, '{');
@@ -84,16 +84,16 @@ static void compare_heads(comparison *c)
     compare_json(c, "recipe", x->recipe, y->recipe);
 }
 
-static void compare_digests(comparison *c, const char *kind, const char *name,
-                            const uint8_t *x, const uint8_t *y)
+static void compare_digests(comparison *c, const char *kind, const char *name, const uint8_t *x,
+                            const uint8_t *y)
 {
     char text[2][FT_SHA256_TEXT];
     differ(c, kind, name, "sha256", ft_sha256_text(text[0], x), ft_sha256_text(text[1], y));
 }
 
-/* Scales and zeros are files; here is what a group is.  "none": not in blocks. */
-static void compare_blocks(comparison *c, const ft_artifact_tensor *x,
-                           const ft_artifact_tensor *y)
+/* Group size, zero points and activations; "none": not group-wise.  Scales are compared as files.
+ */
+static void compare_blocks(comparison *c, const ft_artifact_tensor *x, const ft_artifact_tensor *y)
 {
     char text[2][16] = { "none", "none" };
     const ft_artifact_tensor *both[] = { x, y };
@@ -110,8 +110,7 @@ static void compare_blocks(comparison *c, const ft_artifact_tensor *x,
         differ(c, "tensor", x->name, "activations", inputs[0], inputs[1]);
 }
 
-static void compare_tensor(comparison *c, const ft_artifact_tensor *x,
-                           const ft_artifact_tensor *y)
+static void compare_tensor(comparison *c, const ft_artifact_tensor *x, const ft_artifact_tensor *y)
 {
     char text[2][FT_SHAPE_TEXT];
     differ(c, "tensor", x->name, "role", x->role, y->role);
@@ -143,7 +142,7 @@ static void compare_tensors(comparison *c)
     }
 }
 
-/* amax.tsv is compared line by line elsewhere. */
+/* amax.tsv is compared line by line in compare_amax(). */
 static void compare_files(comparison *c)
 {
     for (size_t i = 0; i < ft_artifact_file_count(c->a); i++) {

@@ -1,5 +1,5 @@
 /*
- * ft-inspect.c - what is in an artifact, whether it is intact, how two of them differ.
+ * ft-inspect.c - list, verify and compare artifacts.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,8 +44,7 @@ static bool has_blocks(const ft_artifact *a)
     return false;
 }
 
-/* "32", "row,zeros", "128,int8": inputs of a group, zeros, what is multiplied; "-" without blocks.
- */
+/* "32", "row,zeros", "128,int8": group size, zero points, int8 activations; "-": not group-wise. */
 static const char *blocks_text(char text[32], const ft_artifact_tensor *t)
 {
     char group[16] = "row";
@@ -58,9 +57,9 @@ static const char *blocks_text(char text[32], const ft_artifact_tensor *t)
     return text;
 }
 
-/* ---- Its table ---------------------------------------------------------------------------- */
+/* ---- Table of tensors --------------------------------------------------------------------- */
 
-/* A column of its own tells what a group is, where there are any. */
+/* The column GROUP is shown only if there are group-wise quantized tensors. */
 enum { NAME, ROLE, DTYPE, SHAPE, LAYOUT, GROUP, BYTES, OFFSET, COLUMNS };
 
 typedef struct row {
@@ -90,7 +89,7 @@ static void widen(int width[COLUMNS], const row *r)
     }
 }
 
-/* Texts stand left, numbers right; a column of no width is left out. */
+/* Text is left-aligned, numbers right-aligned; columns of width 0 are hidden. */
 static void print_row(const row *r, const int width[COLUMNS])
 {
     char name[FT_CUT_TEXT];
@@ -139,12 +138,12 @@ static void print_files(const ft_artifact *a)
             printf("%s, %zu bytes\n", f->name, f->bytes);
     }
     if (scales > 0)
-        printf("s/..., scales of %zu tensors\n", scales);
+        printf("s/...: scales of %zu tensors\n", scales);
     if (zeros > 0)
-        printf("z/..., zeros of %zu tensors\n", zeros);
+        printf("z/...: zero points of %zu tensors\n", zeros);
 }
 
-/* The configuration in words.  One that cannot be read is no reason to list nothing. */
+/* The configuration as text; an invalid one does not prevent the list. */
 static void print_config(const ft_inspection *what)
 {
     const ft_artifact_head *head = ft_artifact_get_head(what->artifact[0]);
@@ -196,9 +195,9 @@ typedef struct {
 static void put_problem(ft_json_stream *json, const char *problem)
 {
     if (problem != NULL)
-        ft_json_word(json, "problem", problem);
+        ft_json_word(json, "error", problem);
     else
-        ft_json_null(json, "problem");
+        ft_json_null(json, "error");
     ft_json_close(json, '{');
 }
 
@@ -224,7 +223,7 @@ static bool report(void *user, const char *entry, size_t bytes, const char *prob
     return true;
 }
 
-/* Bytes that are intact may still say what no program can run: plan it as ft_model_open() does. */
+/* Intact bytes may still describe an invalid model, so build the plan like ft_model_open(). */
 static ft_status check_plan(const ft_inspection *what, ft_error *err)
 {
     ft_model *model;
@@ -241,7 +240,7 @@ static void print_verification(const ft_inspection *what, const verification *v,
     else
         printf("ok      plan\n");
     printf("%zu entries checked by %s, %zu failed; %s\n", v->count, levels[what->level], v->bad,
-           plan_problem != NULL ? "the model has no plan" : "the model has a plan");
+           plan_problem != NULL ? "the model cannot be planned" : "the model can be planned");
 }
 
 static void begin_verification(ft_json_stream *json, const ft_inspection *what)
@@ -284,19 +283,19 @@ static ft_status verify(ft_inspection *what, ft_error *err)
 enum { JSON = FT_LONG_ONLY, VERIFY, DIFF, AMAX, AMAX_LIST, PLAN, DEVICE, TOKENS };
 
 static const ft_option options[] = {
-    { 'i', "input", "FILE", "the artifact; may also stand alone" },
+    { 'i', "input", "FILE", "the artifact; -i may be omitted" },
     { JSON, "json", NULL, "print JSON" },
     { VERIFY, "verify", "[LEVEL]",
-      "check all entries: structure, crc, sha256 (default),\n"
+      "verify all entries (structure, crc, sha256 (default))\n"
       "and that the model can be planned" },
     { DIFF, "diff", NULL, "compare two artifacts; status 1 if they differ" },
     { PLAN, "plan", NULL,
-      "the operations that a run executes, and by which way\n"
-      "it computes int8 products" },
-    { DEVICE, "device", "NAME", "of --plan: cpu (default) or cuda[:N]" },
-    { TOKENS, "tokens", "N,...", "of --plan: sizes of runs; default 1,16,128,1024,4096" },
-    { AMAX, "amax", NULL, "the calibrated range of every quantized value" },
-    { AMAX_LIST, "amax-list", "LAYER", "FasterTransformer v3.0's amaxList of a layer" },
+      "print the plan and the kernels selected for its int8\n"
+      "GEMMs" },
+    { DEVICE, "device", "NAME", "with --plan: cpu (default) or cuda[:N]" },
+    { TOKENS, "tokens", "N,...", "with --plan: batch sizes; default 1,16,128,1024,4096" },
+    { AMAX, "amax", NULL, "print the calibrated range of every quantized value" },
+    { AMAX_LIST, "amax-list", "LAYER", "print FasterTransformer v3.0's amaxList of a layer" },
     { 0, NULL, NULL, NULL },
 };
 
@@ -305,7 +304,7 @@ static const ft_tool tool = {
     .usage = "[OPTION]... FILE\n"
              "--plan [--device NAME] [--tokens N,...] FILE\n"
              "--diff [--json] FILE FILE",
-    .about = "Show what is in an artifact (.ft); without options, list its tensors and files.",
+    .about = "Inspect an artifact (.ft); without options, list its tensors and files.",
     .option = options,
 };
 
@@ -327,7 +326,7 @@ static void choose(ft_view *view, ft_view chosen)
     *view = chosen;
 }
 
-/* Sizes of runs, by commas, ascending. */
+/* Batch sizes, comma-separated, ascending. */
 static void take_tokens(ft_inspection *what, const char *text)
 {
     what->ntokens = 0;
@@ -336,12 +335,12 @@ static void take_tokens(ft_inspection *what, const char *text)
         long number = strtol(next, &end, 10);
         bool grows = what->ntokens == 0 || number > (long) what->tokens[what->ntokens - 1];
         if (end != next && number > 1 << 20)
-            ft_tool_usage(&tool, "--tokens: \"%s\" has a number that is too large: %d is the most",
-                          text, 1 << 20);
+            ft_tool_usage(&tool, "--tokens: \"%s\": a number exceeds the maximum of %d", text,
+                          1 << 20);
         if (end == next || (*end != ',' && *end != '\0') || number < 1 || !grows ||
             what->ntokens == FT_INSPECT_RUNS)
-            ft_tool_usage(&tool, "--tokens: \"%s\" is not a list of up to %d growing numbers", text,
-                          FT_INSPECT_RUNS);
+            ft_tool_usage(&tool, "--tokens: \"%s\" is not a list of up to %d ascending numbers",
+                          text, FT_INSPECT_RUNS);
         what->tokens[what->ntokens++] = (size_t) number;
         next = end;
         if (*end == '\0')
@@ -387,7 +386,7 @@ static ft_view parse_options(int argc, char **argv, ft_inspection *what)
             break;
         }
     if (view != ft_inspect_plan && (what->device != NULL || what->ntokens > 0))
-        ft_tool_usage(&tool, "--device and --tokens go with --plan");
+        ft_tool_usage(&tool, "--device and --tokens require --plan");
     int wanted = view == ft_inspect_diff ? 2 : 1;
     for (; optind < argc && paths < wanted; optind++)
         what->path[paths++] = argv[optind];

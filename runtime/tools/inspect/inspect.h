@@ -1,7 +1,7 @@
 /*
  * inspect.h - the views of ft-inspect.
  *
- * A view prints to standard output, as text or JSON, and adds nothing to an artifact.
+ * A view prints to standard output, as text or JSON, and never changes an artifact.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,14 +15,13 @@ enum { FT_INSPECT_RUNS = 16 };
 
 typedef struct ft_inspection {
     const char *path[2];
-    ft_artifact *artifact[2]; /* the second one only for a diff */
+    ft_artifact *artifact[2]; /* the second one only for --diff */
     bool json;
-    ft_verify level;   /* of verify */
-    const char *layer; /* of amax_list */
-    const char
-        *device; /* of plan, and the sizes of the runs it speaks of: none are the usual ones */
+    ft_verify level;    /* of --verify */
+    const char *layer;  /* of --amax-list */
+    const char *device; /* of --plan; `tokens` are its batch sizes, none: the defaults */
     size_t tokens[FT_INSPECT_RUNS], ntokens;
-    bool different; /* what a diff found; decides the exit status */
+    bool different; /* the result of --diff, which sets the exit status */
 } ft_inspection;
 
 typedef ft_status (*ft_view)(ft_inspection *what, ft_error *err);

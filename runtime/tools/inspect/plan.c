@@ -1,6 +1,5 @@
 /*
- * plan.c - the operations that a run of an artifact executes, and the ways that a device
- * has chosen for its int8 products.
+ * plan.c - print the plan of an artifact, and the kernels that a device selects for its int8 GEMMs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,14 +8,14 @@
 #include "runtime/error.h"
 #include "runtime/tools/inspect/inspect.h"
 
-/* Only a session knows: where it does not fit the device, nothing runs there. */
+/* Kernel selection depends on the session's limits, so a session must fit on the device. */
 static ft_status write_products(const ft_inspection *what, const ft_model *model, ft_error *err)
 {
     ft_batch runs[FT_INSPECT_RUNS];
     ft_session_options options = { .threads = 1 };
     ft_session *session;
     size_t count = what->ntokens;
-    if (count > 0) /* as most sessions are, it is larger than its runs */
+    if (count > 0) /* like most sessions, larger than its batches */
         options.max_tokens =
             (int64_t) (what->tokens[count - 1] > 4096 ? what->tokens[count - 1] : 4096);
     FT_TRY(ft_session_open(&session, model, &options, err));
@@ -33,7 +32,7 @@ ft_status ft_inspect_plan(ft_inspection *what, ft_error *err)
 {
     ft_model *model;
     if (what->json)
-        return ft_fail(err, FT_EARG, "--plan: a plan has no JSON form");
+        return ft_fail(err, FT_EARG, "--plan does not support --json");
     FT_TRY(
         ft_model_open(&model, what->path[0], &(ft_model_options){ .device = what->device }, err));
     ft_status status = ft_model_write_plan(model, stdout, err);

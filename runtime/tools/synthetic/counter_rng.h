@@ -1,6 +1,6 @@
 /*
- * counter_rng.h - random numbers that depend on a key and a place alone, so any number of threads makes
- * the same ones.
+ * counter_rng.h - counter-based random numbers: a function of key and counter, so the result does
+ * not depend on the number of threads.
  *
  * Source of the mixing constants: Steele, Lea, Flood, "Fast splittable pseudorandom number
  * generators", 2014.
@@ -21,15 +21,15 @@ static inline uint64_t ft_noise(uint64_t key, size_t place)
     return z ^ z >> 31;
 }
 
-/* 0 .. n - 1. */
+/* Uniform in 0 .. n - 1. */
 static inline uint32_t ft_noise_below(uint64_t key, size_t place, uint32_t n)
 {
     return (uint32_t) ((ft_noise(key, place) >> 32) * n >> 32);
 }
 
 /*
- * Mean 0, variance 1, within 3.5 of it: the sum of four uniform numbers of 16 bits, each with
- * variance 2^32 / 12.
+ * Approximately normal, mean 0, variance 1, absolute value below 3.5: the sum of four uniform
+ * 16-bit numbers, each with variance 2^32 / 12.
  */
 static inline float ft_noise_normal(uint64_t key, size_t place)
 {

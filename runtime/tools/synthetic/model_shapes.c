@@ -1,5 +1,5 @@
 /*
- * model_shapes.c - what can be made of random weights: schemes, and shapes that have a name.
+ * model_shapes.c - names of the schemes, and the named model shapes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -59,10 +59,10 @@ bool ft_synthetic_scheme_parse(const char *name, ft_synthetic_scheme *out)
     .scale_words = true, .tied = true
 
 /*
- * The first two as google-research published them, the third as all-MiniLM-L6-v2 embeds; ViT-B/16
- * with the 1000 classes of ImageNet; then the published Llamas, the last with the matrices of Llama
- * 3.2 1B and Llama 2's vocabulary.  Of translators, the model whose decoding FasterTransformer 2.0
- * was measured with, and nllb-200-distilled-600M.
+ * BERT base and large of google-research, all-MiniLM-L6-v2, and ViT-B/16 with the 1000 ImageNet
+ * classes; Llama 2 7B, Llama 3 8B, and the layers of Llama 3.2 1B with Llama 2's vocabulary.
+ * Encoder-decoders: the decoding benchmark model of FasterTransformer 2.0, and
+ * nllb-200-distilled-600M.
  */
 static const struct {
     const char *name;

@@ -21,7 +21,7 @@
 
 /* ---- One weight --------------------------------------------------------------------------- */
 
-/* Borrowed data are const; who made them may free them. */
+/* Cast away const from data that this file has allocated. */
 static void *mutable(const void *data)
 {
     return (void *) (uintptr_t) data;
@@ -41,7 +41,7 @@ static void store_codes(const ft_weight *weight, size_t row, const float *values
             ft_quantize(values[i], inverse);
 }
 
-/* Symmetric: the largest of a group is as far from the middle of all codes as any may be. */
+/* Symmetric: the absmax of a group maps to the largest distance from the zero point. */
 static void store_blocks(const ft_weight *weight, size_t row, const float *values)
 {
     int bits = ft_blocks_bits(weight->dtype), middle = 1 << (bits - 1);
@@ -94,7 +94,7 @@ static bool allocate(ft_weight *weight)
     if (weight->data == NULL || (weight->dtype == FT_I8 && weight->scale == NULL) ||
         (blocks && weight->blocks.scale == NULL))
         return false;
-    if (blocks) { /* pads are zeros */
+    if (blocks) { /* padding must be zero */
         memset(mutable(weight->data), 0, bytes);
         memset(mutable(weight->blocks.scale), 0, scales);
     }
@@ -104,7 +104,7 @@ static bool allocate(ft_weight *weight)
 typedef struct filling {
     const ft_weight *weight;
     const ft_distribution *how;
-    float *rows; /* one a thread */
+    float *rows; /* one row per thread */
 } filling;
 
 static void fill_rows(const void *job, int thread, size_t first, size_t end)
@@ -147,8 +147,8 @@ void ft_weight_clear(ft_weight *weight)
 /* ---- Layers ------------------------------------------------------------------------------- */
 
 /*
- * A name in a layer is STEM NUMBER REST: "decoder.layer." 11 ".attn.q".  The number begins here;
- * NULL: the name is in no layer.
+ * Weight names in layers are PREFIX NUMBER SUFFIX: "decoder.layer." 11 ".attn.q".  Returns where
+ * the number starts; NULL: not in a layer.
  */
 static const char *number_in(const char *name)
 {
@@ -157,7 +157,7 @@ static const char *number_in(const char *name)
     return at != NULL && (at == name || at[-1] == '.') ? at + sizeof word - 1 : NULL;
 }
 
-/* The same name in another layer. */
+/* The corresponding name in another layer. */
 static void name_in_layer(char out[FT_NAME], const char *name, int layer)
 {
     const char *number = number_in(name);
@@ -165,7 +165,7 @@ static void name_in_layer(char out[FT_NAME], const char *name, int layer)
              number + strspn(number, "0123456789"));
 }
 
-/* How many layers have such a name. */
+/* Number of layers in the stack of this name. */
 static int layers_of(const ft_config *config, const char *name)
 {
     return strncmp(name, "encoder.", 8) == 0 ? config->encoder_layers : config->layers;
@@ -211,7 +211,7 @@ static ft_status make_weight(ft_weight *weight, const ft_weight_spec *spec,
     return ft_weight_fill(weight, &how, options->threads, err);
 }
 
-/* The weight of layer 0 that this one of a later layer has the numbers of; NULL: none. */
+/* The weight of layer 0 whose data this weight shares; NULL: none. */
 static const ft_weight *twin_of(const ft_synthetic *made, const char *name)
 {
     char first[FT_NAME];
@@ -225,7 +225,7 @@ static const ft_weight *twin_of(const ft_synthetic *made, const char *name)
     return NULL;
 }
 
-/* Weight number made->nweight. */
+/* Add weight number made->nweight. */
 static ft_status add_weight(ft_synthetic *made, const ft_weight_spec *spec,
                             const ft_synthetic_options *options, ft_error *err)
 {
@@ -256,16 +256,16 @@ static ft_status make_weights(ft_synthetic *made, const ft_synthetic_options *op
 
 /* ---- Ranges ------------------------------------------------------------------------------- */
 
-enum { OBSERVED = 64 }; /* tokens, of one sequence; of a translator, as many of its source */
+enum { OBSERVED = 64 }; /* tokens of one sequence; encoder-decoders: also of its source */
 
-/* The greatest magnitude that was counted. */
+/* The largest magnitude counted. */
 static float greatest(ft_counts *counts)
 {
     ft_counts_settle(counts);
     return counts->tail_used > 0 ? ft_float_from_bits(counts->tail[counts->tail_used - 1]) : 0.0f;
 }
 
-/* What was measured in layer 0 holds in every layer. */
+/* The range of layer 0 is used for every layer. */
 static ft_status add_ranges(ft_amax *list, const char *name, float amax, const ft_config *config,
                             ft_error *err)
 {
@@ -312,7 +312,7 @@ static ft_status set_random_ids(ft_session *session, const char *name, uint64_t 
     return ft_session_set(session, name, &input, err);
 }
 
-/* Run random tokens, or an image; counts [nvalue] has counters where the plan has points. */
+/* Run random tokens or an image; counts[nvalue] has counters for the calibration points. */
 static ft_status observe(const ft_model *model, ft_counts *const *counts, ft_error *err)
 {
     ft_session *session;
@@ -356,7 +356,7 @@ static ft_status measure_points(ft_amax *list, const ft_model *model, const ft_c
     return status;
 }
 
-/* Observe one layer in float, with small tables. */
+/* Calibrate on one float layer, with small embedding tables. */
 static ft_status measure(ft_synthetic *made, int threads, ft_error *err)
 {
     ft_synthetic one = { .family = made->family,

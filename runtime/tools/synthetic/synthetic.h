@@ -1,6 +1,6 @@
 /*
- * synthetic.h - models of a given shape with random weights, made in memory: what is timed when
- * only the shape matters.
+ * synthetic.h - models of a given shape with random weights in memory, for benchmarks in which only
+ * the shape matters.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,12 +12,12 @@
 typedef enum ft_synthetic_scheme {
     FT_SYNTHETIC_FLOAT,         /* everything in F32 */
     FT_SYNTHETIC_F16,           /* matrices in F16 */
-    FT_SYNTHETIC_INT8,          /* linears as codes, other matrices in F16 */
-    FT_SYNTHETIC_INT8_RESIDUAL, /* residual streams as codes too */
-    FT_SYNTHETIC_DYNAMIC,       /* as INT8, activations scaled by row in the run: decoders */
-    FT_SYNTHETIC_W4A16,         /* linears in blocks, other matrices in F16 */
+    FT_SYNTHETIC_INT8,          /* int8 linears, other matrices in F16 */
+    FT_SYNTHETIC_INT8_RESIDUAL, /* int8 residual streams too */
+    FT_SYNTHETIC_DYNAMIC,       /* as INT8 with dynamic activation scales per row: decoders */
+    FT_SYNTHETIC_W4A16,         /* group-wise quantized linears, other matrices in F16 */
     FT_SYNTHETIC_W8A16,
-    FT_SYNTHETIC_W8A8_BLOCK, /* as W8A16, multiplied by codes */
+    FT_SYNTHETIC_W8A8_BLOCK, /* as W8A16 with int8 activations */
     FT_SYNTHETIC_SCHEMES
 } ft_synthetic_scheme;
 
@@ -28,17 +28,17 @@ typedef enum ft_synthetic_scheme {
 const char *ft_synthetic_scheme_name(ft_synthetic_scheme scheme);
 bool ft_synthetic_scheme_parse(const char *name, ft_synthetic_scheme *out);
 
-/* Whether linears are in blocks. */
+/* Whether linears are group-wise quantized. */
 bool ft_synthetic_scheme_is_blocks(ft_synthetic_scheme scheme);
 
-/* Shapes that have a name: "bert-base" and so on, from index 0; NULL past the last one. */
+/* Named shapes: "bert-base" etc., from index 0; NULL after the last one. */
 const char *ft_shape_name(size_t index);
 bool ft_shape_parse(const char *name, ft_config *out);
 
 /*
- * Give `weight`, whose sizes, dtype, layout and group are set, normal random data; codes are
- * quantized row by row, or group by group, and have scales.  The numbers depend on `key` alone.
- * Free with ft_weight_clear().
+ * Fill `weight`, whose shape, dtype, layout and group size are set, with normal random data,
+ * quantized per row or per group if its dtype is quantized.  The data depend on `key` only.  Free
+ * with ft_weight_clear().
  */
 typedef struct ft_distribution {
     uint64_t key;
@@ -49,11 +49,11 @@ FT_MUST_USE ft_status ft_weight_fill(ft_weight *weight, const ft_distribution *h
                                      ft_error *err);
 void ft_weight_clear(ft_weight *weight);
 
-/* All zero: nothing made yet. */
+/* A zeroed structure is empty. */
 typedef struct ft_synthetic {
     const ft_family *family;
     ft_config config;
-    ft_weight *weight; /* of layers that are alike, the first owns the data */
+    ft_weight *weight; /* shared layers point to the data of the first layer */
     size_t nweight;
     bool alike;
     ft_amax *amax; /* int8 schemes only */
@@ -62,18 +62,19 @@ typedef struct ft_synthetic {
 
 typedef struct ft_synthetic_options {
     ft_synthetic_scheme scheme;
-    int32_t group; /* of blocks: inputs that share a scale, 0: all of a row */
-    bool alike;    /* layers of a decoder have the numbers of the first, those of an encoder
-                      before it the numbers of its own first */
+    int32_t group; /* group size; 0: one group per row */
+    bool alike;    /* all decoder layers share the data of the first one, and so do all
+                      layers of an encoder before it */
     int threads;
 } ft_synthetic_options;
 
 /*
- * Make weights as a model has them before it is trained: linears and tables of deviation 0.02 about
- * 0, gains of the norms about 1.  The ranges of int8 are measured: one layer of the same shape, in
- * float, is observed on 64 random tokens (of a translator, one of each half, on a source and a
- * target) or an image of noise, and every layer gets its ranges, since all layers are alike.  In
- * bert-base codes then have deviations of 16 to 38 at every point.
+ * Weights like those of an untrained model: linears and embeddings with mean 0 and standard
+ * deviation 0.02, norm weights around 1.  The int8 ranges are calibrated on one float layer of the
+ * same shape with 64 random tokens (encoder-decoders: one layer of each stack, with a source and a
+ * target) or an image of noise, and used for all layers, since all layers have the same
+ * distribution.  In bert-base the int8 values then have standard deviations of 16 to 38 at every
+ * calibration point.
  *
  * On failure nothing needs to be freed.  FT_EUNSUPPORTED: no such scheme for this shape.
  */
@@ -81,10 +82,10 @@ FT_MUST_USE ft_status ft_synthetic_make(ft_synthetic *out, const ft_config *conf
                                         const ft_synthetic_options *how, ft_error *err);
 void ft_synthetic_fini(ft_synthetic *made);
 
-/* Set so many images of normal noise. */
+/* Set `count` images of normal noise as input. */
 FT_MUST_USE ft_status ft_synthetic_images(ft_session *session, size_t count, ft_error *err);
 
-/* The model; `made` must outlive it. */
+/* Open the model; `made` must outlive it. */
 FT_MUST_USE ft_status ft_synthetic_open(ft_model **out, const ft_synthetic *made, const char *name,
                                         const ft_model_options *options, ft_error *err);
 

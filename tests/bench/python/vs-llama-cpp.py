@@ -104,7 +104,7 @@ def one_round(args, scheme, theirs):
     times = [1e3 * t for t in theirs.steps()]
     ours = our_case(args, scheme)
     return ((ours["median_ms"], ours["min_ms"]), (statistics.median(times), min(times)),
-            ours["of_read"])
+            ours["bandwidth_fraction"])
 
 
 def main():

@@ -1,5 +1,5 @@
 /*
- * generate.c - the smallest program on <ft.h> that writes: continues a text, token by token.
+ * generate.c - a minimal program for <ft.h>: stream the continuation of a prompt.
  *
  *     cc generate.c $(pkg-config --cflags --libs ft-runtime) -o generate
  *     ./generate llama.ft "def add(a, b):"
@@ -12,7 +12,7 @@
 
 enum { MAX_TOKENS = 1024, NEW_TOKENS = 100 };
 
-/* For a program that ends at the first error, which is described in `err`. */
+/* Exit with the error message, if the call has failed. */
 static void need(ft_status status, const ft_error *err)
 {
     if (status == FT_OK)
@@ -26,7 +26,7 @@ static bool print_token(void *user, const ft_token *token)
     (void) user;
     fwrite(token->text, 1, token->text_bytes, stdout);
     fflush(stdout);
-    return true; /* go on */
+    return true; /* continue */
 }
 
 int main(int argc, char **argv)
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     need(ft_tokenizer_encode(tokenizer, argv[2], strlen(argv[2]), id, MAX_TOKENS, &count, &err),
          &err);
     if (count > MAX_TOKENS) {
-        fprintf(stderr, "generate: %zu tokens are not for this program\n", count);
+        fprintf(stderr, "generate: %zu tokens exceed the limit of this program\n", count);
         return 1;
     }
 

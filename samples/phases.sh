@@ -1,9 +1,9 @@
-# phases.sh - one line a phase: its name, how far it is, how long it took; sourced by the scripts.
+# phases.sh - print one line per phase: name, progress, duration; sourced by the scripts.
 #
-# What the commands print goes to the file $ft_log, which the first line names.
+# The output of the commands goes to the file $ft_log, which the first line names.
 # SPDX-License-Identifier: Apache-2.0
 
-# ft_begin LOG TITLE: the first line; LOG becomes an empty file.
+# ft_begin LOG TITLE: print the first line and truncate LOG.
 ft_begin() {
     ft_log=$1
     ft_began=$(date +%s)
@@ -11,16 +11,16 @@ ft_begin() {
     echo "$2 (details: $ft_log)"
 }
 
-# ft_seconds SINCE: how long ago that was.
+# ft_seconds SINCE: print the seconds since then.
 ft_seconds() {
     echo "$(($(date +%s) - $1)) s"
 }
 
-# ft_watch PROGRESS: show every 5 seconds how far the phase is, until this shell ends.  A terminal
-# shows it in place; elsewhere the line grows by a dot, and by the percentage at each new tenth.
+# ft_watch PROGRESS: show the progress of the phase every 5 seconds, until this shell ends.  A terminal
+# updates it in place; otherwise a dot is appended, or the percentage after each further 10 %.
 ft_watch() {
     ft_shown=0
-    # The sleep has no standard output, or who reads ours would wait for the last one.
+    # sleep must not inherit standard output, or a reader of the pipe would wait for it.
     while sleep 5 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
         ft_now=$("$1" 2>/dev/null)
         if test -t 1; then
@@ -34,8 +34,8 @@ ft_watch() {
     done
 }
 
-# ft_phase NAME PROGRESS COMMAND...: run the command, and end its line with the time that it took.
-# The function PROGRESS prints a percentage, or nothing when that is unknown.
+# ft_phase NAME PROGRESS COMMAND...: run the command, and end its line with the duration.
+# The function PROGRESS prints a percentage, or nothing if it is unknown.
 ft_phase() {
     ft_title=$1 ft_progress=$2
     shift 2
@@ -58,22 +58,22 @@ ft_phase() {
     return $ft_status
 }
 
-# ft_output: what the last phase printed.
+# ft_output: print the output of the last phase.
 ft_output() {
     tail -n +"$((ft_lines + 1))" "$ft_log"
 }
 
-# ft_unknown: the progress of a phase that does not know its own.
+# ft_unknown: the progress function of a phase without known progress.
 ft_unknown() { :; }
 
-# ft_make ARGUMENT...: make without a word but for files compiled, which ft_made counts.
+# ft_make ARGUMENT...: silent make that prints only compiled files, which ft_made counts.
 ft_make() {
     ft_files=$(make -n "$@" 2>/dev/null | grep -c 'echo "  [A-Z]')
     echo "$ft_files files to make" >&2
     make -s -j"$(nproc)" "$@"
 }
 
-# ft_made: how much of what ft_make set out to do is done, in per cent.
+# ft_made: the progress of ft_make in per cent.
 ft_made() {
     ft_output | awk '/^[0-9]+ files to make$/ { all = $1 } /^  [A-Z]+ / { done++ }
                      END { if (all > 0) print done < all ? int(100 * done / all) : 99 }'

@@ -1,12 +1,11 @@
 #!/bin/sh
-# quickstart.sh - build FT and take a trained BERT from its checkpoint to INT8 answers.
+# quickstart.sh - build FT, convert and calibrate a trained BERT, and classify with INT8.
 #
 #   sh samples/quickstart.sh ["a snippet of source code" ...]
 #
-# Installs the packages that it needs (Debian 12, Ubuntu 24.04), builds in _build/, converts and
-# calibrates the checkpoint in samples/source-language-bert, and tells in which language the
-# snippets are written.  Where there is an NVIDIA card, and nvcc to compile for it, the model is
-# computed there.
+# Installs the required packages (Debian 12, Ubuntu 24.04), builds in _build/, converts and calibrates
+# the checkpoint in samples/source-language-bert, and classifies snippets of source code by language.
+# If there is an NVIDIA GPU and nvcc, the model runs on the GPU.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 
@@ -19,14 +18,14 @@ build=$top/_build
 mkdir -p "$build"
 cd "$build"
 
-# phase NAME PROGRESS COMMAND...: or the end of the script, with the reason.
+# phase NAME PROGRESS COMMAND...: run a phase; if it fails, print its output and exit.
 phase() {
     ft_phase "$@" && return
     ft_output | tail -n 30
     exit 1
 }
 
-# configure OPTION...: unless the build folder is configured in that way.
+# configure OPTION...: unless the build folder is already configured with these options.
 configure() {
     test -f Makefile && test "$(cat configured 2>/dev/null)" = "$*" && return
     (cd "$top" && { test -x configure || autoreconf -fi; }) &&
@@ -42,7 +41,7 @@ calibrate() {
         -d "$model/calibration.safetensors" --device "$ft_device" -f
 }
 
-# measure FILE: "accuracy N" on the reference snippets.
+# measure FILE: print "accuracy N" for the reference snippets.
 measure() {
     ./ft-run -i "$1" -d "$model/reference.safetensors" --device "$ft_device"
 }
@@ -62,11 +61,11 @@ int8=$(ft_output | awk '$1 == "accuracy" { print $2 }')
 echo "Total: $(ft_seconds "$ft_began"), computed on $ft_device ($ft_why)"
 
 echo
-echo "Accuracy on 480 snippets that calibration has not seen"
+echo "Accuracy on 480 snippets outside the calibration data"
 echo "  float  $float"
 echo "  int8   $int8"
 echo
-echo "Language by the int8 model, its probability, snippet"
+echo "Language predicted by the int8 model, probability, snippet"
 if test $# = 0; then
     ./ft-run -i source-language.int8.ft --device "$ft_device" --text "$top/samples/snippets.txt"
 else

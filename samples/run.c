@@ -1,5 +1,5 @@
 /*
- * run.c - the smallest program on <ft.h>: tells which class a text is of.
+ * run.c - a minimal program for <ft.h>: classify a text.
  *
  *     cc run.c $(pkg-config --cflags --libs ft-runtime) -o run
  *     ./run model.int8.ft "some text"
@@ -12,7 +12,7 @@
 
 enum { MAX_TOKENS = 128, MAX_LABELS = 64 };
 
-/* For a program that ends at the first error, which is described in `err`. */
+/* Exit with the error message, if the call has failed. */
 static void need(ft_status status, const ft_error *err)
 {
     if (status == FT_OK)
@@ -42,11 +42,11 @@ int main(int argc, char **argv)
     need(ft_tokenizer_encode(tokenizer, argv[2], strlen(argv[2]), id, MAX_TOKENS, &count, &err),
          &err);
     if (problem == NULL || strcmp(problem, "single_label_classification") != 0) {
-        fputs("run: the model does not tell one class\n", stderr);
+        fputs("run: the model is not a single-label classifier\n", stderr);
         return 1;
     }
     if (count > MAX_TOKENS || labels > MAX_LABELS) {
-        fprintf(stderr, "run: %zu tokens and %d classes are not for this program\n", count, labels);
+        fprintf(stderr, "run: %zu tokens or %d labels exceed the limits of this program\n", count, labels);
         return 1;
     }
 
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < labels; i++)
         best = logit[i] > logit[best] ? i : best;
     const char *label = ft_model_label(model, best);
-    printf("%s\n", label != NULL ? label : "a class without a name");
+    printf("%s\n", label != NULL ? label : "a class without name");
 
     ft_session_close(session);
     ft_tokenizer_close(tokenizer);

@@ -91,7 +91,7 @@ else
         'without nvcc the quick start builds for the CPU and says why'
 fi
 machine yes none
-chooses cpu --with-cuda=no 'nvcc is here, but nvidia-smi shows no NVIDIA card' \
+chooses cpu --with-cuda=no 'nvcc is installed, but nvidia-smi lists no NVIDIA GPU' \
     'with nvcc but without a card the quick start builds for the CPU and says why'
 machine yes 7.0
 chooses cpu --with-cuda=no "the card's compute capability 7.0 is below 7.5" \

@@ -62,7 +62,7 @@ typedef struct loop {
     size_t count, next; /* requests before `next` have been started */
     size_t chunk;
     size_t seats;     /* concurrent sequences: a decode step has one row for each */
-    text *text;       /* [seats] */
+    text *text;       /* [slots] */
     flight flight[2]; /* the oldest launched pass, and the one after it */
     unsigned flights;
     int32_t *token; /* [selected] */

@@ -13,7 +13,7 @@
 
 typedef struct ft_pages {
     size_t seats, most; /* slots, and pages per slot */
-    int32_t *free;      /* [count]: stack of free pages, of which the first `nfree` are valid */
+    int32_t *free;      /* [count]: stack of free pages, of which the first `num_free` are valid */
     size_t count, nfree;
     int32_t *list; /* [slots, max_pages]: the first used[i] entries of row i are in use */
     size_t *taken; /* [slots] */

@@ -11,7 +11,7 @@
 /* The input of vision models. */
 #define FT_PIXEL_VALUES "pixel_values"
 
-/* Check dtype, shape (at least one image) and finite values; `what` starts the error message. */
+/* Check dtype, shape (at least one image) and finite values; `name` starts the error message. */
 FT_MUST_USE ft_status ft_pixels_check(const ft_config *config, const ft_tensor *tensor,
                                       const char *what, ft_error *err);
 

@@ -81,7 +81,7 @@ static ft_status write_column(ft_session *session, int value, size_t tokens, ft_
     return session->model->backend->write(session->exec, value, session->column, tokens, err);
 }
 
-/* Pack the ids of an input into session->column. */
+/* Pack the ids of an input into session->packed_ids. */
 static ft_status take_ids(ft_session *session, int text, ft_error *err)
 {
     FT_TRY(ft_padded_pack(&session->text[text], err));

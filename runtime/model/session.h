@@ -48,7 +48,7 @@ FT_MUST_USE ft_status ft_session_collect(ft_session *session, ft_counts *const *
                                          ft_error *err);
 
 /*
- * Run the batch built in session->passages: an encoder pass, or prefill chunks and decode steps.
+ * Run the batch built in session->chunks: an encoder pass, or prefill chunks and decode steps.
  * Results are read by plan value; ft_session_get() does not apply, since the inputs set by
  * ft_session_set() were not used.
  */

@@ -22,7 +22,7 @@
 /* Check that the configuration fits the model's family. */
 FT_MUST_USE ft_status ft_contract_family(const ft_model *model, ft_error *err);
 
-/* Fill in *purpose from the artifact's state and recipe, except for its mode. */
+/* Fill in *quant from the artifact's state and recipe, except for its mode. */
 FT_MUST_USE ft_status ft_contract_recipe(const ft_model *model, ft_purpose *purpose, ft_error *err);
 
 /* Check that the LM head is stored as the recipe says; after the weights are bound. */

@@ -123,7 +123,7 @@ FT_MUST_USE ft_status ft_bench_search(ft_bench *bench, const ft_bench_texts *tex
 
 /*
  * Run a session up to the beam search step that samples the last of `new_tokens` tokens, with a
- * group of `beams` slots per source of `requests`.  The step reads `rules` [sources], which must
+ * group of `beams` slots per source of `requests`.  The step reads `params` [sources], which must
  * outlive it.
  */
 FT_MUST_USE ft_status ft_bench_step(ft_session *session, const ft_request *requests,

@@ -15,7 +15,7 @@
 
 /* ---- One prediction ----------------------------------------------------------------------- */
 
-/* logsumexp; `most` is the maximum of x. */
+/* logsumexp; `max_logit` is the maximum of x. */
 static double log_sum(const float *x, size_t n, double most)
 {
     double sum = 0.0;

@@ -462,12 +462,13 @@ FT_API FT_MUST_USE ft_status ft_decoder_finish(ft_decoder *decoder, const char *
 /*
  * Chat templates, with the special tokens written out:
  *
- *   llama2    <s>[INST] <<SYS>>\nSYSTEM\n<</SYS>>\n\nUSER [/INST] ASSISTANT </s><s>[INST] USER
- * [/INST] llama3    <|begin_of_text|>, then for each message
- *             <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
- *   mistral   <s>[INST] SYSTEM\n\nUSER [/INST] ASSISTANT</s>[INST] USER [/INST]
- *   qwen2     for each message <|im_start|>ROLE\nCONTENT<|im_end|>\n; without a system message
- *             one goes before, "You are a helpful assistant."
+ * - llama2: <s>[INST] <<SYS>>\nSYSTEM\n<</SYS>>\n\nUSER [/INST] ASSISTANT </s><s>[INST] USER
+ * [/INST]
+ * - llama3: <|begin_of_text|>, then for each message
+ *   <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
+ * - mistral: <s>[INST] SYSTEM\n\nUSER [/INST] ASSISTANT</s>[INST] USER [/INST]
+ * - qwen2: for each message <|im_start|>ROLE\nCONTENT<|im_end|>\n; without a system message, the
+ *   system message "You are a helpful assistant." comes first
  *
  * If the last message is not from the assistant, the template opens the assistant's turn
  * (add_generation_prompt).  llama2 and llama3 strip white space around message contents.  The

@@ -462,8 +462,8 @@ FT_API FT_MUST_USE ft_status ft_decoder_finish(ft_decoder *decoder, const char *
 /*
  * Chat templates, with the special tokens written out:
  *
- * - llama2: <s>[INST] <<SYS>>\nSYSTEM\n<</SYS>>\n\nUSER [/INST] ASSISTANT </s><s>[INST] USER
- * [/INST]
+ * - llama2: <s>[INST] <<SYS>>\nSYSTEM\n<</SYS>>\n\nUSER [/INST] ASSISTANT </s>, then for each
+ *   further turn <s>[INST] USER [/INST] ASSISTANT </s>
  * - llama3: <|begin_of_text|>, then for each message
  *   <|start_header_id|>ROLE<|end_header_id|>\n\nCONTENT<|eot_id|>
  * - mistral: <s>[INST] SYSTEM\n\nUSER [/INST] ASSISTANT</s>[INST] USER [/INST]

@@ -135,13 +135,8 @@ test "$(sed -n 's/^ *gemm  *.*, \([0-9]*\) times*: .*\(mma\|lt\|plain\).*/\1/p' 
 check $? 'for all of them'
 grep '^ *gemm' out | sed 's/^/# /'
 FT_CUDA_GEMM=plain "$inspect" --plan --device cuda float.ft >out
-<<<<<<< HEAD
-grep '^ *product' out >found
-test -s found && ! grep -qv 'plain: requested by FT_CUDA_GEMM$' found
-=======
 grep '^ *gemm' out >found
-test -s found && ! grep -qv 'plain: FT_CUDA_GEMM asks for it$' found
->>>>>>> c8770a2 (runtime: comments and messages of generation and scores in the field's terms)
+test -s found && ! grep -qv 'plain: requested by FT_CUDA_GEMM$' found
 check $? 'FT_CUDA_GEMM=plain is heard for all runs'
 sed 's/^/# /' found
 FT_CUDA_GEMM=abacus "$run" -v -i float.ft -d few.safetensors --device cuda >out 2>err

@@ -78,11 +78,11 @@ __device__ __forceinline__ void rows_store_eight(const conv_product &p, size_t a
         wgmma_store((float *) p.t.y + at, *(const uint4 *) &first, inside);
         wgmma_store((float *) p.t.y + at + 4, *(const uint4 *) &second, inside);
     } else if constexpr (Y != FT_I8) {
-        uint4 halves = { ft_pack_halves<Y>(value[0], value[1]),
+        uint4 packed = { ft_pack_halves<Y>(value[0], value[1]),
                          ft_pack_halves<Y>(value[2], value[3]),
                          ft_pack_halves<Y>(value[4], value[5]),
                          ft_pack_halves<Y>(value[6], value[7]) };
-        wgmma_store((uint16_t *) p.t.y + at, halves, inside);
+        wgmma_store((uint16_t *) p.t.y + at, packed, inside);
     }
 }
 
@@ -111,7 +111,7 @@ __device__ __forceinline__ void rows_finish(const conv_product &p, const conv_pl
         rows_read_eight(excess, columns.excess + 32 * block + right);
         bool inside = place.output + right + 32 * block < p.t.outputs;
 #pragma unroll
-        for (int i = 0; i < 2 * FORM::halves; i++) {
+        for (int i = 0; i < 2 * FORM::m_tiles; i++) {
             int down = i / 2 * 64 + i % 2 * 8;
             float value[8];
 #pragma unroll

@@ -15,13 +15,13 @@
  * Kernel traits: dtype of the windows, bits of group-wise weights or 0, output channels of a tile,
  * and multiples of 64 windows per warpgroup.
  */
-template <ft_dtype DTYPE, int BITS, int OUTPUTS, int HALVES, bool TURNS, bool GENERAL>
+template <ft_dtype DTYPE, int BITS, int OUTPUTS, int M_TILES, bool TURNS, bool GENERAL>
 struct rows_form {
     static constexpr ft_dtype dtype = DTYPE;
-    static constexpr int bits = BITS, outputs = OUTPUTS, halves = HALVES;
+    static constexpr int bits = BITS, outputs = OUTPUTS, m_tiles = M_TILES;
     static constexpr bool turns = TURNS, general = GENERAL, planes = false;
-    static constexpr bool fine = OUTPUTS * HALVES <= 64; /* registers for groups of 32 columns */
-    static constexpr int own = 64 * HALVES, windows = TURNS ? own : 2 * own;
+    static constexpr bool fine = OUTPUTS * M_TILES <= 64; /* registers for groups of 32 columns */
+    static constexpr int own = 64 * M_TILES, windows = TURNS ? own : 2 * own;
     static constexpr int threads = CONV_WORKERS + (BITS > 0 ? 2 : 1) * CONV_TEAM;
     static constexpr int loaders = 2; /* producer threads that issue copies */
 };
@@ -42,7 +42,7 @@ template <class FORM> struct rows_rest {
 #ifdef FT_HAS_WGMMA
 
 template <class FORM> using rows_sum = std::conditional_t<FORM::dtype == FT_I8, int32_t, float>;
-template <class FORM> using rows_sums = rows_sum<FORM>[FORM::halves][FORM::outputs / 2];
+template <class FORM> using rows_sums = rows_sum<FORM>[FORM::m_tiles][FORM::outputs / 2];
 
 /* ---- MMAs ----------------------------------------------------------------------------------- */
 
@@ -74,7 +74,7 @@ __device__ __forceinline__ void rows_multiply(rows_sums<FORM> &sums, const char 
     uint64_t x =
         conv_operand(stage + o.x, p.line) + (k % 2 == 1 ? o.one : 0) + (k >= 2 ? o.two : 0);
 #pragma unroll
-    for (int i = 0; i < FORM::halves; i++)
+    for (int i = 0; i < FORM::m_tiles; i++)
         if constexpr (FORM::dtype == FT_I8)
             ft_wgmma<FORM::outputs>(sums[i], x + i * o.half, w, add);
         else
@@ -90,7 +90,7 @@ __device__ __forceinline__ void rows_settle(rows_sums<FORM> &sums, rows_rest<FOR
     if (before >= 0 && threadIdx.x % 32 == 0)
         ft_barrier_arrive(&rest.empty[before]);
 #pragma unroll
-    for (int i = 0; i < FORM::halves; i++)
+    for (int i = 0; i < FORM::m_tiles; i++)
         ft_wgmma_settle(sums[i]);
 }
 
@@ -157,10 +157,10 @@ __device__ __forceinline__ void rows_scale(rows_sums<FORM> &total, const rows_su
         for (int o = 0; o < 8; o += 2) {
             float2 scale = __half22float2(two[o / 2]);
 #pragma unroll
-            for (int i = 0; i < 2 * FORM::halves; i++) {
-                int at = rows_at<FORM>(block, i % 2, o), next = rows_at<FORM>(block, i % 2, o + 1);
-                total[i / 2][at] = fmaf(sums[i / 2][at], scale.x, total[i / 2][at]);
-                total[i / 2][next] = fmaf(sums[i / 2][next], scale.y, total[i / 2][next]);
+            for (int i = 0; i < 2 * FORM::m_tiles; i++) {
+                int even = rows_at<FORM>(block, i % 2, o), odd = rows_at<FORM>(block, i % 2, o + 1);
+                total[i / 2][even] = fmaf(sums[i / 2][even], scale.x, total[i / 2][even]);
+                total[i / 2][odd] = fmaf(sums[i / 2][odd], scale.y, total[i / 2][odd]);
             }
         }
     }
@@ -198,7 +198,7 @@ __device__ __forceinline__ void rows_add_groups(rows_sums<FORM> &total, const ch
 {
     rows_sums<FORM> sums;
 #pragma unroll
-    for (int i = 0; i < FORM::halves * FORM::outputs / 2; i++)
+    for (int i = 0; i < FORM::m_tiles * FORM::outputs / 2; i++)
         total[i / (FORM::outputs / 2)][i % (FORM::outputs / 2)] = 0;
     if constexpr (FORM::fine)
         if (p.group_steps == 0) {

@@ -143,7 +143,7 @@ static bool runs_are_images(const conv_product *p)
 }
 
 /* Consecutive results of a channel that are one vector store. */
-static int together(const conv_task *t)
+static int store_width(const conv_task *t)
 {
     int size = t->y_dtype == FT_I8 ? 1 : t->y_dtype == FT_F32 ? 4 : 2;
     bool aligned = (uintptr_t) t->y % 16 == 0;
@@ -195,7 +195,7 @@ static conv_product product_of(const conv_task *t, const conv_turned *turned)
                    : t->blocks.group % 128 == 0 ? t->blocks.group / 128
                                                 : 0;
     p.padded = (int) ft_layout_rows(FT_PANEL32, (size_t) t->outputs);
-    p.together = together(t);
+    p.store_width = store_width(t);
     p.eights = eights(t);
     set_range(&p);
     p.positions = conv_divider_of(t->positions);

@@ -94,7 +94,7 @@ typedef struct conv_product {
     int group_steps;        /* group-wise: K blocks of a group; 0: scales per 32 columns */
     conv_divider group;     /* group-wise: columns of a group */
     int padded;             /* group-wise: rows of scales */
-    int together;           /* consecutive results in one store: 1, 4, or 16 bytes */
+    int store_width;        /* consecutive results in one store: 1, 4, or 16 bytes */
     bool eights, woven;     /* NHWC: eight channels per store; ft_map_woven() */
     bool activates, ranged; /* activation that is no clamp; clamp to low .. high */
     float low, high;
@@ -111,7 +111,7 @@ template <ft_dtype DTYPE, int BITS, int N, bool PLANES> struct conv_form {
     static constexpr bool planes = PLANES, held = false;
     static constexpr int threads = CONV_WORKERS + (BITS > 0 ? 2 * CONV_TEAM : 32);
     static constexpr int loaders = BITS > 0 ? 2 : 1; /* producer threads that issue copies */
-    static constexpr int together = BITS > 0 || N > 96 ? 1 : 2; /* CTAs per multiprocessor */
+    static constexpr int ctas_per_sm = BITS > 0 || N > 96 ? 1 : 2; /* CTAs per multiprocessor */
 };
 
 /* Bytes of a stage; with group-wise weights including the quantized weights and zero points. */

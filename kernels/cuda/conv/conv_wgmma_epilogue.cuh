@@ -147,9 +147,9 @@ __device__ __forceinline__ void conv_finish_as(const conv_laid &laid, const conv
                                                int output, int run, int window)
 {
     constexpr int most = 16 / conv_size_of<Y>;
-    if (p.together == most)
+    if (p.store_width == most)
         conv_finish<FORM, Y, most>(laid, p, output, run, window);
-    else if (most > 4 && p.together == 4)
+    else if (most > 4 && p.store_width == 4)
         conv_finish<FORM, Y, 4>(laid, p, output, run, window);
     else
         conv_finish<FORM, Y, 1>(laid, p, output, run, window);

@@ -37,7 +37,7 @@ __device__ __forceinline__ void conv_work(const char *ring, conv_rest &rest, con
 
 /* grid = at most the number of CTAs that run concurrently */
 template <class FORM>
-static __global__ void __launch_bounds__(FORM::threads, FORM::together)
+static __global__ void __launch_bounds__(FORM::threads, FORM::ctas_per_sm)
     conv_kernel(const __grid_constant__ conv_product p)
 {
 #ifdef FT_HAS_WGMMA
@@ -64,12 +64,12 @@ static int conv_launch(const ft_cuda_chip *chip, void *stream, conv_product *p)
 {
     auto *kernel = conv_kernel<FORM>;
     size_t stage = (size_t) conv_stage_bytes(*p);
-    int together = p->alone ? 1 : FORM::together;
-    size_t room = together == 1 ? chip->shared : (chip->shared + 1024) / 2 - 1024;
+    int ctas_per_sm = p->alone ? 1 : FORM::ctas_per_sm;
+    size_t room = ctas_per_sm == 1 ? chip->shared : (chip->shared + 1024) / 2 - 1024;
     size_t stages = (room - CONV_REST) / stage;
     p->stages = (int) (stages < CONV_STAGES ? stages : CONV_STAGES);
     size_t bytes = (size_t) p->stages * stage + CONV_REST;
-    int most = chip->multiprocessors * together;
+    int most = chip->multiprocessors * ctas_per_sm;
     int status = (int) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             (int) bytes);
     if (status == 0)

@@ -49,14 +49,14 @@ __device__ __forceinline__ void conv_multiply(conv_sums<FORM> &sums, const char 
     constexpr int n = FORM::windows;
     constexpr bool bf16 = FORM::dtype == FT_BF16;
     uint64_t w = ft_wgmma_operand(stage + o.w) + 2 * k;
-    int at = (k % 2 == 1 ? o.one : 0) + (k >= 2 ? o.two : 0);
+    int x_offset = (k % 2 == 1 ? o.one : 0) + (k >= 2 ? o.two : 0);
     if constexpr (FORM::dtype == FT_I8)
-        ft_wgmma<n>(sums, w, conv_operand(stage + o.x, p.line) + at, add);
+        ft_wgmma<n>(sums, w, conv_operand(stage + o.x, p.line) + x_offset, add);
     else if constexpr (FORM::planes)
-        ft_wgmma_halves_turned<n, bf16>(sums, w, ft_wgmma_turned(stage + o.x, CONV_PANEL) + at,
-                                        add);
+        ft_wgmma_halves_turned<n, bf16>(sums, w,
+                                        ft_wgmma_turned(stage + o.x, CONV_PANEL) + x_offset, add);
     else
-        ft_wgmma_halves<n, bf16>(sums, w, conv_operand(stage + o.x, p.line) + at, add);
+        ft_wgmma_halves<n, bf16>(sums, w, conv_operand(stage + o.x, p.line) + x_offset, add);
 }
 
 /* sums = those of `k_blocks` K blocks. A stage is released while the next one is being multiplied.

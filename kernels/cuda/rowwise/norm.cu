@@ -175,7 +175,7 @@ __device__ __forceinline__ void load_parameters(parameters &p, const ft_cuda_nor
     }
 }
 
-__device__ __forceinline__ void scale(float x[FT_EIGHT], const parameters &p)
+__device__ __forceinline__ void apply_affine(float x[FT_EIGHT], const parameters &p)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -269,7 +269,7 @@ static __global__ void __launch_bounds__(FT_WARP *ROWS, blocks)
             if (has<sure>(n, s)) {
                 if (!ahead)
                     load_parameters(p[s], n, s);
-                scale(x[s], p[s]);
+                apply_affine(x[s], p[s]);
             }
         store_row<x_dtype, steps, sure>(x, n, row, at);
         row += stride;

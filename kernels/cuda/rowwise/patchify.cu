@@ -47,15 +47,15 @@ static __global__ void __launch_bounds__(ACROSS *ROWS) patches_kernel(const cutt
     size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y;
     size_t col = ((size_t) blockIdx.y * ACROSS + threadIdx.x) * N;
     size_t image = row / c.length;
-    unsigned place = (unsigned) (row % c.length);
+    unsigned row_in_image = (unsigned) (row % c.length);
     float v[N] = {};
     ft_wait_for_predecessor();
     ft_let_successor_begin();
     if (row >= c.y.rows || col >= c.y.cols)
         return;
-    if (place >= c.leading && image < c.images.rows)
+    if (row_in_image >= c.leading && image < c.images.rows)
         ft_load<N>(v, c.images.data, FT_F32,
-                   image * c.images.cols + pixel_of(c, place - c.leading, (unsigned) col));
+                   image * c.images.cols + pixel_of(c, row_in_image - c.leading, (unsigned) col));
     if (c.codes)
         ft_store_codes<N>(c.y.data, c.y.dtype, row * c.y.cols + col, v, c.inverse);
     else
@@ -103,18 +103,18 @@ static __global__ void __launch_bounds__(ACROSS *ROWS) place_kernel(const placin
 {
     size_t row = (size_t) blockIdx.x * ROWS + threadIdx.y;
     size_t col = ((size_t) blockIdx.y * ACROSS + threadIdx.x) * N;
-    unsigned place = (unsigned) (row % p.length);
+    unsigned row_in_image = (unsigned) (row % p.length);
     ft_bits<N> bits, at;
     float x[N], position[N];
-    bool inside = row < p.y.rows && col < p.y.cols, leads = place < p.leading;
+    bool inside = row < p.y.rows && col < p.y.cols, leads = row_in_image < p.leading;
     if (inside)
-        ft_fetch<N>(at, (void *) p.position, p.dtype, place * p.y.cols + col);
+        ft_fetch<N>(at, (void *) p.position, p.dtype, row_in_image * p.y.cols + col);
     ft_wait_for_predecessor();
     ft_let_successor_begin();
     if (!inside)
         return;
     if (leads)
-        ft_fetch_as<FT_F32, N>(bits, (void *) (place == 0 ? p.lead[0] : p.lead[1]), col);
+        ft_fetch_as<FT_F32, N>(bits, (void *) (row_in_image == 0 ? p.lead[0] : p.lead[1]), col);
     else
         ft_fetch<N>(bits, p.x.data, p.x.dtype, row * p.x.cols + col);
     ft_unpack<N>(x, bits, leads ? FT_F32 : p.x.dtype);
@@ -125,7 +125,7 @@ static __global__ void __launch_bounds__(ACROSS *ROWS) place_kernel(const placin
     ft_store<N>(p.y.data, p.y.dtype, row * p.y.cols + col, x);
 }
 
-template <int N> static int place(const ft_cuda_args *args, const placing &p)
+template <int N> static int launch_add_class_token(const ft_cuda_args *args, const placing &p)
 {
     return ft_launch(place_kernel<N>, grid_of(p.y.rows, p.y.cols, N), dim3(ACROSS, ROWS), 0,
                      args->stream, args->chip->overlaps, 1, p);
@@ -143,5 +143,6 @@ extern "C" int ft_cuda_place(const ft_cuda_args *args)
             p.lead[i] = args->weight[1 + i]->data;
     if (p.y.rows == 0)
         return (int) cudaSuccess;
-    return p.y.cols % 4 == 0 ? place<4>(args, p) : place<1>(args, p);
+    return p.y.cols % 4 == 0 ? launch_add_class_token<4>(args, p)
+                             : launch_add_class_token<1>(args, p);
 }

@@ -46,7 +46,7 @@ typedef struct row_shared {
 typedef struct row {
     const ft_beams *beams;
     const ft_beam_memory *memory;
-    int32_t lane;
+    int32_t beam_id;
     const float *logits;
     uint32_t words;          /* vocabulary size */
     uint32_t skew;           /* tokens before the first 16-byte aligned address */
@@ -60,31 +60,31 @@ typedef struct row {
 __device__ __forceinline__ wide sum_block(row_shared &s, wide x)
 {
 #pragma unroll
-    for (int lane = 16; lane > 0; lane >>= 1)
-        x += __shfl_xor_sync(~0u, x, lane);
+    for (int distance = 16; distance > 0; distance >>= 1)
+        x += __shfl_xor_sync(~0u, x, distance);
     __syncthreads(); /* all threads have read part[] */
     if (threadIdx.x % 32 == 0)
         s.part[threadIdx.x / 32] = x;
     __syncthreads();
     x = s.part[threadIdx.x % WARPS];
 #pragma unroll
-    for (int lane = 16; lane > 0; lane >>= 1)
-        x += __shfl_xor_sync(~0u, x, lane);
+    for (int distance = 16; distance > 0; distance >>= 1)
+        x += __shfl_xor_sync(~0u, x, distance);
     return x;
 }
 
 __device__ __forceinline__ uint32_t most_of_block(row_shared &s, uint32_t x)
 {
 #pragma unroll
-    for (int lane = 16; lane > 0; lane >>= 1)
-        x = max(x, __shfl_xor_sync(~0u, x, lane));
+    for (int distance = 16; distance > 0; distance >>= 1)
+        x = max(x, __shfl_xor_sync(~0u, x, distance));
     if (threadIdx.x % 32 == 0)
         s.key[threadIdx.x / 32] = x;
     __syncthreads();
     x = s.key[threadIdx.x % WARPS];
 #pragma unroll
-    for (int lane = 16; lane > 0; lane >>= 1)
-        x = max(x, __shfl_xor_sync(~0u, x, lane));
+    for (int distance = 16; distance > 0; distance >>= 1)
+        x = max(x, __shfl_xor_sync(~0u, x, distance));
     return x;
 }
 
@@ -158,10 +158,10 @@ __device__ __forceinline__ void mark_row(row &r)
         r.seen[i] = r.banned[i] = 0;
     __syncthreads();
     for (int32_t at = thread; ft_beams_repeat(&b) && at < b.known; at += THREADS)
-        mark(r, r.seen, ft_beam_token(&b, r.memory, r.lane, at));
+        mark(r, r.seen, ft_beam_token(&b, r.memory, r.beam_id, at));
     for (int32_t at = thread; n > 0 && at <= b.known - n; at += THREADS)
-        if (ft_beam_recurs(&b, r.memory, r.lane, at))
-            mark(r, r.banned, ft_beam_token(&b, r.memory, r.lane, at + n - 1));
+        if (ft_beam_recurs(&b, r.memory, r.beam_id, at))
+            mark(r, r.banned, ft_beam_token(&b, r.memory, r.beam_id, at + n - 1));
     if (bans_ends(b) && thread < b.ends)
         mark(r, r.banned, b.end[thread]);
     if (thread < b.bans)
@@ -214,7 +214,7 @@ __device__ __forceinline__ uint64_t candidate_of(const row &r, uint32_t token, f
             return 0;
         seen = has_mark(r.seen, token);
     }
-    return ft_beam_candidate(extend(r, logit, seen), (uint32_t) r.lane * r.words + token);
+    return ft_beam_candidate(extend(r, logit, seen), (uint32_t) r.beam_id * r.words + token);
 }
 
 /* The n-th largest of the threads' keys; 0: there are fewer. */
@@ -356,7 +356,7 @@ __device__ __forceinline__ void work(row_shared &s, row &r, ft_cuda_beam_list *o
     }
     if (b.forced >= 0) {
         bool exists = (uint32_t) b.forced < r.words;
-        uint32_t index = (uint32_t) r.lane * r.words + (uint32_t) b.forced;
+        uint32_t index = (uint32_t) r.beam_id * r.words + (uint32_t) b.forced;
         hand_in_one(n, exists ? ft_beam_candidate(r.score, index) : 0, out);
         return;
     }
@@ -378,20 +378,20 @@ static __global__ void __launch_bounds__(THREADS, 1) rows_kernel(const ft_cuda_b
     if (threadIdx.x == 0)
         s.memory = args.memory;
     __syncthreads();
-    int32_t lane = (int32_t) (blockIdx.x % args.widest);
-    if (s.beams.seat < 0 || lane >= s.beams.width)
+    int32_t beam_id = (int32_t) (blockIdx.x % args.widest);
+    if (s.beams.seat < 0 || beam_id >= s.beams.width)
         return;
     row r = {};
     r.beams = &s.beams;
     r.memory = &s.memory;
-    r.lane = lane;
-    r.score = ft_beam_score(&s.beams, &s.memory, lane);
+    r.beam_id = beam_id;
+    r.score = ft_beam_score(&s.beams, &s.memory, beam_id);
     if (r.score == -INFINITY)
         return;
-    size_t seat = (size_t) (s.beams.seat + lane), words = args.memory.vocabulary;
+    size_t seat = (size_t) (s.beams.seat + beam_id), words = args.memory.vocabulary;
     uint32_t *marks = (uint32_t *) ((char *) args.scratch + lists_bytes(args.seats));
     r.words = (uint32_t) words;
-    r.logits = args.logits + (size_t) ft_beam_row(&s.beams, lane) * words;
+    r.logits = args.logits + (size_t) ft_beam_row(&s.beams, beam_id) * words;
     r.skew = min(r.words, (uint32_t) (-(intptr_t) r.logits / 4 & 3));
     r.seen = marks + seat * 2 * mark_words(words);
     r.banned = r.seen + mark_words(words);

@@ -62,8 +62,8 @@ __device__ __forceinline__ uint64_t most_of_warp(uint64_t x)
     x = (uint64_t) high << 32 | low;
 #else
 #pragma unroll
-    for (int lane = 16; lane > 0; lane >>= 1) {
-        uint64_t other = __shfl_xor_sync(~0u, (unsigned long long) x, lane);
+    for (int distance = 16; distance > 0; distance >>= 1) {
+        uint64_t other = __shfl_xor_sync(~0u, (unsigned long long) x, distance);
         x = other > x ? other : x;
     }
 #endif

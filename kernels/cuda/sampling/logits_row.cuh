@@ -31,17 +31,17 @@ enum {
 typedef unsigned long long ft_wide; /* uint64_t, as the type that CUDA's functions take */
 
 /* A token in the order, and the inclusive cumulative weight up to it. */
-typedef struct ft_place {
+typedef struct ft_ranked_token {
     float value;
     int32_t id;
     ft_wide sum;
-} ft_place;
+} ft_ranked_token;
 
 /* Extremes of a row; of one thread, then of the CTA and the cluster. */
 typedef struct ft_extremes {
-    float most, least; /* of the logits after penalties and bans */
-    float raw;         /* maximum of the raw logits */
-    uint32_t at;       /* of a thread: the first vector that holds its maximum */
+    float max_logit, min_logit; /* of the logits after penalties and bans */
+    float raw;                  /* maximum of the raw logits */
+    uint32_t max_at;            /* of a thread: the first vector that holds its maximum */
     bool nan;
 } ft_extremes;
 
@@ -52,14 +52,14 @@ typedef struct ft_choose_shared {
     uint32_t weight[FT_CHOOSE_LIST];
     uint32_t listed; /* number of listed tokens, even if the list is full */
     ft_wide part[FT_CHOOSE_WARPS];
-    float most[FT_CHOOSE_WARPS], least[FT_CHOOSE_WARPS], raw[FT_CHOOSE_WARPS];
+    float max_logit[FT_CHOOSE_WARPS], min_logit[FT_CHOOSE_WARPS], raw[FT_CHOOSE_WARPS];
     ft_extremes told[FT_CHOOSE_BLOCKS]; /* written by the CTAs of the cluster */
     ft_wide sum[FT_CHOOSE_BLOCKS];
     ft_wide before; /* cumulative weight before `bin` */
     int32_t bin;
     uint32_t key_low, key_high; /* of the tokens in a bin */
     int32_t id_low, id_high;
-    ft_place place;
+    ft_ranked_token place;
     int32_t first;   /* the smallest id with the largest logit */
     uint64_t random; /* random bits of this step */
     ft_choice choice;
@@ -74,7 +74,7 @@ typedef struct ft_choose_row {
     uint32_t *banned; /* bitmap of tokens, in shared memory */
     float *values; /* adjusted logits, padded to vectors of four: in shared memory, or in scratch */
     bool aligned;  /* logits and seen may be read in vectors of four */
-    bool penalizes, bans; /* values differ from the logits */
+    bool penalizes, has_bans; /* values differ from the logits */
 } ft_choose_row;
 
 /* ---- Reductions ----------------------------------------------------------------------------- */
@@ -92,8 +92,8 @@ __device__ __forceinline__ ft_wide ft_sum_warp(ft_wide x)
     return ((ft_wide) high << 54) + ((ft_wide) middle << 27) + low;
 #else
 #pragma unroll
-    for (int lane = 16; lane > 0; lane >>= 1)
-        x += __shfl_xor_sync(~0u, x, lane);
+    for (int distance = 16; distance > 0; distance >>= 1)
+        x += __shfl_xor_sync(~0u, x, distance);
     return x;
 #endif
 }
@@ -127,8 +127,8 @@ __device__ __forceinline__ float ft_most_of_warp(float x)
     return ft_order_value(__reduce_max_sync(~0u, ft_order_key(x)));
 #else
 #pragma unroll
-    for (int lane = 16; lane > 0; lane >>= 1)
-        x = fmaxf(x, __shfl_xor_sync(~0u, x, lane));
+    for (int distance = 16; distance > 0; distance >>= 1)
+        x = fmaxf(x, __shfl_xor_sync(~0u, x, distance));
     return x;
 #endif
 }
@@ -235,7 +235,7 @@ __device__ __forceinline__ float4 ft_adjust_four(const ft_choose_row &row, const
         x.z = ft_choice_penalize(x.z, seen.z, &choice);
         x.w = ft_choice_penalize(x.w, seen.w, &choice);
     }
-    if (row.bans) {
+    if (row.has_bans) {
         uint32_t banned = row.banned[at / 32] >> at % 32;
         x.x = banned & 1 ? -INFINITY : x.x;
         x.y = banned & 2 ? -INFINITY : x.y;
@@ -247,12 +247,12 @@ __device__ __forceinline__ float4 ft_adjust_four(const ft_choose_row &row, const
 
 __device__ __forceinline__ void ft_look_at(ft_extremes &e, float4 raw, float4 x, uint32_t at)
 {
-    float most = fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w));
+    float largest = fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w));
     e.nan |= !(raw.x == raw.x) | !(raw.y == raw.y) | !(raw.z == raw.z) | !(raw.w == raw.w);
     e.raw = fmaxf(fmaxf(e.raw, fmaxf(raw.x, raw.y)), fmaxf(raw.z, raw.w));
-    e.at = most > e.most ? at : e.at;
-    e.most = fmaxf(e.most, most);
-    e.least = fminf(fminf(e.least, fminf(x.x, x.y)), fminf(x.z, x.w));
+    e.max_at = largest > e.max_logit ? at : e.max_at;
+    e.max_logit = fmaxf(e.max_logit, largest);
+    e.min_logit = fminf(fminf(e.min_logit, fminf(x.x, x.y)), fminf(x.z, x.w));
 }
 
 /*
@@ -285,8 +285,8 @@ __device__ __forceinline__ ft_extremes ft_take_row(const ft_choose_row &row,
         float4 raw = sent
                          ? *place
                          : ft_fetch_four<float4>(row.logits, at, row.count, row.aligned, -INFINITY);
-        float4 x = row.penalizes || row.bans ? ft_adjust_four(row, choice, raw, at) : raw;
-        if (!sent || row.penalizes || row.bans)
+        float4 x = row.penalizes || row.has_bans ? ft_adjust_four(row, choice, raw, at) : raw;
+        if (!sent || row.penalizes || row.has_bans)
             *place = x;
         ft_look_at(e, raw, x, at);
     }
@@ -295,8 +295,8 @@ __device__ __forceinline__ ft_extremes ft_take_row(const ft_choose_row &row,
 
 __device__ __forceinline__ void ft_join_warp(ft_extremes &e)
 {
-    e.most = ft_most_of_warp(e.most);
-    e.least = -ft_most_of_warp(-e.least);
+    e.max_logit = ft_most_of_warp(e.max_logit);
+    e.min_logit = -ft_most_of_warp(-e.min_logit);
     e.raw = ft_most_of_warp(e.raw);
 }
 
@@ -307,13 +307,13 @@ __device__ __forceinline__ ft_extremes ft_join_extremes(ft_choose_shared &s,
     int warp = (int) threadIdx.x / 32, lane = (int) threadIdx.x % 32;
     ft_join_warp(e);
     if (lane == 0) {
-        s.most[warp] = e.most;
-        s.least[warp] = e.least;
+        s.max_logit[warp] = e.max_logit;
+        s.min_logit[warp] = e.min_logit;
         s.raw[warp] = e.raw;
     }
     e.nan = __syncthreads_or(e.nan);
-    e.most = s.most[lane % FT_CHOOSE_WARPS];
-    e.least = s.least[lane % FT_CHOOSE_WARPS];
+    e.max_logit = s.max_logit[lane % FT_CHOOSE_WARPS];
+    e.min_logit = s.min_logit[lane % FT_CHOOSE_WARPS];
     e.raw = s.raw[lane % FT_CHOOSE_WARPS];
     ft_join_warp(e);
     if (row.blocks == 1)
@@ -323,8 +323,8 @@ __device__ __forceinline__ ft_extremes ft_join_extremes(ft_choose_shared &s,
     ft_cluster_join(row.blocks);
 #pragma unroll 1
     for (uint32_t block = 0; block < row.blocks; block++) {
-        e.most = fmaxf(e.most, s.told[block].most);
-        e.least = fminf(e.least, s.told[block].least);
+        e.max_logit = fmaxf(e.max_logit, s.told[block].max_logit);
+        e.min_logit = fminf(e.min_logit, s.told[block].min_logit);
         e.raw = fmaxf(e.raw, s.told[block].raw);
         e.nan |= s.told[block].nan;
     }

@@ -44,17 +44,17 @@ __device__ __forceinline__ void prepare_row(const ft_choose_shared &s, ft_choose
         return;
     row.seen = m.seen + (size_t) s.choice.seat * row.vocabulary + row.first;
     row.penalizes = ft_choice_penalizes(&s.choice);
-    row.bans = s.choice.bans > 0 || s.choice.ngram > 0;
-    if (row.bans)
+    row.has_bans = s.choice.bans > 0 || s.choice.ngram > 0;
+    if (row.has_bans)
         ft_mark_bans(row, s.choice, m.history + (size_t) s.choice.seat * m.context);
 }
 
 /* The smallest id with the largest value (greedy sampling). */
 __device__ __forceinline__ int32_t find_first(ft_choose_shared &s, const ft_choose_row &row,
-                                              const ft_extremes &own, float largest)
+                                              const ft_extremes &local, float largest)
 {
-    if (own.most == largest) {
-        uint32_t at = own.at;
+    if (local.max_logit == largest) {
+        uint32_t at = local.max_at;
         while (row.values[at] != largest)
             at++;
 #pragma unroll 1
@@ -71,7 +71,7 @@ __device__ __forceinline__ ft_wide weigh_logits(ft_choose_shared &s, const ft_ch
 {
     float slope = ft_choice_slope(1.0f);
     ft_wide sum = 0;
-    if (row.penalizes || row.bans)
+    if (row.penalizes || row.has_bans)
         for (uint32_t at = threadIdx.x; at < row.count; at += FT_CHOOSE_THREADS)
             sum += ft_choice_mass(ft_choice_exponent(row.logits[at], largest, slope));
     else
@@ -82,7 +82,7 @@ __device__ __forceinline__ ft_wide weigh_logits(ft_choose_shared &s, const ft_ch
 }
 
 /* Masks all tokens after `last` in the order. */
-__device__ __forceinline__ void drop_after(const ft_choose_row &row, ft_place last)
+__device__ __forceinline__ void drop_after(const ft_choose_row &row, ft_ranked_token last)
 {
     auto keep = [&](uint32_t at, float value) {
         int32_t id = (int32_t) (row.first + at);
@@ -112,9 +112,9 @@ __device__ __forceinline__ ft_wide mass_above(ft_choose_shared &s, const ft_bins
 __device__ __forceinline__ ft_bins make_bins(const ft_choice &choice, const ft_extremes &e)
 {
     ft_bins b = {};
-    b.largest = e.most;
+    b.largest = e.max_logit;
     b.slope = ft_choice_slope(choice.temperature);
-    float range = fminf(b.largest - e.least, -FT_CHOICE_FLOOR / b.slope);
+    float range = fminf(b.largest - e.min_logit, -FT_CHOICE_FLOOR / b.slope);
     b.scale = range > 0.0f ? fminf((FT_CHOOSE_BINS - 1) / range, 0x1p120f) : 0.0f;
     b.limit = b.largest - 1.01f * range;
     return b;
@@ -150,7 +150,7 @@ __device__ __forceinline__ int32_t draw(ft_choose_shared &s, const ft_choose_row
             kept = min(kept, mass_above(s, b, row, ft_choice_least(choice.min_p)));
         if (border == DRAWN)
             place = ft_choice_place(s.random, kept);
-        ft_place found = {};
+        ft_ranked_token found = {};
         if (place < kept)
             found = ft_find_token(s, b, row, place);
         if (border == DRAWN)
@@ -262,13 +262,14 @@ static __global__ void __launch_bounds__(FT_CHOOSE_THREADS, 1)
     if (threadIdx.x == FT_CHOOSE_THREADS - 1) /* while the row is in flight */
         s.random = ft_philox_draw(s.choice.seed, s.choice.step);
     prepare_row(s, row, args.memory);
-    ft_extremes own = ft_take_row(row, s.choice, sent), e = ft_join_extremes(s, row, own);
+    ft_extremes local = ft_take_row(row, s.choice, sent), e = ft_join_extremes(s, row, local);
     int32_t token = FT_NO_TOKEN;
     float logprob = NAN;
-    if (s.choice.seat >= 0 && !e.nan && e.raw < INFINITY && e.most > -INFINITY) {
+    if (s.choice.seat >= 0 && !e.nan && e.raw < INFINITY && e.max_logit > -INFINITY) {
         ft_wide total = args.logprob != NULL ? weigh_logits(s, row, e.raw) : 0;
-        token = s.choice.temperature > 0.0f && e.most < INFINITY ? draw(s, row, e)
-                                                                 : find_first(s, row, own, e.most);
+        token = s.choice.temperature > 0.0f && e.max_logit < INFINITY
+                    ? draw(s, row, e)
+                    : find_first(s, row, local, e.max_logit);
         if (row.first == 0 && threadIdx.x == 0 && args.logprob != NULL)
             logprob = ft_choice_logprob(row.logits[token], e.raw, total);
     }

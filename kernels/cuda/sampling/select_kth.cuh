@@ -227,7 +227,7 @@ __device__ __forceinline__ void ft_list_bin(ft_choose_shared &s, const ft_bins &
 }
 
 /* The listed token at which the cumulative weight exceeds `place`; the list contains it. */
-__device__ __forceinline__ ft_place ft_find_listed(ft_choose_shared &s, ft_wide place)
+__device__ __forceinline__ ft_ranked_token ft_find_listed(ft_choose_shared &s, ft_wide place)
 {
     int count = (int) s.listed, lane = (int) threadIdx.x % 32;
     for (int i = (int) threadIdx.x / 32; i < count; i += FT_CHOOSE_WARPS) {
@@ -287,8 +287,8 @@ __device__ __forceinline__ void ft_narrow_bins(ft_choose_shared &s, ft_bins &b,
 }
 
 /* Slow path for an overflowing list. Afterwards `b` no longer covers the whole row. */
-__device__ __forceinline__ ft_place ft_find_crowded(ft_choose_shared &s, ft_bins &b,
-                                                    const ft_choose_row &row, ft_wide place)
+__device__ __forceinline__ ft_ranked_token ft_find_crowded(ft_choose_shared &s, ft_bins &b,
+                                                           const ft_choose_row &row, ft_wide place)
 {
     ft_wide passed = s.before;
     ft_narrow_bins<false>(s, b, row);
@@ -301,7 +301,7 @@ __device__ __forceinline__ ft_place ft_find_crowded(ft_choose_shared &s, ft_bins
             break;
         ft_narrow_bins<true>(s, b, row);
     }
-    ft_place found = ft_find_listed(s, place - (passed - s.before));
+    ft_ranked_token found = ft_find_listed(s, place - (passed - s.before));
     found.sum += passed - s.before;
     return found;
 }
@@ -315,8 +315,8 @@ __device__ __forceinline__ void ft_begin_bins(ft_choose_shared &s, ft_bins &b,
 }
 
 /* The token at which the cumulative weight exceeds `place`, which is below b.total. */
-__device__ __forceinline__ ft_place ft_find_token(ft_choose_shared &s, ft_bins &b,
-                                                  const ft_choose_row &row, ft_wide place)
+__device__ __forceinline__ ft_ranked_token ft_find_token(ft_choose_shared &s, ft_bins &b,
+                                                         const ft_choose_row &row, ft_wide place)
 {
     if (b.narrow) {
         ft_clear_bins(s);

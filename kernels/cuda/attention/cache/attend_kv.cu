@@ -54,7 +54,7 @@ ft_attend_job ft_attend_job_of(const ft_cuda_args *args)
     return a;
 }
 
-static int step(const ft_cuda_args *args, const ft_attend_job *a)
+static int decode(const ft_cuda_args *args, const ft_attend_job *a)
 {
     size_t needed = ft_cuda_attend_step_scratch(a->sequences, a->context, a->heads, a->head_size);
     if (args->scratch_bytes < needed || a->arrived == NULL)
@@ -68,7 +68,7 @@ static int step(const ft_cuda_args *args, const ft_attend_job *a)
     return ft_cuda_attend_step(args->chip, args->stream, a);
 }
 
-static int prompt(const ft_cuda_args *args, const ft_attend_job *a)
+static int prefill(const ft_cuda_args *args, const ft_attend_job *a)
 {
     int status = ft_cuda_attend_wgmma(args->chip, args->stream, a);
     if (status != (int) cudaErrorNotSupported)
@@ -84,7 +84,7 @@ extern "C" int ft_cuda_attend(const ft_cuda_args *args)
         return (int) cudaErrorNotSupported;
     if (args->batch->step ? a.sequences == 0 : a.nblocks == 0)
         return (int) cudaSuccess;
-    int status = args->batch->step ? step(args, &a) : prompt(args, &a);
+    int status = args->batch->step ? decode(args, &a) : prefill(args, &a);
     if (status != (int) cudaErrorNotSupported)
         return status;
     return ft_cuda_attend_plain(args->chip, args->stream, &a);

@@ -115,10 +115,10 @@ typedef struct sums {
 static __device__ __forceinline__ void add_tile(sums *s, const desk &d, const ft_attend_job &a,
                                                 int r, range seen)
 {
-    const float *score = d.weight + r * (KEYS + 1);
+    const float *scores = d.weight + r * (KEYS + 1);
     float most = s->most;
     for (int key = seen.from; key < seen.to; key++)
-        most = fmaxf(most, score[key]);
+        most = fmaxf(most, scores[key]);
     float shrink = exp2f(s->most - most);
     s->most = most;
     s->sum *= shrink;
@@ -126,7 +126,7 @@ static __device__ __forceinline__ void add_tile(sums *s, const desk &d, const ft
     for (int i = 0; i < MINE; i++)
         s->y[i] *= shrink;
     for (int key = seen.from; key < seen.to; key++) {
-        float weight = exp2f(score[key] - most);
+        float weight = exp2f(scores[key] - most);
         const float *value = d.value + key * a.head_size + (int) threadIdx.x % OF_ROW;
         s->sum += weight;
 #pragma unroll

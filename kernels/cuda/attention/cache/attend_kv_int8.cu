@@ -117,14 +117,14 @@ template <bool inside, typename T> static __device__ __forceinline__ T read_slot
 }
 
 /* Combines `count` partials (at most `max_count`), `stride` floats apart. */
-template <bool inside, int most>
+template <bool inside, int max_count>
 static __device__ __forceinline__ sums_of_head add_up(const float *slots, int stride, int count)
 {
     sums_of_head h = { make_float4(0.0f, 0.0f, 0.0f, 0.0f), -INFINITY, 0.0f };
-    float4 y[most];
-    float2 tail[most];
+    float4 y[max_count];
+    float2 tail[max_count];
 #pragma unroll
-    for (int i = 0; i < most; i++) {
+    for (int i = 0; i < max_count; i++) {
         tail[i] = make_float2(-INFINITY, 0.0f);
         y[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         if (i < count) {
@@ -134,7 +134,7 @@ static __device__ __forceinline__ sums_of_head add_up(const float *slots, int st
         h.most = fmaxf(h.most, tail[i].x);
     }
 #pragma unroll
-    for (int i = 0; i < most; i++) {
+    for (int i = 0; i < max_count; i++) {
         float weight = ft_power_of_two(tail[i].x - h.most);
         h.sum = fmaf(tail[i].y, weight, h.sum);
         h.y.x = fmaf(y[i].x, weight, h.y.x);
@@ -184,7 +184,7 @@ static __device__ __forceinline__ void finish(const ft_attend_job &a, const unit
     sums_of_head h = add_up<true, WARPS>(slots + head * SLOT, u.heads * SLOT, WARPS);
     if (s.count > 1) {
         size_t row = (size_t) u.sequence * (size_t) a.heads + (size_t) (u.first_head + head);
-        float *all = a.partial + row * (size_t) (a.shares * SLOT), *mine = all + u.share * SLOT;
+        float *all = a.partial + row * (size_t) (a.shares * SLOT), *mine = all + u.split * SLOT;
         *(float4 *) (mine + threadIdx.x % 32 * 4) = h.y;
         if (threadIdx.x % 32 == 0)
             *(float2 *) (mine + WIDTH) = make_float2(h.most, h.sum);
@@ -234,7 +234,7 @@ static __device__ __forceinline__ void compute_roll(const places<sets> &p, ring 
 #pragma unroll 1
     for (; lane < 32; ++*count) {
         unit u = unit_at(units, lane);
-        share s = share_of(a, from_lane(units.position, lane), u.share);
+        share s = share_of(a, from_lane(units.position, lane), u.split);
         float *slots = p.slots + *count % 2 * (WARPS * min(a.group, HEADS) * SLOT);
         int turn = (warp + *count) % WARPS;
         partial_sums<sets> sums;

@@ -78,7 +78,7 @@ static __device__ __forceinline__ span span_of(const share &s)
 /* ---- Units ---------------------------------------------------------------------------------- */
 
 typedef struct unit {
-    int share;
+    int split;
     int group, kv_head, first_head, heads; /* `heads` query heads that share kv_head */
     uint32_t sequence;                     /* each sequence has one row, with the same index */
 } unit;
@@ -89,7 +89,7 @@ static __device__ __forceinline__ unit unit_of(const ft_attend_job &a, uint32_t 
     uint32_t rest = index / (uint32_t) a.groups;
     u.group = (int) (index % (uint32_t) a.groups);
     u.sequence = rest % (uint32_t) a.sequences;
-    u.share = (int) (rest / (uint32_t) a.sequences); /* units of long sequences are last */
+    u.split = (int) (rest / (uint32_t) a.sequences); /* units of long sequences are last */
     u.kv_head = u.group % a.kv_heads;
     int from = u.group / a.kv_heads * HEADS;
     u.first_head = u.kv_head * a.group + from;
@@ -126,8 +126,8 @@ static __device__ __forceinline__ roll look_up(const ft_attend_job &a, uint32_t 
     if (index < units_of(a)) {
         r.u = unit_of(a, index);
         ft_attend_task task = ft_attend_take(a, r.u.sequence);
-        share s = share_of(a, task.position, r.u.share);
-        live = task.rows > 0 && r.u.share < s.count;
+        share s = share_of(a, task.position, r.u.split);
+        live = task.rows > 0 && r.u.split < s.count;
         span steps = span_of(s);
         busy = live && steps.base < steps.end;
         r.position = task.position;
@@ -147,7 +147,7 @@ static __device__ __forceinline__ int from_lane(int value, int lane)
 /* The unit of a lane. */
 static __device__ __forceinline__ unit unit_at(const roll &r, int lane)
 {
-    return unit{ from_lane(r.u.share, lane),   from_lane(r.u.group, lane),
+    return unit{ from_lane(r.u.split, lane),   from_lane(r.u.group, lane),
                  from_lane(r.u.kv_head, lane), from_lane(r.u.first_head, lane),
                  from_lane(r.u.heads, lane),   (uint32_t) from_lane((int) r.u.sequence, lane) };
 }
@@ -189,7 +189,7 @@ struct walk {
             lane = next_bit(units.busy, 0);
         }
         unit u = unit_at(units, lane);
-        share s = share_of(a, from_lane(units.position, lane), u.share);
+        share s = share_of(a, from_lane(units.position, lane), u.split);
         span steps = span_of(s);
         base = steps.base;
         end = steps.end;

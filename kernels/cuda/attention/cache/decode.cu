@@ -105,10 +105,10 @@ size_t ft_cuda_attend_step_counters(size_t sequences, int heads, int kv_heads)
 }
 
 /* Splits per CTA: as many as still leave enough CTAs to fill all multiprocessors several times. */
-static int parts_of_block(const ft_cuda_chip *chip, size_t blocks)
+static int parts_of_block(const ft_cuda_chip *chip, size_t ctas)
 {
     int parts = PARTS_OF_BLOCK;
-    while (parts > 1 && blocks / (size_t) parts < BLOCKS_WANTED * (size_t) chip->multiprocessors)
+    while (parts > 1 && ctas / (size_t) parts < BLOCKS_WANTED * (size_t) chip->multiprocessors)
         parts /= 2;
     return parts;
 }

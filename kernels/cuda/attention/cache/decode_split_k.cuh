@@ -44,11 +44,11 @@ typedef struct slots {
 
 static __device__ __forceinline__ slots slots_outside(const ft_attend_job &a, const columns &of)
 {
-    int row = a.head_size + TAIL, most = a.parts_of_block * (int) gridDim.x;
+    int row = a.head_size + TAIL, row_splits = a.parts_of_block * (int) gridDim.x;
     int in_all = a.group * a.together; /* columns that share a KV head */
     size_t at = ((size_t) of.rows * (size_t) a.kv_heads + (size_t) of.kv_head) * (size_t) in_all +
                 (size_t) of.first;
-    return slots{ a.partial + at * (size_t) most * (size_t) row, most * row, row };
+    return slots{ a.partial + at * (size_t) row_splits * (size_t) row, row_splits * row, row };
 }
 
 template <int warps, ft_dtype stored, int width>
@@ -226,10 +226,10 @@ static __device__ __forceinline__ void finish(verdict *v, float *sums, const ft_
     weigh_parts<inside, warps>(v, a, from, heads, count);
     crew<warps>::sync();
     for (int i = crew<warps>::index(); i < items * shares; i += crew<warps>::threads) {
-        int share = i / items, head = i % items / pieces, at = i % pieces * 4;
+        int item_lane = i / items, head = i % items / pieces, at = i % pieces * 4;
         float4 y = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 8
-        for (int index = share; index < count; index += shares)
+        for (int index = item_lane; index < count; index += shares)
             y = add_scaled(y, read_slot<inside, float4>(slot_at(from, head, index) + at),
                            v->weight[head][index]);
         if (shares == 1)
@@ -242,8 +242,8 @@ static __device__ __forceinline__ void finish(verdict *v, float *sums, const ft_
     crew<warps>::sync();
     for (int i = crew<warps>::index(); i < items; i += crew<warps>::threads) {
         float4 y = *(const float4 *) (sums + 4 * i);
-        for (int share = 1; share < shares; share++)
-            y = add_scaled(y, *(const float4 *) (sums + 4 * (i + share * items)), 1.0f);
+        for (int item_lane = 1; item_lane < shares; item_lane++)
+            y = add_scaled(y, *(const float4 *) (sums + 4 * (i + item_lane * items)), 1.0f);
         write(a, of, i / pieces, i % pieces * 4, y, v->total[i / pieces]);
     }
 }

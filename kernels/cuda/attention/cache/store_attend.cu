@@ -43,8 +43,8 @@ template <int width>
 static __device__ __forceinline__ slots slots_of_row(const ft_attend_job &a, const columns &of)
 {
     constexpr int row = width + TAIL;
-    int most = (int) gridDim.z * row;
-    return slots{ a.partial + head_at(a, of, 0) * (size_t) most, most, row };
+    int head_floats = (int) gridDim.z * row;
+    return slots{ a.partial + head_at(a, of, 0) * (size_t) head_floats, head_floats, row };
 }
 
 /* finish_split() with one element per thread. */
@@ -103,14 +103,14 @@ static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const 
         int head = i / width, at = i % width;
         const float *tails = slot_at(from, head, 0) + width, *own = slot_at(from, head, 0) + at;
         float2 tail[parts];
-        float part[parts], y[shares] = {}, most = -INFINITY;
+        float value[parts], y[shares] = {}, most = -INFINITY;
 #pragma unroll
         for (int index = 0; index < parts; index++) {
             tail[index] = make_float2(-INFINITY, 0.0f);
-            part[index] = 0.0f;
+            value[index] = 0.0f;
             if (index < count) {
                 tail[index] = __ldcg((const float2 *) (tails + index * row));
-                part[index] = __ldcg(own + index * row);
+                value[index] = __ldcg(own + index * row);
             }
         }
 #pragma unroll
@@ -120,7 +120,7 @@ static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const 
         for (int index = 0; index < parts; index++) {
             float weight = ft_power_of_two(tail[index].x - most);
             tail[index].y *= weight;
-            y[index % shares] = fmaf(part[index], weight, y[index % shares]);
+            y[index % shares] = fmaf(value[index], weight, y[index % shares]);
         }
 #pragma unroll
         for (int step = 1; step < parts; step *= 2)
@@ -128,8 +128,8 @@ static __device__ __forceinline__ void finish_few(const ft_attend_job &a, const 
             for (int index = 0; index < parts; index += 2 * step)
                 tail[index].y += tail[index + step].y;
 #pragma unroll
-        for (int share = 1; share < shares; share++)
-            y[0] += y[share];
+        for (int item_lane = 1; item_lane < shares; item_lane++)
+            y[0] += y[item_lane];
         y[0] /= tail[0].y;
         ft_store<1>(a.y, a.y_dtype, head_at(a, of, head) * width + (size_t) at, y);
     }
@@ -163,8 +163,8 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     typedef form<stored, width> f;
     extern __shared__ uint4 shared[];
     workplace<stored, width> *p = (workplace<stored, width> *) shared;
-    int warp = ft_warp_of_block(), part = (int) blockIdx.z;
-    reading<stored, width> *step = &p->room.warp[warp];
+    int warp = ft_warp_of_block(), split_index = (int) blockIdx.z;
+    reading<stored, width> *tile = &p->room.warp[warp];
     columns of = lean ? columns{ (int) blockIdx.x, 0, a.group, blockIdx.y }
                       : columns_of(a, blockIdx.x, blockIdx.y);
     ft_attend_task task = task_of_step(a);
@@ -172,9 +172,9 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     if (task.rows == 0)
         ft_wait_for_predecessor(); /* otherwise the dependent kernel could begin before the
                                       predecessor has ended */
-    if (task.rows == 0 || part >= s.count)
+    if (task.rows == 0 || split_index >= s.count)
         return; /* frees the space for other CTAs of the row */
-    int base = part_begin(s, part) + warp * f::keys, key = s.last - base;
+    int base = part_begin(s, split_index) + warp * f::keys, key = s.last - base;
     bool newest = key >= 0 && key < f::keys;
     __builtin_assume(a.head_size == width);
     place now = { base, 0 };
@@ -182,8 +182,8 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     if (key >= 0) {
         now.row = (uint32_t) ft_cache_find(task.pages, (size_t) base, (size_t) of.kv_head,
                                            (size_t) a.kv_heads);
-        read_keys<false>(step, a, older, now);
-        read_values<false>(step, a, older, now);
+        read_keys<false>(tile, a, older, now);
+        read_values<false>(tile, a, older, now);
     }
     ft_copy_commit();
     store_angles<!lean>(p->by.cosine, p->by.sine, from, task.position, from.reach[blockIdx.y],
@@ -204,19 +204,19 @@ static __global__ void __launch_bounds__(THREADS, (form<stored, width>::blocks -
     ft_copy_wait<0>();
     __syncwarp();
     if (newest)
-        stores.template keep<stored>(from, now.row + (uint32_t) key, p->by, step, key);
+        stores.template keep<stored>(from, now.row + (uint32_t) key, p->by, tile, key);
     raw.template turn_into<stored>(q, p->by);
     ft_let_successor_begin(); /* the weights that it prefetches would delay the loads of the queries
                                */
     __syncwarp();
     if (key >= 0 && base + f::keys > s.first) {
-        score<stored, width, stored == FT_BF16>(scores, *step, q);
+        score<stored, width, stored == FT_BF16>(scores, *tile, q);
         weigh<stored, width>(scores, &sums, none, a, s, base);
-        mix<stored, width, stored == FT_BF16>(&sums, scores, *step);
+        mix<stored, width, stored == FT_BF16>(&sums, scores, *tile);
     }
     gather(&p->room, warp, sums, of.count);
     __syncthreads();
-    put_part<stored, width>(p->room, slots_of_row<width>(a, of), of.count, part);
+    put_part<stored, width>(p->room, slots_of_row<width>(a, of), of.count, split_index);
     if (is_last_of_row(&p->room.last, a, s.count))
         finish_row<width, parts, lean>(a, of, s.count);
 }
@@ -235,9 +235,10 @@ static int launch(const ft_cuda_args *args, ft_attend_job *a, const store_job *f
                   const extent &e)
 {
     size_t bytes = sizeof(angles<width>) + room_bytes<WARPS, stored, width>(e.heads, width, 0);
-    size_t blocks = e.parts * e.groups * e.rows;
-    size_t most = (e.rows == 1 ? MOST_OF_ONE : MOST_BLOCKS) * (size_t) args->chip->multiprocessors;
-    if (e.parts > FEW_PARTS || blocks > most)
+    size_t ctas = e.parts * e.groups * e.rows;
+    size_t max_ctas =
+        (e.rows == 1 ? MOST_OF_ONE : MOST_BLOCKS) * (size_t) args->chip->multiprocessors;
+    if (e.parts > FEW_PARTS || ctas > max_ctas)
         return (int) cudaErrorNotSupported;
     a->parts_of_block = 1;
     int status = allow_shared(args->chip, turning_kernel<stored, width, parts, lean>, bytes);
@@ -279,7 +280,7 @@ static int by_width(const ft_cuda_args *args, ft_attend_job *a, const store_job 
 static bool takes(const ft_cuda_args *store, const ft_attend_job *a, const store_job *from)
 {
     const ft_cuda_batch *batch = store->batch;
-    return batch->step && batch->lanes <= 1 && !store->op->attr.memory && from->frequency != NULL &&
+    return batch->step && batch->lanes <= 1 && !store->op->attr.memory && from->inv_freq != NULL &&
            from->dtype == from->cache_dtype && from->turned_dtype == from->dtype &&
            a->q_dtype == from->dtype && a->cached_rows <= UINT32_MAX && a->arrived != NULL;
 }

@@ -171,15 +171,15 @@ template <int width> struct newest_row {
     /* Writes the pair to row `row` of the cache, and to key `key` of the tile. */
     template <ft_dtype stored>
     __device__ __forceinline__ void keep(const store_job &to, size_t row, const angles<width> &by,
-                                         reading<stored, width> *step, int key)
+                                         reading<stored, width> *tile, int key)
     {
         if (!there)
             return;
         if (is_key)
             turn_pair<stored>(&pair, by, 8 * piece);
-        uint4 *near = is_key ? place_of_key(step, key, piece) : place_of_value(step, key, piece);
-        uint4 *far = is_key ? place_of_key(step, key, piece + pairs)
-                            : place_of_value(step, key, piece + pairs);
+        uint4 *near = is_key ? place_of_key(tile, key, piece) : place_of_value(tile, key, piece);
+        uint4 *far = is_key ? place_of_key(tile, key, piece + pairs)
+                            : place_of_value(tile, key, piece + pairs);
         uint4 *cached = (uint4 *) (is_key ? to.keys.data : to.values.data) + row * (width / 8);
         *near = pair.low;
         *far = pair.high;

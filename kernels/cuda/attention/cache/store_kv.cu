@@ -4,7 +4,7 @@
  * cross-attention KV.
  *
  * Rotary embedding follows the layout of Hugging Face checkpoints: element i of a head is rotated
- * together with element i + head_size / 2, by position * frequency[i]. Positions reach 131072 and
+ * together with element i + head_size / 2, by position * inv_freq[i]. Positions reach 131072 and
  * the first frequency is 1, so the kernel uses the library's sine and cosine with full argument
  * reduction. A CTA computes them once for all heads of its row.
  *
@@ -33,7 +33,7 @@ static __global__ void __launch_bounds__(THREADS) store_kernel(const __grid_cons
     int sequence = a.owner[row], position = 0;
     if (sequence >= 0) { /* otherwise a padding row of the batch bucket */
         position = store_position(a, row, sequence);
-        if (a.frequency != NULL)
+        if (a.inv_freq != NULL)
             store_angles(cosine, sine, a, position, a.reach[sequence], THREADS);
     }
     ft_wait_for_predecessor();
@@ -61,7 +61,7 @@ store_job ft_store_job_of(const ft_cuda_args *args)
     a.keys.scales = (float *) args->state[FT_STATE_KEY_SCALES].data;
     a.values.data = args->state[FT_STATE_VALUES].data;
     a.values.scales = (float *) args->state[FT_STATE_VALUE_SCALES].data;
-    a.frequency = plain ? NULL : (const float *) args->weight[0]->data;
+    a.inv_freq = plain ? NULL : (const float *) args->weight[0]->data;
     a.owner = batch->owner;
     a.start = batch->start;
     a.past = batch->past;

@@ -22,7 +22,7 @@ typedef struct store_place {
 typedef struct store_job {
     void *query, *key, *value, *turned; /* rows of heads; `rotated` holds the rotated queries */
     store_place keys, values;
-    const float *frequency; /* NULL: no rotary embedding */
+    const float *inv_freq; /* NULL: no rotary embedding */
     const int32_t *owner, *start, *past, *reach, *pages;
     size_t most_pages;
     int heads, kv_heads, head_size; /* heads: query heads, possibly 0 */
@@ -48,7 +48,7 @@ template <bool stretches>
 static __device__ __forceinline__ float store_frequency(const store_job &a, int i, int reach)
 {
     if (!stretches || a.positions == 0 || reach <= a.positions)
-        return a.frequency[i];
+        return a.inv_freq[i];
     return (float) pow(store_base(a, reach), -2.0 * (double) i / (double) a.head_size);
 }
 
@@ -128,7 +128,7 @@ static __device__ __forceinline__ void store_head(const store_job &a, size_t row
         void *from = is_query ? a.query : is_key ? a.key : a.value;
         ft_load<N>(x.low, from, a.dtype, at);
         ft_load<N>(x.high, from, a.dtype, at + half);
-        if (a.frequency != NULL && (is_query || is_key))
+        if (a.inv_freq != NULL && (is_query || is_key))
             store_turn(&x, cosine + first, sine + first);
     }
     float amax = a.cache_dtype == FT_I8 ? store_amax(x, a.lanes) : 0.0f;

@@ -38,7 +38,7 @@ ft_status ft_scan_close(ft_scan *scan, char close);
  */
 ft_status ft_scan_string(ft_scan *scan, const char **text);
 
-/* A whole number from 0 to INT64_MAX: no sign, fraction, exponent or leading zero. */
+/* An integer from 0 to INT64_MAX: no sign, fraction, exponent or leading zero. */
 ft_status ft_scan_whole(ft_scan *scan, int64_t *number);
 
 /* Fail unless only white space is left. */

@@ -48,8 +48,8 @@ const char *ft_tool_name_of(const ft_tool *tool, int option);
 
 /*
  * Parse the value of an option; usage errors name the option. An integer from `low` to 2^24 or to
- * `high` (low 0: "whole", 1: "positive"), a number from `low` to `high`, the number of threads of a
- * session, a device name, whether or not the device exists, or a keyword.
+ * `high`, a number from `low` to `high`, the number of threads of a session, a device name, whether
+ * or not the device exists, or a keyword.
  */
 int ft_tool_whole(const ft_tool *tool, int option, const char *text, int low);
 int ft_tool_whole_to(const ft_tool *tool, int option, const char *text, int low, int high);

@@ -171,7 +171,7 @@ ft_status ft_artifact_open(ft_artifact **out, const char *path, ft_verify verify
  */
 ft_status ft_artifact_open_memory(ft_artifact **out, const char *label, const void *data,
                                   size_t bytes, ft_verify verify, ft_error *err);
-void ft_artifact_close(ft_artifact *artifact); /* takes NULL */
+void ft_artifact_close(ft_artifact *artifact); /* accepts NULL */
 
 const ft_artifact_head *ft_artifact_get_head(const ft_artifact *artifact);
 

@@ -89,7 +89,7 @@ FT_MUST_USE ft_status ft_safetensors_begin(ft_safetensors_stream **out, ft_outpu
 FT_MUST_USE ft_status ft_safetensors_put(ft_safetensors_stream *stream, size_t index,
                                          const void *data, size_t bytes, ft_error *err);
 FT_MUST_USE ft_status ft_safetensors_end(ft_safetensors_stream *stream, ft_error *err);
-void ft_safetensors_stream_free(ft_safetensors_stream *stream); /* takes NULL */
+void ft_safetensors_stream_free(ft_safetensors_stream *stream); /* accepts NULL */
 
 /* Like ft_safetensors_write_to, but also opens the file. */
 FT_MUST_USE ft_status ft_safetensors_write(const char *path, const ft_named_tensor *tensors,

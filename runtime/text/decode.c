@@ -34,7 +34,8 @@ static bool may_be_second(unsigned char first, unsigned char second)
 
 /*
  * Length in bytes of the character at the start of the text, or of the longest prefix of one.
- * *whole and *open tell whether it is complete, and whether more bytes could complete it.
+ * *complete and *may_continue tell whether it is complete, and whether more bytes could complete
+ * it.
  */
 static size_t measure_character(const unsigned char *at, size_t bytes, bool *whole, bool *open)
 {
